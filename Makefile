@@ -37,7 +37,7 @@ test-pure: $(VENV)/installed ## the SQL tests on sqlglot in Python alone, as whe
 
 test-system: $(VENV)/installed ## the tests that start whole processes and other programs
 	$(BIN)/python -m tests.system.programs
-	$(BIN)/python -m pytest -q -m system $(ARGS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m system $(ARGS)
 
 check: $(VENV)/installed ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -1,11 +1,10 @@
-"""Changefeeds and jobs as sessions ask for them, over `changefeed` and the job registry."""
+"""Jobs as sessions ask for them, over the job registry and `changefeed`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -24,24 +23,17 @@ from ..catalog.schema_change.status import status_of
 from ..catalog.values.errors import SQLError
 from ..changefeed import (
     JOB_KIND,
-    Alteration,
     Changefeeds,
     FeedStatus,
     SpanLag,
     StageReport,
-    Subscription,
-    SubscriptionReader,
 )
-from ..changefeed import ChangefeedStream as FeedStream
 from ..changefeed.jobs.attempt import retryable
 from ..changefeed.pipeline.live import FeedStopped
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.errors import StoreClosed
-from ..kvlayer.txn import Transaction
-from ..sql import ChangefeedRequest, ChangefeedStream, JobSummary, Row
-from ..sql.execute.query.result_shape import CHANGEFEED_COLUMNS
-from ..sql.runtime.services import FeedSpan, FeedStage
+from ..sql import JobSummary
 from ..sql.syntax.statements import JobAction
 
 LOOK_SECONDS = 0.5
@@ -98,8 +90,8 @@ async def _retried(work: Awaitable[None]) -> None:
         raise
 
 
-class FeedServices:
-    """Implements `Changefeeds` and `Jobs` of `sql.runtime.services` for one node."""
+class JobServices:
+    """Implements `sql.runtime.jobs.Jobs` for one node: jobs, and feeds as jobs."""
 
     def __init__(
         self, feeds: Changefeeds, registry: JobRegistry, node_id: int, store: StoreAccess
@@ -109,58 +101,8 @@ class FeedServices:
         self._feeds = feeds
         self._registry = registry
 
-    async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
-        return await self._feeds.create(transaction, request, sink, user_name=request.user)
-
-    async def alter(
-        self,
-        transaction: Transaction,
-        job_id: int,
-        alterations: Sequence[Alteration],
-        *,
-        at: Timestamp,
-    ) -> str:
-        return await self._feeds.alter(transaction, job_id, alterations, at=at)
-
-    async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
-        return ChangefeedStream(CHANGEFEED_COLUMNS, _rows(await self._feeds.stream(request)))
-
-    async def create_connection(
-        self, transaction: Transaction, name: str, uri: str, user: str
-    ) -> None:
-        await self._feeds.create_connection(transaction, name, uri, user)
-
-    async def alter_connection(
-        self, transaction: Transaction, name: str, uri: str, user: str
-    ) -> None:
-        await self._feeds.alter_connection(transaction, name, uri, user)
-
-    async def give_connection(
-        self, transaction: Transaction, name: str, owner: str, user: str
-    ) -> None:
-        await self._feeds.give_connection(transaction, name, owner, user)
-
-    async def drop_connection(self, transaction: Transaction, name: str, user: str) -> None:
-        await self._feeds.drop_connection(transaction, name, user)
-
-    async def subscribe(
-        self, transaction: Transaction, request: ChangefeedRequest, name: str
-    ) -> None:
-        await self._feeds.subscribe(transaction, request, name)
-
-    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
-        return await self._feeds.read_subscription(subscription, user)
-
-    async def acknowledge(
-        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
-    ) -> None:
-        await self._feeds.acknowledge(transaction, subscription, upto)
-
-    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None:
-        await self._feeds.unsubscribe(transaction, subscription)
-
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
-        """See `sql.runtime.services.Changefeeds`. A feed that this node runs is waited for here;
+        """See `sql.runtime.jobs.Jobs`. A feed that this node runs is waited for here;
         whichever other node runs it is asked, and the job is looked at meanwhile."""
         loop = asyncio.get_running_loop()
         deadline = inf if seconds is None else loop.time() + seconds
@@ -193,7 +135,7 @@ class FeedServices:
     async def verify(
         self, job_id: int, *, at_resolved: bool, repairs: bool
     ) -> Sequence[tuple[str, str, str]]:
-        """See `sql.runtime.services.Changefeeds`."""
+        """See `sql.runtime.jobs.Jobs`."""
         job = await self._found(job_id)
         at = None
         if not at_resolved:
@@ -205,16 +147,8 @@ class FeedServices:
             raise SQLError("55000", str(error)) from error
         return [(each.table.name, each.shown_key, each.what) for each in found]
 
-    async def explain(
-        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
-    ) -> Sequence[tuple[str, str]]:
-        return await self._feeds.explain(transaction, request, sink)
-
-    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
-        return await self._feeds.sample(request, count)
-
-    async def latency(self, job_id: int) -> Sequence[FeedStage]:
-        """See `sql.runtime.services.Changefeeds`."""
+    async def latency(self, job_id: int) -> Sequence[StageReport]:
+        """See `sql.runtime.jobs.Jobs`."""
         job = await self._found(job_id)
         if job.claim_node_id not in (None, self._node_id) and not job.state.final:
             raise SQLError(
@@ -222,26 +156,13 @@ class FeedServices:
                 f"changefeed {job_id} runs on node {job.claim_node_id}, which alone measures it",
                 hint="Ask there, or SHOW CHANGEFEED LAG.",
             )
-        return [_stage_of(report) for report in await self._feeds.latency(job_id)]
+        return await self._feeds.latency(job_id)
 
-    async def lag(self, job_id: int) -> Sequence[FeedSpan]:
-        """See `sql.runtime.services.Changefeeds`."""
-        job = await self._found(job_id)
-        return [
-            FeedSpan(
-                table_id=found.table_id,
-                table=found.table_name,
-                state=found.state,
-                span=found.span,
-                resolved=found.resolved or None,
-                lag_seconds=found.seconds,
-                catch_up_seconds=found.catch_up_seconds,
-            )
-            for found in await self._lag(job)
-        ]
+    async def lag(self, job_id: int) -> Sequence[SpanLag]:
+        """See `sql.runtime.jobs.Jobs`."""
+        return await self._lag(await self._found(job_id))
 
     async def _lag(self, job: JobRecord) -> Sequence[SpanLag]:
-        """How far a feed's spans are behind: none, where the feed is over."""
         if job.state.final:
             return []
         paused = job.state in (JobState.PAUSED, JobState.PAUSE_REQUESTED)
@@ -361,6 +282,7 @@ class FeedServices:
             running_status=running_status,
             user_name=job.owner or ROOT,
             tables=None if status is None else ", ".join(status.full_table_names),
+            replication=None if status is None else status.replication,
             table_ids=() if status is None else status.table_ids,
             watched=None if status is None else status.watched,
             topics=None if status is None else ", ".join(status.topics),
@@ -374,33 +296,9 @@ class FeedServices:
         )
 
 
-def _stage_of(report: StageReport) -> FeedStage:
-    measured, holdup = report.measured, report.holdup
-    stage = FeedStage(name=report.name)
-    if measured is not None:
-        percentiles = (measured.p50, measured.p95, measured.p99, measured.max)
-        stage = replace(stage, commits=measured.count, percentiles_ms=percentiles)
-    if holdup is None:
-        return stage
-    return replace(
-        stage,
-        waiting=holdup.batches,
-        waited_ms=report.waited_ms,
-        table_id=holdup.table_id,
-        span=holdup.span,
-        waits_for=holdup.why,
-    )
-
-
 async def _cancelled(task: asyncio.Future[Any]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def _rows(stream: FeedStream) -> AsyncGenerator[Row, None]:
-    async with stream:
-        async for row in stream:
-            yield (row.table, row.key, row.value)
 
 
 def _running_status(job: JobRecord, status: FeedStatus, node_id: int) -> str:

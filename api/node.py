@@ -36,6 +36,8 @@ from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
 from ..changefeed.sinks import SinkKinds, default_kinds
+from ..changefeed.sinks.delta import SCHEME as DELTA_SCHEME
+from ..changefeed.sinks.delta import DeltaKind
 from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
@@ -48,6 +50,8 @@ from ..changefeed.sinks.objects import ObjectsKind
 from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
 from ..changefeed.sinks.postgres import PostgresKind
 from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.tailrace import SCHEME as TAILRACE_SCHEME
+from ..changefeed.sinks.tailrace import ReplicaKind
 from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
 from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
@@ -60,16 +64,18 @@ from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
-from ..sql import Analytics, LoadMode, LoadReport, Services, Session, load
+from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.keyspaces import RawKeyspaces
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
-from .feeds import ChangefeedResumer, FeedServices
+from .backup.served import Backups
+from .feeds import ChangefeedResumer, JobServices
 from .joined_store import JoinTarget, identify, join_store
 from .loop_delay import LoopDelay
 from .mirror_rights import check_mirror, refused
@@ -81,8 +87,15 @@ from .secret_key import secret_key
 from .served_store import MIRROR_FOLDER, open_storage, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
+MIRROR_DATABASE = "mirror:"
+"""What the names of mirrors begin with, as databases of the Postgres door."""
+
+MIRROR_SUFFIX = ".duckdb"
 NO_SUCH_FILE = "58P01"
 WORKER_TOKEN_BYTES = 32
+
+FEED_QUERY_LANES = 2
+"""Batches of CDC queries that are computed at once: all use the same threads of DuckDB."""
 
 MIRROR_RESULT_BYTES_MAX = 256 * 1024 * 1024
 """What a query of a mirror may return: it is held whole until its reply is written."""
@@ -125,6 +138,8 @@ class Node:
         self.store = services.store
         self.served = served
         """The store, where it is this process that serves it."""
+        self.backups: Backups | None = None
+        """Of the data folder that this process serves, if it has one."""
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
@@ -163,6 +178,9 @@ class Node:
                 node = await _assemble(
                     store, FIRST_NODE_ID, options, offload, closing, storage.folder
                 )
+                if storage.checkpoint is not None and storage.folder is not None:
+                    lane = offload.lane("backup", background=True)
+                    node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
             except (ClockStopped, DataFolderError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -219,6 +237,22 @@ class Node:
         session.activity.client_address = address
         return session
 
+    def mirror_session(self, name: str, *, user: str, address: str = "") -> MirrorSession:
+        """A session of the mirror in the file `name`, or in `name.duckdb`. Close it.
+
+        Raises SQLError where no mirror can lie.
+        """
+        plain = self._files.locations.read_target(name).is_file() or name.endswith(MIRROR_SUFFIX)
+        location = name if plain else name + MIRROR_SUFFIX
+        session = MirrorSession(
+            self.services,
+            database=f"{MIRROR_DATABASE}{name}",
+            user=user,
+            read=partial(self._mirror_rows, location),
+        )
+        session.activity.client_address = address
+        return session
+
     async def load(
         self,
         table: str,
@@ -258,7 +292,7 @@ class Node:
             try:
                 if wait_for is not None:
                     for job_id in await self._feeds_into(location):
-                        await self.services.changefeeds.wait(job_id, wait_for, seconds=None)
+                        await self.services.jobs.wait(job_id, wait_for, seconds=None)
             except SQLError:
                 # Who may not read the mirror hears that, and nothing of its feeds.
                 await self._mirror_rows(location, "SELECT 1", (), user)
@@ -356,6 +390,11 @@ async def _assemble(
     files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
     worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
     resumers: dict[str, Resumer] = {}
+    # Their own, so that no session's query keeps a feed waiting.
+    feed_analytics = Analytics(
+        offload, store.clock.wall, lanes=FEED_QUERY_LANES, name="changefeed-queries"
+    )
+    closing.callback(feed_analytics.close)
     registry = JobRegistry(store, session, resumers, accepts=lambda job: feeds.accepts(job))
     feeds = Changefeeds(
         ChangefeedServices(
@@ -368,6 +407,7 @@ async def _assemble(
             rights=rights,
             sealer=Sealer(secret_key(folder, options.secret_key_file), token_bytes),
             node_id=node_id,
+            queries=FeedQueries(feed_analytics),
         ),
         registry,
     )
@@ -380,15 +420,14 @@ async def _assemble(
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
-    adapter = FeedServices(feeds, registry, node_id, store)
     services = Services(
         store=store,
         catalog=Catalog(descriptors),
         leases=leases,
         analytics=analytics,
         virtual_tables=default_tables(),
-        jobs=adapter,
-        changefeeds=adapter,
+        jobs=JobServices(feeds, registry, node_id, store),
+        changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
         rights=rights,
@@ -472,6 +511,8 @@ def _sink_kinds(
     lakes = SparkKind(options.mirror_roots, offload, options.server, worker_tokens, store.settings)
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
+    kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
+    kinds.register(TAILRACE_SCHEME, ReplicaKind(store.random))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from os import PathLike
@@ -36,6 +37,8 @@ class Storage:
     bounds: BoundStore
     mirrors: Path
     folder: Path | None = None
+    checkpoint: Callable[[Path], None] | None = None
+    """Makes a folder the engine's state, where that lies on a disk: see `RocksEngine`."""
 
 
 def open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> Storage:
@@ -46,12 +49,14 @@ def open_storage(path: str | PathLike[str], closing: AsyncExitStack) -> Storage:
         )
     folder = DataFolder.open(Path(path))
     closing.callback(folder.close)
+    engine = RocksEngine.open(folder.engine_path)
     return Storage(
         disk=folder.disk,
-        engine=RocksEngine.open(folder.engine_path),
+        engine=engine,
         bounds=folder.clock_bounds,
         mirrors=folder.path / MIRROR_FOLDER,
         folder=folder.path,
+        checkpoint=engine.checkpoint,
     )
 
 

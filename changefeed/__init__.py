@@ -29,6 +29,7 @@ from .jobs.alterations import (
     TargetName,
     UnsetOptions,
 )
+from .jobs.create import FeedRequest
 from .jobs.reservations import JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
@@ -41,7 +42,7 @@ from .subscriptions import (
     give_subscriptions,
     list_subscriptions,
 )
-from .targets import KeyspacePart
+from .targets import DatabaseTables, KeyspacePart, find_tables
 
 __all__ = [
     "JOB_KIND",
@@ -51,7 +52,9 @@ __all__ = [
     "ChangefeedStream",
     "Changefeeds",
     "ControlTarget",
+    "DatabaseTables",
     "DropTarget",
+    "FeedRequest",
     "FeedState",
     "FeedStatus",
     "FeedStopped",
@@ -70,6 +73,7 @@ __all__ = [
     "TargetName",
     "UnsetOptions",
     "find_subscription",
+    "find_tables",
     "give_connections",
     "give_subscriptions",
     "list_connections",

@@ -20,6 +20,7 @@ from .insight import (
     StageReport,
     explain_feed,
     feed_lag,
+    lagging_ranges,
     stage_reports,
 )
 from .jobs.alter import alter_changefeed
@@ -30,9 +31,10 @@ from .jobs.connection_feeds import (
     drop_connection,
     give_connection,
 )
-from .jobs.create import FeedRequest, check_start, plan_changefeed
+from .jobs.create import FeedRequest, check_query, check_start, plan_changefeed
 from .jobs.description import describe
 from .jobs.details import (
+    ChangefeedDetails,
     TargetDetails,
     UnknownFormat,
     decode_details,
@@ -42,12 +44,14 @@ from .jobs.details import (
 from .jobs.job import ChangefeedJob, Claim
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
+from .jobs.sink_uris import whole_uri
 from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
 from .pipeline.progress import part_of
 from .sinks.duckdb import DuckDBKind
 from .sinks.protocol import SinkError, SinkProgress, SinkRefused
 from .sinks.sinkless import ChangefeedRow
+from .sinks.tailrace import ReplicaKind
 from .streams.sample import sample
 from .streams.stream import ChangefeedStream, open_stream, stream_options
 from .subscriptions import (
@@ -58,8 +62,15 @@ from .subscriptions import (
     create_subscription,
     drop_subscription,
 )
-from .targets import TargetState
-from .verify import Difference, NotTaken, SchemaAhead, Verification, repair
+from .targets import KeyspacePart, TargetState
+from .verify import (
+    Difference,
+    NotTaken,
+    SchemaAhead,
+    Verification,
+    repair,
+    verify_replica,
+)
 
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""
@@ -91,6 +102,7 @@ class FeedStatus:
     start_at: Timestamp
     sink_uri: str
     full_table_names: tuple[str, ...]
+    replication: str | None
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""
@@ -99,6 +111,7 @@ class FeedStatus:
     topics: tuple[str, ...]
     format: str
     user_name: str
+    metrics_label: str
     target_uri: str
     """What stands behind an external connection; else the same as `sink_uri`."""
 
@@ -110,6 +123,8 @@ class Changefeeds:
         self._services = services
         self._jobs = jobs
         self._live: dict[int, LiveFeed] = {}
+        self._lagging: dict[int, tuple[float, int]] = {}
+        """How many ranges of a feed are late, and when that is to be counted again."""
         self.waits = FeedWaits(services.store, self.watch)
         self.subscription_bounds = SubscriptionBounds(services)
 
@@ -179,8 +194,11 @@ class Changefeeds:
         """What such a feed would do. What is wrong with it is said as at its creation: roll the
         transaction back. Raises SQLError."""
         if sink is None:
-            options = stream_options(request.options)
+            options = stream_options(request.options, request.query)
             await check_start(self._services, request, options.cursor)
+            if request.query is not None:
+                start_at = request.at if options.cursor is None else options.cursor
+                await check_query(self._services, request, request.query, start_at)
         else:
             details = await plan_changefeed(
                 self._services, transaction, request, sink, user_name=request.user
@@ -222,6 +240,7 @@ class Changefeeds:
     async def cancel(self, claim: Claim) -> None:
         """Cleans up after a job that was cancelled."""
         live = self._live.pop(claim.job_id, None) or LiveFeed(claim.job_id)
+        self._lagging.pop(claim.job_id, None)
         await ChangefeedJob(self._services, claim, live).cancel()
 
     def runs_here(self, job_id: int, payload: bytes) -> bool:
@@ -282,6 +301,22 @@ class Changefeeds:
         """
         await self.watch(job_id).wait_until(timestamp)
 
+    async def _verify_replica(
+        self, kind: ReplicaKind, details: ChangefeedDetails
+    ) -> list[Difference]:
+        services, (target,) = self._services, details.targets
+        requests = kind.requests(whole_uri(services, details), services.store.metrics)
+        try:
+            table = await services.target(target.table_id, target.keyspace).descriptor_at(
+                await services.store.now()
+            )
+            part = target.keyspace or KeyspacePart()
+            return await verify_replica(services.store, table, part, requests)
+        except (SinkError, SinkRefused) as error:
+            raise SQLError("58030", str(error)) from error
+        finally:
+            await requests.close()
+
     async def verify(
         self, job_id: int, payload: bytes, *, at: Timestamp | None, repairs: bool
     ) -> list[Difference]:
@@ -292,8 +327,20 @@ class Changefeeds:
         """
         details, live = decode_details(payload), self.watch(job_id)
         kind = self._services.kinds.kind_of(details.sink_uri)
+        if isinstance(kind, ReplicaKind):
+            if at is not None:
+                await live.wait_until(at)
+            return await self._verify_replica(kind, details)
         if not isinstance(kind, DuckDBKind):
             raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
+        if not kind.holds_rows(details.sink_uri):
+            raise SQLError(
+                "0A000",
+                "only mirrors can be verified, and not logs of changes",
+                hint="mode=both keeps a mirror beside the log.",
+            )
+        if details.query is not None:
+            raise SQLError("0A000", "only mirrors of whole tables can be verified, not of a query")
         if any(target.keyspace is not None for target in details.targets):
             raise SQLError("0A000", "only mirrors of tables can be verified, and not of a keyspace")
         if details.node_id != self._services.node_id:
@@ -362,6 +409,18 @@ class Changefeeds:
             asyncio.get_running_loop().time(),
         )
 
+    async def lagging_ranges(self, job_id: int, payload: bytes, saved: bytes | None) -> int:
+        """How many ranges are further behind than the feed's `lagging_ranges_threshold`, counted
+        each `lagging_ranges_polling_interval` at most, in every state of the feed."""
+        at = asyncio.get_running_loop().time()
+        due_at, count = self._lagging.get(job_id, (at, 0))
+        if at >= due_at:
+            options = decode_details(payload).parsed_options
+            spans = await self.lag(job_id, payload, saved, halted=None)
+            count = lagging_ranges(spans, self._services.store, options.lagging_ranges_threshold)
+            self._lagging[job_id] = (at + options.lagging_ranges_polling_interval, count)
+        return count
+
     def close(self) -> None:
         """The node stops: who waits for a feed here is told so. Jobs go on elsewhere, or later."""
         for live in self._live.values():
@@ -390,15 +449,17 @@ class Changefeeds:
             sink_uri=details.shown_sink,
             target_uri=details.sink_uri,
             full_table_names=names,
+            replication=details.replication or None,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(
                 watched(target, self._services.target(target.table_id).span, known)
                 for target in details.targets
             ),
-            follows=bool(details.followed),
+            follows=bool(details.followed) or details.whole_database is not None,
             topics=tuple(name.rpartition(".")[2] for name in names),
             format=details.parsed_options.format.value,
             user_name=details.user_name,
+            metrics_label=details.parsed_options.metrics_label,
         )
 
 

@@ -5,6 +5,7 @@
     CLOCK           the clock's durable upper bound
     log/            the segments of the command log
     engine/         RocksDB
+    checkpoint/     a state of the engine while a backup reads it
 
 A folder is made in such an order that FORMAT comes last: one without it holds nothing yet that
 anybody was told is durable, and making it can simply begin again. One with it lacks nothing: all
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 from .clock import ZERO, Timestamp
@@ -25,7 +27,8 @@ from .disk import NEW_SUFFIX, Disk, RealDisk, replace_file, sync_folder
 from .spare_descriptors import SpareDescriptors
 
 FORMAT_VERSION = 1
-_LOCK, _FORMAT, _CLOCK, _LOG, _ENGINE = "LOCK", "FORMAT", "CLOCK", "log", "engine"
+FORMAT, CLOCK, LOG, ENGINE, CHECKPOINT = "FORMAT", "CLOCK", "log", "engine", "checkpoint"
+_LOCK = "LOCK"
 
 
 class DataFolderError(Exception):
@@ -42,18 +45,18 @@ class ClockBoundFile:
     def load(self) -> Timestamp:
         """Raises DataFolderError when the file does not hold a bound."""
         try:
-            text = self._disk.read(_CLOCK).decode("ascii", "replace").strip()
+            text = self._disk.read(CLOCK).decode("ascii", "replace").strip()
         except FileNotFoundError:
             text = ""
         if not text.isdecimal():
             raise DataFolderError(
-                f"{self._place}/{_CLOCK} does not hold a clock bound: without it timestamps could "
+                f"{self._place}/{CLOCK} does not hold a clock bound: without it timestamps could "
                 "repeat; restore the file from a copy of this data folder"
             )
         return Timestamp(int(text))
 
     def save(self, bound: Timestamp) -> None:
-        self._disk.replace(_CLOCK, f"{bound}\n".encode("ascii"))
+        self._disk.replace(CLOCK, f"{bound}\n".encode("ascii"))
 
 
 class DataFolder:
@@ -63,8 +66,8 @@ class DataFolder:
         self.path = path
         self._lock: int | None = lock
         self._spares = SpareDescriptors()
-        self.disk = RealDisk(path / _LOG, self._spares)
-        self.engine_path = path / _ENGINE
+        self.disk = RealDisk(path / LOG, self._spares)
+        self.engine_path = path / ENGINE
         self.clock_bounds = ClockBoundFile(RealDisk(path, self._spares), str(path))
 
     @classmethod
@@ -76,9 +79,10 @@ class DataFolder:
         try:
             _check_format(path)
             folder = cls(path, lock)
-            if not (path / _FORMAT).exists():
+            if not (path / FORMAT).exists():
                 folder._make()
             folder._make_private()
+            shutil.rmtree(path / CHECKPOINT, ignore_errors=True)  # its backup died with a process
         except BaseException:
             os.close(lock)
             raise
@@ -88,13 +92,13 @@ class DataFolder:
         self.engine_path.mkdir(exist_ok=True, mode=0o700)
         self.clock_bounds.save(ZERO)
         sync_folder(self.path)
-        replace_file(self.path / _FORMAT, f"{FORMAT_VERSION}\n".encode("ascii"))
+        replace_file(self.path / FORMAT, f"{FORMAT_VERSION}\n".encode("ascii"))
 
     def _make_private(self) -> None:
         """Also a folder that was made by others' leave, or by an earlier version."""
         for private in (self.path, self.engine_path, self.disk.path):
             private.chmod(0o700)
-        for name in (_FORMAT, _CLOCK):
+        for name in (FORMAT, CLOCK):
             (self.path / name).chmod(0o600)
         for name in self.disk.names():
             (self.disk.path / name).chmod(0o600)
@@ -105,6 +109,17 @@ class DataFolder:
             self._spares.close()
             os.close(self._lock)
             self._lock = None
+
+
+def store_files(path: Path) -> list[str]:
+    """The names of the files that are the store in a folder that nobody writes to, FORMAT aside."""
+    names = [
+        f"{room}/{entry.name}"
+        for room in (ENGINE, LOG)
+        for entry in sorted((path / room).iterdir())
+        if entry.name != _LOCK
+    ]
+    return [CLOCK, *names]
 
 
 def _make_folder(path: Path) -> None:
@@ -141,7 +156,7 @@ def _take_lock(path: Path) -> int:
 
 def _check_format(path: Path) -> None:
     try:
-        text = (path / _FORMAT).read_text("ascii", "replace").strip()
+        text = (path / FORMAT).read_text("ascii", "replace").strip()
     except FileNotFoundError:
         _check_empty(path)
         return
@@ -154,7 +169,7 @@ def _check_format(path: Path) -> None:
 
 def _check_empty(path: Path) -> None:
     """Refuses to make a data folder among files that are not ours."""
-    ours = {_LOCK, _FORMAT, _CLOCK, _LOG, _ENGINE, _FORMAT + NEW_SUFFIX, _CLOCK + NEW_SUFFIX}
+    ours = {_LOCK, FORMAT, CLOCK, LOG, ENGINE, FORMAT + NEW_SUFFIX, CLOCK + NEW_SUFFIX}
     others = sorted(entry.name for entry in path.iterdir() if entry.name not in ours)
     if others:
         raise DataFolderError(

@@ -13,6 +13,7 @@ column, an index, a storage parameter) is OTHER.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Flag, auto
 
@@ -140,6 +141,22 @@ def added_columns(before: TableDescriptor, after: TableDescriptor) -> tuple[Colu
     """The visible columns of `after` that `before` did not show, told apart by id."""
     known = _by_id(before)
     return tuple(column for column in after.visible_columns if column.id not in known)
+
+
+def changed_columns(event: TableEvent, ids: Iterable[int]) -> Iterator[tuple[Column, str]]:
+    """Those of the columns with these ids, as they were, that were `dropped`, `renamed` or
+    `retyped`."""
+    old, new = _by_id(event.before), _by_id(event.after)
+    names = {column.name for column in new.values()}
+    for was in (old[id] for id in ids if id in old):
+        now = new.get(was.id)
+        if now is None:
+            retyped = was.name in names and _swapped(event.before, event.after)
+            yield was, "retyped" if retyped else "dropped"
+        elif now.name != was.name:
+            yield was, f'renamed to "{now.name}"'
+        elif _retyped(was.type, now.type):
+            yield was, "retyped"
 
 
 def rewrites(before: TableDescriptor, after: TableDescriptor) -> bool:

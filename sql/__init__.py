@@ -29,28 +29,20 @@ from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
 from .runtime.jobs import Jobs, JobSummary
 from .runtime.services import (
-    ChangefeedRequest,
-    Changefeeds,
-    ChangefeedStream,
-    FeedSpan,
-    FeedStage,
     Services,
 )
+from .session.mirror_session import MirrorSession
 from .session.session import Session
 from .session.session_state import SessionState
 
 __all__ = [
     "Analytics",
-    "ChangefeedRequest",
-    "ChangefeedStream",
-    "Changefeeds",
     "ClosedOnError",
-    "FeedSpan",
-    "FeedStage",
     "JobSummary",
     "Jobs",
     "LoadMode",
     "LoadReport",
+    "MirrorSession",
     "Result",
     "ResultBatches",
     "ResultColumn",

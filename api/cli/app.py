@@ -15,6 +15,10 @@ LazyGroup.known = {
     for each in (
         LazyCommand("serve", "serve", "serve", "Serve a store, or join one that is served."),
         LazyCommand("sql", "sql", "sql", "A SQL shell, and a runner of scripts."),
+        LazyCommand(
+            "backup", "backup", "backup", "Copy a store, served or stopped, into a folder."
+        ),
+        LazyCommand("restore", "backup", "restore", "Make a data folder from a backup."),
         LazyCommand("demo", "demo", "demo", "Replay a day of real flights into a DuckDB mirror."),
         LazyCommand(
             "doctor", "doctor", "doctor", "Say what is installed here, and what is missing."

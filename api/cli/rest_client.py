@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -24,6 +26,15 @@ class Refused(Error):
 def ask(method: str, url: str, path: str, body: bytes | None, media_type: str) -> bytes:
     """The body of the answer. `url` is the server's, with the user and the password if it needs
     them. Raises Refused."""
+    with answered(method, url, path, body, media_type) as answer:
+        return answer.read()
+
+
+@contextmanager
+def answered(
+    method: str, url: str, path: str, body: bytes | None, media_type: str
+) -> Iterator[http.client.HTTPResponse]:
+    """As `ask`, for an answer that is read piece by piece."""
     where = urlsplit(url)
     secure = where.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
@@ -32,18 +43,18 @@ def ask(method: str, url: str, path: str, body: bytes | None, media_type: str) -
         who = f"{unquote(where.username)}:{unquote(where.password or '')}"
         headers["Authorization"] = f"Basic {b64encode(who.encode()).decode()}"
     connection = kind(where.hostname or "127.0.0.1", where.port)
+    address = f"{where.hostname or '127.0.0.1'}:{where.port}"
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
-        text = answer.read()
+        if answer.status != http.client.OK:
+            said = _problem(answer.read()) or f"the server answered {answer.status}"
+            raise Refused(said, answer.status)
+        yield answer
     except OSError as error:
-        address = where.hostname or "127.0.0.1"
-        raise Refused(f"cannot reach {address}:{where.port}: {error}") from error
+        raise Refused(f"cannot reach {address}: {error}") from error
     finally:
         connection.close()
-    if answer.status != http.client.OK:
-        raise Refused(_problem(text) or f"the server answered {answer.status}", answer.status)
-    return text
 
 
 def _problem(text: bytes) -> str:

@@ -38,8 +38,8 @@ REMEMBERED_MAX = 1_000
 OPEN_PATHS = frozenset({"/healthz", "/v1/login"})
 """What needs no user: whether the store is well, and to become one."""
 
-ADMIN_PATHS = ("/v1/debug/", "/v1/compare/")
-"""The store's keys and log, and what runs statements as root."""
+ADMIN_PATHS = ("/v1/debug/", "/v1/compare/", "/v1/backup")
+"""The store's keys and log, what runs statements as root, and the store whole."""
 
 JOB_PATHS = ("/v1/overview/",)
 """What shows everybody's feeds: VIEWJOB."""

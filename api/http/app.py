@@ -29,6 +29,7 @@ from .problems import (
     answer_nobody,
     answer_sql_error,
 )
+from .routes.backup_routes import backup_routes
 from .routes.changes_routes import changes_routes
 from .routes.debug_routes import debug_routes
 from .routes.export_routes import export_routes
@@ -77,6 +78,7 @@ def create_app(
     app.include_router(_health_routes(node))
     app.include_router(metrics_routes(node))
     app.include_router(debug_routes(node))
+    app.include_router(backup_routes(node))
     for router in more:
         app.include_router(router)
     app.add_middleware(Access, node=node, doorkeeper=doorkeeper)

@@ -15,7 +15,7 @@ from ...sql import Session
 from ...sql.runtime.authorization import Actor
 from ...sql.variables.client_variables import CRDB_COMPAT, CRDB_VERSION
 from ..admission import Place
-from ..node import Node
+from ..node import MIRROR_DATABASE, Node
 from . import replies
 from .authentication import Claim, Cleartext, Exchange, Method, Scram, Trusting
 from .channel import Channel, HangUp
@@ -44,6 +44,12 @@ class Greeting:
     database: str = DEFAULT_DATABASE
     parameters: Mapping[str, str] = field(default_factory=dict)
     cancels: tuple[int, int] | None = None
+
+    @property
+    def mirror(self) -> str | None:
+        """The mirror that is its database, if it is one."""
+        named = self.database.startswith(MIRROR_DATABASE)
+        return self.database.removeprefix(MIRROR_DATABASE) if named else None
 
     def settings(self) -> Iterator[tuple[str, str]]:
         """The session variables that the start-up sets, by `options` (`-c name=value`) too."""
@@ -201,8 +207,11 @@ async def _authenticate(channel: Channel, exchange: Exchange) -> None:
 async def _database(node: Node, name: str | None, user: str) -> str:
     """The database to begin in: the one that was named, else the default.
 
-    libpq names the user's own where it is told of none, and `postgres` is what tools look for.
+    libpq names the user's own where it is told of none, and `postgres` is what tools look for. A
+    mirror's session judges its user itself.
     """
+    if name is not None and name.startswith(MIRROR_DATABASE):
+        return name
     reader = node.store.begin(read_only=True)
     try:
         known = await node.services.catalog.list_databases(reader)

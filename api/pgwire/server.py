@@ -16,6 +16,7 @@ from functools import partial
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
+from ...sql import Session
 from ...sql.results.errors import from_kv
 from ..admission import Admission, Place
 from ..descriptors import ACCEPTED_AT_ONCE
@@ -117,9 +118,7 @@ class PostgresServer:
         return greeting
 
     async def _converse(self, channel: Channel, greeting: Greeting) -> None:
-        session = self._node.session(
-            database=greeting.database, user=greeting.user, address=channel.peer
-        )
+        session = await self._session(greeting, channel.peer)
         conversation = Conversation(channel, session)
         process_id = session.activity.process_id
         secret = self._node.store.random.getrandbits(31)
@@ -132,6 +131,18 @@ class PostgresServer:
             await conversation.run()
         finally:
             del self._conversations[process_id]
+
+    async def _session(self, greeting: Greeting, address: str) -> Session:
+        database, user = greeting.database, greeting.user
+        if greeting.mirror is None:
+            return self._node.session(database=database, user=user, address=address)
+        session = self._node.mirror_session(greeting.mirror, user=user, address=address)
+        try:
+            await session.check()
+        except BaseException:
+            await session.close()
+            raise
+        return session
 
     def _cancel(self, process_id: int, secret: int) -> None:
         """A wrong secret is not told: whoever guesses learns nothing."""

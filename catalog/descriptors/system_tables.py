@@ -57,6 +57,7 @@ _INT8 = ColumnType(TypeKind.INT8)
 _STRING = ColumnType(TypeKind.STRING)
 _BYTES = ColumnType(TypeKind.BYTES)
 _TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
+_FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 
 def _table(
@@ -181,6 +182,13 @@ EXTERNAL_CONNECTIONS = _table(
     nullable="sealed",
 )
 
+FEED_BREACHES = _table(
+    43,
+    "feed_breaches",
+    {"job_id": _INT8, "at": _TIMESTAMPTZ},
+    {"p99_ms": _FLOAT8, "slo_ms": _FLOAT8, "stage": _STRING, "commits": _INT8},
+)
+
 SYSTEM_TABLES = (
     DESCRIPTOR,
     NAMESPACE,
@@ -203,6 +211,7 @@ SYSTEM_TABLES = (
     FEED_WAITS,
     SUBSCRIPTIONS,
     EXTERNAL_CONNECTIONS,
+    FEED_BREACHES,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

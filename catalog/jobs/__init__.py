@@ -13,7 +13,7 @@ tried again, with pauses that double up to half a minute and begin anew when its
 It must never know what a job does.
 """
 
-from .errors import JobFenced, JobNotFound, JobStateRefused, RetryableJobError
+from .errors import JobFenced, JobNotFound, JobPaused, JobStateRefused, RetryableJobError
 from .record import JobRecord
 from .registry import ADOPT_INTERVAL, JobRegistry
 from .resumer import JobContext, Resumer
@@ -29,6 +29,7 @@ __all__ = [
     "JobEvent",
     "JobFenced",
     "JobNotFound",
+    "JobPaused",
     "JobRecord",
     "JobRegistry",
     "JobState",

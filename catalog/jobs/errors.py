@@ -41,6 +41,11 @@ class RetryableJobError(Exception):
     """What a resumer raises to be tried again, after a pause; the message is shown meanwhile."""
 
 
+class JobPaused(Exception):
+    """What a resumer raises to have its job paused, with all that it holds, until somebody resumes
+    it; the message says why."""
+
+
 RETRYABLE = (
     RetryableJobError,
     RetryableTransaction,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.settings import declare_duration
 from ..values.session_zone import leave
-from .errors import RETRYABLE, JobFenced, RetryableJobError, message_of
+from .errors import RETRYABLE, JobFenced, JobPaused, RetryableJobError, message_of
 from .job_store import JobStore
 from .record import JobRecord
 from .resumer import JobContext, Resumer
@@ -128,6 +128,9 @@ class JobRunner:
     async def _failed(self, context: JobContext, error: BaseException) -> bool:
         if isinstance(error, JobFenced | StoreClosed):
             raise error
+        if isinstance(error, JobPaused):
+            await self._jobs.finish(self._job, JobEvent.PAUSE, error=message_of(error))
+            return True
         if not isinstance(error, RETRYABLE):
             await self._jobs.finish(self._job, JobEvent.FAIL, error=message_of(error))
             return True

@@ -65,6 +65,7 @@ TRANSITIONS = {
     (JobState.RUNNING, JobEvent.REQUEST_CANCEL): JobState.CANCEL_REQUESTED,
     (JobState.RUNNING, JobEvent.SUCCEED): JobState.SUCCEEDED,
     (JobState.RUNNING, JobEvent.FAIL): JobState.FAILED,
+    (JobState.RUNNING, JobEvent.PAUSE): JobState.PAUSED,  # an error paused it
     (JobState.PAUSE_REQUESTED, JobEvent.CLAIM): JobState.PAUSE_REQUESTED,
     (JobState.PAUSE_REQUESTED, JobEvent.PAUSE): JobState.PAUSED,
     (JobState.PAUSE_REQUESTED, JobEvent.REQUEST_CANCEL): JobState.CANCEL_REQUESTED,

@@ -243,9 +243,9 @@ class Catalog:
             name=name.name,
             database_id=parents[0],
             schema_id=parents[1],
-            columns=_KEYSPACE_COLUMNS,
-            primary_key=(_KEYSPACE_COLUMNS[0].id,),
-            next_column_id=len(_KEYSPACE_COLUMNS) + 1,
+            columns=KEYSPACE_COLUMNS,
+            primary_key=(KEYSPACE_COLUMNS[0].id,),
+            next_column_id=len(KEYSPACE_COLUMNS) + 1,
             locked=True,
             keyspace=keyspace,
         )
@@ -313,7 +313,7 @@ class Catalog:
         return await self.descriptors.allocate_id(transaction)
 
 
-_KEYSPACE_COLUMNS = (
+KEYSPACE_COLUMNS = (
     Column(id=1, name="key", type=ColumnType(TypeKind.BYTES), nullable=False),
     Column(id=2, name="value", type=ColumnType(TypeKind.BYTES)),
     Column(id=3, name=EXPIRES_AT, type=ColumnType(TypeKind.INT8)),

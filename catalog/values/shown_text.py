@@ -27,7 +27,8 @@ _URI_PASSWORD = re.compile(
 off before an '@'."""
 
 _URI_PARAMETERS = re.compile(
-    r"(\b(?:webhook-https?|kafka|confluent-cloud|azure-event-hub|s3|gs|azure)://[^?'\s]*\?)(?:[^']|'')+",
+    r"(\b(?:webhook-https?|kafka|confluent-cloud|azure-event-hub|s3|gs|azure(?:-blob)?)"
+    r"://[^?'\s]*\?)(?:[^']|'')+",
     re.IGNORECASE,
 )
 """What stands behind the '?' of a sink that takes its secrets there."""

@@ -57,6 +57,8 @@ class ChangeBatch:
 
     Where the feed asks for previous values, `previous[i]` is the row that the change replaced, None
     where there was none, in the column order of `before` (of `descriptor` where that is None).
+
+    Where a query shows something of deletions, `shown` is what it shows of every change.
     """
 
     descriptor: TableDescriptor
@@ -69,6 +71,7 @@ class ChangeBatch:
     versions: Sequence[Timestamp] | None = None
     previous: Sequence[tuple[Datum, ...] | None] | None = None
     before: TableDescriptor | None = None
+    shown: pa.RecordBatch | None = None
     stages: StageTimes = field(default_factory=StageTimes)
 
     def __len__(self) -> int:

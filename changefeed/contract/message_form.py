@@ -20,6 +20,14 @@ class Envelope(Enum):
     BARE = "bare"  # the row's columns, metadata under `__crdb__`
     KEY_ONLY = "key_only"  # no value
     ROW = "row"  # the row's columns; a deletion has no value
+    ENRICHED = "enriched"  # the row under `after`, what happened to it, and whence it comes
+
+
+class EnrichedProperty(Enum):
+    """What the messages of the enriched envelope have besides."""
+
+    SOURCE = "source"  # whence a change comes
+    SCHEMA = "schema"  # the types of the message's fields
 
 
 class Compression(Enum):
@@ -30,4 +38,4 @@ class Compression(Enum):
 
 
 METADATA_ENVELOPES = frozenset({Envelope.WRAPPED, Envelope.BARE})
-"""Those whose messages have a place for `key` and `topic`."""
+"""Those whose messages have a place for `key` and `topic`: an enriched one has none for `topic`."""

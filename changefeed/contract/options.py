@@ -18,34 +18,59 @@ from typing import Any, TypeVar
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
-from .message_form import METADATA_ENVELOPES, Compression, Envelope, Format
+from .message_form import METADATA_ENVELOPES, Compression, EnrichedProperty, Envelope, Format
+from .queries import FeedQuery
 from .sink_config import KafkaConfig, WebhookConfig, parse_kafka_config, parse_webhook_config
-from .unserved import UNSERVED, UNSERVED_ENVELOPES, UNSERVED_FORMATS
+from .unserved import UNSERVED, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
 INVALID_PARAMETER_VALUE = "22023"
 NOT_SUPPORTED = "0A000"
 
+DEFAULT_LABEL = "default"
+LABEL_BYTES_MAX = 128
+
 PIPELINE_OPTIONS = frozenset(
     {
         "cursor",
+        "end_time",
+        "gc_protect_expires_after",
         "initial_scan",
         "initial_scan_only",
+        "lagging_ranges_polling_interval",
+        "lagging_ranges_threshold",
+        "metrics_label",
         "min_checkpoint_frequency",
         "no_initial_scan",
+        "on_error",
         "on_table_dropped",
         "paused",
         "schema_change_events",
         "schema_change_policy",
         "schema_feed",
+        "slo_p99",
     }
 )
 """Options of when a feed begins, what it follows and how it ends: obeyed by every pipeline."""
+
+JOB_OPTIONS = frozenset(
+    {
+        "gc_protect_expires_after",
+        "lagging_ranges_polling_interval",
+        "lagging_ranges_threshold",
+        "metrics_label",
+        "on_error",
+        "on_table_dropped",
+        "slo_p99",
+    }
+)
+"""Of these, what only a feed that is a job can obey."""
 
 MESSAGE_OPTIONS = frozenset(
     {
         "diff",
         "encode_json_value_null_as_object",
+        "enriched_properties",
         "envelope",
         "format",
         "full_table_name",
@@ -63,6 +88,9 @@ SECRET_OPTIONS = frozenset({"extra_headers", "webhook_auth_header"})
 """Options whose values are shown nowhere, and stored sealed."""
 
 WEBHOOK_TIMEOUT_SECONDS = 3.0
+
+MIN_PUBLISH_SECONDS = 1.0
+"""Each time the file is checkpointed, and copied whole."""
 
 
 class ScanChoice(Enum):
@@ -108,6 +136,13 @@ class DropPolicy(Enum):
     LEAVE = "leave"  # the others go on
 
 
+class ErrorPolicy(Enum):
+    """What becomes of a feed that met an error which no further attempt would mend."""
+
+    FAIL = "fail"  # it ends, and what it held is released
+    PAUSE = "pause"  # it is paused with all that it holds, until somebody resumes or cancels it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangefeedOptions:
     """The options of one changefeed. Durations are seconds.
@@ -116,11 +151,17 @@ class ChangefeedOptions:
     progress is saved). `cursor` is exclusive: the first change is above it. Without a `schema_feed`
     the cluster setting `changefeed.schema_feed` chooses, at each start of the feed. Where the
     statement says no `min_checkpoint_frequency`, that of an idle feed is the node's (`idle_pace`).
-    One that is `paused` is made and does not begin before RESUME JOB.
+    One that is `paused` is made and does not begin before RESUME JOB. With an `end_time` the feed
+    shows what was committed up to then, and has done its work. What it protects and has not read is
+    given up after `gc_protect_expires_after` without progress, zero meaning what the cluster's
+    setting says. Its metrics bear its `metrics_label`, and one of them counts the ranges that are
+    further behind than `lagging_ranges_threshold`. A mirror that is to `publish` has a copy beside
+    it, which is at most so many seconds older.
     """
 
     format: Format = Format.JSON
     envelope: Envelope = Envelope.WRAPPED
+    enriched_properties: frozenset[EnrichedProperty] = frozenset()
     compression: Compression | None = None
     key_in_value: bool = False
     topic_in_value: bool = False
@@ -129,9 +170,11 @@ class ChangefeedOptions:
     encode_json_value_null_as_object: bool = False
     updated: bool = False
     mvcc_timestamp: bool = False
+    schema_events: bool = False
     resolved: bool = False
     resolved_interval: float = 0.0
     cursor: Timestamp | None = None
+    end_time: Timestamp | None = None
     initial_scan: ScanChoice = ScanChoice.YES
     min_checkpoint_frequency: float = MIN_CHECKPOINT_FREQUENCY_SECONDS
     paced_when_idle: bool = True
@@ -139,17 +182,44 @@ class ChangefeedOptions:
     schema_change_events: SchemaChangeEvents = SchemaChangeEvents.DEFAULT
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
+    on_error: ErrorPolicy = ErrorPolicy.FAIL
+    gc_protect_expires_after: float = 0.0
+    metrics_label: str = DEFAULT_LABEL
+    slo_p99: float = 0.0
+    """From commit until durable in the sink, of 99 commits in a hundred; zero: nobody watches."""
+    lagging_ranges_threshold: float = 180.0
+    lagging_ranges_polling_interval: float = 60.0
     paused: bool = False
     kafka_sink_config: KafkaConfig = field(default_factory=KafkaConfig)
     partition_alg: PartitionAlgorithm = PartitionAlgorithm.FNV_1A
+    publish: float | None = None
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     webhook_auth_header: str | None = field(default=None, repr=False)
     webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
     webhook_sink_config: WebhookConfig = field(default_factory=WebhookConfig)
 
+    @property
+    def previous(self) -> bool:
+        """Whether changes are to tell the row that they replaced: an enriched message says by it
+        whether a row is new."""
+        return self.diff or self.envelope is Envelope.ENRICHED
 
-def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
+    @property
+    def source(self) -> bool:
+        """Whether messages say whence they come."""
+        return EnrichedProperty.SOURCE in self.enriched_properties
+
+    @property
+    def schema(self) -> bool:
+        """Whether messages have their schema."""
+        return EnrichedProperty.SCHEMA in self.enriched_properties
+
+
+def parse_options(
+    given: Mapping[str, str | None], query: FeedQuery | None = None
+) -> ChangefeedOptions:
     """Reads what stood behind WITH: option names, each with its text or None where it had none.
+    Messages of a feed with a `query` are bare where no envelope is named.
 
     Raises SQLError 22023 on an unknown option, a value that does not fit, or options that exclude
     each other, and 0A000 on an option of CockroachDB that Tailrace does not serve.
@@ -169,7 +239,7 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
         if option in texts:
             raise _invalid(f"changefeed option {option!r} is given twice")
         texts[option] = text
-    options = ChangefeedOptions()
+    options = ChangefeedOptions(envelope=Envelope.WRAPPED if query is None else Envelope.BARE)
     for option, text in texts.items():
         options = _READERS[option](options, option, text)
     scan_choices = [name for name in texts if name in SCAN_OPTIONS]
@@ -177,7 +247,7 @@ def parse_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
         raise _invalid(f"changefeed options {' and '.join(scan_choices)} exclude each other")
     if options.cursor is not None and not scan_choices:
         options = replace(options, initial_scan=ScanChoice.NO)
-    _check_combinations(options, texts)
+    _check_combinations(options, texts, query)
     return options
 
 
@@ -194,25 +264,36 @@ def check_effective(given: Iterable[str], obeyed: frozenset[str], sink: str) -> 
             )
 
 
-def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
+def _check_combinations(
+    options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
+) -> None:
     if options.initial_scan is ScanChoice.ONLY:
-        for excluded in ("diff", "resolved", "updated", "mvcc_timestamp"):
+        for excluded in ("diff", "end_time", "resolved", "updated", "mvcc_timestamp"):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
                     detail="A feed that ends with its initial scan has one timestamp.",
                 )
     if options.envelope not in METADATA_ENVELOPES:
-        for excluded in ("key_in_value", "topic_in_value"):
+        enriched = options.envelope is Envelope.ENRICHED
+        for excluded in ("topic_in_value",) if enriched else ("key_in_value", "topic_in_value"):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed option {excluded} does not go with envelope = "
                     f"'{options.envelope.value}'",
                     detail="The messages of that envelope have no place for it.",
                 )
-    if options.diff and (options.envelope, options.format) != (Envelope.WRAPPED, Format.JSON):
+    _check_enriched(options, texts, query)
+    if query is not None and options.diff and not query.tells_op:
         raise _invalid(
-            "changefeed option diff goes with envelope = 'wrapped' and format = 'json'",
+            "changefeed option diff has no effect on a CDC query that does not call event_op()",
+            hint="The query reads the row before a change as cdc_prev.",
+        )
+    told = options.envelope in (Envelope.WRAPPED, Envelope.ENRICHED)
+    if query is None and options.diff and not (told and options.format is Format.JSON):
+        raise _invalid(
+            "changefeed option diff goes with envelope = 'wrapped' or 'enriched', and format = "
+            "'json'",
             detail="Other messages have no place for the row before a change.",
         )
     if options.format is not Format.JSON and options.encode_json_value_null_as_object:
@@ -222,6 +303,33 @@ def _check_combinations(options: ChangefeedOptions, texts: Mapping[str, str | No
             "changefeed option format = 'csv' goes with initial_scan = 'only'",
             detail="A line of CSV cannot say that a row was deleted.",
         )
+    if options.format is Format.CSV:
+        for excluded in ("envelope", "key_in_value", "topic_in_value"):
+            if excluded in texts:
+                raise _invalid(
+                    f"changefeed option {excluded} does not go with format = 'csv'",
+                    detail="A line of CSV has the values of a row and nothing beside them.",
+                )
+
+
+def _check_enriched(
+    options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
+) -> None:
+    if options.envelope is not Envelope.ENRICHED:
+        if "enriched_properties" in texts:
+            raise _invalid("changefeed option enriched_properties goes with envelope = 'enriched'")
+        return
+    if query is not None:
+        raise _invalid("a CDC query has no messages with envelope = 'enriched'")
+    if options.format is not Format.JSON:
+        raise _invalid("changefeed option envelope = 'enriched' goes with format = 'json'")
+    for excluded in ("updated", "mvcc_timestamp"):
+        if excluded in texts and not options.source:
+            raise _invalid(
+                f"changefeed option {excluded} does not go with envelope = 'enriched' alone",
+                detail="An enriched message has timestamps of commits in its field source.",
+                hint="Add enriched_properties = 'source'.",
+            )
 
 
 Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
@@ -240,15 +348,17 @@ def _format(options: ChangefeedOptions, name: str, text: str | None) -> Changefe
 
 def _envelope(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     required = _required(name, text)
-    if required.strip().lower() in UNSERVED_ENVELOPES:
-        raise SQLError(
-            NOT_SUPPORTED,
-            f"changefeed envelope {required} is not supported",
-            detail=UNSERVED_ENVELOPES[required.strip().lower()],
-        )
     if required.strip().lower() == "deprecated_row":
         required = Envelope.ROW.value
     return replace(options, envelope=_choice(Envelope, name, required))
+
+
+def _properties(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    parts = _required(name, text).split(",")
+    return replace(
+        options,
+        enriched_properties=frozenset(_choice(EnrichedProperty, name, part) for part in parts),
+    )
 
 
 def _compression(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -265,12 +375,31 @@ def _resolved(options: ChangefeedOptions, name: str, text: str | None) -> Change
     return replace(options, resolved=True, resolved_interval=interval)
 
 
-def _cursor(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+def _timestamp_of_its_name(
+    options: ChangefeedOptions, name: str, text: str | None
+) -> ChangefeedOptions:
     try:
-        cursor = parse_timestamp(_required(name, text))
+        changed: dict[str, Any] = {name: parse_timestamp(_required(name, text))}
     except ValueError as error:
         raise _invalid(f"changefeed option {name}: {error}") from None
-    return replace(options, cursor=cursor)
+    return replace(options, **changed)
+
+
+def _seconds_of_its_name(
+    options: ChangefeedOptions, name: str, text: str | None
+) -> ChangefeedOptions:
+    seconds = _duration(name, _required(name, text))
+    if not seconds:
+        raise _invalid(f"changefeed option {name} is a duration above zero, not {text!r}")
+    changed: dict[str, Any] = {name: seconds}
+    return replace(options, **changed)
+
+
+def _metrics_label(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    label = _required(name, text)
+    if len(label.encode()) > LABEL_BYTES_MAX:
+        raise _invalid(f"changefeed option {name} is of at most {LABEL_BYTES_MAX} bytes")
+    return replace(options, metrics_label=label)
 
 
 def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -344,11 +473,11 @@ def _header_text(text: str) -> bool:
     return bool(text) and text.isascii() and text.isprintable()
 
 
-def _client_timeout(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+def _publish(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     seconds = _duration(name, _required(name, text))
-    if not seconds:
-        raise _invalid(f"changefeed option {name} is above zero")
-    return replace(options, webhook_client_timeout=seconds)
+    if seconds < MIN_PUBLISH_SECONDS:
+        raise _invalid(f"changefeed option {name} is at least {MIN_PUBLISH_SECONDS:g} s")
+    return replace(options, publish=seconds)
 
 
 def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -372,33 +501,47 @@ def _partition_alg(options: ChangefeedOptions, name: str, text: str | None) -> C
     return replace(options, partition_alg=algorithm)
 
 
+def _on_error(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, on_error=_choice(ErrorPolicy, name, _required(name, text)))
+
+
 _READERS: dict[str, Reader] = {
     "compression": _compression,
-    "cursor": _cursor,
+    "cursor": _timestamp_of_its_name,
     "diff": _flag_of_its_name,
+    "end_time": _timestamp_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
+    "enriched_properties": _properties,
     "envelope": _envelope,
     "extra_headers": _extra_headers,
     "format": _format,
     "full_table_name": _flag_of_its_name,
+    "gc_protect_expires_after": _seconds_of_its_name,
     "initial_scan": _initial_scan,
     "initial_scan_only": _initial_scan_only,
     "kafka_sink_config": _kafka_config,
     "key_in_value": _flag_of_its_name,
+    "lagging_ranges_polling_interval": _seconds_of_its_name,
+    "lagging_ranges_threshold": _seconds_of_its_name,
+    "metrics_label": _metrics_label,
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _flag_of_its_name,
     "no_initial_scan": _no_initial_scan,
+    "on_error": _on_error,
     "on_table_dropped": _table_dropped,
     "partition_alg": _partition_alg,
     "paused": _flag_of_its_name,
+    "publish": _publish,
     "resolved": _resolved,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
+    "schema_events": _flag_of_its_name,
     "schema_feed": _schema_feed,
+    "slo_p99": _seconds_of_its_name,
     "topic_in_value": _flag_of_its_name,
     "updated": _flag_of_its_name,
     "webhook_auth_header": _auth_header,
-    "webhook_client_timeout": _client_timeout,
+    "webhook_client_timeout": _seconds_of_its_name,
     "webhook_sink_config": _webhook_config,
 }
 

@@ -11,18 +11,10 @@ from collections.abc import Mapping
 UNSERVED: Mapping[str, str] = {
     "avro_schema_prefix": "There is no Avro encoder.",
     "confluent_schema_registry": "There is no Avro encoder.",
-    "end_time": "A changefeed ends by its initial scan, or runs until it is canceled.",
-    "enriched_properties": "There is no enriched envelope.",
     "execution_locality": "A store is served by one process: there are no localities.",
-    "gc_protect_expires_after": "The cluster setting changefeed.protect_timestamp.max_age says how "
-    "long every changefeed protects what it has not read.",
     "headers_json_column_name": "Headers are the same for all messages: extra_headers.",
     "ignore_disable_changefeed_replication": "Sessions cannot keep writes from changefeeds.",
     "key_column": "Messages keep their order by primary key alone.",
-    "lagging_ranges_polling_interval": "Lag is told for each changefeed, not for each range.",
-    "lagging_ranges_threshold": "Lag is told for each changefeed, not for each range.",
-    "metrics_label": "Metrics have no scopes.",
-    "on_error": "A changefeed with a terminal error fails; no other end can be chosen.",
     "protect_data_from_gc_on_pause": "What a paused changefeed has not read is always protected.",
     "pubsub_sink_config": "There is no Pub/Sub sink.",
     "range_distribution_strategy": "One node runs a changefeed whole.",
@@ -36,5 +28,3 @@ UNSERVED_FORMATS: Mapping[str, str] = {
     "experimental_avro": "There is no Avro encoder.",
     "protobuf": "There is no Protocol Buffers encoder.",
 }
-
-UNSERVED_ENVELOPES: Mapping[str, str] = {"enriched": "There is no enriched envelope."}

@@ -8,7 +8,9 @@ Never knows: who proved the schema, what a sink does with messages, progress.
 """
 
 from .encoders import encoder_for
+from .enriched import FeedOrigin
 from .protocol import EncodedBatch, Encoder
+from .schema_messages import schema_message
 from .topics import Topics
 
-__all__ = ["EncodedBatch", "Encoder", "Topics", "encoder_for"]
+__all__ = ["EncodedBatch", "Encoder", "FeedOrigin", "Topics", "encoder_for", "schema_message"]

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from ..contract.message_form import Format
 from ..contract.options import ChangefeedOptions
+from .csv import CSVEncoder
+from .enriched import FeedOrigin
 from .json import JSONEncoder
 from .protocol import Encoder
 from .topics import Topics
 
 
-def encoder_for(options: ChangefeedOptions, topics: Topics) -> Encoder:
+def encoder_for(
+    options: ChangefeedOptions, topics: Topics, origin: FeedOrigin | None = None
+) -> Encoder:
     """The encoder of messages for a feed. A sink refuses formats that are not of messages before a
-    feed is created (`SinkKind.check_options`)."""
+    feed is created (`SinkKind.check_options`). The enriched envelope needs the feed's `origin`."""
+    if options.format is Format.CSV:
+        return CSVEncoder(topics)
     assert options.format is Format.JSON, options.format
-    return JSONEncoder(options, topics)
+    return JSONEncoder(options, topics, origin)

@@ -4,13 +4,14 @@
     bare       {"__crdb__": {"key": [1], "updated": "…"}, "id": 1, "name": "a"}
     row        {"__crdb__": {"updated": "…"}, "id": 1, "name": "a"}
     key_only   no value
-    key        [1], in each of them
+    enriched   {"after": {"id": 1, "name": "a"}, "op": "c", "ts_ns": 17…}: see `enriched`
+    key        [1]; {"id": 1} in the enriched envelope
 
 With `diff` a wrapped message has the row that the change replaced: under the schema of the change,
 or, in a backfill, under the one that was in force before it. A deletion is `{"after": null}` when
 wrapped; when bare it has the columns of the key and every other column as null; in a row envelope
 it has no value. Fields, and the columns of a row, stand in the order of their names, as
-CockroachDB's do. A resolved message is `{"resolved": "…"}` when wrapped and
+CockroachDB's do. A resolved message is `{"resolved": "…"}` when wrapped or enriched and
 `{"__crdb__": {"resolved": "…"}}` in any other envelope.
 """
 
@@ -28,7 +29,17 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 from ..contract.changes import ChangeBatch
 from ..contract.message_form import Envelope
 from ..contract.options import ChangefeedOptions
+from .enriched import (
+    FeedOrigin,
+    encoded,
+    key_schema,
+    nanoseconds,
+    operations,
+    source_constants,
+    value_schema,
+)
 from .json_texts import NULL, ColumnTexts, Parts, Texts, as_list, joined
+from .parquet import deletions
 from .protocol import EncodedBatch
 from .topics import Topics
 
@@ -41,13 +52,19 @@ TABLES_MAX = 256
 class JSONEncoder:
     """Encodes changes as JSON. Tables are compiled once for each descriptor version."""
 
-    def __init__(self, options: ChangefeedOptions, topics: Topics) -> None:
+    def __init__(
+        self, options: ChangefeedOptions, topics: Topics, origin: FeedOrigin | None = None
+    ) -> None:
         self._options = options
         self._topics = topics
+        self._origin = origin
+        assert origin is not None or options.envelope is not Envelope.ENRICHED, options
         self._tables: dict[tuple[int, int], _Table] = {}
 
     def encode(self, batch: ChangeBatch) -> EncodedBatch:
         table, envelope = self._table(batch.descriptor), self._options.envelope
+        if envelope is Envelope.ENRICHED:
+            return self._enriched(batch, table)
         keys = table.keys(batch)
         key_texts = as_list(keys)
         values: Sequence[bytes | None]
@@ -68,9 +85,44 @@ class JSONEncoder:
 
     def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
         text = f'{{"resolved":"{format_timestamp(resolved)}"}}'
-        if self._options.envelope is not Envelope.WRAPPED:
+        if self._options.envelope not in (Envelope.WRAPPED, Envelope.ENRICHED):
             text = f'{{"{METADATA_FIELD}":{text}}}'
         return text.encode()
+
+    def _enriched(self, batch: ChangeBatch, table: _Table) -> EncodedBatch:
+        options, origin = self._options, self._origin
+        assert origin is not None, options
+        key = table.key_objects(batch)
+        fields: dict[str, Texts | Parts] = {
+            "after": table.rows(batch),
+            "op": operations(deletions(batch), batch.previous),
+            "ts_ns": b"%d" % (origin.unix_us() * 1000),
+        }
+        if options.diff:
+            fields["before"] = self._before(batch)
+        if options.key_in_value:
+            fields["key"] = key
+        if options.source:
+            fields["source"] = _object(self._source(batch, table))
+        value = _object(fields)
+        if options.schema:
+            key = _object({"payload": key, "schema": table.key_schema})
+            value = _object({"payload": value, "schema": table.value_schema})
+        return EncodedBatch(
+            topic=table.topic,
+            keys=as_list(joined(key, len(batch))),
+            values=as_list(joined(value, len(batch))),
+        )
+
+    def _source(self, batch: ChangeBatch, table: _Table) -> dict[str, Texts | Parts]:
+        source: dict[str, Texts | Parts] = {**table.source}
+        if self._options.updated:
+            source["ts_hlc"] = _timestamps(batch.timestamps)
+            source["ts_ns"] = nanoseconds(batch.timestamps)
+        if self._options.mvcc_timestamp:
+            own = batch.timestamps if batch.versions is None else batch.versions
+            source["mvcc_timestamp"] = _timestamps(own)
+        return source
 
     def _table(self, descriptor: TableDescriptor) -> _Table:
         version = (descriptor.id, descriptor.version)
@@ -83,6 +135,10 @@ class JSONEncoder:
                 self._topics.of(descriptor),
                 null_as_object=self._options.encode_json_value_null_as_object,
             )
+            if self._origin is not None:
+                table.enrich(
+                    self._options, self._origin, self._topics.full_names.get(descriptor.id)
+                )
         return table
 
     def _before(self, batch: ChangeBatch) -> Texts:
@@ -113,6 +169,9 @@ class _Table:
 
     def __init__(self, descriptor: TableDescriptor, topic: str, *, null_as_object: bool) -> None:
         self.topic = topic
+        self._descriptor = descriptor
+        self.key_schema = self.value_schema = b""
+        self.source: Mapping[str, Texts] = {}
         columns = descriptor.visible_columns
         position = {column.id: index for index, column in enumerate(columns)}
         self._width = len(columns)
@@ -127,8 +186,22 @@ class _Table:
         ]
         self._codec = codec_for(descriptor)
 
+    def enrich(self, options: ChangefeedOptions, origin: FeedOrigin, full_name: str | None) -> None:
+        """What enriched messages of the table have in common."""
+        self.source = source_constants(origin, self._descriptor, full_name)
+        self.key_schema = encoded(key_schema(self._descriptor, self.topic))
+        self.value_schema = encoded(value_schema(self._descriptor, self.topic, options))
+
     def keys(self, batch: ChangeBatch) -> list[bytes] | AnyArray:
         """The keys of all changes, arrays of the key's columns."""
+        return joined(_array(self._key_texts(batch)), len(batch))
+
+    def key_objects(self, batch: ChangeBatch) -> Parts:
+        """The keys of all changes, objects of the key's columns."""
+        names = [column.name for column in self._descriptor.key_columns]
+        return _object(dict(zip(names, self._key_texts(batch), strict=True)))
+
+    def _key_texts(self, batch: ChangeBatch) -> list[Texts | Parts]:
         if batch.columns is not None:
             arrays = (
                 self._codec.decode_keys(batch.keys).columns
@@ -136,14 +209,12 @@ class _Table:
                 else [batch.columns.column(place) for place, _ in self._key_columns]
             )
             pairs = zip(self._key_columns, arrays, strict=True)
-            texts: list[Texts | Parts] = [column.of_array(array) for (_, column), array in pairs]
-        else:
-            values = zip(*self._key_rows(batch), strict=True)
-            texts = [
-                column.of_values(column_values)
-                for (_, column), column_values in zip(self._key_columns, values, strict=True)
-            ]
-        return joined(_array(texts), len(batch))
+            return [column.of_array(array) for (_, column), array in pairs]
+        values = zip(*self._key_rows(batch), strict=True)
+        return [
+            column.of_values(column_values)
+            for (_, column), column_values in zip(self._key_columns, values, strict=True)
+        ]
 
     def rows(self, batch: ChangeBatch) -> Texts | Parts:
         """The rows of all changes as objects; null for deletions."""
@@ -164,8 +235,10 @@ class _Table:
 
     def bare(self, batch: ChangeBatch, metadata: Mapping[str, Texts | Parts]) -> Sequence[bytes]:
         """Objects of the columns of all changes, and the metadata as one more field."""
-        if batch.columns is not None and not batch.deleted:
+        rows = batch.shown
+        if rows is None and not batch.deleted:
             rows = batch.columns
+        if rows is not None:
             fields: dict[str, Texts | Parts] = {
                 name: column.of_array(rows.column(place)) for name, place, column in self._columns
             }

@@ -28,14 +28,9 @@ MVCC_TIMESTAMP = "__crdb__mvcc_timestamp"
 
 def parquet_table(batch: ChangeBatch, options: ChangefeedOptions) -> pa.Table:
     """The changes of a batch, in its order."""
-    columns = batch.descriptor.visible_columns
-    arrays: list[AnyArray] = [
-        _written(column, array)
-        for column, array in zip(columns, _arrays(batch), strict=True)
-        if not column.hidden
-    ]
-    names = [column.name for column in columns if not column.hidden]
-    arrays.append(pa.array(["d" if gone else "c" for gone in _deleted(batch)], pa.string()))
+    found = change_columns(batch)
+    arrays, names = [*found.values()], [*found]
+    arrays.append(pa.array(["d" if gone else "c" for gone in deletions(batch)], pa.string()))
     names.append(EVENT_TYPE)
     if options.updated:
         arrays.append(_texts(batch.timestamps))
@@ -46,7 +41,18 @@ def parquet_table(batch: ChangeBatch, options: ChangefeedOptions) -> pa.Table:
     return pa.table(arrays, names=names)
 
 
-def _deleted(batch: ChangeBatch) -> list[bool]:
+def change_columns(batch: ChangeBatch) -> dict[str, AnyArray]:
+    """The columns that are shown, by name, with a value for each change: of a deletion the key's,
+    and NULLs."""
+    return {
+        column.name: _written(column, array)
+        for column, array in zip(batch.descriptor.visible_columns, _arrays(batch), strict=True)
+        if not column.hidden
+    }
+
+
+def deletions(batch: ChangeBatch) -> list[bool]:
+    """Whether each change is a deletion."""
     if batch.rows is not None:
         return [row is None for row in batch.rows]
     gone = frozenset(batch.deleted)
@@ -56,6 +62,8 @@ def _deleted(batch: ChangeBatch) -> list[bool]:
 def _arrays(batch: ChangeBatch) -> list[AnyArray]:
     """The columns of all changes: of a deletion the key's values, and NULLs."""
     columns = batch.descriptor.visible_columns
+    if batch.shown is not None:
+        return batch.shown.columns
     if batch.columns is not None and not batch.deleted:
         return batch.columns.columns
     if batch.columns is not None:
@@ -85,7 +93,7 @@ def _with_deletions(batch: ChangeBatch, live: pa.RecordBatch) -> list[AnyArray]:
         )
     )
     found = iter(range(live.num_rows))
-    places = pa.array([None if gone else next(found) for gone in _deleted(batch)], pa.int64())
+    places = pa.array([None if gone else next(found) for gone in deletions(batch)], pa.int64())
     return [
         keys[column.id] if column.id in keys else array.take(places)
         for column, array in zip(batch.descriptor.visible_columns, live.columns, strict=True)

@@ -40,6 +40,14 @@ class Topics:
         return self.topic_prefix + name
 
 
+def name_parts(full_name: str) -> tuple[str, str, str]:
+    """Database, schema and table of a full name, without the quotes that SQL needs around them."""
+    found = [quoted.replace('""', '"') or plain for quoted, plain in _NAMES.findall(full_name)]
+    database, schema, table = found
+    return database, schema, table
+
+
+_NAMES = re.compile(r'(?:"((?:[^"]|"")+)"|([^."]+))(?:\.|$)')
 _LAST_NAME = re.compile(r'(?:"((?:[^"]|"")+)"|([^."]+))$')
 
 

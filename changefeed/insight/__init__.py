@@ -6,7 +6,7 @@ what a feed would do that does not exist.
 """
 
 from .explanation import Fact, explain_feed
-from .lag import FeedPosition, SpanLag, feed_lag
+from .lag import FeedPosition, SpanLag, feed_lag, lagging_ranges
 from .latency import StageReport, stage_reports
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "StageReport",
     "explain_feed",
     "feed_lag",
+    "lagging_ranges",
     "stage_reports",
 ]

@@ -20,6 +20,7 @@ from ...kvlayer.span import Span
 from ...schemafeed.polling import POLL_INTERVAL
 from ..contract.changes import StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice, SchemaFeedKind, parse_options
+from ..contract.queries import FeedQuery
 from ..jobs.create import FeedRequest
 from ..jobs.services import DELEGATE, SCHEMA_FEED, ChangefeedServices
 from ..pipeline.decode import decode, slice_rows
@@ -66,13 +67,18 @@ async def explain_feed(
     services: ChangefeedServices, request: FeedRequest, sink_uri: str | None
 ) -> list[Fact]:
     """The facts of a feed that would be created, those of the whole before those of each table."""
-    options = parse_options(request.options)
+    options = parse_options(request.options, request.query)
     start_at = request.at if options.cursor is None else options.cursor
     facts = [
         ("sink", _sink(services, sink_uri)),
         ("starts at", format_timestamp(start_at)),
         ("checkpoints", _checkpoints(services, options)),
     ]
+    if request.query is not None:
+        facts.append(("query", request.query.text))
+        facts.append(("query reads", _read_by(request.query, request.tables[0])))
+    if options.end_time is not None:
+        facts.append(("ends at", format_timestamp(options.end_time)))
     for table, name in zip(request.tables, request.names, strict=True):
         target = services.target(table.id, request.keyspace)
         facts += [(f"{name}: {fact}", value) for fact, value in _reads(services, target, table)]
@@ -104,6 +110,15 @@ def _sink(services: ChangefeedServices, uri: str | None) -> str:
     if kind.local:
         facts.append(f"fed by node {services.node_id} alone, which has the file")
     return f"{shown}: {'; '.join(facts)}"
+
+
+def _read_by(query: FeedQuery, table: TableDescriptor) -> str:
+    if query.star:
+        columns = "all columns"
+    else:
+        named = [each.name for each in table.visible_columns if each.id in query.columns]
+        columns = f"{', '.join(named) or 'no column'}: others cause neither messages nor backfills"
+    return f"{columns}{'; the row before each change' if query.previous else ''}"
 
 
 def _checkpoints(services: ChangefeedServices, options: ChangefeedOptions) -> str:

@@ -23,6 +23,7 @@ from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.progress import part_of
 from ..sinks.protocol import SinkProgress
 from ..targets import FeedTarget, TargetState
+from .explanation import RangedStore
 
 CAUGHT_UP_SECONDS = 1.0
 """A feed that runs and is no further behind has nothing to catch up with."""
@@ -89,6 +90,14 @@ async def feed_lag(
                 )
             )
     return found
+
+
+def lagging_ranges(spans: Sequence[SpanLag], store: object, threshold_seconds: float) -> int:
+    """How many ranges hold spans that are further behind; spans, where the store is elsewhere."""
+    late = [each.span for each in spans if each.seconds > threshold_seconds]
+    if not isinstance(store, RangedStore):
+        return len(late)
+    return len({found.id for span in late for found in store.ranges(span)})
 
 
 def _state(position: FeedPosition, target: TargetDetails, resolved: Timestamp) -> str:

@@ -51,6 +51,7 @@ FIXED_OPTIONS = {
     "cursor": "Each table has its own start: ADD begins at the statement's time.",
     "end_time": "Create another changefeed.",
     "full_table_name": "Topics and mirrors keep their names: create another changefeed.",
+    "gc_protect_expires_after": "Create another changefeed.",
     "initial_scan": "ADD a table WITH initial_scan, or RESCAN one.",
     "initial_scan_only": "ADD a table WITH initial_scan, or RESCAN one.",
     "no_initial_scan": "ADD a table WITH no_initial_scan.",
@@ -126,6 +127,12 @@ class _Altering:
 
     async def carry_out(self, alteration: Alteration) -> None:
         """Raises SQLError."""
+        if self._details.query is not None and isinstance(alteration, AddTarget | DropTarget):
+            raise SQLError(
+                "0A000",
+                f"changefeed job {self._job_id} is of a CDC query: its table cannot be altered",
+                hint="Create another changefeed.",
+            )
         match alteration:
             case SetOptions() | UnsetOptions():
                 self._change_options(alteration)
@@ -141,7 +148,7 @@ class _Altering:
     async def finish(self) -> ChangefeedDetails:
         """What the job is to hold. Raises SQLError where the clauses together will not do."""
         details = self._details
-        if not details.targets:
+        if not details.targets and details.whole_database is None:
             raise SQLError(
                 "22023",
                 f"cannot drop all targets of changefeed job {self._job_id}",
@@ -214,10 +221,23 @@ class _Altering:
             scans=scans,
             fresh=True,
             protection_id=await protect(
-                self._services, self._transaction, [self._services.target(table.id)], self._at
+                self._services,
+                self._transaction,
+                [self._services.target(table.id)],
+                self._at,
+                max_age_seconds=options.gc_protect_expires_after,
             ),
         )
-        self._details = msgspec.structs.replace(details, targets=(*details.targets, target))
+        database = details.whole_database
+        if database is not None:
+            if not database.holds(table):
+                raise SQLError(
+                    "22023", f'table "{added.name}" is not in database "{database.name}"'
+                )
+            database = database.with_table(added.name)
+        self._details = msgspec.structs.replace(
+            details, targets=(*details.targets, target), whole_database=database
+        )
         self._added.append(added)
 
     async def _drop(self, target: TargetDetails) -> None:
@@ -225,8 +245,12 @@ class _Altering:
             await self._services.protections.release(self._transaction, target.protection_id)
         left = tuple(each for each in self._details.targets if each is not target)
         once = (*self._details.once, target.table_id)
+        database = self._details.whole_database
         self._details = msgspec.structs.replace(
-            self._details, targets=left, once=tuple(dict.fromkeys(once))
+            self._details,
+            targets=left,
+            once=tuple(dict.fromkeys(once)),
+            whole_database=None if database is None else database.without_table(target.name),
         )
         self._added = [each for each in self._added if each.table.id != target.table_id]
 

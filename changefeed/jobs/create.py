@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, duration, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectionRefused
 from ...kvlayer.raw import START_WINDOW
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
-from ..contract.options import ScanChoice, check_effective, parse_options
-from ..sinks.kinds import scheme_of
-from ..sinks.protocol import SinkError, SinkRefused
+from ..contract.options import (
+    ChangefeedOptions,
+    ScanChoice,
+    check_effective,
+    parse_options,
+)
+from ..contract.queries import FeedQuery
+from ..sinks.kinds import AnyKind, scheme_of
+from ..sinks.protocol import SinkError, SinkRefused, wants_previous
 from ..sinks.worker import WorkerKind
-from ..targets import FeedTarget, KeyspacePart
+from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
@@ -32,32 +39,27 @@ PROTECTION_MAX_AGE = declare_duration(
 )
 
 
-class FeedRequest(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedRequest:
     """A CREATE CHANGEFEED, its tables found.
 
-    `names[i]` is the full name of `tables[i]`, as of `at`, the time of the statement. Options are
-    as written, a bare one with None.
+    `names[i]` is the full name of `tables[i]`, versions that are canonical at `at`, the time of the
+    statement. Options are as written, a bare one with None.
     """
 
-    @property
-    def tables(self) -> Sequence[TableDescriptor]: ...
-
-    @property
-    def names(self) -> Sequence[str]: ...
-
-    @property
-    def options(self) -> Mapping[str, str | None]: ...
-
-    @property
-    def at(self) -> Timestamp: ...
-
-    @property
-    def user(self) -> str: ...
-
-    @property
-    def keyspace(self) -> KeyspacePart | None:
-        """Which keys, where the one table is a raw keyspace."""
-        ...
+    tables: Sequence[TableDescriptor]
+    names: Sequence[str]
+    options: Mapping[str, str | None]
+    at: Timestamp
+    user: str = ROOT
+    keyspace: KeyspacePart | None = None
+    """Which keys, where the one table is a raw keyspace."""
+    replication: str | None = None
+    """The name of a feed into a replica of the keyspace."""
+    query: FeedQuery | None = None
+    """What is to be shown of the changes of the one table."""
+    whole_database: DatabaseTables | None = None
+    """Where the tables are those of a database: which, also of such as come later."""
 
 
 async def plan_changefeed(
@@ -74,10 +76,12 @@ async def plan_changefeed(
     it reads there keeps two feeds from getting one mirror table. Raises
     SQLError for anything about the request that will not do.
     """
-    options = parse_options(request.options)
+    options = parse_options(request.options, request.query)
     sink = await _find_sink(services, transaction, sink_uri, user_name)
     kind = services.kinds.kind_of(sink.uri)
-    start_at = request.at if options.cursor is None else options.cursor
+    start_at = check_end(options, request.at)
+    if request.whole_database is not None:
+        check_follows_database(options, kind, scheme_of(sink.uri))
     check_effective(request.options, kind.obeys, scheme_of(sink.uri))
     if not isinstance(kind, WorkerKind):
         kind.check_options(options)
@@ -88,14 +92,18 @@ async def plan_changefeed(
             hint="A lake is read from tables. INTO 'duckdb:///…' keeps a mirror of the keyspace.",
         )
     await check_start(services, request, options.cursor)
+    tables = request.tables
+    if request.query is not None:
+        tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
     await claim_place(services, transaction, sink.uri, user_name)
     try:
-        await kind.validate(sink.uri, request.tables, store_id=services.store.id)
+        await kind.validate(sink.uri, tables, store_id=services.store.id)
     except SinkRefused as refused:
         raise SQLError("55000", str(refused)) from refused
     details = ChangefeedDetails(
         store_id=services.store.id,
         node_id=services.node_id,
+        whole_database=request.whole_database,
         targets=tuple(
             TargetDetails(
                 table_id=table.id,
@@ -110,15 +118,110 @@ async def plan_changefeed(
         sealed_uri=sink.sealed,
         connection=sink.connection,
         options=sealed_options(services, request.options),
+        replication=request.replication or "",
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,
+        query=request.query,
+        created_at=request.at,
         protection_id=await protect(
-            services, transaction, targets_of(services, request.tables, request.keyspace), start_at
+            services,
+            transaction,
+            targets_of(services, request.tables, request.keyspace),
+            start_at,
+            max_age_seconds=options.gc_protect_expires_after,
         ),
     )
     await check_free(services, transaction, details)
     return details
+
+
+async def shown_table(
+    services: ChangefeedServices,
+    request: FeedRequest,
+    query: FeedQuery,
+    kind: AnyKind,
+    sink_uri: str,
+    start_at: Timestamp,
+) -> TableDescriptor:
+    """The table that a sink is shown by a query. Raises SQLError where there is no such query, or
+    the sink can make nothing of it."""
+    if isinstance(kind, WorkerKind):
+        raise SQLError(
+            "0A000",
+            "CDC queries into this sink are not supported: its worker reads the table by itself",
+            hint="Without INTO, and into files and mirrors, they are.",
+        )
+    result = await check_query(services, request, query, start_at)
+    if not kind.follows_schema:
+        return result
+    if wants_previous(kind, sink_uri):
+        raise SQLError(
+            "0A000",
+            "CDC queries into a log of changes are not supported",
+            hint="Without mode=log, and without mode=both, they are.",
+        )
+    if query.previous or query.tells_event:
+        raise SQLError(
+            "0A000",
+            "a mirror holds rows: cdc_prev and functions that tell of an event are not supported "
+            "in its CDC query",
+            hint="Without INTO, or into files, the changes themselves are shown.",
+        )
+    (table,) = request.tables
+    missing = [column.name for column in result.key_columns if column.hidden]
+    if missing and not table.keyless:
+        raise SQLError(
+            "0A000",
+            f'a mirror finds its rows by the primary key of table "{table.name}", and the CDC '
+            f"query does not show {', '.join(missing)}",
+            hint="SELECT the columns of the primary key, too.",
+        )
+    return result
+
+
+async def check_query(
+    services: ChangefeedServices, request: FeedRequest, query: FeedQuery, start_at: Timestamp
+) -> TableDescriptor:
+    """The result of a query as of a feed's start. Raises SQLError."""
+    if services.queries is None:
+        raise SQLError("0A000", "this node computes no CDC queries")
+    (table,) = request.tables
+    if start_at < request.at:
+        found = await services.descriptors.read_at(table.id, start_at)
+        assert isinstance(found, TableDescriptor), "a cursor is checked first"
+        table = found
+    return (await services.queries.compile(query.text, table, table)).result
+
+
+def check_end(options: ChangefeedOptions, at: Timestamp) -> Timestamp:
+    """Where a feed of a statement at `at` begins. Raises SQLError 22023 where it ends before."""
+    start_at = at if options.cursor is None else options.cursor
+    if options.end_time is not None and options.end_time <= start_at:
+        raise SQLError(
+            "22023",
+            f"changefeed option end_time {format_timestamp(options.end_time)} must be after the "
+            f"feed's start {format_timestamp(start_at)}",
+        )
+    return start_at
+
+
+def check_follows_database(options: ChangefeedOptions, kind: AnyKind, sink: str) -> None:
+    """Raises SQLError where a feed with these options cannot follow a whole database."""
+    if options.initial_scan is ScanChoice.ONLY:
+        raise SQLError(
+            "22023",
+            "a changefeed of a whole database cannot end with its initial scan",
+            hint="Name the tables: CREATE CHANGEFEED FOR TABLE …",
+        )
+    if options.cursor is not None:
+        raise SQLError(
+            "22023",
+            "a changefeed of a whole database begins at the time of the statement, not at a cursor",
+            hint="Name the tables: CREATE CHANGEFEED FOR TABLE …",
+        )
+    if isinstance(kind, WorkerKind):
+        raise SQLError("0A000", f"a {sink} changefeed follows one table, and no whole database")
 
 
 async def _find_sink(
@@ -134,6 +237,7 @@ async def check_start(
     services: ChangefeedServices, request: FeedRequest, cursor: Timestamp | None
 ) -> None:
     """Raises SQLError where a feed cannot follow these tables, or not from there."""
+    assert request.tables or request.whole_database, "the grammar asks for a table"
     check_tables(request.tables, request.names, request.at)
     if cursor is not None:
         await _check_cursor(services, request, cursor)
@@ -145,7 +249,6 @@ async def check_start(
 
 def check_tables(tables: Sequence[TableDescriptor], names: Sequence[str], at: Timestamp) -> None:
     """Raises SQLError where a feed cannot follow these tables from `at` on."""
-    assert tables, "the grammar asks for a table"
     seen: set[int] = set()
     for table, name in zip(tables, names, strict=True):
         if table.id < FIRST_USER_ID:
@@ -209,15 +312,18 @@ async def protect(
     transaction: Transaction,
     targets: Sequence[FeedTarget],
     start_at: Timestamp,
+    *,
+    max_age_seconds: float,
 ) -> bytes:
-    """Keeps what a feed will read of these targets. Raises SQLError where that is gone already."""
+    """Keeps what a feed will read of these targets, for so long without progress; with zero for as
+    long as the cluster's setting says. Raises SQLError where that is gone already."""
     try:
         return await services.protections.protect(
             transaction,
             owner=PROTECTION_OWNER,
             spans=[target.span for target in targets],
             timestamp=start_at,
-            max_age_seconds=services.store.settings.get(PROTECTION_MAX_AGE),
+            max_age_seconds=max_age_seconds or services.store.settings.get(PROTECTION_MAX_AGE),
         )
     except ProtectionRefused as refused:
         raise SQLError("22023", f"changefeed cannot start: {refused}") from refused

@@ -6,6 +6,7 @@ in any place and form.
 
 from __future__ import annotations
 
+from ...catalog.values.identifiers import quote_identifier
 from ..contract.options import SECRET_OPTIONS
 from .details import ChangefeedDetails
 
@@ -13,15 +14,30 @@ REDACTED = "redacted"
 
 
 def describe(details: ChangefeedDetails) -> str:
-    names = ", ".join(target.name for target in details.targets)
-    text = f"CREATE CHANGEFEED FOR TABLE {names} INTO {_quoted(details.shown_sink)}"
+    of = f" FOR {_followed(details)}" if details.query is None else ""
+    what = f"CREATE CHANGEFEED{of}"
+    if details.replication:
+        what = f"CREATE REPLICATION {details.replication} FOR KEYSPACE {details.targets[0].name}"
+    text = f"{what} INTO {_quoted(details.shown_sink)}"
     options = [
         name
         if value is None
         else f"{name} = {_quoted(REDACTED if name.lower() in SECRET_OPTIONS else value)}"
         for name, value in sorted(details.options.items())
+        if not (details.replication and name == "mvcc_timestamp")
     ]
-    return f"{text} WITH {', '.join(options)}" if options else text
+    text = f"{text} WITH {', '.join(options)}" if options else text
+    return text if details.query is None else f"{text} AS {details.query.text}"
+
+
+def _followed(details: ChangefeedDetails) -> str:
+    database = details.whole_database
+    if database is None:
+        return f"TABLE {', '.join(target.name for target in details.targets)}"
+    text = f"DATABASE {quote_identifier(database.name)}"
+    if database.include is not None:
+        return f"{text} INCLUDE TABLES {', '.join(database.include)}"
+    return f"{text} EXCLUDE TABLES {', '.join(database.exclude)}" if database.exclude else text
 
 
 def _quoted(text: str) -> str:

@@ -17,12 +17,20 @@ from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.options import SECRET_OPTIONS, ChangefeedOptions, ScanChoice, parse_options
+from ..contract.options import (
+    SECRET_OPTIONS,
+    ChangefeedOptions,
+    DropPolicy,
+    ScanChoice,
+    parse_options,
+)
+from ..contract.queries import FeedQuery
 from ..sinks.protocol import BackfillProgress, SinkProgress
-from ..targets import KeyspacePart, TargetState
+from ..targets import DatabaseTables, KeyspacePart, TargetState
 
-DETAILS_FORMAT = 2
-"""Format 1 had one start for all targets, and no states."""
+DETAILS_FORMAT = 3
+"""Format 1 had one start for all targets, and no states; format 2 no queries and no
+databases."""
 
 PROGRESS_FORMAT = 1
 
@@ -55,6 +63,8 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     """The protected timestamp that keeps what is not read of it; empty: it is the feed's own."""
     keyspace: KeyspacePart | None = None
     """Which keys, where it is a raw keyspace."""
+    created_at: Timestamp = ZERO
+    """Of a table that joined a feed of its database when it was created: when that was."""
 
 
 class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +91,18 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     sealed_uri: bytes = b""
     connection: str = ""
     """The external connection that the feed was created into."""
+    replication: str = ""
+    """The name of a feed into a replica of its keyspace."""
     once: tuple[int, ...] = ()
     """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
     still hold something that is the feed's."""
+    query: FeedQuery | None = None
+    """What is shown of the changes of its one table, where that is not all of them."""
+    created_at: Timestamp = ZERO
+    """The time of the statement that created the feed."""
+
+    whole_database: DatabaseTables | None = None
+    """Where the feed follows a database: tables join at their creation, dropped ones leave."""
 
     @property
     def shown_sink(self) -> str:
@@ -96,7 +115,15 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
         open_options = {
             name: text for name, text in self.options.items() if name.lower() not in SECRET_OPTIONS
         }
-        return parse_options(open_options)
+        return parse_options(open_options, self.query)
+
+    @property
+    def drop_policy(self) -> DropPolicy:
+        """What happens when one of its tables was dropped: a feed of a database goes on, unless it
+        was told otherwise."""
+        if self.whole_database is not None and "on_table_dropped" not in self.options:
+            return DropPolicy.LEAVE
+        return self.parsed_options.on_table_dropped
 
     @property
     def followed(self) -> tuple[TargetDetails, ...]:
@@ -176,7 +203,9 @@ def decode_details(payload: bytes) -> ChangefeedDetails:
     """Raises UnknownFormat."""
     details = _details_decoder.decode(payload)
     _check(details.format, DETAILS_FORMAT, "details")
-    return details if details.format == DETAILS_FORMAT else _from_format_1(details)
+    if details.format == 1:
+        return _from_format_1(details)
+    return msgspec.structs.replace(details, format=DETAILS_FORMAT)
 
 
 def _from_format_1(details: ChangefeedDetails) -> ChangefeedDetails:

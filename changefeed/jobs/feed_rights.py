@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.rights.privileges import Privilege
+from ...catalog.rights.privileges import Privilege, Securable, SecurableKind
+from ...catalog.rights.rights import Rights
 from ...catalog.values.errors import SQLError
+from ..targets import DatabaseTables
 from .services import ChangefeedServices
 
 
@@ -22,6 +24,7 @@ async def check_feed_rights(
     *,
     any_of: Sequence[Privilege] = (Privilege.CHANGEFEED,),
     logs_in: bool,
+    whole_database: DatabaseTables | None = None,
 ) -> None:
     """Raises SQLError 42501 where the user's right to the feed has ended.
 
@@ -33,6 +36,8 @@ async def check_feed_rights(
         raise SQLError("42501", f"the feed ends with the login of its owner {user}")
     if rights.admin(user):
         return
+    if whole_database is not None:
+        _check_database(rights, user, whole_database)
     at = await services.store.now()
     for table_id in table_ids:
         table = await services.descriptors.read_at(table_id, at)
@@ -44,3 +49,13 @@ async def check_feed_rights(
                 f"user {user} does not have {any_of[0].name} privilege on relation {table.name}",
                 hint="A feed ends with its owner's right: grant it, and create the feed again.",
             )
+
+
+def _check_database(rights: Rights, user: str, database: DatabaseTables) -> None:
+    held = rights.held(user, Securable(SecurableKind.DATABASE, database.id, database.name))
+    if not held & Privilege.CHANGEFEED:
+        raise SQLError(
+            "42501",
+            f"user {user} does not have CHANGEFEED privilege on database {database.name}",
+            hint="A feed ends with its owner's right: grant it, and create the feed again.",
+        )

@@ -4,7 +4,8 @@ A claim of the job runs one attempt (`attempt`). How it ends decides what become
 
     scan only, done                        the job has succeeded
     SinkError, a store that asks to wait   `retryable`: the registry runs it again, later
-    SinkRefused, dropped table, too old    the job has failed, with this error
+    SinkRefused, dropped table, too old    the job has failed, with this error, or is paused with
+                                           `on_error = 'pause'`
     cancelled, or the claim is lost        left as it is, for whoever claims the job next
 
 When a feed will not come back, its progress says so first. Then its protected timestamp and its
@@ -17,16 +18,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
-from ...catalog.jobs import JobFenced
+from ...catalog.jobs import JobFenced, JobPaused
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
-from ..contract.options import DropPolicy, parse_options
+from ..contract.options import DropPolicy, ErrorPolicy, parse_options
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
 from ..pipeline.progress import part_of
@@ -37,12 +39,14 @@ from ..sinks.protocol import (
     SinkKind,
     SinkProgress,
     SinkRefused,
+    wants_previous,
 )
 from ..sinks.worker import WorkerFeed, WorkerKind
 from ..targets import TargetState
 from .attempt import Destination, FeedPlan, PlannedTarget, retryable, run_attempt
 from .create import PROTECTION_MAX_AGE
 from .details import (
+    ChangefeedDetails,
     TargetDetails,
     decode_details,
     decode_end,
@@ -52,6 +56,8 @@ from .details import (
     with_end,
 )
 from .feed_rights import check_feed_rights
+from .membership import Membership, protected_targets
+from .objective import LatencyObjective, forget_breaches
 from .sealed_options import opened_options
 from .services import ChangefeedServices
 from .sink_uris import whole_uri
@@ -126,6 +132,9 @@ class ChangefeedJob:
                 if retryable(error):
                     self._live.state = FeedState.BACKOFF
                     raise
+                if self._details.parsed_options.on_error is ErrorPolicy.PAUSE:
+                    self._live.state = FeedState.WAITING
+                    raise JobPaused(f"paused by an error: {error}") from error
                 failure = error
         await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
         if failure is not None:
@@ -144,20 +153,24 @@ class ChangefeedJob:
         while True:
             self._details = details = decode_details(self._claim.payload)
             altered = asyncio.Event()
-            watching = asyncio.create_task(self._watch(altered))
+            watching = [asyncio.create_task(self._watch(altered))]
+            if slo := details.parsed_options.slo_p99:
+                objective = LatencyObjective(self._services.store, self._live, slo)
+                watching.append(asyncio.create_task(objective.watch(), name="feed objective"))
             try:
                 done = await self._attempt(kind, altered)
             except TargetFailed as failed:
                 await self._leave(failed.target_id, TargetState.FAILED, failed.cause)
             except TableDropped as dropped:
-                if details.parsed_options.on_table_dropped is DropPolicy.STOP:
+                if details.drop_policy is DropPolicy.STOP:
                     raise
                 await self._leave(dropped.table_id, TargetState.DROPPED, dropped)
             else:
                 if done and not altered.is_set():
                     return
             finally:
-                watching.cancel()
+                for task in watching:
+                    task.cancel()
 
     async def _watch(self, altered: asyncio.Event) -> None:
         """Sets `altered` when the feed is to do something else than its attempt does."""
@@ -175,7 +188,8 @@ class ChangefeedJob:
         Raises `why` where there are none.
         """
         others = [each for each in self._details.targets if each.table_id != table_id]
-        if not any(each.state.followed or each.state is TargetState.PAUSED for each in others):
+        waits = any(each.state.followed or each.state is TargetState.PAUSED for each in others)
+        if not waits and self._details.whole_database is None:
             raise why
 
         def change(payload: bytes) -> bytes:
@@ -191,13 +205,14 @@ class ChangefeedJob:
 
     async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> bool:
         services, details = self._services, self._details
-        options = parse_options(opened_options(services, details.options))
+        options = parse_options(opened_options(services, details.options), details.query)
         if isinstance(kind, CheckpointedKind) and options.paced_when_idle:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
         known = decode_progress(found) if found else None
+        uri = whole_uri(services, details)
         sink = kind.create(
-            whole_uri(services, details),
+            uri,
             SinkContext(
                 identity=self._identity,
                 position=lambda: services.store.position,
@@ -227,24 +242,83 @@ class ChangefeedJob:
             save_again=self._save_again,
         )
         self._protected_at = {each: await self._read(each) for each in details.protections}
+        arrivals = None
+        if details.whole_database is not None:
+            arrivals = Membership(
+                services,
+                details.whole_database,
+                frozenset(target.table_id for target in details.targets),
+                start_at=max(details.start_at, self._protected_at[details.protection_id]),
+                join=partial(self._join, kind),
+            )
         plan = FeedPlan(
-            targets=[
-                PlannedTarget(
-                    target=services.target(target.table_id, target.keyspace),
-                    start_at=target.start_at,
-                    scans=target.scans,
-                    fresh=target.fresh,
-                    again=target.again,
-                    again_at=target.again_at,
-                    followed=target.state.followed,
-                    protected_at=self._protected_at[target.protection_id or details.protection_id],
-                )
-                for target in details.targets
-                if not target.state.final
-            ],
-            options=options,
+            targets=[self._planned(target) for target in details.targets if not target.state.final],
+            options=replace(options, diff=options.diff or wants_previous(kind, uri)),
+            query=details.query,
+            created_at=details.created_at or details.start_at,
+            arrivals=arrivals,
         )
         return await run_attempt(services, plan, destination, self._live, altered=altered)
+
+    def _planned(self, target: TargetDetails) -> PlannedTarget:
+        protected_at = self._protected_at[target.protection_id or self._details.protection_id]
+        # What joined at its creation was shown its history; of that, some may be collected by now.
+        collected = bool(target.created_at) and protected_at > target.start_at
+        return PlannedTarget(
+            target=self._services.target(target.table_id, target.keyspace),
+            start_at=target.start_at,
+            scans=target.scans or collected,
+            fresh=target.fresh,
+            again=target.again,
+            again_at=target.again_at,
+            followed=target.state.followed,
+            protected_at=protected_at,
+            created_at=target.created_at,
+        )
+
+    async def _join(self, kind: SinkKind, joining: Sequence[TargetDetails]) -> None:
+        """Tables of the database that the feed follows are its targets from the next attempt on."""
+        known = decode_details(self._claim.payload)
+        joined = await protected_targets(
+            self._services, kind, known, joining, job_id=self._claim.job_id
+        )
+        added = joined.targets[len(known.targets) :]
+        gone = await self._gone(known)
+
+        def change(payload: bytes) -> bytes:
+            details = decode_details(payload)
+            new = [each for each in added if details.target(each.table_id) is None]
+            old = [each for each in details.targets if each.table_id not in gone]
+            return encode_details(msgspec.structs.replace(details, targets=(*old, *new)))
+
+        await self._claim.change_payload(change)
+        await self._release([protection_id for protection_id in gone.values() if protection_id])
+
+    async def _gone(self, details: ChangefeedDetails) -> dict[int, bytes]:
+        """The dropped tables of which no descriptor will tell again, the feed being behind their
+        end, with their protected timestamps."""
+        found = await self._claim.read_progress()
+        if found is None or details.whole_database is None:
+            return {}
+        parts = part_of(decode_progress(found).frontier, details.whole_database.span)
+        passed = min((at for _, at in parts), default=ZERO)
+        gone: dict[int, bytes] = {}
+        for target in details.targets:
+            if target.state.final and passed > target.start_at:
+                table = await self._services.descriptors.read_at(target.table_id, passed)
+                if table is None or table.dropped:
+                    gone[target.table_id] = target.protection_id
+        return gone
+
+    async def _release(self, protection_ids: Sequence[bytes]) -> None:
+        transaction = self._services.store.begin()
+        try:
+            for record_id in protection_ids:
+                await self._services.protections.release(transaction, record_id)
+            await transaction.commit()
+        except BaseException:
+            await transaction.rollback()
+            raise
 
     async def _run_worker(self, kind: WorkerKind) -> None:
         details = self._details
@@ -274,7 +348,8 @@ class ChangefeedJob:
     async def _save(self, progress: SinkProgress) -> None:
         await self._claim.save_progress(encode_progress(progress))
         await self._note_begun(progress)
-        age = self._services.store.settings.get(PROTECTION_MAX_AGE)
+        age = self._details.parsed_options.gc_protect_expires_after
+        age = age or self._services.store.settings.get(PROTECTION_MAX_AGE)
         behind = min(PROTECTION_SECONDS, age / 4) if age else PROTECTION_SECONDS
         least = min(self._protected_at.values(), default=ZERO)
         if progress.resolved - least > duration(seconds=behind):
@@ -360,7 +435,11 @@ class ChangefeedJob:
         details = self._details
         tables = [target.table_id for target in details.followed]
         await check_feed_rights(
-            self._services, details.user_name, tables, logs_in=details.owner_logs_in
+            self._services,
+            details.user_name,
+            tables,
+            logs_in=details.owner_logs_in,
+            whole_database=details.whole_database,
         )
 
     def _check_store(self) -> None:
@@ -380,14 +459,9 @@ class ChangefeedJob:
         await self._claim.save_progress(with_end(await self._claim.read_progress(), why))
         self._live.stop()
         services, details = self._services, decode_details(self._claim.payload)
-        transaction = services.store.begin()
-        try:
-            for record_id in details.protections:
-                await services.protections.release(transaction, record_id)
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
+        await self._release(list(details.protections))
+        if details.parsed_options.slo_p99:
+            await forget_breaches(services.store, self._claim.job_id)
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
             await kind.release(whole_uri(services, details), self._identity)

@@ -18,6 +18,7 @@ from ...schemafeed.polling import PollingSchemaFeed
 from ...schemafeed.rangefeed import RangeFeedSchemaFeed
 from ..connections import Sealer
 from ..contract.options import SchemaFeedKind
+from ..contract.queries import QueryCompiler
 from ..pipeline.idle_pace import IdlePace
 from ..pipeline.shared_decoding import SharedDecoding
 from ..sinks import SinkKinds
@@ -51,6 +52,8 @@ class ChangefeedServices:
     rights: RightsWatcher
     sealer: Sealer
     node_id: int = FIRST_NODE_ID
+    queries: QueryCompiler | None = None
+    """What compiles the queries of feeds; a node without it has none."""
     pace: IdlePace = field(default_factory=IdlePace)
     decoding: SharedDecoding = field(default_factory=SharedDecoding)
 

@@ -28,11 +28,13 @@ from ...schemafeed.table_events import (
     EventKind,
     TableEvent,
     added_columns,
+    changed_columns,
     describe,
     rewrites,
 )
 from ..contract.boundary_kind import BoundaryKind
 from ..contract.options import ChangefeedOptions, SchemaChangeEvents, SchemaChangePolicy
+from ..contract.queries import FeedQuery
 
 
 class SchemaChangeEnd(SchemaFeedError):
@@ -82,17 +84,24 @@ def plan_boundary(
     options: ChangefeedOptions,
     *,
     follows_schema: bool,
-    columns: frozenset[int] | None = None,
+    query: FeedQuery | None = None,
 ) -> Boundary:
     """What the event is to a feed with these options and a sink that does or does not follow.
 
-    `columns` are the column ids that a projection of the feed reads; None for all of them. A
-    backfill that could not change what the feed shows is not made.
+    A change of a column that a `query` names ends the feed, for the query means nothing any more.
+    What could not change anything that it shows is no event to the feed.
     """
     kinds = event.kinds
+    columns = None if query is None else query.read_columns
+    for column, what in [] if query is None else changed_columns(event, query.columns):
+        return _end(
+            event,
+            f'column "{column.name}" of table "{event.before.name}", which the query of the '
+            f"changefeed reads, was {what}",
+        )
     if EventKind.TRUNCATE in kinds and not follows_schema:
         return _end(event, f'table "{event.after.name}" was truncated')
-    counts = _counts(event, options)
+    counts = _counts(event, options) and (columns is None or _concerns(event, columns))
     if counts and options.schema_change_policy is SchemaChangePolicy.STOP:
         return _end(event, f'table "{event.after.name}" was changed ({describe(kinds)})')
     needed = counts

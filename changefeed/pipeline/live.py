@@ -67,6 +67,7 @@ class LiveFeed:
         self.state = FeedState.WAITING
         self.stages = StageRecorder()
         self.rows_emitted = 0
+        self.slo_breaches = 0
         self.scanned_rows = 0
         self.scanned_bytes = 0
         self.advance = Rate()

@@ -35,10 +35,13 @@ from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeKind, StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice
+from ..contract.queries import FeedQuery
 from ..sinks.protocol import Sink, SinkProgress
 from ..targets import FeedTarget, Versions
+from .arrivals import Arrivals
 from .backfill import BACKFILL_ROWS_BEHIND, BACKFILL_SLICE_ROWS, BackfillScan
 from .boundary import Boundary, SchemaChangeEnd, plan_boundary
+from .bounded_feed import BoundedFeed
 from .budget import MEMORY_LIMIT, MemoryBudget
 from .checkpointer import Checkpointer
 from .crossing import OpenBackfill
@@ -115,7 +118,7 @@ class RangeDeletion(Exception):
         super().__init__(f"the rows of {span} were deleted as a range")
 
 
-End = TableDropped | SchemaChangeEnd | TargetFailed | None
+End = Exception | None
 """Why an attempt has ended: None where it has done its work, or was told to stop."""
 
 TARGET_FAILURES = (RowUnreadable, BatchTimestampBeforeGC)
@@ -136,9 +139,13 @@ class Pipeline:
         live: LiveFeed,
         pace: IdlePace,
         decoding: SharedDecoding,
+        query: FeedQuery | None = None,
         stop: asyncio.Event | None = None,
+        arrivals: Arrivals | None = None,
     ) -> None:
-        """When `stop` is set, what was emitted is flushed, and `run` returns."""
+        """`query` is what the sink shows of changes. When `stop` is set, what was emitted is
+        flushed, and `run` returns."""
+        self._arrivals = arrivals
         self._decoding = decoding
         self._stop = stop
         self._source = source
@@ -146,7 +153,10 @@ class Pipeline:
         self._options = options
         self._live = live
         self._columnar = end.columnar
-        self.progress = FeedProgress(start, {each.target.id: each.target.span for each in starts})
+        spans = {each.target.id: each.target.span for each in starts}
+        if arrivals is not None:
+            spans[arrivals.id] = arrivals.span
+        self.progress = FeedProgress(start, spans)
         self.budget = MemoryBudget(lambda: source.settings.get(MEMORY_LIMIT))
         self._checkpointer = Checkpointer(
             end.sink,
@@ -168,7 +178,9 @@ class Pipeline:
         )
         self._writer.on_spacing = self._space_checkpoints
         self._spacing = 0.0
-        self._plan = partial(plan_boundary, options=options, follows_schema=end.follows_schema)
+        self._plan = partial(
+            plan_boundary, options=options, follows_schema=end.follows_schema, query=query
+        )
         self._lanes: dict[int, TableLane] = {}
         self._readers: list[FeedReader] = []
         self._drainers: dict[int, asyncio.Task[None]] = {}
@@ -207,9 +219,11 @@ class Pipeline:
         checkpointer = tasks.create_task(self._checkpointer.run())
         beginning = tasks.create_task(self._begin())
         stopping = tasks.create_task(self._stop_when_told())
+        following = tasks.create_task(self._follow_arrivals())
         ended_by = await self._ended
         beginning.cancel()
         stopping.cancel()
+        following.cancel()
         for reader in self._readers:
             reader.stop()
         helpers = [task for each in self._helpers.values() for task in each]
@@ -226,6 +240,30 @@ class Pipeline:
         if self._stop is not None:
             await self._stop.wait()
             self._end(None)
+
+    async def _follow_arrivals(self) -> None:
+        """Holds the frontier below what is to join. Where nothing will, and nothing is left, the
+        attempt ends."""
+        arrivals = self._arrivals
+        if arrivals is None:
+            return
+        feed = self._feed_from(self.progress.part(arrivals.id))
+        try:
+            while True:
+                events = await feed.next()
+                told = feed.frontier.low_water
+                if self._options.end_time is not None:
+                    told = min(told, self._options.end_time)
+                upto = await arrivals.take(events, told)
+                self.progress.forward(arrivals.span, upto)
+                self._end_in_time()
+                if arrivals.ended is not None and not self._starts:
+                    self._end(arrivals.ended)
+                if upto < told:
+                    await arrivals.join()
+                    return
+        finally:
+            feed.close()
 
     async def _begin(self) -> None:
         """The initial scan where it is not complete, then the span feed of the targets in step; a
@@ -246,6 +284,7 @@ class Pipeline:
         self._live.state = FeedState.CATCH_UP if starts else FeedState.STEADY
         if together:
             self._read(together)
+        self._end_in_time()
 
     async def _catch_up(self, start: TargetStart) -> None:
         """Scans a target that is behind, where it is to be, and reads on from there."""
@@ -271,12 +310,16 @@ class Pipeline:
     def _open_reader(
         self, lanes: Sequence[TableLane], entries: Sequence[tuple[Span, Timestamp]]
     ) -> None:
-        feed = self._source.span_feed_from(entries, with_previous=self._options.diff)
-        reader = FeedReader(feed, lanes, self)
+        reader = FeedReader(self._feed_from(entries), lanes, self)
         if self._spacing:
             reader.feed.space_checkpoints(self._spacing)
         reader.task = self._tasks.create_task(reader.run())
         self._readers.append(reader)
+
+    def _feed_from(self, entries: Sequence[tuple[Span, Timestamp]]) -> EventFeed:
+        feed = self._source.span_feed_from(entries, with_previous=self._options.previous)
+        end = self._options.end_time
+        return feed if end is None else BoundedFeed(feed, end)
 
     def _lane(self, start: TargetStart) -> TableLane:
         return TableLane(
@@ -387,6 +430,7 @@ class Pipeline:
         start = self._starts[target_id]
         behind = self.progress.behind(target_id)
         start.gate.consume(self.progress.low_water(target_id) if behind else self.progress.resolved)
+        self._end_in_time()
 
     def open_backfill(self, boundary: Boundary) -> OpenBackfill:
         known = self.progress.open_backfill(boundary.table_id, boundary.at, boundary.kind)
@@ -399,7 +443,7 @@ class Pipeline:
         start = self._starts[backfill.table.id]
         reader = self._source.snapshot(backfill.at)
         rows_before = None
-        if self._options.diff:
+        if self._options.previous:
             below = self._source.snapshot(Timestamp(backfill.at - 1))
             rows_before = RowsBefore(below, backfill.boundary.event)
         emitter = self._emitter(reader, start, backfill.at, ChangeKind.BACKFILL, rows_before)
@@ -501,9 +545,18 @@ class Pipeline:
     def _fail(self, target_id: int, error: Exception) -> None:
         """Ends the attempt, so that another goes on without the target. Raises the error where
         there is no other target."""
-        if len(self._starts) == 1:
+        if len(self._starts) == 1 and self._arrivals is None:
             raise error
         self._end(TargetFailed(target_id, error))
+
+    def _end_in_time(self) -> None:
+        """Ends the feed where it has an end and has come to it, every target of it. One that is
+        paused or has failed is waited for: what it has to show is not shown."""
+        end = self._options.end_time
+        if end is None or self.progress.resolved < end:
+            return
+        if all(at >= end for _, at in self.progress.capture().frontier):
+            self._end(None)
 
     def _end(self, why: End) -> None:
         """Nothing more is to be read: what was emitted is flushed, and the attempt ends."""

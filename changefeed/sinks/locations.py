@@ -29,14 +29,15 @@ from ...catalog.values.errors import SQLError
 SCHEME = "duckdb"
 PARAMETERS = {
     "apply": ("row", "transaction"),  # each batch as it comes, or up to resolved timestamps
-    "mode": ("mirror",),  # hold the table's rows as they are
+    "mode": ("mirror", "log", "both"),  # hold the table's rows as they are, or every change
     "table": None,  # the mirror table's name, where it is not the source's
 }
 """What may stand behind the `?`, and the values that each takes (None: any)."""
 
-OWN_SUFFIXES = frozenset({".wal", ".tmp"})
-"""Of the write-ahead log that DuckDB keeps beside `m.duckdb`, and of what does not fit in memory: a
-mirror of that name would be read as part of the other one, or write over it."""
+OWN_SUFFIXES = frozenset({".wal", ".tmp", ".published"})
+"""Of the write-ahead log that DuckDB keeps beside `m.duckdb`, of what does not fit in memory, and
+of the published copy: a mirror of that name would be read as part of the other one, or write
+over it."""
 
 NAME_BYTES_MAX = 255
 """Of a file, by every file system that there is."""
@@ -49,14 +50,31 @@ class Apply(Enum):
     TRANSACTION = "transaction"  # everything up to the resolved timestamp and nothing above it
 
 
+class Mode(Enum):
+    """What a mirror holds of a table."""
+
+    MIRROR = "mirror"  # its rows
+    LOG = "log"  # a row for each change
+    BOTH = "both"
+
+    @property
+    def holds_rows(self) -> bool:
+        return self is not Mode.LOG
+
+    @property
+    def holds_changes(self) -> bool:
+        return self is not Mode.MIRROR
+
+
 @dataclass(frozen=True, slots=True)
 class MirrorTarget:
-    """What a sink URI names: a file, the mirror table's name where the URI gives one, and when
-    changes are shown."""
+    """What a sink URI names: a file, the mirror table's name where the URI gives one, when changes
+    are shown, and what is held of them."""
 
     path: Path
     table: str | None = None
     apply: Apply = Apply.ROW
+    mode: Mode = Mode.MIRROR
 
 
 class MirrorLocations:
@@ -74,10 +92,16 @@ class MirrorLocations:
         if parts.fragment:
             raise _bad_uri(uri, "'#' is not part of a path; write %23")
         values = _parameters(uri, parts.query)
+        mode = Mode(values.get("mode", Mode.MIRROR.value))
+        if mode is Mode.LOG and values.get("apply") == Apply.TRANSACTION.value:
+            raise _bad_uri(
+                uri, "mode=log and apply=transaction exclude each other: the rows of a log say when"
+            )
         return MirrorTarget(
             self.path(unquote(parts.path[1:]), shown=uri),
             values.get("table"),
             Apply(values.get("apply", Apply.ROW.value)),
+            mode,
         )
 
     def path(self, text: str, *, shown: str | None = None) -> Path:

@@ -183,6 +183,20 @@ class CheckpointedKind(Protocol):
         ...
 
 
+@runtime_checkable
+class ReplacingKind(Protocol):
+    """A kind of sink that may show what changes replace, whether or not the feed's options ask."""
+
+    def wants_previous(self, uri: str) -> bool:
+        """Whether the sink behind `uri` is to be told the rows before changes."""
+        ...
+
+
+def wants_previous(kind: object, uri: str) -> bool:
+    """Whether the sink behind `uri` asks for the rows before changes."""
+    return isinstance(kind, ReplacingKind) and kind.wants_previous(uri)
+
+
 class SinkKind(Protocol):
     """What stands behind one scheme of sink URIs: it judges a URI, and opens sinks."""
 

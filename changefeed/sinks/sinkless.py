@@ -18,16 +18,17 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
-from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
-from ..encode import Topics, encoder_for
+from ..contract.options import JOB_OPTIONS, MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
+from ..encode import FeedOrigin, Topics, encoder_for, schema_message
 from .protocol import SinkProgress, SinkStand
 
-OBEYED = PIPELINE_OPTIONS | MESSAGE_OPTIONS
+OBEYED = (PIPELINE_OPTIONS - JOB_OPTIONS) | MESSAGE_OPTIONS | {"schema_events"}
 """What a sinkless changefeed can be told."""
 
 
 class ChangefeedRow(NamedTuple):
-    """One row of a sinkless changefeed. Table and key are None in a resolved message."""
+    """One row of a sinkless changefeed. Table and key are None in a resolved message, and the key
+    alone in one of a schema change."""
 
     table: str | None
     key: bytes | None
@@ -50,9 +51,17 @@ class SinklessSink:
     still be taken.
     """
 
-    def __init__(self, wall: WallClock, options: ChangefeedOptions, topics: Topics) -> None:
+    def __init__(
+        self,
+        wall: WallClock,
+        options: ChangefeedOptions,
+        topics: Topics,
+        origin: FeedOrigin | None = None,
+    ) -> None:
         self._monotonic_ns = wall.monotonic_ns
-        self._encoder = encoder_for(options, topics)
+        self._encoder = encoder_for(options, topics, origin)
+        self._topics = topics
+        self._tells_schema = options.schema_events
         self._waiting: deque[_Portion] = deque()
         self._arrived = asyncio.Event()
         self._taken = asyncio.Event()
@@ -79,6 +88,9 @@ class SinklessSink:
 
     def change_schema(self, event: TableEvent) -> None:
         """Messages carry their own schema: those behind the event are under the new one."""
+        message = schema_message(event) if self._tells_schema else None
+        if message is not None:
+            self._put(_Portion([ChangefeedRow(self._topics.of(event.after), None, message)], None))
 
     async def flush(self, progress: SinkProgress | None) -> None:
         upto = self._emitted_count

@@ -22,11 +22,18 @@ async def sample(
 
     The options were checked against the feed's sink; what only that obeys changes no message.
     """
-    options = parse_options(request.options)
+    options = parse_options(request.options, request.query)
     start_at = request.at if options.cursor is None else options.cursor
     names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
     stream = await stream_from(
-        services, names, start_at, options, request.user, keyspace=request.keyspace
+        services,
+        names,
+        start_at,
+        options,
+        request.user,
+        keyspace=request.keyspace,
+        query=request.query,
+        created_at=request.at,
     )
     return await _first(stream, count, request.at)
 

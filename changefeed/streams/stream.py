@@ -13,24 +13,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from importlib.metadata import version
 
 from ...catalog.jobs import BACKOFF_MAX, BACKOFF_MIN, Backoff
 from ...catalog.rights.privileges import Privilege
 from ...catalog.rows.row_codec import RowUnreadable
 from ...catalog.values.errors import SQLError
-from ...kvlayer.clock import Timestamp, format_timestamp
+from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ...kvlayer.errors import StoreClosed
 from ...schemafeed.feed import SchemaFeedError, TableDropped
 from ..contract.message_form import Format
 from ..contract.options import NOT_SUPPORTED, ChangefeedOptions, check_effective, parse_options
-from ..encode import Topics
+from ..contract.queries import FeedQuery
+from ..encode import FeedOrigin, Topics
 from ..jobs.attempt import Destination, FeedPlan, plan_tables, retryable, run_attempt
-from ..jobs.create import FeedRequest, check_start
+from ..jobs.create import FeedRequest, check_end, check_query, check_start
 from ..jobs.feed_rights import check_feed_rights
 from ..jobs.services import ChangefeedServices
 from ..pipeline.boundary import SchemaChangeEnd
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import RangeDeletion, TargetFailed
+from ..pipeline.query_sink import QueryFailed
 from ..sinks.protocol import SinkProgress
 from ..sinks.sinkless import OBEYED, ChangefeedRow, SinklessSink
 from ..targets import KeyspacePart
@@ -167,18 +170,29 @@ class ChangefeedStream:
 
 async def open_stream(services: ChangefeedServices, request: FeedRequest) -> ChangefeedStream:
     """Starts a sinkless feed. Raises SQLError on a request that will not do."""
-    options = stream_options(request.options)
+    options = stream_options(request.options, request.query)
     await check_start(services, request, options.cursor)
-    start_at = request.at if options.cursor is None else options.cursor
+    start_at = check_end(options, request.at)
+    if request.query is not None:
+        await check_query(services, request, request.query, start_at)
     names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
     return await stream_from(
-        services, names, start_at, options, request.user, keyspace=request.keyspace
+        services,
+        names,
+        start_at,
+        options,
+        request.user,
+        keyspace=request.keyspace,
+        query=request.query,
+        created_at=request.at,
     )
 
 
-def stream_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
+def stream_options(
+    given: Mapping[str, str | None], query: FeedQuery | None = None
+) -> ChangefeedOptions:
     """The options of a sinkless feed. Raises SQLError for one that would have no effect."""
-    options = parse_options(given)
+    options = parse_options(given, query)
     check_effective(given, OBEYED, "sinkless")
     if options.paused:
         raise SQLError(
@@ -186,7 +200,7 @@ def stream_options(given: Mapping[str, str | None]) -> ChangefeedOptions:
             "a changefeed without a sink cannot be paused",
             hint="Ask for it when its rows are wanted.",
         )
-    if options.format is not Format.JSON:
+    if options.format is Format.PARQUET:
         raise SQLError(
             NOT_SUPPORTED,
             f"a sinkless changefeed has no messages in format {options.format.value}",
@@ -203,17 +217,34 @@ async def stream_from(
     user: str,
     *,
     keyspace: KeyspacePart | None = None,
+    query: FeedQuery | None = None,
+    created_at: Timestamp = ZERO,
 ) -> ChangefeedStream:
     """A sinkless feed of tables, or of a part of a `keyspace`, that are there as of `start_at`, not
     entered yet: full names by id. Raises SQLError where what it has to read is collected
     already."""
     plan = plan_tables(
-        services, list(tables), start_at=start_at, options=options, keyspace=keyspace
+        services,
+        list(tables),
+        start_at=start_at,
+        options=options,
+        keyspace=keyspace,
+        query=query,
+        created_at=created_at,
     )
     spans = [planned.target.span for planned in plan.targets]
     protection = await protect_stream(services, spans, start_at)
     topics = Topics(full_names=tables, full_table_name=options.full_table_name)
-    sink = SinklessSink(services.store.clock.wall, options, topics)
+    wall = services.store.clock.wall
+    origin = FeedOrigin(
+        sink="sinkless",
+        cluster_id=services.store.id,
+        job_id=0,
+        node_id=services.node_id,
+        version=f"v{version('tailrace')}",
+        unix_us=wall.unix_us,
+    )
+    sink = SinklessSink(wall, options, topics, origin)
     return ChangefeedStream(services, plan, sink, protection, user)
 
 
@@ -234,6 +265,8 @@ def _told(error: Exception) -> Exception:
             )
         case SchemaFeedError() | RangeDeletion():
             return SQLError("55000", f"{error}")
+        case QueryFailed(cause=cause):
+            return SQLError(cause.sqlstate, f"{error}", detail=cause.detail)
         case RowUnreadable():
             return SQLError("XX001", f"{error}")
     return error

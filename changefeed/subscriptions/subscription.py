@@ -111,10 +111,10 @@ async def create_subscription(
     if await transaction.get(_rows.encode_key((name,))) is not None:
         raise SQLError("42710", f'subscription "{name}" already exists')
     options = stream_options(request.options)
-    if options.initial_scan is ScanChoice.ONLY:
+    if options.initial_scan is ScanChoice.ONLY or options.end_time is not None:
         raise SQLError(
             "22023",
-            "a subscription does not end with its initial scan",
+            "a subscription does not end, with its initial scan or at an end_time",
             hint="CREATE CHANGEFEED … WITH initial_scan = 'only' streams the rows once.",
         )
     await check_start(services, request, options.cursor)

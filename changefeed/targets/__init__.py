@@ -6,16 +6,20 @@ never what kind of thing it is. Sinks see its rows under a `TableDescriptor`, an
 of it.
 """
 
+from .database_tables import DatabaseTables, FoundTable, find_tables
 from .keyspace_target import KeyspacePart, KeyspaceTarget
 from .states import TargetState
 from .table_target import TableTarget
 from .target import FeedTarget, Versions
 
 __all__ = [
+    "DatabaseTables",
     "FeedTarget",
+    "FoundTable",
     "KeyspacePart",
     "KeyspaceTarget",
     "TableTarget",
     "TargetState",
     "Versions",
+    "find_tables",
 ]

@@ -12,6 +12,7 @@ A *repair* sends keys that differ again, as they are now, through the feed that 
 """
 
 from .repair import NotTaken, repair
+from .replica_verification import verify_replica
 from .verification import Difference, SchemaAhead, Verification
 
-__all__ = ["Difference", "NotTaken", "SchemaAhead", "Verification", "repair"]
+__all__ = ["Difference", "NotTaken", "SchemaAhead", "Verification", "repair", "verify_replica"]

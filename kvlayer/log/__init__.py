@@ -13,7 +13,7 @@ from .command_log import CommandLog
 from .errors import LogCorrupt, LogFull, LogTruncated
 from .inspection import entries_on
 from .retention import RETAINED_BYTES_MAX, Retention
-from .segment import SEGMENT_BYTES
+from .segment import SEGMENT_BYTES, segment_name
 
 __all__ = [
     "RETAINED_BYTES_MAX",
@@ -24,4 +24,5 @@ __all__ = [
     "LogTruncated",
     "Retention",
     "entries_on",
+    "segment_name",
 ]

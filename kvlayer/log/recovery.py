@@ -70,6 +70,7 @@ def recover(disk: Disk, *, flushed_index: int, segment_bytes: int) -> Recovered:
         disk.remove(each.segment.name)
         disk.sync_folder()
     last = scanned[used - 1]
+    from_backup = last.segment.capacity == 0  # its log is an empty file: see `api.backup.served`
     active = _repair(disk, last, segment_bytes)
     previous_index = last.segment.last_index
     return Recovered(
@@ -77,7 +78,7 @@ def recover(disk: Disk, *, flushed_index: int, segment_bytes: int) -> Recovered:
         active=active,
         last_index=max(previous_index, flushed_index),
         previous_index=previous_index,
-        notice=_notice(cut, previous_index, flushed_index),
+        notice=None if from_backup else _notice(cut, previous_index, flushed_index),
     )
 
 

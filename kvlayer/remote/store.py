@@ -106,7 +106,7 @@ class RemoteStore:
     async def replica(self, span: Span, order: ReplicaOrder) -> ReplicaState | None:
         question = OfReplica(await self._connection.ready(), wire(span), order)
         state = await self._connection.read("replica", question, Raw)
-        return None if state == NOTHING else decode(state, ReplicaState)
+        return None if bytes(state) == NOTHING else decode(state, ReplicaState)
 
     def begin(
         self,

@@ -168,10 +168,8 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     clock_timestamp() timestamptz
     statement_timestamp() timestamptz
     transaction_timestamp() timestamptz
-    timeofday() text
     to_char(timestamp|timestamptz|interval|numeric|int8|float4|float8, text) text
     to_date(text, text) date
-    to_number(text, text) numeric
     to_timestamp(float8) timestamptz
     to_timestamp(text, text) timestamptz
     timezone(text|interval, timestamp) timestamptz

@@ -267,15 +267,6 @@ _MAKE_INTERVAL = """
     + to_microseconds(hours * 3600000000 + mins * 60000000
         + CAST(round(CAST(secs AS DOUBLE) * 1000000) AS BIGINT))
 """
-_OVERLAP = """
-(a, b, c, d) AS CASE
-    WHEN least(a, b) > least(c, d) THEN if(c IS NULL OR d IS NULL, NULL,
-        if(least(a, b) < greatest(c, d), true, if(a IS NULL OR b IS NULL, NULL, false)))
-    WHEN least(a, b) < least(c, d) THEN if(a IS NULL OR b IS NULL, NULL,
-        if(least(c, d) < greatest(a, b), true, if(c IS NULL OR d IS NULL, NULL, false)))
-    WHEN a IS NOT NULL AND b IS NOT NULL AND c IS NOT NULL AND d IS NOT NULL THEN true END
-"""
-
 MACROS: dict[str, str] = {
     "array_with_element": _ARRAY_WITH_ELEMENT,
     "array_with_slice": _ARRAY_WITH_SLICE,
@@ -347,7 +338,6 @@ MACROS: dict[str, str] = {
     "decimal_of_single": _DECIMAL_OF_FLOAT.format(digits=6),
     "single": _SINGLE,
     "single_text": _SINGLE_TEXT,
-    "overlap": _OVERLAP,
     "percentile_at": _PERCENTILE_AT,
     "percentile_between": _PERCENTILE_BETWEEN,
     "percentile_of_intervals": _PERCENTILE_OF_INTERVALS,
@@ -361,7 +351,6 @@ REWRITTEN = frozenset(
         "sign",
         "to_char",
         "to_date",
-        "to_number",
         "date_part",
         "date_trunc",
         "format",
@@ -388,7 +377,7 @@ _CASTS = frozenset(
     | {"single", "single_text", "decimal_of_single", "subscripts", "places_to", "trimmed_decimal"}
     | {"exact_decimal_of_text", "bare_decimal"}
     | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
-    | {"overlap", "percentile_at", "percentile_between", "percentile_of_intervals"}
+    | {"percentile_at", "percentile_between", "percentile_of_intervals"}
     | {"make_interval"}
 )
 CALLED = (frozenset(MACROS) | REWRITTEN | COMPUTED) - _CASTS

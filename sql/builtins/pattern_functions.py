@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 from ...catalog.values.errors import SQLError
 from ..results.passed_errors import passed_on
 from .patterns import searches
-from .patterns.matching import Budget
-from .patterns.native import native_of
 from .patterns.options import options_of
+from .patterns.pattern import pattern_of
 from .patterns.similar import regular
 
 PREFIX = "pattern_"
@@ -30,18 +29,12 @@ _ARROW: dict[str, pa.DataType] = {
 }  # fmt: skip
 
 
-def _similar(text: str, pattern: str, escape: str, budget: Budget) -> bool:
-    return searches.found(text, regular(pattern, escape), "", budget)
+def _similar(text: str, pattern: str, escape: str) -> bool:
+    return searches.found(text, regular(pattern, escape), "")
 
 
-def _similar_part(text: str, pattern: str, escape: str, budget: Budget) -> str | None:
-    return searches.substring(text, regular(pattern, escape), budget)
-
-
-def _replaced_by_flags(
-    text: str, pattern: str, replacement: str, start: int, flags: str, budget: Budget
-) -> str:
-    return searches.replaced(text, pattern, replacement, start, None, flags, budget)
+def _replaced_by_flags(text: str, pattern: str, replacement: str, start: int, flags: str) -> str:
+    return searches.replaced(text, pattern, replacement, start, None, flags)
 
 
 def _native(patterns: Any, flags: Any) -> str | None:
@@ -54,9 +47,9 @@ def _native(patterns: Any, flags: Any) -> str | None:
             return None
     try:
         how, everywhere = options_of(options.as_py())
+        return None if everywhere else pattern_of(pattern.as_py(), how).native
     except SQLError:
         return None
-    return None if everywhere else native_of(pattern.as_py(), how)
 
 
 def _found(texts: Any, patterns: Any, flags: Any) -> Any:
@@ -78,7 +71,6 @@ _FUNCTIONS: dict[str, tuple[Callable[..., object], str, str]] = {
     "replaced": (searches.replaced, "tttiit", "VARCHAR"),
     "replaced_by_flags": (_replaced_by_flags, "tttit", "VARCHAR"),
     "similar": (_similar, "ttt", "BOOLEAN"),
-    "similar_part": (_similar_part, "ttt", "VARCHAR"),
 }
 """What each calls, its arguments (texts and integers) and its result."""
 _ARGUMENTS = {"t": "VARCHAR", "i": "BIGINT"}
@@ -103,10 +95,9 @@ def _by_rows(
     def computed(*columns: Any) -> Any:
         assert len(columns) == count, (function, columns)
         given = [column.to_pylist() for column in columns]
-        budget = Budget(sum(len(text) for text in given[0] if text is not None))
         rows = zip(*given, strict=True)
         try:
-            found = [None if None in row else function(*row, budget) for row in rows]
+            found = [None if None in row else function(*row) for row in rows]
         except SQLError as error:
             raise passed_on(error) from None
         return pa.array(found, result)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ..builtins.templates import call, duckdb, plain
+from ..builtins.templates import duckdb, plain
 
 _CLOCK = "greatest(make_timestamptz(wall_clock_us()), :s)"
-CLOCKS = ("transaction_timestamp", "clock_timestamp", "timeofday")
+CLOCKS = ("transaction_timestamp", "clock_timestamp")
 
 
 def read(name: str) -> exp.Expr:
     if name == "transaction_timestamp":
         return exp.CurrentTimestamp()
-    clock = duckdb(_CLOCK, s=plain("statement_timestamp"))
-    return clock if name == "clock_timestamp" else call("timeofday", clock)
+    return duckdb(_CLOCK, s=plain("statement_timestamp"))

@@ -10,7 +10,6 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types import sets, singles
 from ..analyze.types.derived_types import FLOAT4
-from ..analyze.types.overlaps import overlap
 from ..analyze.types.types import Types, untyped
 from ..builtins.macros import PREFIX
 from ..builtins.operators import ARITHMETIC, COMPARISONS
@@ -31,7 +30,7 @@ from . import (
     texts,
     times,
 )
-from .aggregation import aggregates, hypothetical
+from .aggregation import aggregates
 from .aggregation.percentiles import percentile
 from .byte_calls import of_bytes
 
@@ -89,8 +88,6 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return texts.similar(node.this, types, node.expression)
         case exp.Substring():
             return texts.substring(node, types)
-        case exp.Overlaps():
-            return overlap(node)
         case exp.Extract():
             return times.field(node.name, node.expression, types, tree=node)
         case exp.GenerateSeries():
@@ -100,6 +97,9 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             sets.check_order_of_distinct(node)
             sets.check_distinct_series(node)
             sets.check_rows(node)
+            return None
+        case exp.Fetch():
+            sets.check_fetch(node)
             return None
         case exp.Localtimestamp() | exp.Localtime():
             return times.local(node)
@@ -118,8 +118,6 @@ def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
             percentile(node, types)
         case exp.WithinGroup(this=exp.Mode()):
             aggregates.most_frequent(node)
-        case exp.WithinGroup() if isinstance(node.this, hypothetical.RANKS):
-            hypothetical.placed(node)
         case _ if isinstance(node, aggregates.OF_PAIRS):
             aggregates.paired(node)
         case _ if isinstance(node, aggregates.SPREADS):
@@ -220,7 +218,6 @@ _FUNCTIONS: dict[str, Make] = {
     "log": lambda found, tree, types: numbers.logarithm(found),
     "to_char": lambda found, tree, types: times.written(found, types),
     "to_date": lambda found, tree, types: call("date_read", *found),
-    "to_number": lambda found, tree, types: times.number_read(found, tree=tree),
     "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
     "format": lambda found, tree, types: texts.formatted(found, types),
@@ -235,7 +232,7 @@ _FUNCTIONS: dict[str, Make] = {
 _COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),
            "to_date": (2, 2), "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
            "variance": (1, 1), "pg_typeof": (1, 1),
-           "length": (1, 1), "octet_length": (1, 1), "to_number": (2, 2)}  # fmt: skip
+           "length": (1, 1), "octet_length": (1, 1)}  # fmt: skip
 
 
 def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:

@@ -1,9 +1,9 @@
 """Regular expressions: by DuckDB's own functions where those answer what PostgreSQL does.
 
 A constant pattern is read when the statement is planned. DuckDB is asked whether a text matches it,
-and for what it matches if there is but one match to be found
-(`sql.builtins.patterns.unambiguous`). All else, and every pattern that is no constant, is for the
-functions of `sql.builtins.pattern_functions`, which take some microseconds for each row.
+and for what it matches if a text has but one match from a place (`Pattern.extractable`). All else,
+and every pattern that is no constant, is for the functions of `sql.builtins.pattern_functions`,
+which take some microseconds for each row.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from sqlglot import exp
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types
-from ..builtins.patterns.native import native_text
-from ..builtins.patterns.nodes import Choice, Group, Repeat, may_be_empty
+from ..builtins.patterns.nodes import may_be_empty
 from ..builtins.patterns.options import GLOBAL, options_of
-from ..builtins.patterns.pattern import pattern_of
-from ..builtins.patterns.reader import read
+from ..builtins.patterns.pattern import Pattern, pattern_of
 from ..builtins.patterns.searches import replacement_pieces
 from ..builtins.patterns.similar import regular
-from ..builtins.patterns.unambiguous import unambiguous
 from ..builtins.templates import duckdb, number, plain, text
 from ..parse import position_of
 
@@ -33,16 +30,21 @@ ANY_CASE = "i"
 
 @dataclass(frozen=True, slots=True)
 class _Constant:
-    """What is known of a constant pattern. `native` is what RE2 calls it, if it does."""
+    """A constant pattern, and whether its flags say `g`."""
 
-    choice: Choice
-    native: str | None
+    pattern: Pattern
     everywhere: bool
 
     @property
-    def extractable(self) -> str | None:
-        """The native pattern, if DuckDB finds the very match that PostgreSQL does."""
-        return self.native if self.native is not None and unambiguous(self.choice) else None
+    def native(self) -> exp.Expr:
+        """The pattern in RE2's syntax."""
+        return text(self.pattern.native)
+
+    @property
+    def splits(self) -> bool:
+        """Whether DuckDB finds all the matches that PostgreSQL does: of empty ones behind others
+        they differ."""
+        return self.pattern.extractable and not may_be_empty(self.pattern.choice)
 
 
 def _constant(pattern: exp.Expr, flags: exp.Expr, *, tree: exp.Expr) -> _Constant | None:
@@ -55,16 +57,12 @@ def _constant(pattern: exp.Expr, flags: exp.Expr, *, tree: exp.Expr) -> _Constan
         return None
     try:
         how, everywhere = options_of(options)
-        choice = read(written, how).choice
-        native = native_text(choice)
-        if native is None:
-            pattern_of(written, how)
+        return _Constant(pattern_of(written, how), everywhere)
     except SQLError as error:
         if error.sqlstate != "0A000":
             return None
         error.position = position_of(tree)
         raise
-    return _Constant(choice, native, everywhere)
 
 
 def _literal(tree: exp.Expr) -> str | None:
@@ -79,9 +77,9 @@ def like(subject: exp.Expr, pattern: exp.Expr, flags: str, *, tree: exp.Expr) ->
 
 def _found(subject: exp.Expr, pattern: exp.Expr, flags: exp.Expr, tree: exp.Expr) -> exp.Expr:
     known = _constant(pattern, flags, tree=tree)
-    if known is None or known.native is None or known.everywhere:
+    if known is None or known.everywhere:
         return plain("pattern_found", subject, pattern, flags)
-    return plain("regexp_matches", subject, text(known.native))
+    return plain("regexp_matches", subject, known.native)
 
 
 def similar(tree: exp.SimilarTo, subject: exp.Expr, escape: exp.Expr) -> exp.Expr:
@@ -103,59 +101,26 @@ def _matched(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Exp
     """regexp_match(text, pattern [, flags]): the groups of the first match as an array."""
     subject, pattern, flags = _filled(arguments, text(_NO_FLAGS))
     known = _constant(pattern, flags, tree=tree)
-    groups = None if known is None or known.everywhere else _extracted(known)
-    if known is None or groups is None:
+    if known is None or known.everywhere or not known.pattern.extractable:
         return plain("pattern_first", subject, pattern, flags)
-    return _where_matched(f"[{', '.join(groups)}]", subject, known)
+    numbers = range(1, known.pattern.groups + 1) if known.pattern.groups else (0,)
+    groups = ", ".join(f"regexp_extract(:s, :p, {number})" for number in numbers)
+    return _where_matched(f"[{groups}]", subject, known)
 
 
 def substring(subject: exp.Expr, pattern: exp.Expr, tree: exp.Expr) -> exp.Expr:
     """substring(text FROM pattern): the first group, or the whole match where there is none."""
     known = _constant(pattern, text(_NO_FLAGS), tree=tree)
-    groups = None if known is None else _extracted(known)
-    if known is None or groups is None:
+    if known is None or not known.pattern.extractable:
         return plain("pattern_substring", subject, pattern)
-    return _where_matched(groups[0], subject, known)
-
-
-def similar_substring(subject: exp.Expr, pattern: exp.Expr, escape: exp.Expr) -> exp.Expr:
-    """substring(text SIMILAR pattern ESCAPE escape)"""
-    return plain("pattern_similar_part", subject, pattern, escape)
+    group = min(known.pattern.groups, 1)
+    return _where_matched(f"regexp_extract(:s, :p, {group})", subject, known)
 
 
 def _where_matched(template: str, subject: exp.Expr, known: _Constant) -> exp.Expr:
-    assert known.native is not None, known
     return duckdb(
-        f"CASE WHEN regexp_matches(:s, :p) THEN {template} END", s=subject, p=text(known.native)
+        f"CASE WHEN regexp_matches(:s, :p) THEN {template} END", s=subject, p=known.native
     )
-
-
-def _extracted(known: _Constant) -> list[str] | None:
-    """How DuckDB extracts each group, or the whole where there is none; None where it cannot: of a
-    group that is left out it says an empty text."""
-    if known.extractable is None:
-        return None
-    found: list[str] = []
-    for group, optional in _groups(known.choice, optional=False):
-        if optional and may_be_empty(group.body):
-            return None
-        extract = f"regexp_extract(:s, :p, {group.number})"
-        found.append(f"nullif({extract}, '')" if optional else extract)
-    return found or ["regexp_extract(:s, :p)"]
-
-
-def _groups(choice: Choice, *, optional: bool) -> list[tuple[Group, bool]]:
-    """The numbered groups in their order, and whether a match may be without each."""
-    optional = optional or len(choice.branches) > 1
-    found: list[tuple[Group, bool]] = []
-    for item in (item for branch in choice.branches for item in branch):
-        if not isinstance(item, Repeat) or not isinstance(item.atom, Group):
-            continue
-        left_out = optional or item.least == 0
-        if item.atom.number is not None:
-            found.append((item.atom, left_out))
-        found += _groups(item.atom.body, optional=left_out)
-    return found
 
 
 def _part(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
@@ -163,7 +128,7 @@ def _part(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
     given = _filled(arguments, number(1), number(1), text(_NO_FLAGS), number(0))
     subject, pattern, start, nth, flags, group = given
     known = _constant(pattern, flags, tree=tree)
-    if known is None or known.everywhere or known.extractable is None or len(arguments) > 2:
+    if known is None or not known.pattern.extractable or len(arguments) > 2:
         return plain("pattern_part", subject, pattern, start, nth, flags, group)
     return _where_matched("regexp_extract(:s, :p)", subject, known)
 
@@ -172,9 +137,9 @@ def _counted(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Exp
     """regexp_count(text, pattern [, start [, flags]])"""
     subject, pattern, start, flags = _filled(arguments, number(1), text(_NO_FLAGS))
     known = _constant(pattern, flags, tree=tree)
-    if known is None or len(arguments) > 2 or _parts(known) is None:
+    if known is None or len(arguments) > 2 or not known.splits:
         return plain("pattern_count", subject, pattern, start, flags)
-    return duckdb("len(regexp_extract_all(:s, :p))", s=subject, p=text(known.native or ""))
+    return duckdb("len(regexp_extract_all(:s, :p))", s=subject, p=known.native)
 
 
 def _placed(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
@@ -188,9 +153,9 @@ def _split(arguments: list[exp.Expr], name: str, tree: exp.Expr) -> exp.Expr:
     """regexp_split_to_array(text, pattern [, flags]), and …_to_table() as an array."""
     subject, pattern, flags = _filled(arguments, text(_NO_FLAGS))
     known = _constant(pattern, flags, tree=tree)
-    if known is None or known.everywhere or _parts(known) is None:
+    if known is None or known.everywhere or not known.splits:
         return plain("pattern_split", subject, pattern, flags, text(name))
-    return plain("string_split_regex", subject, text(known.native or ""))
+    return plain("string_split_regex", subject, known.native)
 
 
 def _every(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
@@ -198,12 +163,6 @@ def _every(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
     given = _filled(arguments, text(_NO_FLAGS))
     _constant(given[1], given[2], tree=tree)
     return plain("pattern_every", *given)
-
-
-def _parts(known: _Constant) -> str | None:
-    """The native pattern, if DuckDB finds all the matches that PostgreSQL does: of empty ones
-    behind others they differ."""
-    return None if may_be_empty(known.choice) else known.extractable
 
 
 def _replaced(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
@@ -216,13 +175,15 @@ def _replaced(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Ex
     (flags,) = more or (text(_NO_FLAGS),)
     known = _constant(pattern, flags, tree=tree)
     new = _literal(replacement)
-    if known is not None and new is not None:
-        native = _parts(known) if known.everywhere else known.extractable
-        if native is not None:
-            options = [text(GLOBAL)] if known.everywhere else []
-            written = _rewritten(new, len(_groups(known.choice, optional=False)))
-            return plain("regexp_replace", subject, text(native), text(written), *options)
-    return plain("pattern_replaced_by_flags", subject, pattern, replacement, number(1), flags)
+    if (
+        known is None
+        or new is None
+        or not (known.splits if known.everywhere else known.pattern.extractable)
+    ):
+        return plain("pattern_replaced_by_flags", subject, pattern, replacement, number(1), flags)
+    options = [text(GLOBAL)] if known.everywhere else []
+    written = _rewritten(new, known.pattern.groups)
+    return plain("regexp_replace", subject, known.native, text(written), *options)
 
 
 def _rewritten(replacement: str, groups: int) -> str:

@@ -40,7 +40,12 @@ def substring(tree: exp.Substring, types: Types) -> exp.Expr:
         return call("substr", tree.this, exp.Literal.number(1), length or exp.Null())
     if types.kind(start) is TypeKind.STRING or untyped(start):
         if length is not None:
-            return patterns.similar_substring(tree.this, start, length)
+            raise SQLError(
+                "0A000",
+                "not supported: substring() by a pattern of SIMILAR",
+                hint="Use substring(text FROM pattern), with a regular expression.",
+                position=position_of(tree),
+            )
         return exp.paren(patterns.substring(tree.this, start, tree), copy=False)
     return call("substr", tree.this, start, *([length] if length is not None else []))
 

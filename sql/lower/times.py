@@ -7,7 +7,6 @@ from sqlglot import exp
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
-from ..analyze.types.number_scales import scale_of_pattern
 from ..analyze.types.types import Types
 from ..builtins.functions.moment_pattern import PieceKind, moment_pattern
 from ..builtins.templates import call, duckdb, plain, text
@@ -144,7 +143,7 @@ _MOMENTS_WRITTEN = {
     TypeKind.TIME: "interval_written",
 }
 _NUMBERS_WRITTEN = {
-    TypeKind.INT8: "integer_written",
+    TypeKind.INT8: "decimal_written",
     TypeKind.DECIMAL: "decimal_written",
     TypeKind.FLOAT8: "float8_written",
     TypeKind.FLOAT4: "float4_written",
@@ -156,7 +155,9 @@ def written(arguments: list[exp.Expr], types: Types) -> exp.Expr:
     operand, pattern = arguments
     kind = types.kind(operand)
     if kind in _NUMBERS_WRITTEN:
-        shown = exp.cast(operand.copy(), "VARCHAR") if kind is TypeKind.DECIMAL else operand
+        shown = operand
+        if _NUMBERS_WRITTEN[kind] == "decimal_written":
+            shown = exp.cast(operand.copy(), "VARCHAR")
         return call(_NUMBERS_WRITTEN[kind], shown, pattern)
     plain_moment = kind in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.DATE)
     constant = pattern.unnest()
@@ -188,19 +189,6 @@ def _pieced(moment: exp.Expr, pattern: str) -> exp.Expr | None:
     for one in pieces[1:]:
         made = exp.DPipe(this=made, expression=one)
     return exp.paren(made, copy=False)
-
-
-def number_read(arguments: list[exp.Expr], *, tree: exp.Expr) -> exp.Expr:
-    """to_number(): the scale of its result is that of a constant pattern."""
-    scale = scale_of_pattern(arguments[1])
-    if scale is None:
-        raise SQLError(
-            "0A000",
-            "not supported: to_number() of a pattern that is no constant",
-            position=position_of(tree),
-            hint="A cast to NUMERIC reads a number that is written plainly.",
-        )
-    return duckdb(f"CAST(:x AS DECIMAL(38, {scale}))", x=call("number_read", *arguments))
 
 
 def local(node: exp.Localtimestamp | exp.Localtime) -> exp.Expr:

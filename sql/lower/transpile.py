@@ -64,7 +64,6 @@ from ..syntax.tree_copies import copied, dismantle, wrap
 from ..syntax.walks import find_all, stepping
 from .aggregation.grouped_keys import group_by_keys
 from .aggregation.named_windows import spell_out_windows
-from .aggregation.ties import rank_ties
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
 from .documents.meaning import mean_documents
@@ -83,7 +82,6 @@ def transpile(
     query = _as_query(copied(tree))
     spell_out_merged(query, relations)
     spell_out_windows(query)
-    rank_ties(query)
     group_by_keys(query, relations)
     name_elements(query, relations)
     declared, origins = declared_types(query, relations), column_origins(query, relations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from itertools import pairwise
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -29,7 +30,7 @@ from ..syntax.statements import (
     WithWrites,
 )
 from . import copy, cursors, prepared, transactions
-from .admin import connections, feeds, maintenance, rights, show, subscriptions, users
+from .admin import connections, feeds, maintenance, replications, rights, show, subscriptions, users
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
 from .cursor import Cursor, LexemeKind, syntax_error
@@ -219,6 +220,12 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "keyspace"): keyspaces.create_keyspace,
     ("drop", "keyspace"): keyspaces.drop_keyspace,
     ("alter", "keyspace"): keyspaces.alter_keyspace,
+    ("create", "replication"): replications.create_replication,
+    ("pause", "replication"): partial(replications.control_replication, action=JobAction.PAUSE),
+    ("resume", "replication"): partial(replications.control_replication, action=JobAction.RESUME),
+    ("cancel", "replication"): partial(replications.control_replication, action=JobAction.CANCEL),
+    ("verify", "replication"): replications.verify_replication,
+    ("show", "replications"): replications.show_replications,
     ("create", "changefeed"): feeds.create_changefeed,
     ("create", "subscription"): subscriptions.create_subscription,
     ("drop", "subscription"): subscriptions.drop_subscription,

@@ -37,7 +37,6 @@ from .repairs.interval_fields import field_tokens
 from .repairs.json_functions import plain_documents
 from .repairs.meant_tokens import meant_tokens
 from .repairs.named_operands import plain_intervals
-from .repairs.normal_forms import form_tokens, plain_forms
 from .repairs.operator_calls import plain_calls
 from .repairs.row_syntax import plain_rows
 from .repairs.shown_tables import shown_tables
@@ -48,7 +47,7 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tokens = absolute_tokens(shown_tables(tokens))
     end_slice()
     _check_tokens(text, tokens)
-    for changed in (form_tokens, field_tokens, meant_tokens):
+    for changed in (field_tokens, meant_tokens):
         end_slice()
         tokens = changed(tokens)
     # With all of the text as context, the length of what stands before is the offset.
@@ -110,7 +109,6 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (plain_derived, (exp.Join, exp.Lateral)),
     (plain_calls, (exp.Anonymous, exp.JSONBContains)),
     (plain_intervals, (exp.MakeInterval,)),
-    (plain_forms, (exp.Anonymous,)),
     (plain_absolutes, (exp.Anonymous,)),
     (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)),
     (plain_documents, (exp.Anonymous, exp.JSONExtract)),

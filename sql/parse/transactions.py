@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.transaction_modes import Isolation, Priority
+from ..syntax.rights_statements import ActAs
 from ..syntax.statements import Statement, UseDatabase
 from ..syntax.transaction_statements import (
     Begin,
@@ -19,7 +20,6 @@ from ..syntax.transaction_statements import (
     SetVariable,
     TransactionModes,
 )
-from .acting_user import acting_user, reset_acting_user
 from .cursor import Cursor, LexemeKind
 from .queries import parse_as_of
 
@@ -199,3 +199,42 @@ def _mode(cursor: Cursor, modes: TransactionModes) -> TransactionModes:
 def _accept_transaction_word(cursor: Cursor) -> None:
     if not cursor.accept_words("transaction"):
         cursor.accept_words("work")
+
+
+_WRITTEN: tuple[tuple[tuple[str, ...], bool], ...] = (
+    (("session", "authorization"), True),
+    (("session_authorization",), True),
+    (("role",), False),
+)
+"""The words, and whether they are about the session's user."""
+
+
+def acting_user(cursor: Cursor, *, local: bool) -> ActAs | None:
+    """What stands behind SET [LOCAL], if it is about who the session acts as."""
+    for words, session in _WRITTEN:
+        if cursor.accept_words(*words):
+            _ = cursor.accept_words("to") or cursor.accept_symbol("=")
+            position = cursor.position
+            name = _name(cursor, session)
+            cursor.expect_end()
+            return ActAs(name=name, session=session, local=local, reset=False, position=position)
+    return None
+
+
+def reset_acting_user(cursor: Cursor) -> ActAs | None:
+    """What stands behind RESET, likewise."""
+    position = cursor.position
+    for words, session in _WRITTEN:
+        if cursor.accept_words(*words):
+            cursor.expect_end()
+            return ActAs(name=None, session=session, local=False, reset=True, position=position)
+    return None
+
+
+def _name(cursor: Cursor, session: bool) -> str | None:
+    if cursor.current.kind is LexemeKind.STRING:
+        name = cursor.advance().text
+        return None if name == "none" and not session else name
+    if cursor.accept_words("default") or (not session and cursor.accept_words("none")):
+        return None
+    return cursor.identifier("a role's name")

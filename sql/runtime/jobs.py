@@ -10,6 +10,7 @@ from typing import Protocol
 from ...catalog.rights.privileges import SYSTEM, Privilege
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
+from ...changefeed import SpanLag, StageReport
 from ...kvlayer.clock import Timestamp
 from ..syntax.statements import JobAction
 
@@ -37,6 +38,7 @@ class JobSummary:
     resolved: Timestamp | None = None
     lag_seconds: float | None = None
     catch_up_seconds: float | None = None
+    replication: str | None = None
     watched: str | None = None
     """The feed's tables, each with what it is doing and how far it has come."""
 
@@ -58,6 +60,28 @@ class Jobs(Protocol):
 
     async def completed(self, job_ids: Sequence[int]) -> None:
         """Returns when all of the jobs are over. Raises SQLError 42704 for an unknown one."""
+        ...
+
+    async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
+        """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,
+        wherever it runs. Raises SQLError: 42704 for an unknown job, 42809 for one that is no feed,
+        55000 for one that does not run, 57014 where it takes longer than `seconds`."""
+        ...
+
+    async def verify(
+        self, job_id: int, *, at_resolved: bool, repairs: bool
+    ) -> Sequence[tuple[str, str, str]]:
+        """The table, the key and what differs, for each row of a feed's sink that is not as in its
+        table. Raises SQLError."""
+        ...
+
+    async def latency(self, job_id: int) -> Sequence[StageReport]:
+        """Where a feed's rows spend their time. Raises SQLError: 0A000 for a feed that runs on
+        another node."""
+        ...
+
+    async def lag(self, job_id: int) -> Sequence[SpanLag]:
+        """How far each span of a feed is behind: none, where the feed is over."""
         ...
 
 

@@ -71,7 +71,7 @@ from ..syntax.connection_statements import ConnectionChange
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
-from ..syntax.statements import PlannedStatement
+from ..syntax.statements import PlannedStatement, Statement
 from ..syntax.transaction_statements import TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
 from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
@@ -82,6 +82,7 @@ from .prepared_names import PreparedNames
 from .session_state import SessionState
 from .session_transactions import SessionTransactions
 from .session_turn import SessionTurn
+from .statement_limits import refuse_where_it_stands
 
 T = TypeVar("T")
 OfJobs = TypeVar("OfJobs", statements.ControlJobs, statements.AwaitJobs)
@@ -437,9 +438,11 @@ class Session:
             )
 
     async def _run(self, asked: Asked) -> Result:
+        """Queries, writes, and what a session has of its own; the rest is `_run_on_store`."""
         statement, parameters, streamed = asked.statement, asked.parameters, asked.streamed
         assert not isinstance(statement, TransactionStatement), statement
         self._transactions.refuse_failed()
+        refuse_where_it_stands(statement, self._transactions)
         match statement:
             case (
                 statements.Query()
@@ -450,8 +453,6 @@ class Session:
                 | Merge()
             ):
                 execution = self._execution(asked, statement)
-                if not isinstance(statement, statements.Query):
-                    self._transactions.refuse_read_only(type(statement).__name__.upper())
                 result = await self._statement(
                     lambda: run_planned(self._services, execution, self._open)
                 )
@@ -460,60 +461,6 @@ class Session:
                 return await self._statement(lambda: self._explain(explained, parameters))
             case statements.UseDatabase(name=name):
                 return await self._use(name)
-            case _ if isinstance(statement, DDL):
-                return await self._run_ddl(statement)
-            case statements.SplitAt() | statements.UnsplitAt():
-                self._transactions.refuse_block("a split of ranges")
-                self._transactions.refuse_read_only("ALTER")
-                return await self._list(statement, parameters)
-            case statements.ShowRanges():
-                return await self._list(statement, parameters)
-            case statements.CreateChangefeed():
-                return await self._run_changefeed(statement)
-            case statements.ExplainChangefeed():
-                self._transactions.refuse_block("EXPLAIN CHANGEFEED")
-                return await explain_feed(self._services, statement, self.database, self.user)
-            case _ if isinstance(statement, SubscriptionChange):
-                self._transactions.refuse_read_only("a change of subscriptions")
-                return await change_subscriptions(
-                    self._services, statement, self._open, self.database, self.user
-                )
-            case _ if isinstance(statement, ConnectionChange):
-                self._transactions.refuse_read_only("a change of external connections")
-                return await change_connections(
-                    self._services, statement, self._open, self.database, self.user
-                )
-            case FetchSubscription():
-                async with self._acting() as actor:
-                    return await self._subscriptions.fetch(actor, statement)
-            case AlterChangefeed():
-                self._transactions.refuse_read_only("ALTER CHANGEFEED")
-                return await alter_feed(
-                    self._services, statement, self._open, self.database, self.user
-                )
-            case statements.ShowJobs():
-                reader = self._transactions.reader
-                return await list_jobs(self._services, statement, self.user, reader)
-            case ShowFeedLatency(job_id=job_id):
-                return await show_feed_latency(self._services, job_id, self.user)
-            case ShowFeedLag(job_id=job_id):
-                return await show_feed_lag(self._services, job_id, self.user)
-            case statements.ControlJobs():
-                self._transactions.refuse_block(f"{statement.action.value} JOB")
-                return await control_jobs(
-                    self._services, await self._with_jobs(statement, parameters), self.user
-                )
-            case statements.AwaitJobs():
-                self._transactions.refuse_block("SHOW JOBS WHEN COMPLETE")
-                return await await_jobs(
-                    self._services, await self._with_jobs(statement, parameters), self.user
-                )
-            case statements.VerifyChangefeed():
-                self._transactions.refuse_block("VERIFY CHANGEFEED")
-                return await verify_changefeed(self._services, statement, self.user)
-            case statements.SetClusterSetting():
-                self._transactions.refuse_block("SET CLUSTER SETTING")
-                return await set_cluster_setting(self._services, statement, self.user)
             case _ if isinstance(statement, CursorStatement):
                 return await self.cursors.run(statement, parameters, streamed=streamed)
             case statements.Discard(target=target):
@@ -528,12 +475,52 @@ class Session:
                 return await self._act_as(statement)
             case statements.CopyFrom() | statements.CopyTo():
                 raise copy_refused()
+            case statements.ReadMirror():
+                raise AssertionError("only a mirror's session makes one, and takes it itself")
+            case statements.SplitAt() | statements.UnsplitAt() | statements.ShowRanges():
+                return await self._list(statement, parameters)
+            case statements.ControlJobs():
+                found = await self._with_jobs(statement, parameters)
+                return await control_jobs(self._services, found, self.user)
+            case statements.AwaitJobs():
+                awaited = await self._with_jobs(statement, parameters)
+                return await await_jobs(self._services, awaited, self.user)
+        return await self._run_on_store(statement)
+
+    async def _run_on_store(self, statement: Statement) -> Result:
+        """What changes or shows the catalog, feeds, jobs, users and settings."""
+        services, opened, database, user = self._services, self._open, self.database, self.user
+        match statement:
+            case _ if isinstance(statement, DDL):
+                meant = as_variables_say(statement, self.variables)
+                return await change_catalog(services, meant, opened, database, user)
+            case statements.CreateChangefeed():
+                return await self._run_changefeed(statement)
+            case statements.ExplainChangefeed():
+                return await explain_feed(services, statement, database, user)
+            case AlterChangefeed():
+                return await alter_feed(services, statement, opened, database, user)
+            case _ if isinstance(statement, SubscriptionChange):
+                return await change_subscriptions(services, statement, opened, database, user)
+            case _ if isinstance(statement, ConnectionChange):
+                return await change_connections(services, statement, opened, database, user)
+            case FetchSubscription():
+                async with self._acting() as actor:
+                    return await self._subscriptions.fetch(actor, statement)
+            case statements.ShowJobs():
+                return await list_jobs(services, statement, user, self._transactions.reader)
+            case ShowFeedLatency(job_id=job_id):
+                return await show_feed_latency(services, job_id, user)
+            case ShowFeedLag(job_id=job_id):
+                return await show_feed_lag(services, job_id, user)
+            case statements.VerifyChangefeed():
+                return await verify_changefeed(services, statement, user)
+            case statements.SetClusterSetting():
+                return await set_cluster_setting(services, statement, user)
             case _ if isinstance(statement, UserChange | RightsChange):
-                return await change_user(
-                    self._services, statement, self._open, self.user, self.database
-                )
-            case _:
-                return await self._list(statement)
+                return await change_user(services, statement, opened, user, database)
+        assert isinstance(statement, Listing), statement
+        return await self._list(statement)
 
     async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Runs a statement, as one of the open transaction if there is one."""
@@ -587,11 +574,6 @@ class Session:
         finally:
             if opened is None:
                 await reader.rollback()
-
-    async def _run_ddl(self, statement: DDL) -> Result:
-        self._transactions.refuse_read_only("DDL")
-        statement = as_variables_say(statement, self.variables)
-        return await change_catalog(self._services, statement, self._open, self.database, self.user)
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
         check_sink_options(statement.options)

@@ -4,7 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from .names import ObjectName, Option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedSelect:
+    """The query of CREATE CHANGEFEED … AS: its text, its tree, which nobody may change, and its
+    table. Functions that tell of an event are columns of names such as `event_op()` in it."""
+
+    text: str
+    tree: exp.Select
+    table: ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFeed:
+    """FOR DATABASE name [INCLUDE TABLES t, … | EXCLUDE TABLES t, …]."""
+
+    name: str
+    include: tuple[ObjectName, ...] = ()
+    exclude: tuple[ObjectName, ...] = ()
+    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,11 @@ class ShowKeyspaces:
     """SHOW KEYSPACES."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShowReplications:
+    """SHOW REPLICATIONS."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyspaceFeed:
     """The keyspace of a changefeed, and which of its keys: `[start, end)`, None for no end."""

@@ -15,6 +15,8 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .changefeed_statements import (
     AlterChangefeed,
+    DatabaseFeed,
+    FeedSelect,
     FetchSubscription,
     ShowFeedLag,
     ShowFeedLatency,
@@ -25,7 +27,12 @@ from .conflict_clause import OnConflict, Overriding
 from .connection_statements import ConnectionChange, ShowConnections
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
-from .keyspace_statements import KeyspaceFeed, KeyspaceStatement, ShowKeyspaces
+from .keyspace_statements import (
+    KeyspaceFeed,
+    KeyspaceStatement,
+    ShowKeyspaces,
+    ShowReplications,
+)
 from .maintenance_statements import Maintain
 from .merge_statements import Merge
 from .names import ObjectName as ObjectName
@@ -224,7 +231,8 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
 class CreateChangefeed:
     """`sink` is None for a feed whose rows go to the client.
 
-    With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one.
+    With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one, and so
+    is that of a `query`. With a name it is a `replication`: its sink is a replica of the keyspace.
     """
 
     tables: tuple[ObjectName, ...]
@@ -232,6 +240,10 @@ class CreateChangefeed:
     options: tuple[Option, ...]
     relaxed_log: str | None = None
     keyspace: KeyspaceFeed | None = None
+    replication: str | None = None
+    query: FeedSelect | None = None
+    whole_database: DatabaseFeed | None = None
+    """Then it names no tables: they are those of that database, later ones too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,11 +264,12 @@ class JobAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlJobs:
-    """Of the jobs that are named, or those that `query` finds."""
+    """Of the jobs that are named, those that `query` finds, or that of a `replication`."""
 
     action: JobAction
     job_ids: tuple[int, ...]
     query: Query | None = None
+    replication: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +288,8 @@ class VerifyChangefeed:
     job_id: int
     at_resolved: bool
     repairs: bool
+    replication: str | None = None
+    """Instead of the job's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,6 +411,13 @@ class CopyTo:
     whole: ObjectName | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReadMirror:
+    """What a client of a mirror says, in DuckDB's SQL; the mirror's reader judges it."""
+
+    text: str
+
+
 Statement = (
     CreateDatabase
     | CreateTable
@@ -438,6 +460,7 @@ Statement = (
     | ShowRelaxedLogs
     | KeyspaceStatement
     | ShowKeyspaces
+    | ShowReplications
     | SubscriptionChange
     | ConnectionChange
     | ShowConnections
@@ -451,4 +474,5 @@ Statement = (
     | CopyTo
     | CursorStatement
     | Maintain
+    | ReadMirror
 )

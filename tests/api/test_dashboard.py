@@ -149,8 +149,27 @@ def test_metrics_count_what_a_feed_emits(door: HttpDoor) -> None:
         0 < found["tailrace_changefeed_emit_latency_sum"] <= found["changefeed_commit_latency_sum"]
     )
     assert found["changefeed_max_behind_nanos"] > 0
+    assert found["tailrace_changefeed_slo_breaches_total"] == 0
     assert found["changefeed_schemafeed_fast_answers_total"] > 0
     assert found["sql_leases_active"] >= 1
+
+
+def test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges(door: HttpDoor) -> None:
+    door.sql("CREATE TABLE t (id INT8 PRIMARY KEY)")
+    door.sql(
+        "CREATE CHANGEFEED FOR t INTO 'null://' WITH paused, metrics_label = 'shop', "
+        "lagging_ranges_threshold = '1us', lagging_ranges_polling_interval = '1us'"
+    )
+    door.sql("CREATE CHANGEFEED FOR t INTO 'null://' WITH paused")
+    found = {
+        labels["scope"]: value
+        for name, labels, value in samples(door)
+        if name == "changefeed_lagging_ranges"
+    }
+    assert found == {"shop": 1, "default": 0}
+    door.sql("ALTER TABLE t SPLIT AT VALUES (5)")
+    again = [value for name, _, value in samples(door) if name == "changefeed_lagging_ranges"]
+    assert sorted(again) == [0, 2]
 
 
 def test_histograms_are_cumulative(door: HttpDoor) -> None:

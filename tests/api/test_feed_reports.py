@@ -110,3 +110,36 @@ def test_what_is_no_feed_is_refused(tmp_path: Path, what: str) -> None:
         assert caught.value.sqlstate == "42704"
 
     on_database(tmp_path, scenario)
+
+
+def test_a_breach_of_an_objective_names_its_stage(tmp_path: Path) -> None:
+    """Also of rows that have not come to the sink; a feed that keeps its objective has none."""
+
+    async def scenario(database: AsyncDatabase) -> None:
+        await database.sql("SET CLUSTER SETTING changefeed.slo.window = '50ms'")
+        await database.sql("SET CLUSTER SETTING changefeed.experimental_poll_interval = '1h'")
+        await database.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v STRING)")
+        slow = await feed_of(database, "WITH slo_p99 = '1us'")
+        kept = await feed_of(database, "WITH slo_p99 = '1h'")
+        held = await feed_of(
+            database, "WITH schema_feed = 'polling', initial_scan = 'no', slo_p99 = '20ms'"
+        )
+        await database.sql("SELECT wait_for_changefeed($1)", [slow])
+        await database.sql("INSERT INTO t VALUES (1, 'v')")
+        found: dict[int, dict[str, Any]] = {}
+        async with asyncio.timeout(30):
+            while not {slow, held} <= set(found):
+                rows = await rows_of(database, "SELECT * FROM system.feed_breaches")
+                found = {row["job_id"]: row for row in rows}
+        assert set(found) == {slow, held}
+        assert found[slow]["stage"] in STAGES
+        assert found[held]["commits"] == 0
+        assert (found[held]["stage"], found[held]["slo_ms"]) == ("gate", 20.0)
+        assert all(row["p99_ms"] > row["slo_ms"] for row in found.values())
+        breaches = [database.feed(each).slo_breaches for each in (slow, kept, held)]
+        assert breaches[0] >= 1 and breaches[1] == 0 and breaches[2] >= 1
+        await database.sql(f"CANCEL JOBS (SELECT * FROM (VALUES ({slow}), ({held})))")
+        await database.sql(f"SHOW JOBS WHEN COMPLETE VALUES ({slow}), ({held})")
+        assert await rows_of(database, "SELECT * FROM system.feed_breaches") == []
+
+    on_database(tmp_path, scenario)

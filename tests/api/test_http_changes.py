@@ -59,6 +59,14 @@ def test_rows_come_as_lines(orders: HttpDoor) -> None:
         assert deleted == {"table": "orders", "key": [1], "value": None}
 
 
+def test_schema_changes_are_lines_without_a_key(orders: HttpDoor) -> None:
+    with streamed(orders, "table=orders&schema_events&initial_scan=no") as (_, lines):
+        orders.sql("ALTER TABLE orders ADD COLUMN more INT8")
+        said = json.loads(next(lines))
+        assert (said["table"], said["key"]) == ("orders", None)
+        assert said["value"]["schema_change"]["kinds"] == ["ADD_COLUMN"]
+
+
 def test_a_browser_goes_on_behind_the_last_event_that_it_saw(orders: HttpDoor) -> None:
     with streamed(orders, "table=orders&min_checkpoint_frequency=10ms", **EVENTS) as (_, lines):
         found = events(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -50,3 +51,39 @@ def test_dropped_column_shows_the_rows_again(schema_feed: str, locked: bool) -> 
 async def taken(stream: AsyncGenerator[Message, None], count: int) -> list[Message]:
     async with asyncio.timeout(PATIENCE_SECONDS):
         return [await anext(stream) for _ in range(count)]
+
+
+def test_schema_changes_are_messages_of_their_own() -> None:
+    """They stand between the rows under the one schema and those under the other."""
+
+    async def main() -> list[Message]:
+        node = await Node.open(":memory:")
+        writer, reader = node.session(), node.session()
+        await writer.execute("CREATE TABLE t (a INT8 PRIMARY KEY)")
+        await writer.execute("INSERT INTO t VALUES (1)")
+        [feed] = await reader.execute("CREATE CHANGEFEED FOR TABLE t WITH schema_events")
+        assert feed.stream is not None
+        messages = await taken(feed.stream, 1)
+        await writer.execute("ALTER TABLE t SET (changefeed_optimized = true)")
+        await writer.execute("ALTER TABLE t ADD COLUMN b STRING")
+        await writer.execute("INSERT INTO t VALUES (2, 'x')")
+        messages += await taken(feed.stream, 2)
+        await feed.stream.aclose()
+        for session in (writer, reader):
+            await session.close()
+        await node.close()
+        return messages
+
+    first, change, last = asyncio.run(main())
+    assert (first[1], last[1]) == (b"[1]", b"[2]")
+    assert change[:2] == ("t", None)
+    assert isinstance(change[2], bytes)
+    said = json.loads(change[2])
+    a = {"name": "a", "nullable": False, "type": "INT8"}
+    b = {"name": "b", "nullable": True, "type": "STRING"}
+    assert said["schema_change"] == {
+        "kinds": ["ADD_COLUMN"],
+        "before": {"table": "t", "primary_key": ["a"], "columns": [a]},
+        "after": {"table": "t", "primary_key": ["a"], "columns": [a, b]},
+    }
+    assert "." in said["updated"]

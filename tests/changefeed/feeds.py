@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed import Changefeeds, ChangefeedServices, KeyspacePart
+from tailrace.changefeed import Changefeeds, ChangefeedServices, FeedRequest
 from tailrace.changefeed.contract.options import PIPELINE_OPTIONS, ChangefeedOptions
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
-from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.txn import Transaction
 from tests.changefeed.model import Target, TargetSink
@@ -21,16 +20,6 @@ from tests.changefeed.table import Table
 from tests.harness.nodes import CatalogFixture, Node, open_nodes
 from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    tables: Sequence[TableDescriptor]
-    names: Sequence[str]
-    options: Mapping[str, str | None]
-    at: Timestamp
-    user: str = "root"
-    keyspace: KeyspacePart | None = None
 
 
 class MemoryClaim:
@@ -160,8 +149,8 @@ class FeedBench:
         self.jobs = MemoryJobs()
         self.feeds = Changefeeds(self.services, self.jobs)
 
-    def request(self, **options: str | None) -> Request:
-        return Request(
+    def request(self, **options: str | None) -> FeedRequest:
+        return FeedRequest(
             tables=[self.table.descriptor],
             names=["defaultdb.public.orders"],
             options=options,

@@ -12,16 +12,20 @@ from pathlib import Path
 
 from tailrace.changefeed.contract.unserved import (
     UNSERVED,
-    UNSERVED_ENVELOPES,
     UNSERVED_FORMATS,
 )
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "changefeeds.md"
 
 OPTIONS_TESTS = "tests/api/test_changefeed_options.py"
+ENDS_TESTS = "tests/api/test_feed_ends.py"
+METRICS_TEST = (
+    "tests/api/test_dashboard.py::test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges"
+)
 FILES_TESTS = "tests/api/test_files_sink.py"
 KAFKA_TESTS = "tests/api/test_kafka_sink.py"
 WEBHOOK_TESTS = "tests/api/test_webhook_sink.py"
+QUERY_TESTS = "tests/api/test_cdc_queries.py"
 ALTER_TESTS = "tests/api/test_alter_changefeed.py"
 
 
@@ -36,17 +40,30 @@ class Served:
 
 OPTIONS: dict[str, Served] = {
     "compression": Served(f"{FILES_TESTS}::test_compressed_files", "`gzip`, `zstd`; files only"),
-    "cursor": Served(f"{OPTIONS_TESTS}::test_a_cursor_shows_what_came_after_it", "an HLC decimal"),
+    "cursor": Served(
+        f"{ENDS_TESTS}::test_times_are_written_as_of_system_time",
+        "an HLC decimal, or what AS OF SYSTEM TIME takes: a date and time, `-10s`",
+    ),
     "diff": Served(
         f"{OPTIONS_TESTS}::test_messages_tell_the_row_before",
-        "a flag; JSON in the envelope `wrapped`",
+        "a flag; JSON in the envelopes `wrapped` and `enriched`, or a CDC query that calls "
+        "event_op()",
     ),
     "encode_json_value_null_as_object": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for", "a flag"
     ),
+    "end_time": Served(
+        f"{ENDS_TESTS}::test_a_feed_ends_at_its_end_time",
+        "as `cursor`; what was committed at it is shown, and the job has succeeded",
+    ),
+    "enriched_properties": Served(
+        "tests/api/test_enriched_messages.py::test_enriched_messages_tell_what_happened",
+        "`source`, `schema`, or both, with the envelope `enriched`; `source.origin` is `tailrace`",
+    ),
     "envelope": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "`wrapped` (default), `bare`, `row`, `key_only`; files and webhooks: `wrapped`, `bare`",
+        "`wrapped` (default), `bare`, `row`, `key_only`, `enriched`; files and webhooks: "
+        "`wrapped`, `bare`",
     ),
     "extra_headers": Served(
         f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",
@@ -54,9 +71,13 @@ OPTIONS: dict[str, Served] = {
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
-        "`json` (default); `parquet` for files. `csv` is read, and no sink takes it",
+        "`json` (default); `parquet` for files; `csv` with `initial_scan = 'only'`",
     ),
     "full_table_name": Served(f"{OPTIONS_TESTS}::test_full_table_names_are_topics", "a flag"),
+    "gc_protect_expires_after": Served(
+        f"{ENDS_TESTS}::test_what_a_feed_protects_expires",
+        "a duration; otherwise the cluster setting `changefeed.protect_timestamp.max_age`",
+    ),
     "initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "`yes`, `no`, `only`"
     ),
@@ -70,6 +91,16 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
         "a flag; always on for files and webhooks",
     ),
+    "lagging_ranges_polling_interval": Served(
+        METRICS_TEST, "a duration, 1 minute where nothing is said: at most so often it is counted"
+    ),
+    "lagging_ranges_threshold": Served(
+        METRICS_TEST,
+        "a duration, 3 minutes where nothing is said; the metric `changefeed_lagging_ranges`",
+    ),
+    "metrics_label": Served(
+        METRICS_TEST, "the label `scope` of the feed's metrics, of at most 128 bytes"
+    ),
     "min_checkpoint_frequency": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for",
         "a duration; 200 ms where nothing is said, 5 s for files",
@@ -77,6 +108,9 @@ OPTIONS: dict[str, Served] = {
     "mvcc_timestamp": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
     "no_initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "a flag"
+    ),
+    "on_error": Served(
+        f"{ENDS_TESTS}::test_an_error_pauses_a_feed_that_was_told_so", "`fail` (default), `pause`"
     ),
     "on_table_dropped": Served(
         f"{ALTER_TESTS}::test_a_feed_goes_on_when_a_table_of_it_is_dropped",
@@ -89,6 +123,10 @@ OPTIONS: dict[str, Served] = {
         "tests/api/test_changefeed_jobs.py::test_a_paused_feed_is_made_and_does_not_begin",
         "a flag: not CockroachDB's",
     ),
+    "publish": Served(
+        "tests/api/test_published_mirrors.py::test_a_mirror_has_a_copy_that_others_open",
+        "a duration of a second or more; DuckDB mirrors: not CockroachDB's",
+    ),
     "resolved": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for", "a flag or a duration"
     ),
@@ -100,9 +138,19 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_a_feed_stops_at_the_schema_changes_that_count",
         "`backfill` (default), `nobackfill`, `stop`",
     ),
+    "schema_events": Served(
+        "tests/api/test_sinkless_schema_changes.py::test_schema_changes_are_messages_of_their_own",
+        "a flag, of feeds without a sink: schema changes are messages, with the schema before and "
+        "after; not CockroachDB's",
+    ),
     "schema_feed": Served(
         "tests/api/test_sinkless_schema_changes.py::test_dropped_column_shows_the_rows_again",
         "`leasing`, `rangefeed`, `polling`: not CockroachDB's",
+    ),
+    "slo_p99": Served(
+        "tests/api/test_feed_reports.py::test_a_breach_of_an_objective_names_its_stage",
+        "a duration from commit until durable in the sink: not CockroachDB's. A breach is a row of "
+        "`system.feed_breaches` and counts in `tailrace_changefeed_slo_breaches`",
     ),
     "topic_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
@@ -128,6 +176,16 @@ STATEMENTS: dict[str, Served] = {
     "CREATE CHANGEFEED FOR t (sinkless)": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for"
     ),
+    "CREATE CHANGEFEED [INTO 'uri'] [WITH …] AS SELECT … FROM t WHERE …": Served(
+        f"{QUERY_TESTS}::test_rows_are_filtered_and_projected",
+        "[cdc-queries.md](cdc-queries.md)",
+    ),
+    "CREATE CHANGEFEED FOR DATABASE d INCLUDE TABLES t, … INTO 'uri'": Served(
+        "tests/api/test_database_feeds.py::test_tables_join_at_their_creation_and_leave_when_dropped",
+        "or EXCLUDE TABLES, or all tables; also later ones. It needs CHANGEFEED on the "
+        "database, takes no `cursor` and no `initial_scan = 'only'`, and outlives its tables "
+        "unless `on_table_dropped = 'stop'` is given",
+    ),
     "ALTER CHANGEFEED j ADD t, DROP t, SET opt, UNSET opt": Served(
         f"{ALTER_TESTS}::test_a_table_joins_and_leaves_a_running_feed",
         "the feed need not be paused",
@@ -145,8 +203,6 @@ STATEMENTS: dict[str, Served] = {
 }
 
 REFUSED_STATEMENTS: dict[str, str] = {
-    "CREATE CHANGEFEED INTO 'null://' AS SELECT k FROM orders": "There are no CDC queries.",
-    "CREATE CHANGEFEED FOR DATABASE defaultdb INTO 'null://'": "A changefeed names its tables.",
     "CREATE SCHEDULE s FOR CHANGEFEED orders INTO 'null://' RECURRING '@daily'": (
         "There are no schedules."
     ),
@@ -182,8 +238,6 @@ def lines() -> Iterator[str]:
     rows |= {option: ("refused, 0A000", reason) for option, reason in UNSERVED.items()}
     for value, reason in UNSERVED_FORMATS.items():
         rows[f"format = '{value}'"] = ("refused, 0A000", reason)
-    for value, reason in UNSERVED_ENVELOPES.items():
-        rows[f"envelope = '{value}'"] = ("refused, 0A000", reason)
     rows |= {option: ("not applicable", reason) for option, reason in NOT_APPLICABLE.items()}
     for option, (what, how) in sorted(rows.items()):
         yield f"| `{option}` | {what} | {how} |\n"

@@ -45,8 +45,8 @@ def test_progress_survives_encoding() -> None:
 
 
 def test_another_format_is_refused() -> None:
-    later = msgspec.structs.replace(DETAILS, format=3)
-    with pytest.raises(UnknownFormat, match="format 3"):
+    later = msgspec.structs.replace(DETAILS, format=4)
+    with pytest.raises(UnknownFormat, match="format 4"):
         decode_details(encode_details(later))
 
 

@@ -11,14 +11,14 @@ import pytest
 from tailrace.catalog.descriptors.descriptor import DescriptorState
 from tailrace.catalog.rows.row_codec import RowCodec
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed import FeedState, FeedStopped
+from tailrace.changefeed import FeedRequest, FeedState, FeedStopped
 from tailrace.changefeed.jobs.details import decode_details, decode_progress, encode_details
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused
 from tailrace.kvlayer.clock import ZERO, Timestamp, format_timestamp
 from tailrace.kvlayer.protected_timestamp import records
 from tailrace.kvlayer.span import Span
 from tailrace.schemafeed.feed import TableDropped
-from tests.changefeed.feeds import FeedBench, Request, open_bench
+from tests.changefeed.feeds import FeedBench, open_bench
 from tests.changefeed.model import Target
 from tests.harness.simulation import Simulation
 
@@ -293,7 +293,7 @@ def test_table_named_twice_is_refused() -> None:
     async def scenario() -> None:
         async with open_bench(sim) as bench:
             table = bench.table.descriptor
-            twice = Request(
+            twice = FeedRequest(
                 tables=[table, table],
                 names=["orders", "orders"],
                 options={},

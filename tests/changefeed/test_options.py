@@ -16,8 +16,10 @@ from tailrace.changefeed.contract.options import (
     parse_options,
 )
 from tailrace.changefeed.contract.unserved import UNSERVED
+from tailrace.changefeed.sinks.duckdb import DuckDBKind
 from tailrace.changefeed.sinks.files import FilesKind
 from tailrace.changefeed.sinks.kafka import KafkaKind
+from tailrace.changefeed.sinks.sinkless import OBEYED as SINKLESS
 from tailrace.changefeed.sinks.webhook import WebhookKind
 from tailrace.kvlayer.clock import timestamp_at
 
@@ -110,8 +112,8 @@ def test_options_that_are_not_served_say_why(name: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"format": "avro"}, {"format": "Protobuf"}, {"envelope": "enriched"}],
-    ids=["avro", "protobuf", "enriched"],
+    [{"format": "avro"}, {"format": "Protobuf"}],
+    ids=["avro", "protobuf"],
 )
 def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> None:
     error = refused(given)
@@ -124,8 +126,15 @@ def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> Non
     "given",
     [
         {"envelope": "row", "key_in_value": None},
+        {"envelope": "enriched", "topic_in_value": None},
+        {"envelope": "enriched", "updated": None},
+        {"envelope": "enriched", "enriched_properties": "sauce"},
+        {"envelope": "enriched", "format": "parquet"},
+        {"enriched_properties": "source"},
         {"envelope": "key_only", "topic_in_value": None},
         {"format": "csv"},
+        {"format": "csv", "initial_scan": "only", "envelope": "bare"},
+        {"format": "csv", "initial_scan": "only", "key_in_value": None},
         {"format": "csv", "initial_scan": "only", "encode_json_value_null_as_object": None},
         {"initial_scan": "yes", "no_initial_scan": None},
         {"initial_scan_only": None, "updated": None},
@@ -165,5 +174,6 @@ def test_an_option_without_effect_is_refused() -> None:
 
 
 def test_every_option_is_obeyed_by_somebody_or_refused() -> None:
-    assert set(KNOWN_OPTIONS) == FilesKind.obeys | KafkaKind.obeys | WebhookKind.obeys
+    served = FilesKind.obeys | KafkaKind.obeys | WebhookKind.obeys | DuckDBKind.obeys | SINKLESS
+    assert set(KNOWN_OPTIONS) == served
     assert not set(KNOWN_OPTIONS) & set(UNSERVED)

@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 
-from tailrace.api.feeds import FeedServices
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import Changefeeds, ChangefeedServices
 from tailrace.changefeed.sinks import default_kinds
@@ -41,8 +40,7 @@ async def node_with_feeds(sim: Simulation) -> AsyncIterator[tuple[SqlNode, Chang
             sealer=sealer(),
         )
         feeds = Changefeeds(services, node.registry)
-        adapter = FeedServices(feeds, node.registry, 1, node.store)
-        node.services = replace(node.services, changefeeds=adapter)
+        node.services = replace(node.services, changefeeds=feeds)
         await node.first.close()
         node.first = node.session()
         yield node, feeds

@@ -8,9 +8,10 @@ async with sql_node(sim) as node:
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Self, cast
 
 import pytest
 
@@ -25,19 +26,23 @@ from tailrace.catalog.schema_change.type_change import TypeChanger
 from tailrace.catalog.store.catalog import Catalog
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.catalog.values.errors import SQLError
-from tailrace.changefeed import Alteration, Subscription, SubscriptionReader
+from tailrace.changefeed import (
+    Alteration,
+    Changefeeds,
+    ChangefeedStream,
+    FeedRequest,
+    Latency,
+    SpanLag,
+    StageReport,
+)
+from tailrace.changefeed.sinks.sinkless import ChangefeedRow
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
     Analytics,
-    ChangefeedRequest,
-    ChangefeedStream,
-    FeedSpan,
-    FeedStage,
     JobSummary,
     Result,
-    ResultColumn,
     Row,
     Services,
     Session,
@@ -45,32 +50,23 @@ from tailrace.sql import (
 from tailrace.sql.execute.columnar_cache import ColumnarCache
 from tailrace.sql.execute.ddl.analytic_rows import AnalyticRows
 from tailrace.sql.introspection.registry import default_tables
-from tailrace.sql.results.results import STRING
 from tailrace.sql.syntax.statements import JobAction
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 
 
-class RecordedFeeds:
-    """Changefeeds and jobs that are only noted: SQL hands them on and does no more."""
+class RecordedFeeds(Changefeeds):
+    """Changefeeds that are only noted: SQL hands them on and does no more."""
 
     def __init__(self) -> None:
-        self.requests: list[tuple[ChangefeedRequest, str | None]] = []
-        self.controlled: list[tuple[int, JobAction]] = []
+        self.requests: list[tuple[FeedRequest, str | None]] = []
         self.altered: list[tuple[int, Alteration]] = []
 
-    async def create(self, transaction: Transaction, request: ChangefeedRequest, sink: str) -> int:
+    async def create(
+        self, transaction: Transaction, request: FeedRequest, sink: str, *, user_name: str = "root"
+    ) -> int:
         self.requests.append((request, sink))
         return len(self.requests)
-
-    async def stream(self, request: ChangefeedRequest) -> ChangefeedStream:
-        self.requests.append((request, None))
-
-        async def rows() -> AsyncGenerator[Row, None]:
-            for name in request.names:
-                yield (name,)
-
-        return ChangefeedStream([ResultColumn("table", STRING)], rows())
 
     async def alter(
         self,
@@ -83,57 +79,55 @@ class RecordedFeeds:
         self.altered += [(job_id, alteration) for alteration in alterations]
         return f"changefeed {job_id}"
 
-    async def create_connection(
-        self, transaction: Transaction, name: str, uri: str, user: str
-    ) -> None:
-        raise AssertionError("no sink can be reached here")
+    async def stream(self, request: FeedRequest) -> ChangefeedStream:
+        self.requests.append((request, None))
+        return cast(ChangefeedStream, RecordedStream(request))
 
-    async def alter_connection(
-        self, transaction: Transaction, name: str, uri: str, user: str
-    ) -> None:
-        raise AssertionError("no sink can be reached here")
-
-    async def give_connection(
-        self, transaction: Transaction, name: str, owner: str, user: str
-    ) -> None:
-        raise AssertionError("no sink can be reached here")
-
-    async def drop_connection(self, transaction: Transaction, name: str, user: str) -> None:
-        raise AssertionError("no sink can be reached here")
-
-    async def subscribe(
-        self, transaction: Transaction, request: ChangefeedRequest, name: str
-    ) -> None:
+    async def subscribe(self, transaction: Transaction, request: FeedRequest, name: str) -> None:
         self.requests.append((request, name))
 
-    async def read_subscription(self, subscription: Subscription, user: str) -> SubscriptionReader:
-        raise AssertionError("nothing runs here that could be read")
+    async def explain(
+        self, transaction: Transaction, request: FeedRequest, sink: str | None
+    ) -> list[tuple[str, str]]:
+        return [("sink", str(sink))]
 
-    async def acknowledge(
-        self, transaction: Transaction, subscription: Subscription, upto: Timestamp
-    ) -> None:
-        raise AssertionError("nothing is written here that could be acknowledged")
+    async def sample(self, request: FeedRequest, count: int) -> list[ChangefeedRow]:
+        return []
 
-    async def unsubscribe(self, transaction: Transaction, subscription: Subscription) -> None:
-        raise AssertionError("nothing is written here that could be dropped")
+
+class RecordedStream:
+    """A row for each table of a feed without a sink."""
+
+    def __init__(self, request: FeedRequest) -> None:
+        self._request = request
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None: ...
+
+    async def __aiter__(self) -> AsyncIterator[ChangefeedRow]:
+        for name in self._request.names:
+            yield ChangefeedRow(name, b"[1]", b"{}")
+
+
+class RecordedJobs:
+    """The jobs of recorded feeds."""
+
+    def __init__(self, feeds: RecordedFeeds) -> None:
+        self._feeds = feeds
+        self.controlled: list[tuple[int, JobAction]] = []
 
     async def verify(
         self, job_id: int, *, at_resolved: bool, repairs: bool
     ) -> Sequence[tuple[str, str, str]]:
         return [("t", "k=1", "differs in v")]
 
-    async def explain(
-        self, transaction: Transaction, request: ChangefeedRequest, sink: str | None
-    ) -> Sequence[tuple[str, str]]:
-        return [("sink", str(sink))]
+    async def latency(self, job_id: int) -> Sequence[StageReport]:
+        measured = Latency(count=1, p50=1.0, p95=2.0, p99=3.0, max=4.0)
+        return [StageReport(name="sink", measured=measured)]
 
-    async def sample(self, request: ChangefeedRequest, count: int) -> Sequence[Row]:
-        return []
-
-    async def latency(self, job_id: int) -> Sequence[FeedStage]:
-        return [FeedStage(name="sink", commits=1, percentiles_ms=(1.0, 2.0, 3.0, 4.0))]
-
-    async def lag(self, job_id: int) -> Sequence[FeedSpan]:
+    async def lag(self, job_id: int) -> Sequence[SpanLag]:
         return []
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
@@ -152,7 +146,7 @@ class RecordedFeeds:
                 sink=sink,
                 resolved=request.at,
             )
-            for number, (request, sink) in enumerate(self.requests, start=1)
+            for number, (request, sink) in enumerate(self._feeds.requests, start=1)
         ]
 
     async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
@@ -172,6 +166,7 @@ class SqlNode:
         store: Store,
         services: Services,
         feeds: RecordedFeeds,
+        jobs: RecordedJobs,
         registry: JobRegistry,
         liveness: LivenessSession,
     ) -> None:
@@ -180,6 +175,7 @@ class SqlNode:
         self.registry = registry
         self.services = services
         self.feeds = feeds
+        self.jobs = jobs
         self.first = Session(services)
 
     def session(self, user: str = "root") -> Session:
@@ -210,6 +206,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     await session.start()
     await leases.start()
     feeds = RecordedFeeds()
+    jobs = RecordedJobs(feeds)
     analytics = Analytics(sim.offload, store.clock.wall)
     changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, descriptors, analytics))
     registry = JobRegistry(
@@ -223,13 +220,13 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         leases=leases,
         analytics=analytics,
         virtual_tables=default_tables(),
-        jobs=feeds,
+        jobs=jobs,
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),
         images=images,
         rights=rights,
     )
-    node = SqlNode(store, services, feeds, registry, session)
+    node = SqlNode(store, services, feeds, jobs, registry, session)
     try:
         yield node
     finally:

@@ -123,6 +123,7 @@ ROUTES += (
     keyed("DELETE", "keys", "SELECT, DELETE"),
     keyed("POST", "batch", "INSERT", {"pairs": []}),
     keyed("POST", "ingest/open", "INSERT, DELETE", {"source": "main"}),
+    keyed("GET", "ingest", "INSERT, DELETE"),
     keyed("POST", "ingest", "INSERT, DELETE", {"source": "main", "epoch": 1, "origin": 1}),
     keyed("POST", "cas", "SELECT, INSERT", {"key": "aw==", "expected": None, "value": "dg=="}),
     Route(
@@ -140,6 +141,7 @@ ROUTES += (
         granted=["GRANT SYSTEM VIEWJOB TO {user}"],
         streams=True,
     ),
+    for_admins("POST", "/v1/backup"),
     for_admins("GET", "/v1/debug/rangefeed"),
     for_admins("GET", "/v1/debug/keys"),
     for_admins("GET", "/v1/debug/log"),

@@ -141,6 +141,12 @@ ROWS: Sequence[Row] = (
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
     on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
     on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} WITH sample = 1", "SELECT"),
+    Row(
+        sql="CREATE CHANGEFEED FOR DATABASE d{n} INTO 'null://'",
+        needs="CHANGEFEED on the database",
+        setup=[DATABASE],
+        grants=["GRANT CHANGEFEED ON DATABASE d{n} TO {user}"],
+    ),
     on_table("CREATE SUBSCRIPTION b{n} FOR t{n}", "SELECT"),
     *(
         Row(
@@ -186,6 +192,9 @@ ROWS: Sequence[Row] = (
     on_keyspace("SELECT raw_cas('r{n}', 'k', NULL, 'v')", "SELECT, INSERT"),
     on_keyspace("SELECT raw_cas('r{n}', 'k', 'v', NULL)", "SELECT, DELETE"),
     on_keyspace("CREATE CHANGEFEED FOR KEYSPACE r{n} INTO 'null://'", "CHANGEFEED"),
+    on_keyspace(
+        "CREATE REPLICATION p{n} FOR KEYSPACE r{n} INTO 'tailrace://127.0.0.1:1/r{n}'", "CHANGEFEED"
+    ),
     on_keyspace("DROP KEYSPACE r{n}", "DROP"),
     Row(
         sql="ALTER KEYSPACE r{n} PROMOTE",
@@ -383,6 +392,7 @@ ROWS: Sequence[Row] = (
             "SHOW JOBS WHEN COMPLETE (SELECT job_id FROM [SHOW JOBS] WHERE finished IS NOT NULL)",
             "SHOW RELAXED LOGS",
             "SHOW KEYSPACES",
+            "SHOW REPLICATIONS",
             "SHOW SUBSCRIPTIONS",
             "SHOW EXTERNAL CONNECTIONS",
             "SHOW SESSIONS",

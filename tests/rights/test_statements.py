@@ -12,14 +12,15 @@ import pytest
 from tailrace.api.node import Node
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.parse.grammar import parse
-from tailrace.sql.syntax.statements import CopyFrom, CopyTo, Statement
+from tailrace.sql.syntax.statements import CopyFrom, CopyTo, ReadMirror, Statement
 from tailrace.sql.syntax.transaction_statements import SetVariable
 
 from .document import DOCUMENT, document
 from .statements import ROWS, Row
 
-IN_COPY = {CopyFrom, CopyTo}
-"""What is said over the wire alone: `tests/sql/test_rights.py` has their rights."""
+IN_COPY = {CopyFrom, CopyTo, ReadMirror}
+"""What is said over the wire alone: `tests/sql/test_rights.py` has their rights, and
+`tests/api/pgwire/test_mirror_databases.py` those of mirrors."""
 
 _numbers = count(1)
 

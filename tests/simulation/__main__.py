@@ -7,8 +7,9 @@
 Every seed is a store alone under load and misfortune (`kv_run`), which is cheap. Every tenth is
 also a whole stack with a feed into a mirror (`random_run`), a lease between two nodes
 (`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), a relaxed store and the
-readers of its log (`relaxed_run`), of which the misfortunes are counted, and raw keyspaces
-(`raw_run`); `--kind` chooses one of them for every seed. Ends with status 1 if a seed failed.
+readers of its log (`relaxed_run`), of which the misfortunes are counted, raw keyspaces (`raw_run`),
+and a keyspace with a replica in another store (`replica_run`). `--kind` chooses one of them for
+every seed. Ends with status 1 if a seed failed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from tests.simulation.kv_run import run_store
 from tests.simulation.random_run import run_seed
 from tests.simulation.raw_run import RawOutcome, run_raw
 from tests.simulation.relaxed_run import RelaxedOutcome, run_relaxed
+from tests.simulation.replica_run import run_replica
 from tests.simulation.schema_storm import run_storm
 from tests.simulation.two_nodes import run_two_nodes
 
@@ -47,6 +49,7 @@ KINDS: Mapping[str, Callable[[int], object]] = {
     "schemas": run_storm,
     "relaxed": run_relaxed,
     "raw": run_raw,
+    "replica": run_replica,
 }
 
 
@@ -70,6 +73,8 @@ class Tally:
             return
         if isinstance(outcome, RelaxedOutcome | RawOutcome):
             self.misfortunes += outcome.counts
+        elif isinstance(outcome, Counter):
+            self.misfortunes += outcome
 
     def __str__(self) -> str:
         runs = ", ".join(f"{count} of a {kind}" for kind, count in self.runs.items())

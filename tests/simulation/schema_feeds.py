@@ -21,7 +21,7 @@ from tailrace.catalog.jobs.job_store import JobStore
 from tailrace.catalog.jobs.states import JobEvent
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.descriptor_store import DescriptorStore
-from tailrace.changefeed import Changefeeds
+from tailrace.changefeed import Changefeeds, FeedRequest
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import (
     PIPELINE_OPTIONS,
@@ -59,7 +59,6 @@ from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.schemafeed import TableEvent
 from tailrace.schemafeed.feed import TableDropped
-from tailrace.sql import ChangefeedRequest
 from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
@@ -455,7 +454,7 @@ class StormFeed:
         chosen = self._models[:1] if random.random() < 0.4 else self._models
         found = [await self._table(node, model, at) for model in chosen]
         tables = [table for table in found if table is not None]
-        request = ChangefeedRequest(
+        request = FeedRequest(
             tables=tables,
             names=[table.name for table in tables],
             options={

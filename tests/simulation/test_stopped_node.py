@@ -12,13 +12,13 @@ from tailrace.api.rpc import StoreService
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.catalog.store.descriptor_store import DescriptorStore
+from tailrace.changefeed import FeedRequest
 from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.sinks import SinkKinds
 from tailrace.changefeed.streams.stream import ChangefeedStream, open_stream
 from tailrace.kvlayer.clock import ZERO, Timestamp, parse_timestamp
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.store import Store
-from tailrace.sql import ChangefeedRequest
 from tests.harness.secrets import sealer
 from tests.harness.sim_network import SimNetwork
 from tests.harness.simulation import Simulation
@@ -56,7 +56,7 @@ async def stream_on(sim: Simulation, node: SqlNode) -> ChangefeedStream:
         rights=node.services.rights,
         sealer=sealer(),
     )
-    request = ChangefeedRequest(
+    request = FeedRequest(
         tables=[await table_of(node)],
         names=["defaultdb.public.t"],
         options={"updated": None},

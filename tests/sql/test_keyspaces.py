@@ -10,8 +10,10 @@ import pytest
 
 from tailrace.catalog.store.garbage_collector import GarbageCollector
 from tailrace.catalog.values.errors import SQLError
+from tailrace.kvlayer import keys as key_format
 from tailrace.kvlayer.clock import ZERO
-from tailrace.kvlayer.raw import keyspace_span
+from tailrace.kvlayer.raw import IngestedEntry, ReplicaKeyspace, keyspace_span
+from tailrace.kvlayer.replica import Begin
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -144,7 +146,7 @@ def test_a_table_is_no_keyspace(text: str) -> None:
     ("text", "sqlstate"),
     [
         ("CREATE KEYSPACE ks", "42P07"),
-        ("CREATE KEYSPACE x WITH (role = 'main')", "22023"),
+        ("CREATE KEYSPACE x WITH (role = 'third')", "22023"),
         ("CREATE KEYSPACE x WITH (ttl = 'soon')", "22023"),
         ("CREATE KEYSPACE x WITH (ttl = '1ms')", "22023"),
         ("CREATE KEYSPACE x WITH (ttl = '1h', ttl = '2h')", "42601"),
@@ -192,6 +194,30 @@ def test_a_dropped_keyspace_leaves_nothing() -> None:
         await node.sql("DROP KEYSPACE ks; CREATE KEYSPACE ks")
         assert await call(node, "raw_get('ks', 'k')") is None
         assert await node.store.snapshot(await node.store.now()).scan(keyspace_span(old)) == []
+
+    run(scenario)
+
+
+def test_a_dropped_replica_is_purged() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE KEYSPACE copies WITH (role = 'replica')")
+        found = (await node.sql("SHOW KEYSPACES")).fetch_rows()[0][2]
+        assert isinstance(found, int)
+        span, store = keyspace_span(found), node.store
+        await store.replica(span, Begin())
+        replica = ReplicaKeyspace(store, found)
+        epoch = (await replica.open("main")).epoch
+        entry = IngestedEntry(b"k", b"v", await store.now())
+        await replica.ingest([entry], source="main", epoch=epoch, origin=9)
+        await node.sql("DROP KEYSPACE copies")
+        await node.sql("SET CLUSTER SETTING kv.raw.start_window = '60s'")
+        collector = GarbageCollector(store, node.services.catalog.descriptors)
+        await asyncio.sleep(61)
+        await collector.collect()
+        await asyncio.sleep(61)
+        await collector.collect()
+        start = key_format.VERSION + span.start
+        assert list(store.engine.scan(start, key_format.VERSION + span.end)) == []
 
     run(scenario)
 

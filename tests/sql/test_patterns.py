@@ -39,7 +39,7 @@ def test_a_constant_pattern_and_a_column_have_one_meaning(db: tailrace.Database)
     for key in range(30):
         db.sql("INSERT INTO t VALUES ($1, $2, $3)", (key, random_text(draw), ""))
     drawn = (random_pattern(draw) for _ in range(400))
-    for pattern in [each for each in drawn if "|" in each][:40]:
+    for pattern in [each for each in drawn if "|" in each][:15]:
         db.sql("UPDATE t SET p = $1", (pattern,))
         constant = ", ".join(call.format(p=f"'{pattern}'") for call in CALLS)
         of_column = ", ".join(call.format(p="p") for call in CALLS)
@@ -55,7 +55,6 @@ def test_a_constant_pattern_and_a_column_have_one_meaning(db: tailrace.Database)
     [
         ("'b..'", "regexp_matches", "regexp_extract"),
         ("'day|daylight'", "regexp_matches", "pattern_substring"),
-        ("'\\y'", "pattern_found", "pattern_substring"),
         ("p", "pattern_found", "pattern_substring"),
     ],
 )
@@ -152,5 +151,4 @@ def test_what_is_not_supported_has_a_hint(db: tailrace.Database, pattern: str) -
 def test_similar_patterns_have_an_escape_and_parts(db: tailrace.Database) -> None:
     assert value(db, "'a%' SIMILAR TO 'a#%' ESCAPE '#'") is True
     assert value(db, "'ab' SIMILAR TO 'a#%' ESCAPE '#'") is False
-    assert value(db, "substring('foobar' SIMILAR '%#\"o_b#\"%' ESCAPE '#')") == "oob"
     assert value(db, "'abc' SIMILAR TO '(a|ab)(c|bc)'") is True

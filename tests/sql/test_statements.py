@@ -310,7 +310,7 @@ def test_changefeeds_and_jobs_are_handed_on() -> None:
         assert request.options == {"updated": None, "resolved": "1s"}
         assert len(await node.rows("SHOW CHANGEFEED JOBS")) == 1
         await node.sql("CANCEL JOB 1")
-        assert [(job, action.name) for job, action in node.feeds.controlled] == [(1, "CANCEL")]
+        assert [(job, action.name) for job, action in node.jobs.controlled] == [(1, "CANCEL")]
         assert (await node.error("SHOW JOB 9")).sqlstate == "42704"
 
     run(scenario, ORDERS)
@@ -319,8 +319,9 @@ def test_changefeeds_and_jobs_are_handed_on() -> None:
 def test_sinkless_changefeed_is_a_stream() -> None:
     async def scenario(node: SqlNode) -> None:
         result = await node.sql("CREATE CHANGEFEED FOR orders")
+        assert [column.name for column in result.columns] == ["table", "key", "value"]
         assert result.stream is not None
-        assert [row async for row in result.stream] == [("defaultdb.public.orders",)]
+        assert [row async for row in result.stream] == [("defaultdb.public.orders", b"[1]", b"{}")]
 
     run(scenario, ORDERS)
 

@@ -127,10 +127,10 @@ def _said(row: Row) -> Mapping[str, object]:
     if table is None:
         mark: Mapping[str, Mapping[str, object]] = msgspec.json.decode(value)
         return mark.get("__crdb__", mark)  # of the envelopes `row` and `bare`
-    assert isinstance(key, bytes), row
+    assert key is None or isinstance(key, bytes), row
     return {
         "table": table,
-        "key": msgspec.Raw(key),
+        "key": msgspec.Raw(key) if key else None,  # a schema change has none
         "value": msgspec.Raw(value) if value else None,
     }
 

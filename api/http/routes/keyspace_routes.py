@@ -7,6 +7,7 @@
     DELETE …/keys?from=a&to=b
     POST   …/batch                {"pairs": [{"key": "YWRh", "value": "MQ=="}], "ttl_seconds": 60}
     POST   …/ingest/open          {"source": "…"}
+    GET    …/ingest               where a replica stands
     POST   …/ingest               {"source": "…", "epoch": 3, "origin": 7, "entries": […]}
     POST   …/cas                  {"key": "YWRh", "expected": "MQ==", "value": "Mg=="}
 
@@ -25,7 +26,7 @@ from starlette.exceptions import HTTPException
 from ....catalog.rights.privileges import Privilege
 from ....kvlayer.clock import MAX_TIMESTAMP, Timestamp, format_timestamp, parse_timestamp
 from ....kvlayer.raw import IngestedEntry, ReplicaKeyspace
-from ....kvlayer.replica import ReplicaState
+from ....kvlayer.replica import Look, ReplicaState
 from ....sql.execute.write.keyspaces import OpenedKeyspace
 from ....sql.runtime.keyspaces import whole_seconds
 from ...node import Node
@@ -180,6 +181,15 @@ def _replica_routes(router: APIRouter, node: Node) -> None:
         opening = await read_json(request, RawOpening, bytes_max=JSON_BYTES_MAX)
         async with _opened(node, request, keyspace, _INGEST) as raw:
             state = await ReplicaKeyspace(node.store, raw.id).open(opening.source)
+        return _json(_replica(state))
+
+    @router.get("/v1/keyspaces/{keyspace}/ingest", **described(reply=RawReplica))
+    async def look_at_replica(request: Request, keyspace: str) -> Response:
+        """Where a replica stands. Nothing begins."""
+        async with _opened(node, request, keyspace, _INGEST) as raw:
+            state = await node.store.replica(raw.span, Look())
+        if state is None:
+            raise HTTPException(404, f"keyspace {keyspace} is no replica")
         return _json(_replica(state))
 
     @router.post(

@@ -6,7 +6,8 @@ nanoseconds. What CockroachDB does not have begins with `tailrace_`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -24,7 +25,9 @@ from ....kvlayer.store import Store
 from ....sql.results.as_of import datetime_of
 from ...node import Node
 
-FEED_LABEL = ("job_id",)
+FEED_LABELS = ("job_id", "scope")
+"""`scope` is the feed's option `metrics_label`."""
+
 LOG_LABELS = ("log", "domain")
 
 
@@ -35,26 +38,30 @@ def metrics_routes(node: Node) -> APIRouter:
     async def metrics() -> Response:
         """Counters, gauges and histograms, in Prometheus' text format."""
         registry = CollectorRegistry()
-        resolved = {
-            job.id: _resolved(node, job, await node.jobs.progress(job.id))
-            for job in node.jobs.live()
-            if job.kind == JOB_KIND
-        }
-        registry.register(NodeCollector(node, resolved, await node.store.now()))
+        feeds = [await _stand(node, job) for job in node.jobs.live() if job.kind == JOB_KIND]
+        registry.register(NodeCollector(node, feeds, await node.store.now()))
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
     return router
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedStand:
+    """A changefeed that has not ended, wherever it runs."""
+
+    job_id: int
+    label: str
+    resolved: Timestamp
+    """How far it has come, or where it begins."""
+    lagging_ranges: int
+
+
 class NodeCollector(Collector):
-    """What a node counts, as metric families, at one moment.
+    """What a node counts, as metric families, at one moment."""
 
-    `resolved` has the changefeeds that have not ended, and how far each has come, wherever it runs.
-    """
-
-    def __init__(self, node: Node, resolved: Mapping[int, Timestamp], now: Timestamp) -> None:
+    def __init__(self, node: Node, feeds: Sequence[FeedStand], now: Timestamp) -> None:
         self._node = node
-        self._resolved = resolved
+        self._feeds = feeds
         self._now = now
 
     def collect(self) -> Iterator[Metric]:
@@ -100,34 +107,46 @@ class NodeCollector(Collector):
 
     def _changefeeds(self) -> Iterator[Metric]:
         behind = GaugeMetricFamily(
-            "changefeed_max_behind_nanos", "now less resolved, in every state", labels=FEED_LABEL
+            "changefeed_max_behind_nanos", "now less resolved, in every state", labels=FEED_LABELS
         )
         emitted = CounterMetricFamily(
-            "changefeed_emitted_messages", "rows handed to the sink", labels=FEED_LABEL
+            "changefeed_emitted_messages", "rows handed to the sink", labels=FEED_LABELS
         )
         emit = HistogramMetricFamily(
             "tailrace_changefeed_emit_latency",
             "from the call of commit to the sink's receipt, in nanoseconds",
-            labels=FEED_LABEL,
+            labels=FEED_LABELS,
         )
         commit = HistogramMetricFamily(
             "changefeed_commit_latency",
             "from the call of commit until durable in the sink, in nanoseconds",
-            labels=FEED_LABEL,
+            labels=FEED_LABELS,
+        )
+        breaches = CounterMetricFamily(
+            "tailrace_changefeed_slo_breaches",
+            "windows in which commits took longer than the feed's slo_p99",
+            labels=FEED_LABELS,
+        )
+        lagging = GaugeMetricFamily(
+            "changefeed_lagging_ranges",
+            "ranges that are further behind than the feed's lagging_ranges_threshold",
+            labels=FEED_LABELS,
         )
         running = 0
-        for job_id, resolved in self._resolved.items():
-            live = self._node.feeds.feed(job_id)
-            label = (str(job_id),)
-            behind.add_metric(label, _behind_ns(resolved, self._now))
+        for feed in self._feeds:
+            live = self._node.feeds.feed(feed.job_id)
+            label = (str(feed.job_id), feed.label)
+            behind.add_metric(label, _behind_ns(feed.resolved, self._now))
+            lagging.add_metric(label, feed.lagging_ranges)
             if live is None:
                 continue
             running += live.state in (FeedState.INITIAL_SCAN, FeedState.CATCH_UP, FeedState.STEADY)
             emitted.add_metric(label, live.rows_emitted)
+            breaches.add_metric(label, live.slo_breaches)
             _add_histogram(emit, label, live.stages.emit)
             _add_histogram(commit, label, live.stages.sink)
         yield _gauge("changefeed_running", "changefeeds that run on this node", running)
-        yield from (behind, emitted, emit, commit)
+        yield from (behind, lagging, breaches, emitted, emit, commit)
 
     def _relaxed_logs(self) -> Iterator[Metric]:
         """Of the logs that were loaded through this node since it started."""
@@ -163,10 +182,15 @@ class NodeCollector(Collector):
         yield from (gaps, pending, unquiesced, age)
 
 
-def _resolved(node: Node, job: JobRecord, progress: bytes | None) -> Timestamp:
-    """How far a feed has come, or where it begins."""
+async def _stand(node: Node, job: JobRecord) -> FeedStand:
+    progress = await node.jobs.progress(job.id)
     status = node.feeds.status(job.id, job.payload, progress)
-    return max(status.resolved, status.start_at)
+    return FeedStand(
+        job_id=job.id,
+        label=status.metrics_label,
+        resolved=max(status.resolved, status.start_at),
+        lagging_ranges=await node.feeds.lagging_ranges(job.id, job.payload, progress),
+    )
 
 
 def _behind_ns(at: Timestamp, now: Timestamp) -> float:

@@ -57,7 +57,9 @@ class MessageSink:
         *,
         flush: FlushConfig,
         retry: RetryConfig,
+        requests: int | None = None,
     ) -> None:
+        """`requests` may be under way at a time; None for what the setting says."""
         self._sender = sender
         self._encoder = encoder
         self._topics = topics
@@ -66,7 +68,7 @@ class MessageSink:
         self._window_bytes = context.settings.get(IN_FLIGHT_BYTES)
         self._lanes = [
             DeliveryLane(sender, flush, retry, self._note_acknowledged)
-            for _ in range(max(1, context.settings.get(REQUESTS)))
+            for _ in range(requests or max(1, context.settings.get(REQUESTS)))
         ]
         self._tasks: list[asyncio.Task[None]] = []
         self._topic_names: tuple[str, ...] = ()
@@ -87,7 +89,7 @@ class MessageSink:
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         self._topic_names = tuple(dict.fromkeys(map(self._topics.of, tables)))
         await self._sender.open()
-        for work in (self._encode(), *(lane.run() for lane in self._lanes)):
+        for work in (self._encode, *(lane.run for lane in self._lanes)):
             self._tasks.append(asyncio.create_task(self._guarded(work)))
 
     def emit(self, batch: ChangeBatch) -> None:
@@ -163,9 +165,9 @@ class MessageSink:
             self._moved.clear()
             await self._moved.wait()
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            await work
+            await work()
         except Exception as error:  # whatever it was, the flush that waits for it raises it
             self._failure = self._failure or error
             self._moved.set()

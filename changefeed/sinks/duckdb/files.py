@@ -35,7 +35,9 @@ class DuckDBFiles:
         """The file at `path`, open until `release`. Raises SinkError or SinkRefused."""
         file = self._files.get(path)
         if file is None:
-            file = MirrorFile(path, self._writes.lane(path.name))
+            file = MirrorFile(
+                path, self._writes.lane(path.name), self._writes.lane(f"{path.name} copy")
+            )
             self._files[path] = file
         await file.acquire()
         return file

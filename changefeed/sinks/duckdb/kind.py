@@ -18,6 +18,7 @@ from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
+from .log_ownership import LOG_SUFFIX, check_log_name
 from .mirror_file import MirrorFile, run_whole
 from .mirror_snapshot import MirrorSnapshot, begin_snapshot
 from .orphans import Lives, release_jobs, release_orphans
@@ -47,7 +48,7 @@ class DuckDBKind:
     local = True
     columnar = True
     follows_schema = True
-    obeys = PIPELINE_OPTIONS
+    obeys = PIPELINE_OPTIONS | {"publish"}
 
     def __init__(self, files: DuckDBFiles, lives: Lives) -> None:
         """`lives` says of a job that owns a mirror table whether it may still run."""
@@ -79,8 +80,9 @@ class DuckDBKind:
     ) -> None:
         async with self._files.using(target.path) as file:
             try:
-                await release_orphans(file, names.values(), self._lives, store_id=store_id)
-                await run_whole(file.lane, partial(_check, file, names))
+                mirrors, logs = _names(target, names)
+                await release_orphans(file, [*mirrors, *logs], self._lives, store_id=store_id)
+                await run_whole(file.lane, partial(_check, file, mirrors, logs))
             except duckdb.Error as error:
                 raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
 
@@ -91,8 +93,18 @@ class DuckDBKind:
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The mirror tables, file and all."""
         target = self._files.locations.target(uri)
-        names = table_names if target.table is None else [target.table]
-        return frozenset(f'mirror table "{name.lower()}" of {target.path}' for name in names)
+        names = list(table_names) if target.table is None else [target.table]
+        logs = [f"{name}{LOG_SUFFIX}" for name in names] if target.mode.holds_changes else []
+        held = [*(names if target.mode.holds_rows else ()), *logs]
+        return frozenset(f'mirror table "{name.lower()}" of {target.path}' for name in held)
+
+    def wants_previous(self, uri: str) -> bool:
+        """Whether a log shows the rows before changes."""
+        return self._files.locations.target(uri).mode.holds_changes
+
+    def holds_rows(self, uri: str) -> bool:
+        """Whether there are mirror tables, which can be compared with those of the store."""
+        return self._files.locations.target(uri).mode.holds_rows
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         return DuckDBSink(
@@ -151,8 +163,17 @@ class DuckDBKind:
             raise SinkError(f"mirror file {file.path}: {error}") from error
 
 
-def _check(file: MirrorFile, names: Mapping[int, str]) -> None:
+def _names(target: MirrorTarget, names: Mapping[int, str]) -> tuple[list[str], list[str]]:
+    """The names of a feed's mirror tables and of its logs."""
+    mirrors, logs = list(names.values()), [f"{name}{LOG_SUFFIX}" for name in names.values()]
+    mode = target.mode
+    return mirrors if mode.holds_rows else [], logs if mode.holds_changes else []
+
+
+def _check(file: MirrorFile, mirrors: Sequence[str], logs: Sequence[str]) -> None:
     with file.using_cursor() as cursor:
         ours = has_schema(cursor)
-        for name in names.values():
+        for name in mirrors:
             check_name(cursor, name, job_id=None, ours=ours)
+        for name in logs:
+            check_log_name(cursor, name, None)

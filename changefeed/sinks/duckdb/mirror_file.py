@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import duckdb
 
 from ....kvlayer.offload import OffloadLane
+from ..protocol import SinkError
 from .errors import breaks_database, open_error
 
 T = TypeVar("T")
@@ -68,9 +69,11 @@ class MirrorFile:
     while it has users; the last one to go checkpoints it, and no write-ahead log is left.
     """
 
-    def __init__(self, path: Path, lane: OffloadLane) -> None:
+    def __init__(self, path: Path, lane: OffloadLane, copy_lane: OffloadLane) -> None:
         self.path = path
         self.lane = lane
+        self.copy_lane = copy_lane
+        """Where it is copied, beside what is written."""
         self.epochs: dict[int, int] = {}
         """The greatest epoch that opened each job's feed here. Only calls in the lane touch it."""
         self.fresheners: set[Callable[[], Awaitable[None]]] = set()
@@ -83,7 +86,7 @@ class MirrorFile:
         self._wal_bytes = 0
         self._wal_path = f"{path}.wal"
         self._idle: asyncio.TimerHandle | None = None
-        self._checkpointing: asyncio.Task[None] | None = None
+        self._checkpointing: asyncio.Future[None] | None = None
         self._failures = 0
         """Checkpoints in a row that failed."""
         self._retry_at = 0.0
@@ -177,6 +180,26 @@ class MirrorFile:
                 self._failures = min(self._failures + 1, FAILURES_COUNTED_MAX)
         finally:
             self._checkpointing = None
+
+    @asynccontextmanager
+    async def checkpointed(self) -> AsyncIterator[None]:
+        """The file itself is the database as of the block's beginning: until its end there is no
+        checkpoint but one that DuckDB makes behind `checkpoint_threshold` bytes of log.
+
+        Raises SinkError where there can be no checkpoint now.
+        """
+        while self._checkpointing is not None:
+            await asyncio.wait([self._checkpointing])
+        self._cancel_idle()
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._checkpointing = ended
+        try:
+            if not self.open or not await run_whole(self.lane, self._checkpoint_now):
+                raise SinkError(f"mirror file {self.path} cannot be checkpointed")
+            yield
+        finally:
+            self._checkpointing = None
+            ended.set_result(None)
 
     def _checkpoint_now(self) -> bool:
         """Says whether it did not fail: what is committed is in the log, and a later one may

@@ -1,12 +1,4 @@
-"""One table of a mirror: what waits for the next flush, and how it is written.
-
-Rows and schema events gather in the order in which they came, as *parts*:
-
-    rows under v1 | ADD COLUMN at 100 | rows under v2, late ones of v1 among them, conformed
-
-A flush carries out the parts one after the other, in one transaction with everything else of the
-feed.
-"""
+"""One table of a mirror: what waits for the next flush (`GatheredParts`), and how it is written."""
 
 from __future__ import annotations
 
@@ -16,15 +8,16 @@ from functools import partial
 
 import duckdb
 
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.keys import index_prefix
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch
-from ..mirror.conform import KEY_PREFIX_LENGTH, conform
+from ..mirror.conform import KEY_PREFIX_LENGTH
+from ..mirror.gathered import GatheredParts, SchemaStep
 from ..protocol import SinkProgress
 from .ownership import MirrorRow, save_mirror
 from .pending import ColumnChanges, PendingChanges, RowChanges
-from .schema_step import SchemaStep, plan_step, same_shape, turn_over
+from .schema_step import Step, plan_step, same_shape, turn_over
 from .table_schema import TableSchema
 from .table_work import TableWork
 from .table_writer import TableWriter
@@ -40,7 +33,7 @@ class TableFlush:
     schema: TableSchema
     staged_at: Timestamp | None
     floor_version: int
-    parts: Sequence[Changes | SchemaStep]
+    parts: Sequence[Changes | Step]
     deleted: Sequence[Tombstone]
     turns_over: bool
     saves: bool
@@ -63,96 +56,36 @@ class TableFlush:
         )
 
 
-class MirrorTable:
+class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
     """A mirror table. What says nothing else belongs to the loop; `_write` to the file's lane."""
 
     def __init__(self, row: MirrorRow, job_id: int, cursor: duckdb.DuckDBPyConnection) -> None:
         """The table as the file says."""
-        self.schema = TableSchema(
-            row.descriptor, name=row.name, job_id=job_id, base_name=row.base_table
-        )
+        schema = TableSchema(row.descriptor, name=row.name, job_id=job_id, base_name=row.base_table)
+        super().__init__(schema, row.staged_at, row.floor_version)
         self._cursor = cursor
         self._writer = TableWriter(self.schema, cursor)
-        self._pending = PendingChanges(self.schema)
-        self._parts: list[PendingChanges | SchemaStep] = []
-        self._passed: list[ChangeBatch] = []
-        """Batches from below the floor: their rows are in the table, or of no matter to it."""
-        self._staged_at = row.staged_at
-        self._floor_version = row.floor_version
-        self._version_due = False
         self._shown = row.shown_table
 
-    @property
-    def table_id(self) -> int:
-        return self.schema.descriptor.id
+    def _pending_of(self, schema: TableSchema) -> PendingChanges:
+        return PendingChanges(schema)
 
-    def add(self, batch: ChangeBatch) -> None:
-        """Changes of the table, under its version now, an earlier one, or a locked neighbour."""
-        descriptor = batch.descriptor
-        if descriptor is not self.schema.descriptor:
-            if descriptor.version < self._floor_version:
-                self._passed.append(batch)
-                return
-            batch = self._reconcile(batch)
-        self._pending.add(batch)
-
-    def _reconcile(self, batch: ChangeBatch) -> ChangeBatch:
-        current, found = self.schema.descriptor, batch.descriptor
-        shown = TableSchema(found, name=self.schema.name, job_id=self.schema.job_id)
-        if same_shape(self.schema, shown):
-            if found.version >= current.version:
-                # Also the same version, read anew: the batches to come will have this very object.
-                self.schema.descriptor = found
-                self._version_due |= found.version > current.version
-            return batch
-        assert found.version < current.version, (found, current)
-        return conform(batch, current)
+    def _same_shape(self, after: TableDescriptor) -> bool:
+        shown = TableSchema(after, name=self.schema.name, job_id=self.schema.job_id)
+        return same_shape(self.schema, shown)
 
     def change(self, event: TableEvent) -> None:
         """Follows a schema event, unless it was followed already. Raises SinkRefused."""
         if event.after.version <= self.schema.descriptor.version:
             return
-        step = plan_step(self.schema, event, staged=self._staged_at is not None)
-        if same_shape(step.before, step.after) and not step.statements:
-            self.schema.descriptor = event.after
-            self._version_due = True
-            return
-        if len(self._pending):
-            self._parts.append(self._pending)
-        self._parts.append(step)
-        self.schema = step.after
-        self._pending = PendingChanges(step.after)
-        if step.floor:
-            self._floor_version = event.after.version
-        if step.staged_at is not None:
-            self._staged_at = step.staged_at
-
-    def due(self, progress: SinkProgress | None) -> bool:
-        """Whether a flush with that progress has anything to do here."""
-        return bool(
-            len(self._pending)
-            or self._parts
-            or self._passed
-            or self._version_due
-            or self._complete(progress)
-        )
-
-    def batches(self) -> list[ChangeBatch]:
-        """The batches that the next flush makes durable."""
-        found = list(self._passed)
-        for part in (*self._parts, self._pending):
-            if isinstance(part, PendingChanges):
-                found += part.batches
-        return found
+        self._follow(event, plan_step(self.schema, event, staged=self._staged_at is not None))
 
     def prepare(self, progress: SinkProgress | None, tombstones: Tombstones) -> TableWork:
         """Takes what has gathered, reduced to one change per key in each part."""
         known = tombstones.of(self.table_id)
         deleted: list[Tombstone] = []
-        parts: list[Changes | SchemaStep] = []
-        gathered = self._parts
-        if len(self._pending):
-            gathered = [*gathered, self._pending]
+        parts: list[Changes | Step] = []
+        gathered = self._gathered()
         for part in gathered:
             if isinstance(part, SchemaStep):
                 parts.append(part)
@@ -175,15 +108,8 @@ class MirrorTable:
             turns_over=turns_over,
             saves=self._version_due or bool(self._parts) or turns_over,
         )
-        self._pending = PendingChanges(self.schema)
-        self._parts, self._passed, self._version_due = [], [], False
+        self._clear()
         return flush.work(self._write)
-
-    def _complete(self, progress: SinkProgress | None) -> bool:
-        """Whether the rows that gathered unseen are all there."""
-        if self._staged_at is None or progress is None:
-            return False
-        return progress.low_water(self.schema.descriptor.span) >= self._staged_at
 
     # In the file's lane
 
@@ -205,7 +131,7 @@ class MirrorTable:
                 floor_version=flush.floor_version,
             )
 
-    def _carry_out(self, step: SchemaStep, tombstones: Tombstones) -> None:
+    def _carry_out(self, step: Step, tombstones: Tombstones) -> None:
         if step.staged_at is not None and self._shown != step.before.base_name:
             # An earlier change of the key was followed up to here, and not shown yet.
             self._turn_over(step.before)
@@ -225,7 +151,7 @@ class MirrorTable:
 
 
 def _moved(
-    step: SchemaStep,
+    step: Step,
     known: dict[bytes, Timestamp],
     deleted: Sequence[Tombstone],
     table_id: int,

@@ -26,6 +26,8 @@ from ....catalog.descriptors.descriptor_encoding import decode_descriptor, encod
 from ....kvlayer.clock import ZERO, Timestamp
 from ..protocol import SinkRefused
 from . import progress_table
+from .log_ownership import DDL as LOGS_DDL
+from .log_ownership import log_owner, logged_tables, release_logs
 from .schema_step import same_shape
 from .stage import drop_stages
 from .table_schema import SCHEMA, TableSchema, drop_statements
@@ -105,7 +107,8 @@ def sources_of(cursor: duckdb.DuckDBPyConnection) -> MirrorSources:
         [SCHEMA],
     ).fetchone()
     assert others is not None, "one row"
-    return MirrorSources(frozenset(table_id for (table_id,) in rows), bool(others[0]))
+    table_ids = {table_id for (table_id,) in rows} | logged_tables(cursor)
+    return MirrorSources(frozenset(table_ids), bool(others[0]))
 
 
 def check_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object) -> None:
@@ -130,15 +133,18 @@ def owners_of(cursor: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[i
         "AND lower(mirror_table) IN (SELECT lower(unnest($1))) ORDER BY ALL",
         [list(names)],
     ).fetchall()
-    return [owner for (owner,) in found]
+    logs = [log_owner(cursor, name)[1] for name in names]
+    return sorted({owner for (owner,) in found} | {owner for owner in logs if owner is not None})
 
 
 def prepare_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: object) -> None:
     """Makes the file ours if it is nobody's. Raises SinkRefused if it is somebody else's."""
     if has_schema(cursor):
         check_file(cursor, store_id, path=path)
+        cursor.execute(LOGS_DDL)
         return
     cursor.execute(DDL)
+    cursor.execute(LOGS_DDL)
     cursor.execute(f"INSERT INTO {SCHEMA}.file VALUES ($1, $2)", [FORMAT, store_id])
 
 
@@ -155,6 +161,9 @@ def check_name(
         if row.job_id is not None and row.job_id != job_id:
             raise SinkRefused(f'mirror table "{name}" belongs to changefeed job {row.job_id}')
         return row
+    owner = log_owner(cursor, name)[1] if ours else None
+    if owner is not None:
+        raise SinkRefused(f'"{name}" is a log table of changefeed job {owner}')
     found = cursor.execute(
         "SELECT table_name FROM information_schema.tables WHERE table_catalog = current_database() "
         "AND table_schema = 'main' AND lower(table_name) = lower($1)",
@@ -247,6 +256,7 @@ def save_mirror(
 def release_job(cursor: duckdb.DuckDBPyConnection, job_id: int) -> None:
     """Gives a job's mirror tables free and forgets its progress. Their rows stay."""
     cursor.execute(f"UPDATE {SCHEMA}.mirrors SET job_id = NULL WHERE job_id = $1", [job_id])
+    release_logs(cursor, job_id)
     drop_stages(cursor, job_id)
     cursor.execute(f"DELETE FROM {SCHEMA}.tombstones WHERE job_id = $1", [job_id])
     cursor.execute(f"DELETE FROM {SCHEMA}.progress WHERE job_id = $1", [job_id])
@@ -259,6 +269,7 @@ def release_others(
     others = f"job_id = {job_id:d} AND NOT list_contains($1::bigint[], table_id)"
     cursor.execute(f"DELETE FROM {SCHEMA}.tombstones WHERE {others}", [list(table_ids)])
     cursor.execute(f"UPDATE {SCHEMA}.mirrors SET job_id = NULL WHERE {others}", [list(table_ids)])
+    release_logs(cursor, job_id, but=table_ids)
 
 
 def _version(descriptor: TableDescriptor) -> tuple[int, int, bytes]:

@@ -19,8 +19,7 @@ table dropped, in the transaction that says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
 
 from ....catalog.descriptors.descriptor import Column
@@ -28,29 +27,12 @@ from ....catalog.descriptors.enum_columns import relabelled
 from ....catalog.values.column_types import ColumnType, Datum
 from ....catalog.values.interval import Interval
 from ....catalog.values.type_kinds import TEXTS
-from ....kvlayer.clock import Timestamp
 from ....schemafeed.table_events import EventKind, TableEvent
+from ..mirror.gathered import SchemaStep
 from .table_schema import SCHEMA, TableSchema, quoted
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaStep:
-    """What one schema event does to a mirror table.
-
-    `floor` tells that no change from below the event is to be applied any more. `staged_at` is
-    there where rows gather in another base table from here on.
-    """
-
-    before: TableSchema
-    after: TableSchema
-    statements: Sequence[str]
-    floor: bool = False
-    staged_at: Timestamp | None = None
-
-    @property
-    def rekeys(self) -> bool:
-        """Whether the same rows have other keys in the store than before."""
-        return self.before.descriptor.primary_index_id != self.after.descriptor.primary_index_id
+Step = SchemaStep[TableSchema, str]
+"""What one schema event does to a mirror table of this kind."""
 
 
 def same_shape(before: TableSchema, after: TableSchema) -> bool:
@@ -64,7 +46,7 @@ def same_shape(before: TableSchema, after: TableSchema) -> bool:
     )
 
 
-def plan_step(before: TableSchema, event: TableEvent, *, staged: bool) -> SchemaStep:
+def plan_step(before: TableSchema, event: TableEvent, *, staged: bool) -> Step:
     """What `event` does to the mirror table of `before`. Raises SinkRefused.
 
     `staged` tells that its rows gather already, unseen, for an earlier event.

@@ -21,6 +21,8 @@ from ..locations import Apply, MirrorTarget
 from ..mirror.progress_encoding import Fenced
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .files import DuckDBFiles
+from .log_ownership import LOG_SUFFIX, LogRow, prepare_log
+from .log_table import LogTable
 from .mirror_file import MirrorFile, run_whole
 from .mirror_table import MirrorTable
 from .orphans import Lives, release_orphans
@@ -33,13 +35,14 @@ from .ownership import (
     release_others,
 )
 from .progress_table import ProgressRow
+from .publication import Publication
 from .stage import drop_stages
 from .staged_table import StagedTable, held, hide
 from .table_schema import TableSchema, mirror_names
 from .table_work import TableWork
 from .tombstones import Tombstone, Tombstones
 
-AnyTable = MirrorTable | StagedTable
+AnyTable = MirrorTable | StagedTable | LogTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +84,15 @@ class DuckDBSink:
         self._wall = context.clock.wall
         self._file: MirrorFile | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
-        self._mirrors: dict[int, AnyTable] = {}
+        self._tables: dict[int, list[AnyTable]] = {}
+        """What the file holds of each table of the feed: its rows, its changes, or both."""
         self._row = ProgressRow(self._identity)
         self._stood: SinkStand | None = None
         self._tombstones = Tombstones(self._identity.job_id)
         self._resolved = ZERO
         self._failure: SinkError | SinkRefused | None = None
+        self._publish_seconds = context.options.publish
+        self._publication: Publication | None = None
 
     async def stand(self) -> SinkStand | None:
         """Opens the file, and says how far this feed has come in it.
@@ -123,14 +129,19 @@ class DuckDBSink:
             await run_whole(file.lane, partial(self._open, tables, names))
         except duckdb.Error as error:
             raise self._sink_error(error) from error
+        if self._publish_seconds is not None:
+            self._publication = Publication(file, self._publish_seconds)
+            self._publication.note_change()
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._wall.monotonic_ns()
-        self._mirrors[batch.descriptor.id].add(batch)
+        for table in self._tables[batch.descriptor.id]:
+            table.add(batch)
 
     def change_schema(self, event: TableEvent) -> None:
         try:
-            self._mirrors[event.table_id].change(event)
+            for table in self._tables[event.table_id]:
+                table.change(event)
         except SinkRefused as error:
             self._failure = error
 
@@ -138,12 +149,14 @@ class DuckDBSink:
         if self._failure is not None:
             raise self._failure
         assert self._file is not None, "not open"
-        due = [mirror for mirror in self._mirrors.values() if mirror.due(progress)]
+        if self._publication is not None:
+            self._publication.check()
+        due = [table for table in self._all if table.due(progress)]
         if not due and progress is None:
             return
-        batches = [batch for mirror in due for batch in mirror.batches()]
+        batches = [batch for table in due for batch in table.batches()]
         flush = _Flush(
-            tables=[mirror.prepare(progress, self._tombstones) for mirror in due],
+            tables=[table.prepare(progress, self._tombstones) for table in due],
             stand=None
             if progress is None
             else SinkStand(progress=self._held(progress), position=self._position()),
@@ -160,6 +173,8 @@ class DuckDBSink:
         self._resolved = progress.resolved if progress is not None else self._resolved
         self._tombstones.note_committed(flush.deleted, self._resolved)
         self._file.after_flush()
+        if due and self._publication is not None:
+            self._publication.note_change()
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """The progress table says it already."""
@@ -170,7 +185,10 @@ class DuckDBSink:
             return
         if self._freshen is not None:
             file.fresheners.discard(self._freshen)
-        self._mirrors.clear()
+        self._tables.clear()
+        publication, self._publication = self._publication, None
+        if publication is not None:
+            await publication.close()
         cursor, self._cursor = self._cursor, None
         if cursor is not None:
             await run_whole(file.lane, partial(file.close_cursor, cursor))
@@ -178,9 +196,13 @@ class DuckDBSink:
 
     # In the loop
 
+    @property
+    def _all(self) -> list[AnyTable]:
+        return [table for tables in self._tables.values() for table in tables]
+
     def _held(self, progress: SinkProgress) -> SinkProgress:
         """How much of `progress` a restart finds in the file: nothing that is staged."""
-        staged = [each for each in self._mirrors.values() if isinstance(each, StagedTable)]
+        staged = [each for each in self._all if isinstance(each, StagedTable)]
         return held(progress, staged) if staged else progress
 
     def _sink_error(self, error: duckdb.Error) -> SinkError:
@@ -218,7 +240,13 @@ class DuckDBSink:
                 TableSchema(table, name=names[table.id], job_id=identity.job_id) for table in tables
             ]
             drop_stages(cursor, identity.job_id)
-            rows = [self._prepare(cursor, schema, anew=stand is None) for schema in schemas]
+            rows: list[MirrorRow] = []
+            logs: list[LogRow] = []
+            for schema in schemas:
+                if self._target.mode.holds_rows:
+                    rows.append(self._prepare(cursor, schema, anew=stand is None))
+                if self._target.mode.holds_changes:
+                    logs.append(self._prepare_log(cursor, schema, anew=stand is None))
             self._tombstones.load(cursor, stand.progress.resolved if stand else None)
             cursor.execute("COMMIT")
         except BaseException:
@@ -226,9 +254,15 @@ class DuckDBSink:
             raise
         file.epochs[identity.job_id] = identity.epoch
         self._resolved = stand.progress.resolved if stand else ZERO
-        self._mirrors = {row.table_id: self._mirror(row, cursor) for row in rows}
+        self._tables = {table.id: [] for table in tables}
+        for row in rows:
+            self._tables[row.table_id].append(self._mirror(row, cursor))
+        for log in logs:
+            self._tables[log.table_id].append(LogTable(log, cursor))
 
-    def _mirror(self, row: MirrorRow, cursor: duckdb.DuckDBPyConnection) -> AnyTable:
+    def _mirror(
+        self, row: MirrorRow, cursor: duckdb.DuckDBPyConnection
+    ) -> MirrorTable | StagedTable:
         job_id = self._identity.job_id
         if self._target.apply is Apply.ROW:
             return MirrorTable(row, job_id, cursor)
@@ -241,6 +275,17 @@ class DuckDBSink:
         if not row.created or self._target.apply is Apply.ROW:
             return row
         return replace(row, shown_table=hide(cursor, row, schema.job_id))
+
+    def _prepare_log(
+        self, cursor: duckdb.DuckDBPyConnection, schema: TableSchema, *, anew: bool
+    ) -> LogRow:
+        return prepare_log(
+            cursor,
+            f"{schema.name}{LOG_SUFFIX}",
+            job_id=schema.job_id,
+            table_id=schema.descriptor.id,
+            anew=anew,
+        )
 
     def _write(self, flush: _Flush) -> int:
         """One transaction. Returns when it had committed, in monotonic nanoseconds."""

@@ -14,7 +14,7 @@ import duckdb
 from ....kvlayer.clock import ZERO, Timestamp
 from .arrow_source import ArrowSource
 from .pending import ColumnChanges, RowChanges
-from .schema_step import SchemaStep
+from .schema_step import Step
 from .table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema, quoted
 
 DELETED = "_deleted"
@@ -32,7 +32,7 @@ class Stage:
         schema: TableSchema,
         cursor: duckdb.DuckDBPyConnection,
         *,
-        step: SchemaStep | None = None,
+        step: Step | None = None,
         at: Timestamp = ZERO,
     ) -> None:
         self.schema = schema

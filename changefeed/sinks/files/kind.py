@@ -11,7 +11,7 @@ from pathlib import Path
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload, OffloadLane
-from ...contract.message_form import METADATA_ENVELOPES, Format
+from ...contract.message_form import METADATA_ENVELOPES
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext
@@ -106,8 +106,6 @@ class FilesKind:
 
 def check_files_options(options: ChangefeedOptions) -> None:
     """Raises SQLError where files of changes cannot be as the options say."""
-    if options.format is Format.CSV:
-        raise SQLError("0A000", "files of changes in format csv are not supported")
     if options.envelope not in METADATA_ENVELOPES:
         raise SQLError(
             "22023",

@@ -66,7 +66,9 @@ class FilesSink:
             topic_prefix=layout.topic_prefix,
         )
         # Marks are JSON beside files of any format.
-        self._encoder = encoder_for(replace(options, format=Format.JSON), self._topics)
+        self._marks = encoder_for(replace(options, format=Format.JSON), self._topics)
+        csv = options.format is Format.CSV
+        self._encoder = encoder_for(options, self._topics) if csv else self._marks
         self._names = NameMaker(
             job_id=context.identity.job_id,
             epoch=context.identity.epoch,
@@ -161,7 +163,7 @@ class FilesSink:
     def _mark(self, at: Timestamp) -> None:
         number = self._next_number()
         with self._folder.begin(number) as file:
-            file.write(self._encoder.encode_resolved(None, at))
+            file.write(self._marks.encode_resolved(None, at))
         self._folder.publish(number, self._names.mark(at))
 
     def _abandon(self) -> None:

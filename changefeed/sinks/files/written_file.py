@@ -49,7 +49,8 @@ def suffix_of(options: ChangefeedOptions) -> str:
     if options.format is Format.PARQUET:
         return ".parquet"
     ends = {None: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
-    return ".ndjson" + ends[options.compression]
+    lines = ".csv" if options.format is Format.CSV else ".ndjson"
+    return lines + ends[options.compression]
 
 
 def _arrow_file(file: Any) -> pa.PythonFile:

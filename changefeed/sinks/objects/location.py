@@ -31,6 +31,7 @@ SECRETS = frozenset(
         "AZURE_ACCOUNT_KEY",
         "AZURE_CLIENT_SECRET",
         "BEARER_TOKEN",
+        "CREDENTIALS",
     }
 )
 
@@ -101,7 +102,9 @@ def _azure(bucket: str, given: Mapping[str, str]) -> fs.FileSystem:
     endpoint = given.get("AZURE_ENDPOINT")
     if endpoint is not None:
         parts = urlsplit(endpoint)
-        options |= {"blob_storage_authority": parts.netloc, "blob_storage_scheme": parts.scheme}
+        for service in ("blob", "dfs"):
+            options[f"{service}_storage_authority"] = parts.netloc
+            options[f"{service}_storage_scheme"] = parts.scheme
     return fs.AzureFileSystem(given["AZURE_ACCOUNT_NAME"], **options)
 
 

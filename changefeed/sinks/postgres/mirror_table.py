@@ -1,12 +1,4 @@
-"""One table of a mirror: what waits for the next flush, and how it is written.
-
-Rows and schema events gather in the order in which they came, as *parts*:
-
-    rows under v1 | ADD COLUMN at 100 | rows under v2, late ones of v1 among them, conformed
-
-A flush carries out the parts one after the other, in one transaction with everything else of the
-feed.
-"""
+"""One table of a mirror: what waits for the next flush (`GatheredParts`), and how it is written."""
 
 from __future__ import annotations
 
@@ -15,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.keys import table_span
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch
-from ..mirror.conform import conform
+from ..mirror.gathered import GatheredParts, SchemaStep
 from ..protocol import FeedIdentity, SinkProgress
 from .connection import Connection
 from .own_tables import MirrorRow, save_mirror
 from .pending import PendingChanges, TableChanges
-from .schema_step import SchemaStep, plan_step, turn_over
+from .schema_step import Step, plan_step, turn_over
 from .table_schema import TableSchema, same_shape
 from .table_writer import FEW, TableWriter
 from .tombstones import Tombstones
@@ -39,7 +31,7 @@ class TableFlush:
     """
 
     table: MirrorTable
-    parts: Sequence[PendingChanges | SchemaStep]
+    parts: Sequence[PendingChanges | Step]
     rows: TableSchema
     staged_at: Timestamp | None
     floor_version: int
@@ -56,7 +48,7 @@ class TableFlush:
         return not self.saves and self.row_count <= FEW
 
 
-class MirrorTable:
+class MirrorTable(GatheredParts[TableSchema, PendingChanges, sql.Composed]):
     """A mirror table. What is asked for in `write_few` and `write` is of the flush's transaction;
     all else never waits."""
 
@@ -64,78 +56,27 @@ class MirrorTable:
         """`empty`: it was made just now."""
         self._identity = identity
         self._place = TableSchema(row.descriptor, schema=row.schema, rows=row.name)
-        self.schema = TableSchema(row.descriptor, schema=row.rows_schema, rows=row.rows_table)
-        self._pending = PendingChanges(self.schema)
-        self._parts: list[PendingChanges | SchemaStep] = []
-        self._passed: list[ChangeBatch] = []
-        """Batches from below the floor: their rows are in the table, or of no matter to it."""
-        self._staged_at = row.staged_at
-        self._floor_version = row.floor_version
-        self._version_due = False
+        schema = TableSchema(row.descriptor, schema=row.rows_schema, rows=row.rows_table)
+        super().__init__(schema, row.staged_at, row.floor_version)
         self._scanned_up_to: bytes | None = b"" if empty else None
         """While the table has rows of one scan alone, the greatest of their keys."""
 
-    @property
-    def table_id(self) -> int:
-        return self.schema.descriptor.id
+    def _pending_of(self, schema: TableSchema) -> PendingChanges:
+        return PendingChanges(schema)
 
-    def add(self, batch: ChangeBatch) -> None:
-        """Changes of the table, under its version now, an earlier one, or a locked neighbour."""
-        descriptor, current = batch.descriptor, self.schema.descriptor
-        if descriptor is not current:
-            if descriptor.version < self._floor_version:
-                self._passed.append(batch)
-                return
-            if not same_shape(current, descriptor):
-                assert descriptor.version < current.version, (descriptor, current)
-                batch = conform(batch, current)
-            elif descriptor.version >= current.version:
-                # Also the same version, read anew: the batches to come will have this very object.
-                self.schema.descriptor = descriptor
-                self._version_due |= descriptor.version > current.version
-        self._pending.add(batch)
+    def _same_shape(self, after: TableDescriptor) -> bool:
+        return same_shape(self.schema.descriptor, after)
 
     def change(self, event: TableEvent) -> None:
         """Follows a schema event, unless it was followed already. Raises SinkRefused."""
         if event.after.version <= self.schema.descriptor.version:
             return
-        step = plan_step(self.schema, event, job_id=self._identity.job_id)
-        if same_shape(step.before.descriptor, event.after) and not step.statements:
-            self.schema.descriptor = event.after
-            self._version_due = True
-            return
-        if len(self._pending):
-            self._parts.append(self._pending)
-        self._parts.append(step)
-        self.schema = step.after
-        self._pending = PendingChanges(step.after)
-        self._scanned_up_to = None
-        if step.floor:
-            self._floor_version = event.after.version
-        if step.staged_at is not None:
-            self._staged_at = step.staged_at
-
-    def due(self, progress: SinkProgress | None) -> bool:
-        """Whether a flush with that progress has anything to do here."""
-        return bool(
-            len(self._pending)
-            or self._parts
-            or self._passed
-            or self._version_due
-            or self._complete(progress)
-        )
-
-    def batches(self) -> list[ChangeBatch]:
-        """The batches that the next flush makes durable."""
-        found = list(self._passed)
-        for part in (*self._parts, self._pending):
-            if isinstance(part, PendingChanges):
-                found += part.batches
-        return found
+        if self._follow(event, plan_step(self.schema, event, job_id=self._identity.job_id)):
+            self._scanned_up_to = None
 
     def take(self, progress: SinkProgress | None) -> TableFlush:
         """What has gathered, for a flush with that progress."""
-        parts = [*self._parts, self._pending] if len(self._pending) else self._parts
+        parts = self._gathered()
         turns_over = self._complete(progress)
         if turns_over:
             self._staged_at = None
@@ -152,15 +93,8 @@ class MirrorTable:
             self.schema = TableSchema(
                 self.schema.descriptor, schema=self._place.schema, rows=self._place.rows
             )
-        self._pending = PendingChanges(self.schema)
-        self._parts, self._passed, self._version_due = [], [], False
+        self._clear()
         return flush
-
-    def _complete(self, progress: SinkProgress | None) -> bool:
-        """Whether the rows that gathered unseen are all there."""
-        if self._staged_at is None or progress is None:
-            return False
-        return progress.low_water(table_span(self.table_id)) >= self._staged_at
 
     async def write_few(
         self, cursor: psycopg.AsyncCursor[Any], flush: TableFlush, tombstones: Tombstones
@@ -219,9 +153,7 @@ class MirrorTable:
         self._scanned_up_to = max(keys)
         return True
 
-    async def _carry_out(
-        self, connection: Connection, step: SchemaStep, tombstones: Tombstones
-    ) -> None:
+    async def _carry_out(self, connection: Connection, step: Step, tombstones: Tombstones) -> None:
         if step.staged_at is not None and step.before.table != self._place.table:
             # An earlier change of the key was followed up to here, and not shown yet.
             await self._turn_over(connection, step.before)

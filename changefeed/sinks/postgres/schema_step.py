@@ -16,15 +16,14 @@ nothing that somebody else made is removed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from psycopg import sql
 
 from ....catalog.descriptors.descriptor import Column
 from ....catalog.descriptors.enum_columns import relabelled
 from ....catalog.values.column_types import ColumnType, Datum
-from ....kvlayer.clock import Timestamp
 from ....schemafeed.table_events import EventKind, TableEvent
+from ..mirror.gathered import SchemaStep
 from .table_schema import (
     OWN_SCHEMA,
     TEMPORARY,
@@ -34,23 +33,11 @@ from .table_schema import (
     value_writer,
 )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaStep:
-    """What one schema event does to a mirror table.
-
-    `floor` tells that no change from below the event is to be applied any more. `staged_at` is
-    there where rows gather in another table from here on.
-    """
-
-    before: TableSchema
-    after: TableSchema
-    statements: Sequence[sql.Composed]
-    floor: bool = False
-    staged_at: Timestamp | None = None
+Step = SchemaStep[TableSchema, sql.Composed]
+"""What one schema event does to a mirror table of this kind."""
 
 
-def plan_step(before: TableSchema, event: TableEvent, *, job_id: int) -> SchemaStep:
+def plan_step(before: TableSchema, event: TableEvent, *, job_id: int) -> Step:
     """What `event` does to the mirror table of `before`. Raises SinkRefused."""
     after = event.after
     check_columns(after)

@@ -31,7 +31,6 @@ _NAMED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Corr, "corr"),
     (exp.StrPosition, "position"),
     (exp.Extract, "extract"),
-    (exp.Overlaps, "overlaps"),
     (exp.StartsWith, UNNAMED),
     (exp.MatchAgainst, UNNAMED),
     (exp.RegexpLike, UNNAMED),

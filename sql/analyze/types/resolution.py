@@ -36,8 +36,6 @@ from .common_types import as_type, check_columns, have_one_type
 from .derived_types import FLOAT4, FLOAT8, INT8
 from .dimensions import check_dimensions, several_dimensions
 from .frames import resolve_frame
-from .ordered_sets import check_ordered_set
-from .overlaps import resolve_overlaps
 from .recursion import check_recursion
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings
@@ -89,7 +87,12 @@ def _check(node: exp.Expr, types: Types) -> None:
     elif isinstance(node, exp.WindowSpec):
         resolve_frame(node, types)
     elif isinstance(node, exp.Overlaps):
-        resolve_overlaps(node, types)
+        raise SQLError(
+            "0A000",
+            "not supported: OVERLAPS",
+            position=position_of(node),
+            hint="Compare the ends: start_a < end_b AND start_b < end_a.",
+        )
     elif isinstance(node, exp.WithinGroup):
         check_ordered_set(node, types)
     elif is_row(node):
@@ -461,3 +464,45 @@ def _check_keys(node: exp.Order | exp.Group) -> None:
         if isinstance(key, exp.Literal) and key.is_string:
             clause = "ORDER BY" if isinstance(node, exp.Order) else "GROUP BY"
             raise SQLError("42601", f"non-integer constant in {clause}", position=position_of(key))
+
+
+_ORDERED = {
+    exp.PercentileCont: "percentile_cont",
+    exp.PercentileDisc: "percentile_disc",
+    exp.Mode: "mode",
+}
+
+
+def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
+    """Raises SQLError for an ordered set that PostgreSQL has no aggregate for."""
+    name = _ORDERED.get(type(tree.this))
+    if name is None:
+        raise SQLError(
+            "0A000",
+            f"not supported: {tree.this.key} WITHIN GROUP",
+            position=position_of(tree),
+            hint="Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
+        )
+    if isinstance(tree.parent, exp.Window):
+        raise SQLError(
+            "0A000",
+            f"OVER is not supported for ordered-set aggregate {name}",
+            position=position_of(tree),
+        )
+    given = [] if isinstance(tree.this, exp.Mode) else [tree.this.this]
+    keys = [item.this for item in tree.expression.expressions]
+    known = [types.of(key) for key in keys]
+    between = name != "percentile_cont" or _lies_between(known[0])
+    if len(keys) != 1 or not between:
+        of = ", ".join(type_name(types.given(each)) for each in [*given, *keys])
+        raise SQLError(
+            "42883",
+            f"function {name}({of}) does not exist",
+            position=position_of(tree),
+            hint="No function matches the given name and argument types.",
+        )
+
+
+def _lies_between(type: ColumnType | None) -> bool:
+    """Whether there is something between two values."""
+    return type is None or type.kind in (*NUMBERS, TypeKind.INTERVAL)

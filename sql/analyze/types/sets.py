@@ -31,6 +31,25 @@ def check_order_of_distinct(tree: exp.Select) -> None:
             )
 
 
+def check_fetch(tree: exp.Fetch) -> None:
+    """Raises SQLError 0A000 for WITH TIES, and 42601 for PERCENT."""
+    options = tree.args.get("limit_options")
+    if options is not None and options.args.get("percent"):
+        raise SQLError(
+            "42601",
+            'syntax error at or near "PERCENT"',
+            position=position_of(tree),
+            hint="FETCH takes a number of rows.",
+        )
+    if options is not None and options.args.get("with_ties"):
+        raise SQLError(
+            "0A000",
+            "not supported: WITH TIES",
+            position=position_of(tree),
+            hint="Select the rows whose rank() OVER (ORDER BY …) is within the number.",
+        )
+
+
 def check_distinct_series(tree: exp.Select) -> None:
     """Raises SQLError 0A000 for DISTINCT ON of what makes rows: DuckDB does that behind it."""
     distinct = tree.args.get("distinct")

@@ -48,9 +48,8 @@ from .derived_types import (
     whole_of_recursion,
     widest,
 )
+from .expression_types import DOCUMENTS
 from .expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
-from .node_types import type_of_class
-from .number_scales import type_of_pattern
 
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
@@ -277,8 +276,6 @@ class Types:
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
                 return truncated(self.of(operands[1]))
-            case "to_number":
-                return type_of_pattern(operands[1])
             case "array_fill" | "enum_range":
                 found = self.common(operands if name == "enum_range" else operands[:1])
                 return None if found is None or found.element is not None else array_of(found)
@@ -514,3 +511,28 @@ class Types:
 
 
 _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)
+
+
+_TRUTHS = (
+    exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Exists,
+    exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
+    exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.ArrayContainsAll, exp.ArrayContainedBy,
+    exp.ArrayOverlaps, exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys,
+    exp.JSONBContainsAllTopKeys, exp.JSONBPathExists, exp.MatchAgainst,
+)  # fmt: skip
+_COUNTS = (exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank)
+_FLOATS = (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank)
+_NAMES = (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser)
+_TYPES: tuple[tuple[tuple[type[exp.Expr], ...], ColumnType], ...] = (
+    (_TRUTHS, ColumnType(TypeKind.BOOL)),
+    (_COUNTS, INT8),
+    (_FLOATS, FLOAT8),
+    (_NAMES, ColumnType(TypeKind.STRING)),
+    (DOCUMENTS, ColumnType(TypeKind.JSONB)),
+    ((exp.JSONExtractScalar, exp.JSONBExtractScalar), ColumnType(TypeKind.STRING)),
+)
+
+
+def type_of_class(tree: exp.Expr) -> ColumnType | None:
+    """The type that all nodes of its class have; None where the class does not say it."""
+    return next((type for nodes, type in _TYPES if isinstance(tree, nodes)), None)

@@ -21,9 +21,8 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.json_text import read_json
 from ....catalog.values.type_kinds import TypeKind
 from ...results.passed_errors import passed_on
-from . import casts, operators, order, paths, slices
+from . import casts, json_paths, operators, order, paths, slices
 from .datums import Documents, documents_in, documents_of, names_of
-from .json_paths import answers
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
 
@@ -146,13 +145,13 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_text_pairs", operators.text_pairs, "d", _TEXT_PAIRS),
     ("jsonb_object_of_texts", operators.object_of_texts, "s", "JSON"),
     ("jsonb_object_of_names", operators.object_of_names, "ss", "JSON"),
-    ("jsonb_path_exists", answers.exists, "dtdt", "BOOLEAN"),
-    ("jsonb_path_match", answers.matches, "dtdt", "BOOLEAN"),
-    ("jsonb_path_items", answers.query, "dtdt", "JSON[]"),
-    ("jsonb_path_query_array", answers.array, "dtdt", "JSON"),
-    ("jsonb_path_query_first", answers.first, "dtdt", "JSON"),
-    ("jsonb_path_exists_silently", answers.exists_silently, "dt", "BOOLEAN"),
-    ("jsonb_path_match_silently", answers.matches_silently, "dt", "BOOLEAN"),
+    ("jsonb_path_exists", json_paths.exists, "dtdt", "BOOLEAN"),
+    ("jsonb_path_match", json_paths.matches, "dtdt", "BOOLEAN"),
+    ("jsonb_path_items", json_paths.query, "dtdt", "JSON[]"),
+    ("jsonb_path_query_array", json_paths.array, "dtdt", "JSON"),
+    ("jsonb_path_query_first", json_paths.first, "dtdt", "JSON"),
+    ("jsonb_path_exists_silently", json_paths.exists_silently, "dt", "BOOLEAN"),
+    ("jsonb_path_match_silently", json_paths.matches_silently, "dt", "BOOLEAN"),
     ("jsonb_integer", casts.integer_of, "d", "BIGINT"),
     ("jsonb_number", casts.number_of, "d", "VARCHAR"),
     ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),

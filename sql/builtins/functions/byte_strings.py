@@ -1,4 +1,4 @@
-"""Bits and bytes of BYTEA. Bytes are counted from 0, and bits from the least of the first byte."""
+"""Functions of texts for BYTEA, digests, and its escape format."""
 
 from __future__ import annotations
 
@@ -6,42 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 
 from ....catalog.values.errors import SQLError
-
-_BITS = 8
-
-
-def get_byte(value: bytes, place: int) -> int:
-    _check(place, len(value))
-    return value[place]
-
-
-def set_byte(value: bytes, place: int, byte: int) -> bytes:
-    """Of a number that is no byte the last eight bits are taken."""
-    _check(place, len(value))
-    return value[:place] + bytes([byte & 0xFF]) + value[place + 1 :]
-
-
-def get_bit(value: bytes, place: int) -> int:
-    _check(place, len(value) * _BITS)
-    return value[place // _BITS] >> place % _BITS & 1
-
-
-def set_bit(value: bytes, place: int, bit: int) -> bytes:
-    _check(place, len(value) * _BITS)
-    if bit not in (0, 1):
-        raise SQLError("22023", "new bit must be 0 or 1")
-    at, mask = place // _BITS, 1 << place % _BITS
-    byte = value[at] | mask if bit else value[at] & ~mask
-    return value[:at] + bytes([byte]) + value[at + 1 :]
-
-
-def bit_count(value: bytes) -> int:
-    return int.from_bytes(value).bit_count()
-
-
-def _check(place: int, count: int) -> None:
-    if not 0 <= place < count:
-        raise SQLError("2202E", f"index {place} out of valid range, 0..{count - 1}")
 
 
 def hashed(algorithm: str) -> Callable[[bytes], bytes]:

@@ -18,19 +18,13 @@ from ...results.passed_errors import passed_on
 from ..macros import PREFIX
 from . import (
     byte_strings,
-    degrees,
     hashes,
-    identifiers,
     moment_reading,
     moment_text,
     number_text,
-    pairs,
-    unicode_forms,
 )
-from .clock_texts import timeofday
 from .decimal_series import decimal_series
 from .format_text import format_text
-from .number_reading import number_of
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 
@@ -45,17 +39,7 @@ _TYPES: dict[str, pa.DataType] = {
 }
 
 
-def _number_read(text: str, pattern: str) -> str | None:
-    number = number_of(text, pattern)
-    return None if number is None else f"{number:f}"
-
-
 _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
-    ("get_byte", byte_strings.get_byte, "BIGINT"),
-    ("set_byte", byte_strings.set_byte, "BLOB"),
-    ("get_bit", byte_strings.get_bit, "BIGINT"),
-    ("set_bit", byte_strings.set_bit, "BLOB"),
-    ("bit_count", byte_strings.bit_count, "BIGINT"),
     ("sha224", byte_strings.hashed("sha224"), "BLOB"),
     ("sha384", byte_strings.hashed("sha384"), "BLOB"),
     ("sha512", byte_strings.hashed("sha512"), "BLOB"),
@@ -68,28 +52,13 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
     ("bytes_unescaped", byte_strings.unescaped, "BLOB"),
     ("hashtext", hashes.hashtext, "BIGINT"),
     ("hashtextextended", hashes.hashtextextended, "BIGINT"),
-    ("parse_ident", identifiers.parse_ident, "VARCHAR[]"),
-    ("normalize", unicode_forms.normalize, "VARCHAR"),
-    ("is_normalized", unicode_forms.is_normalized, "BOOLEAN"),
-    ("unistr", unicode_forms.unistr, "VARCHAR"),
-    ("sind", degrees.sind, "DOUBLE"),
-    ("cosd", degrees.cosd, "DOUBLE"),
-    ("tand", degrees.tand, "DOUBLE"),
-    ("cotd", degrees.cotd, "DOUBLE"),
-    ("asind", degrees.asind, "DOUBLE"),
-    ("acosd", degrees.acosd, "DOUBLE"),
-    ("atand", degrees.atand, "DOUBLE"),
-    ("atan2d", degrees.atan2d, "DOUBLE"),
-    ("integer_written", number_text.integer_text, "VARCHAR"),
     ("decimal_written", number_text.decimal_text, "VARCHAR"),
     ("float8_written", number_text.float8_text, "VARCHAR"),
     ("float4_written", number_text.float4_text, "VARCHAR"),
-    ("number_read", _number_read, "VARCHAR"),
     ("timestamp_written", moment_text.timestamp_text, "VARCHAR"),
     ("interval_written", moment_text.interval_text, "VARCHAR"),
     ("decimal_series", decimal_series, "VARCHAR[]"),
     ("date_read", moment_reading.date_of, "DATE"),
-    *((name, compute, "DOUBLE") for name, compute in pairs.AGGREGATES.items()),
 )
 """Names, functions of plain values, and DuckDB's types of what they return."""
 
@@ -109,7 +78,6 @@ def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
     """What depends on the session's time zone, which is a whole evaluator's."""
     define: Any = connection.create_function
     for name, function, type, result in (
-        ("timeofday", timeofday(zone), pa.string(), "VARCHAR"),
         ("timestamptz_written", moment_text.text_in_zone(zone), pa.string(), "VARCHAR"),
         ("timestamptz_read", moment_reading.timestamp_in_zone(zone), _INSTANT, "TIMESTAMPTZ"),
     ):

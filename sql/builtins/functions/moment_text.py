@@ -10,10 +10,8 @@ from zoneinfo import ZoneInfo
 
 from ....catalog.values.errors import SQLError
 from ....catalog.values.interval import Interval, interval_of
-from .calendar_names import DAYS, MONTHS, NAME_WIDTH, cased, julian_day
+from .calendar_names import DAYS, MONTHS, NAME_WIDTH, cased
 from .moment_pattern import Piece, PieceKind, moment_pattern
-from .ordinals import ordinal_ending
-from .roman import MONTHS as ROMAN_MONTHS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +95,8 @@ def _word(piece: Piece, fields: _Fields) -> str:
         )
     if fields.is_interval and word in _OF_WEEKS:
         raise SQLError("0A000", f"not supported: {word} in a pattern of an interval")
+    if word in _REFUSED:
+        raise SQLError("0A000", f'not supported: "{piece.text}" in a pattern of to_char()')
     if word in _NAMED:
         return _NAMED[word](piece, fields)
     number = _number(piece, fields)
@@ -105,19 +105,14 @@ def _word(piece: Piece, fields: _Fields) -> str:
     return number + (ordinal_ending(number, upper=piece.suffix == "TH") if piece.ordinal else "")
 
 
-_NOT_OF_INTERVALS = frozenset(
-    ["A.D.", "AD", "B.C.", "BC", "MONTH", "MON", "DAY", "DY", "D", "ID", "TZ", "TZH", "TZM", "OF"]
-)
-_OF_WEEKS = frozenset(["IDDD", "IW", "IYYY", "IYY", "IY", "I", "J"])
+_NOT_OF_INTERVALS = frozenset(["MONTH", "MON", "DAY", "DY", "D", "ID", "TZ", "TZH", "TZM", "OF"])
+_REFUSED = frozenset(["A.D.", "AD", "B.C.", "BC", "CC", "FX", "IDDD", "J", "RM", "Y,YYY"])
+_OF_WEEKS = frozenset(["IW", "IYYY", "IYY", "IY", "I"])
 """PostgreSQL takes an interval's fields for those of a date, and tells of its weeks."""
 
 
 def _half(piece: Piece, fields: _Fields) -> str:
     return _spelled("AM" if fmod(fields.hour, 24) < 12 else "PM", piece)
-
-
-def _era(piece: Piece, fields: _Fields) -> str:
-    return _spelled("AD" if fields.year > 0 else "BC", piece)
 
 
 def _spelled(both: str, piece: Piece) -> str:
@@ -135,20 +130,6 @@ def _day(piece: Piece, fields: _Fields) -> str:
 
 def _filled(name: str, piece: Piece) -> str:
     return name if piece.prefix else f"{name:<{NAME_WIDTH}}"
-
-
-def _roman_month(piece: Piece, fields: _Fields) -> str:
-    """An interval of whole years shows December, and one that is negative counts from there."""
-    month = fields.month
-    if not month and not fields.year:
-        return ""
-    if not month:
-        month = 12 if fields.year >= 0 else 1
-    elif month < 0:
-        month += 13
-    shown = ROMAN_MONTHS[month - 1]
-    shown = shown if piece.unfilled else f"{shown:<4}"
-    return shown.lower() if piece.text.islower() else shown
 
 
 def _offset(piece: Piece, fields: _Fields) -> str:
@@ -169,17 +150,14 @@ def _weekday(fields: _Fields) -> int:
 
 _NAMED: dict[str, Callable[[Piece, _Fields], str]] = {
     **dict.fromkeys(("A.M.", "AM", "P.M.", "PM"), _half),
-    **dict.fromkeys(("A.D.", "AD", "B.C.", "BC"), _era),
     "MONTH": _month,
     "MON": lambda piece, fields: cased(MONTHS[fields.month - 1][:3], piece.text),
     "DAY": _day,
     "DY": lambda piece, fields: cased(DAYS[_weekday(fields)][:3], piece.text),
-    "RM": _roman_month,
     "TZ": lambda piece, fields: fields.zone.lower() if piece.text.islower() else fields.zone,
     "TZH": lambda piece, fields: f"{_sign(fields)}{abs(fields.offset) // 3600:02}",
     "TZM": lambda piece, fields: f"{abs(fields.offset) % 3600 // 60:02}",
     "OF": _offset,
-    "FX": lambda piece, fields: "",
 }
 
 
@@ -213,19 +191,13 @@ def _number(piece: Piece, fields: _Fields) -> str | None:
             return _padded(fields.yearday, 3, piece, signs=False)
     if word.startswith("FF"):
         return _fraction(fields.microsecond, int(word[2]))
-    if "Y" in word or word == "CC":
+    if "Y" in word:
         return _year(piece, fields)
     return _of_week(piece, fields)
 
 
 def _year(piece: Piece, fields: _Fields) -> str:
     word, year = piece.word, fields.year
-    if word == "CC":
-        century = _quotient(year, 100)[0] if fields.is_interval else (year - 1) // 100 + 1
-        return _padded(century, 2, piece) if -100 < century < 100 else f"{century}"
-    if word == "Y,YYY":
-        thousands, rest = _quotient(year, 1000)
-        return f"{thousands},{rest:03}"
     if word.startswith("I"):
         assert fields.day_of is not None, fields
         year = fields.day_of.isocalendar().year
@@ -249,10 +221,6 @@ def _of_week(piece: Piece, fields: _Fields) -> str:
             return f"{weekday}"
         case "IW":
             return _padded(week, 2, piece)
-        case "IDDD":
-            return _padded((week - 1) * 7 + weekday, 3, piece)
-        case "J":
-            return f"{julian_day(fields.day_of)}"
         case "I":
             return _year_digits(year, 1, piece)
     raise AssertionError(piece)
@@ -277,3 +245,15 @@ def _quotient(number: int, by: int) -> tuple[int, int]:
     """Toward zero, and the remainder with the number's sign."""
     whole, rest = divmod(abs(number), by)
     return (-whole, -rest) if number < 0 else (whole, rest)
+
+
+_ENDINGS = {"1": "st", "2": "nd", "3": "rd"}
+
+
+def ordinal_ending(digits: str, *, upper: bool) -> str:
+    """What stands behind a number that is written so. Raises SQLError 22P02."""
+    if not digits[-1:].isdecimal():
+        raise SQLError("22P02", f'"{digits}" is not a number')
+    teen = len(digits) > 1 and digits[-2] == "1"
+    ending = "th" if teen else _ENDINGS.get(digits[-1:], "th")
+    return ending.upper() if upper else ending

@@ -1,13 +1,12 @@
-"""Patterns of numbers, as to_char() and to_number() read them: `FM9G999D00S`.
+"""Patterns of numbers, as to_char() reads them: `FM9G999D00S`.
 
     9 0         a digit; 0 shows that it is one where 9 shows a blank, or nothing with FM
     . D , G     the point, and the sign between thousands
-    S MI PL SG PR   where a sign stands, or angle brackets for one
-    V           as many places to the left as there are digits behind it
-    RN TH EEEE L    Roman, an ending (`1st`), scientific, a currency
+    S MI        where a sign stands
+    FM          no blanks, and no zeros behind the last digit
     "text"      itself, as any other letter is
 
-There is no locale but C: G is a comma, D a point, and L a blank.
+There is no locale but C: G is a comma and D a point. PostgreSQL's other words are refused.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from ....catalog.values.errors import SQLError
 WORDS = ("EEEE", "FM", "MI", "PL", "PR", "RN", "SG", "SP", "TH",
          ",", ".", "0", "9", "B", "C", "D", "G", "L", "S", "V")  # fmt: skip
 """The longer ones before those that begin alike; each is also known in small letters."""
+_KNOWN = frozenset({"FM", "MI", ",", ".", "0", "9", "D", "G", "S"})
 
 
 class SignPlace(Enum):
@@ -47,24 +47,18 @@ class Part:
 @dataclass(slots=True)
 class NumberPattern:
     """What the words of a pattern say together. `before` and `behind` count the digits on both
-    sides of the point, `shifted` those behind V; `zeros_from` is the first digit that 0 asks for,
-    from 1 on (0 for none), and `zeros_to` the last."""
+    sides of the point; `zeros_from` is the first digit that 0 asks for, from 1 on (0 for none), and
+    `zeros_to` the last."""
 
     parts: tuple[Part, ...]
     before: int = 0
     behind: int = 0
-    shifted: int = 0
     zeros_from: int = 0
     zeros_to: int = 0
     sign: SignPlace = SignPlace.NONE
     digits_before_sign: int = 0
     said: set[str] = field(default_factory=set)
     """The words that it has; a point is `.`, however it is written."""
-
-    @property
-    def fills(self) -> bool:
-        """Whether blanks are written, which FM leaves out."""
-        return "FM" not in self.said
 
 
 @lru_cache(maxsize=256)
@@ -100,47 +94,31 @@ def _parts(text: str) -> Iterator[Part]:
 
 def _note(made: NumberPattern, word: str) -> None:
     said = made.said
-    if "EEEE" in said and word != "EEEE":
-        raise _wrong('"EEEE" must be the last pattern used')
+    if word not in _KNOWN:
+        raise SQLError(
+            "0A000",
+            f'not supported: "{word}" in a pattern of a number',
+            hint="Patterns of numbers have 9, 0, a point or D, a comma or G, S, MI and FM.",
+        )
     match word:
         case "9" | "0":
             _note_digit(made, word)
         case "." | "D":
             if "." in said:
                 raise _wrong("multiple decimal points")
-            if "V" in said:
-                raise _wrong('cannot use "V" and decimal point together')
             said.add(".")
         case "S":
             _note_sign(made)
-        case "MI" | "PL" | "SG":
+        case "MI":
             if "S" in said:
-                raise _wrong(f'cannot use "S" and "{word}" together')
-            said.update(("MI", "PL") if word == "SG" else (word,))
-        case "PR":
-            if said & {"S", "MI", "PL"}:
-                raise _wrong('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
-            said.add("PR")
-        case "V":
-            if "." in said:
-                raise _wrong('cannot use "V" and decimal point together')
-            said.add("V")
-        case "EEEE":
-            _note_exponent(made)
-        case "B":
-            if made.before == made.behind == 0 and "0" not in said:
-                said.add("B")
-        case "FM" | "RN":
-            said.add(word)
+                raise _wrong('cannot use "S" and "MI" together')
+            said.add("MI")
+        case "FM":
+            said.add("FM")
 
 
 def _note_digit(made: NumberPattern, word: str) -> None:
     said = made.said
-    if "PR" in said:
-        raise _wrong(f'"{word}" must be ahead of "PR"')
-    if word == "9" and "V" in said:
-        made.shifted += 1
-        return
     if word == "0" and "0" not in said and "." not in said:
         said.add("0")
         made.zeros_from = made.before + 1
@@ -156,24 +134,12 @@ def _note_sign(made: NumberPattern) -> None:
     said = made.said
     if "S" in said:
         raise _wrong('cannot use "S" twice')
-    if said & {"MI", "PL", "PR"}:
-        raise _wrong('cannot use "S" and "PL"/"MI"/"SG"/"PR" together')
+    if "MI" in said:
+        raise _wrong('cannot use "S" and "MI" together')
     said.add("S")
     made.sign = SignPlace.BEHIND if "." in said else SignPlace.BEFORE
     if made.sign is SignPlace.BEFORE:
         made.digits_before_sign = made.before
-
-
-def _note_exponent(made: NumberPattern) -> None:
-    if "EEEE" in made.said:
-        raise _wrong('cannot use "EEEE" twice')
-    if made.said & {"B", "FM", "S", "PR", "MI", "PL", "RN", "V"}:
-        raise SQLError(
-            "42601",
-            '"EEEE" is incompatible with other formats',
-            detail='"EEEE" may only be used together with digit and decimal point patterns.',
-        )
-    made.said.add("EEEE")
 
 
 def _wrong(message: str) -> SQLError:

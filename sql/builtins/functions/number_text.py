@@ -12,41 +12,19 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from struct import pack, unpack
 
-from ....catalog.values.errors import SQLError
 from .number_pattern import NumberPattern, Part, SignPlace, number_pattern
-from .ordinals import ordinal_ending
-from .roman import ROMAN_WIDTH, roman
 
 _EXACT = Context(prec=2000)
 _END = "\0"
-"""Ends what is written: where digits are asked for of which there are no more, and where the sign
-of a Roman number is, which has none."""
+"""Ends what is written, where digits are asked for of which there are no more."""
 _FLOAT_DIGITS = {"float4": 6, "float8": 15}
 """Digits that a float has for sure, and that are written of it."""
 
 
-def integer_text(number: int, pattern: str) -> str:
-    read = number_pattern(pattern)
-    if "RN" in read.said:
-        return _Writer(read, _Digits(roman(number), _END, 0)).written()
-    if "EEEE" in read.said:
-        return _scientific(Decimal(number), read)
-    if read.shifted:
-        number *= 10**read.shifted
-        if not -(2**63) <= number < 2**63:
-            raise SQLError("22003", "bigint out of range")
-    return _Writer(read, _fitted(Decimal(number), read)).written()
-
-
 def decimal_text(text: str, pattern: str) -> str:
-    """Of a decimal, as its text."""
-    read, number = number_pattern(pattern), Decimal(text)
-    if "RN" in read.said:
-        whole = number.quantize(Decimal(1), ROUND_HALF_UP, _EXACT)
-        return _Writer(read, _Digits(roman(int(whole)), _END, 0)).written()
-    if "EEEE" in read.said:
-        return _scientific(number, read)
-    return _Writer(read, _fitted(number.scaleb(read.shifted, _EXACT), read)).written()
+    """Of an integer or a decimal, as its text."""
+    read = number_pattern(pattern)
+    return _Writer(read, _fitted(Decimal(text), read)).written()
 
 
 def float8_text(number: float, pattern: str) -> str:
@@ -59,15 +37,7 @@ def float4_text(number: float, pattern: str) -> str:
 
 def _float_text(number: float, pattern: str, type: str) -> str:
     read = number_pattern(pattern)
-    if "RN" in read.said:
-        rounded = round(number) if math.isfinite(number) else 0
-        return _Writer(read, _Digits(roman(rounded), _END, 0)).written()
-    if "EEEE" in read.said:
-        if not math.isfinite(number):
-            filled = "#" * (read.before + 1) + "." + "#" * (read.behind + 4)
-            return " " + filled[1:]
-        return f"{number: .{read.behind}e}"
-    value = number * 10.0**read.shifted
+    value = number
     if type == "float4" and math.isfinite(value):
         value = _single(value)
     whole = _fixed(abs(value), 0)
@@ -88,15 +58,6 @@ def _fixed(value: float, digits: int) -> str:
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return f"{value:.{digits}f}"
-
-
-def _scientific(number: Decimal, read: NumberPattern) -> str:
-    """Of 99.99 by `9EEEE` it makes `10e+01`, as PostgreSQL 15 does: what is rounded keeps the
-    exponent that it had."""
-    exponent = number.adjusted() if number else 0
-    one = Decimal(1).scaleb(-read.behind)
-    mantissa = number.copy_abs().scaleb(-exponent, _EXACT).quantize(one, ROUND_HALF_UP, _EXACT)
-    return f"{'-' if number < 0 else ' '}{mantissa:f}e{exponent:+03d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +81,7 @@ def _fitted(number: Decimal, read: NumberPattern) -> _Digits:
 
 def _in_room(text: str, read: NumberPattern, behind: int) -> _Digits:
     sign, text = ("-", text[1:]) if text.startswith("-") else ("+", text)
-    room, length = read.before + read.shifted, len(text.partition(".")[0])
+    room, length = read.before, len(text.partition(".")[0])
     if length > room:
         return _Digits("#" * room + "." + "#" * behind, sign, 0, behind)
     return _Digits(text, sign, room - length, behind)
@@ -135,11 +96,10 @@ class _Writer:
         self._made: list[str] = []
         self._place = self._at = 0
         self._digit_written = False
-        roman_number = "RN" in read.said
-        self._said = read.said & {"FM", "RN"} if roman_number else set(read.said)
-        self._before = 0 if roman_number else read.before + read.shifted
+        self._said = read.said
+        self._before = read.before
         self._behind = digits.behind
-        self._sign_at = SignPlace.NONE if roman_number else read.sign
+        self._sign_at = read.sign
         self._zeros_from = read.zeros_from - 1 if read.zeros_from else 0
         self._settle_sign()
         self._last = self._last_relevant()
@@ -149,13 +109,8 @@ class _Writer:
 
     def _settle_sign(self) -> None:
         said = self._said
-        if said & {"MI", "PL"}:
-            self._sign_written = not ("PL" in said and "MI" not in said)
-            return
-        if self._digits.sign != "-" and "FM" in said:
-            said.discard("PR")
-        bare = self._digits.sign == "+" and "FM" in said and "S" not in said
-        self._sign_written = bare
+        positive = self._digits.sign == "+"
+        self._sign_written = "MI" in said or (positive and "FM" in said and "S" not in said)
         before = self._sign_at is SignPlace.BEFORE
         if before and self._before == self._read.digits_before_sign:
             self._sign_at = SignPlace.BEHIND
@@ -176,33 +131,19 @@ class _Writer:
         return "".join(self._made).partition(_END)[0]
 
     def _write(self, part: Part) -> None:
-        sign, fills, text = self._digits.sign, "FM" not in self._said, self._digits.text
+        sign, fills = self._digits.sign, "FM" not in self._said
         match part.word:
             case "":
                 self._made.append(part.text)
             case "9" | "0" | "." | "D":
-                if "RN" not in self._said:
-                    self._write_digit(part.word)
+                self._write_digit(part.word)
             case "," | "G":
                 if self._digit_written:
                     self._made.append(",")
                 elif fills:
                     self._made.append(" ")
-            case "L":
-                self._made.append(" ")
-            case "RN":
-                shown = text.lower() if part.text.islower() else text
-                self._made.append(f"{shown:>{ROMAN_WIDTH}}" if fills else shown)
-            case "TH":
-                plain = "RN" not in self._said and "." not in self._said
-                if plain and text[:1] != "#" and sign != "-":
-                    self._made.append(ordinal_ending(text, upper=part.text.isupper()))
             case "MI":
                 self._made.append("-" if sign == "-" else " " if fills else "")
-            case "PL":
-                self._made.append("+" if sign == "+" else " " if fills else "")
-            case "SG":
-                self._made.append(sign)
 
     def _write_digit(self, word: str) -> None:
         self._digit_written = False
@@ -241,9 +182,7 @@ class _Writer:
                 self._made.append(sign)
                 self._sign_written = True
             return
-        if "PR" in said:
-            self._made.append(" " if sign == "+" else "<")
-        elif sign == "-":
+        if sign == "-":
             self._made.append("-")
         elif "FM" not in said:
             self._made.append(" ")
@@ -272,8 +211,5 @@ class _Writer:
             end = self._place
         if self._place + 1 != end:
             return
-        sign = self._digits.sign
-        if self._sign_written and "PR" in self._said:
-            self._made.append(" " if sign == "+" else ">")
-        elif "S" in self._said and self._sign_at is SignPlace.BEHIND:
-            self._made.append(sign)
+        if "S" in self._said and self._sign_at is SignPlace.BEHIND:
+            self._made.append(self._digits.sign)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from enum import IntFlag
 from functools import cache
-from unicodedata import category
 
 Ranges = tuple[tuple[int, int], ...]
 """Code points from the first to the last of each, in order, without overlap."""
@@ -110,50 +109,6 @@ _DIGITS_ELSEWHERE = (
 """The category Nd without 0 to 9."""
 
 
-def kind(letter: str) -> Kind:
-    """The kind of one letter."""
-    if letter.isascii():
-        return _ASCII[ord(letter)]
-    exception = _exceptions().get(ord(letter))
-    return exception if exception is not None else _BY_CATEGORY.get(category(letter), Kind.MARK)
-
-
-_BY_CATEGORY = {
-    "Lu": Kind.UPPER, "Lt": Kind.UPPER, "Ll": Kind.LOWER, "Lm": Kind.LETTER, "Lo": Kind.LETTER,
-    "Nl": Kind.LETTER, "Nd": Kind.LETTER, "Cn": Kind.NONE, "Cs": Kind.NONE, "Cc": Kind.NONE,
-    "Zl": Kind.NONE, "Zp": Kind.NONE,
-}  # fmt: skip
-
-
-def _ascii_kind(letter: str) -> Kind:
-    if letter.isalpha():
-        return Kind.UPPER if letter.isupper() else Kind.LOWER
-    if letter.isdigit():
-        return Kind.DIGIT
-    if letter == "_":
-        return Kind.UNDERSCORE
-    return Kind.MARK if letter.isprintable() and letter != " " else Kind.NONE
-
-
-_ASCII = tuple(_ascii_kind(chr(code)) for code in range(128))
-
-
-@cache
-def _exceptions() -> dict[int, Kind]:
-    """The letters whose kind their category does not say."""
-    found = dict.fromkeys(_codes(_ALPHABETIC_MARKS), Kind.LETTER)
-    found |= {code: Kind.NONE for low, high in BLANKS for code in range(low, high + 1)}
-    for written, each in (
-        (_UPPER_BESIDES, Kind.UPPER), (_LOWER_BESIDES, Kind.LOWER), (_TITLE, Kind.TITLE)
-    ):  # fmt: skip
-        found |= dict.fromkeys(_codes(written), each)
-    return found
-
-
-def _codes(written: str) -> list[int]:
-    return [code for low, high in _ranges(written) for code in range(low, high + 1)]
-
-
 def _ranges(written: str) -> Ranges:
     pairs = [part.partition("-") for part in written.split()]
     return tuple((int(low, 16), int(high or low, 16)) for low, _, high in pairs)
@@ -169,9 +124,12 @@ def re2_class(kinds: Kind) -> tuple[str, Ranges] | None:
     title = _ranges(_TITLE)
     known: dict[Kind, tuple[str, Ranges]] = {
         NOTHING: ("", ()),
+        Kind.NONE: (r"\p{Cc}\p{Zl}\p{Zp}", BLANKS),
+        Kind.MARK | Kind.UNDERSCORE: (r"\pP\pS\p{No}\p{Me}\p{Cf}\p{Co}", ()),
         Kind.DIGIT: ("0-9", ()),
         _ALPHA: (r"\pL\p{Nl}", beside + _ranges(_DIGITS_ELSEWHERE)),
         _ALNUM: (r"\pL\p{Nl}\p{Nd}", beside),
+        _ALPHA | Kind.UNDERSCORE: (r"\pL\p{Nl}_", beside + _ranges(_DIGITS_ELSEWHERE)),
         WORD: (r"\pL\p{Nl}\p{Nd}_", beside),
         Kind.UPPER | Kind.TITLE: (r"\p{Lu}\p{Lt}", _ranges(_UPPER_BESIDES)),
         Kind.LOWER | Kind.TITLE: (r"\p{Ll}", _ranges(_LOWER_BESIDES) + title),

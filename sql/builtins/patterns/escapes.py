@@ -22,10 +22,6 @@ _LETTERS = {"a": 7, "b": 8, "B": 0x5C, "e": 0x1B, "f": 0xC, "n": 0xA, "r": 0xD, 
 _ANCHORS = {
     "A": Anchor.TEXT_START,
     "Z": Anchor.TEXT_END,
-    "m": Anchor.WORD_START,
-    "M": Anchor.WORD_END,
-    "y": Anchor.WORD_EDGE,
-    "Y": Anchor.NO_WORD_EDGE,
 }
 _CLASSES = {
     "d": Letters(kinds=KIND_CLASSES["digit"]),
@@ -53,6 +49,8 @@ def escape(scanner: Scanner) -> Escape:
         return _ANCHORS[letter]
     if letter in _CLASSES:
         return _CLASSES[letter]
+    if letter in "mMyY":
+        raise scanner.word_edge()
     if letter in _CODED:
         return _number(scanner, 16, *_CODED[letter])
     if letter == "c" and not scanner.ended:

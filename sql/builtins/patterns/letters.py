@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .alphabets import EVERY, LAST, NOTHING, Kind, Ranges, kind
+from .alphabets import EVERY, LAST, NOTHING, Kind, Ranges
 
 CASED_END = 0x1E944
 """Behind it no letter has another case."""
@@ -19,25 +19,6 @@ class Letters:
     kinds: Kind = NOTHING
     negated: bool = False
 
-    def __contains__(self, letter: str) -> bool:
-        code = ord(letter)
-        found = any(low <= code <= high for low, high in self.ranges)
-        return (found or bool(self.kinds and kind(letter) & self.kinds)) is not self.negated
-
-    def only_of(self, kinds: Kind) -> bool:
-        """Whether each letter is certainly of these kinds."""
-        if self.negated or self.kinds & ~kinds:
-            return False
-        spans = sum(high - low + 1 for low, high in self.ranges)
-        return spans <= _COUNTED_MAX and all(
-            kind(chr(code)) & kinds
-            for low, high in self.ranges
-            for code in range(low, high + 1)
-        )  # fmt: skip
-
-
-_COUNTED_MAX = 4096
-"""Longer ranges are not looked through: they are hardly ever of one kind."""
 
 ANY = Letters(negated=True)
 NO_NEWLINE = Letters(ranges=((0xA, 0xA),), negated=True)

@@ -1,27 +1,22 @@
-"""Patterns in the words of RE2 as DuckDB has it: letters in UTF-8, the first alternative first.
+"""The tree of a pattern in RE2's syntax: letters in UTF-8, every class and anchor written in full.
 
-Every letter, class and anchor is written out, so that no option of DuckDB's says what they mean.
+No option of RE2 changes what the text means.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import re2
 
 from ....catalog.values.errors import SQLError
-from .alphabets import LAST, Ranges, re2_class
-from .letters import Letters, other_kinds
+from .alphabets import LAST, Kind, Ranges, re2_class
+from .letters import Letters, merged, other_kinds
 from .nodes import Anchor, Choice, Group, Item, Preference, Repeat
-from .options import Options
-from .reader import read
-from .spelling import quantifier
+from .scanner import TOO_COMPLEX, invalid
 
 LENGTH_MAX = 1 << 14
-"""What is longer takes longer to be planned than the registered functions take for some rows."""
-
+"""A longer text takes RE2 milliseconds to compile."""
 AUTOMATON_BYTES_MAX = 1 << 20
-"""An eighth of what DuckDB would let it take: to make a larger one takes milliseconds."""
+"""For one pattern: a larger automaton takes milliseconds to make."""
 
 _ANCHORS = {
     Anchor.TEXT_START: r"\A",
@@ -29,88 +24,103 @@ _ANCHORS = {
     Anchor.LINE_START: "(?m:^)",
     Anchor.LINE_END: "(?m:$)",
 }
+_UNDERSCORE = (ord("_"), ord("_"))
+_NONE_OF_ALL = r"[^\x{0}-\x{10ffff}]"
 
 
-@lru_cache(maxsize=64)
-def native_of(pattern: str, options: Options) -> str | None:
-    """A pattern in RE2's words. None for what is not supported, too."""
-    try:
-        return native_text(read(pattern, options).choice)
-    except SQLError:
-        return None
+def native_text(choice: Choice) -> str:
+    """A tree in RE2's syntax; groups keep their numbers.
 
-
-def native_text(choice: Choice) -> str | None:
-    """A tree in RE2's words; None where it has none, or too many. Groups keep their numbers."""
-    parts: list[str] = []
-    if not _write(choice, parts) or sum(map(len, parts)) > LENGTH_MAX:
-        return None
-    written = "".join(parts)
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = AUTOMATON_BYTES_MAX
-    try:
-        re2.compile(written, options)
-    except re2.error:
-        return None
+    Raises SQLError 2201B for what is too large, and 0A000 for a set of letters that RE2's classes
+    cannot express.
+    """
+    written = _choice(choice)
+    if len(written) > LENGTH_MAX:
+        raise invalid(TOO_COMPLEX)
     return written
 
 
-def _write(choice: Choice, parts: list[str]) -> bool:
-    """Whether all of a choice can be said."""
-    for number, branch in enumerate(choice.branches):
-        if number:
-            parts.append("|")
-        if not all(_write_item(item, parts) for item in branch):
-            return False
-    return True
+def compiled(written: str, *, longest: bool = False) -> re2._Regexp:
+    """RE2's automaton over UTF-8 bytes. `longest` makes the leftmost-longest match the match.
+
+    Raises SQLError 2201B where it would take more than AUTOMATON_BYTES_MAX.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = AUTOMATON_BYTES_MAX
+    options.longest_match = longest
+    try:
+        return re2.compile(written.encode(), options)
+    except re2.error as error:
+        raise invalid(TOO_COMPLEX) from error
 
 
-def _write_item(item: Item, parts: list[str]) -> bool:
+def _choice(choice: Choice) -> str:
+    return "|".join("".join(map(_item, branch)) for branch in choice.branches)
+
+
+def _item(item: Item) -> str:
     if not isinstance(item, Repeat):
-        written = _ANCHORS.get(item) if isinstance(item, Anchor) else None
-        parts.append(written or "")
-        return written is not None
-    if item.most == 0:
-        return not isinstance(item.atom, Group)
+        return _ANCHORS[item]
     if isinstance(item.atom, Group):
-        parts.append("(?:" if item.atom.number is None else "(")
-        if not _write(item.atom.body, parts):
-            return False
-        parts.append(")")
+        opening = "(?:" if item.atom.number is None else "("
+        written = f"{opening}{_choice(item.atom.body)})"
     else:
-        letters = _letters(item.atom)
-        if letters is None:
-            return False
-        parts.append(letters)
-    counted = quantifier(item.least, item.most)
-    parts.append(f"{counted}?" if counted and item.preference is Preference.SHORTER else counted)
-    return True
+        written = _letters(item.atom)
+    counted = _quantifier(item.least, item.most)
+    return f"{written}{counted}{'?' if counted and item.preference is Preference.SHORTER else ''}"
 
 
-def _letters(letters: Letters) -> str | None:
-    negated, kinds, ranges = letters.negated, letters.kinds, letters.ranges
+def _quantifier(least: int, most: int | None) -> str:
+    match least, most:
+        case 1, 1:
+            return ""
+        case 0, None:
+            return "*"
+        case 1, None:
+            return "+"
+        case 0, 1:
+            return "?"
+    return f"{{{least},{'' if most is None else most}}}"
+
+
+def _letters(letters: Letters) -> str:
+    """A set of letters as one class, or as a class beside a negated one.
+
+    [\\w-] = [\\pL…\\-]    [\\W_] = [^\\pL…]    [\\W-] = (?:[\\-]|[^\\pL…_])
+    """
+    ranges, kinds = letters.ranges, letters.kinds
+    if kinds and _UNDERSCORE in ranges:
+        ranges = tuple(each for each in ranges if each != _UNDERSCORE)
+        kinds |= Kind.UNDERSCORE
     found = re2_class(kinds)
-    if found is None and not ranges:
-        negated, found = not negated, re2_class(other_kinds(kinds))
-    if found is None:
-        return None
-    categories, beside = found
-    if not categories and not beside:
-        if not ranges:
-            return "(?s:.)" if negated else None
-        if len(ranges) == 1 and ranges[0][0] == ranges[0][1] and not negated:
-            return _code(ranges[0][0])
-    written = "".join(map(_range, _encoded((*ranges, *beside))))
-    return f"[{'^' if negated else ''}{categories}{written}]"
+    if found is not None:
+        return _class(found[0], _encoded((*ranges, *found[1])), negated=letters.negated)
+    found = re2_class(other_kinds(kinds))
+    if found is None or (letters.negated and ranges):
+        raise SQLError(
+            "0A000",
+            "not supported: such classes of letters in one pair of brackets",
+            hint="Write them one beside the other, with | between them.",
+        )
+    others = _class(found[0], _encoded(found[1]), negated=not letters.negated)
+    return f"(?:{_class('', _encoded(ranges), negated=False)}|{others})" if ranges else others
+
+
+def _class(categories: str, ranges: Ranges, *, negated: bool) -> str:
+    if not categories and not ranges:
+        return "(?s:.)" if negated else _NONE_OF_ALL
+    if not categories and not negated and len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return _code(ranges[0][0])
+    return f"[{'^' if negated else ''}{categories}{''.join(map(_range, ranges))}]"
 
 
 def _encoded(ranges: Ranges) -> Ranges:
-    """Without surrogates, of which UTF-8 knows none."""
+    """Ranges without surrogates, which UTF-8 does not have."""
     made: list[tuple[int, int]] = []
     for low, high in ranges:
         made += ((low, min(high, 0xD7FF)), (max(low, 0xE000), min(high, LAST)))
-    return tuple((low, high) for low, high in made if low <= high)
+    return merged((low, high) for low, high in made if low <= high)
 
 
 def _range(of: tuple[int, int]) -> str:
@@ -119,7 +129,7 @@ def _range(of: tuple[int, int]) -> str:
 
 
 def _code(code: int) -> str:
-    """A letter, in or outside of brackets."""
+    """A letter, within or outside of brackets."""
     letter = chr(code)
     if letter.isalnum() and letter.isascii():
         return letter

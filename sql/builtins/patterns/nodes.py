@@ -5,6 +5,7 @@ a+(b|)$     Choice((Repeat(a, 1, None), Repeat(Group(1, Choice((b), ()))), LINE_
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -18,15 +19,6 @@ class Anchor(Enum):
     TEXT_END = auto()
     LINE_START = auto()  # or the text's
     LINE_END = auto()  # or the text's
-    WORD_START = auto()
-    WORD_END = auto()
-    WORD_EDGE = auto()  # either of the two
-    NO_WORD_EDGE = auto()
-
-
-WORD_ANCHORS = frozenset(
-    {Anchor.WORD_START, Anchor.WORD_END, Anchor.WORD_EDGE, Anchor.NO_WORD_EDGE}
-)
 
 
 class Preference(Enum):
@@ -55,18 +47,7 @@ class Repeat:
     preference: Preference = Preference.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """Whether `body` matches from a place on, or, `behind`, as far as there; or does not."""
-
-    body: Choice
-    behind: bool
-    negated: bool
-
-
-Place = Anchor | Around
-"""What is asked of a place between letters."""
-Item = Place | Repeat
+Item = Anchor | Repeat
 Branch = tuple[Item, ...]
 
 
@@ -85,40 +66,21 @@ class Tree:
     groups: int
 
 
-def letters_in(choice: Choice) -> set[Letters]:
-    """The sets of letters that a part of a pattern asks for."""
-    found: set[Letters] = set()
-    for item in _items(choice):
-        if isinstance(item, Repeat) and isinstance(item.atom, Letters):
-            found.add(item.atom)
-    return found
-
-
-def places_in(choice: Choice) -> list[Place]:
-    """What a part of a pattern asks of places, but not what that asks of others."""
-    return [item for item in _items(choice) if not isinstance(item, Repeat)]
-
-
-def has_word_anchors(choice: Choice) -> bool:
-    return any(item in WORD_ANCHORS for item in _items(choice) if isinstance(item, Anchor))
-
-
-def _items(choice: Choice) -> list[Item]:
-    found: list[Item] = []
-    for branch in choice.branches:
-        for item in branch:
-            found.append(item)
-            if isinstance(item, Repeat) and isinstance(item.atom, Group):
-                found += _items(item.atom.body)
-    return found
+def repeats_in(choice: Choice) -> Iterator[Repeat]:
+    """Every atom of a part of a pattern with its quantifier, those within groups too."""
+    for item in (item for branch in choice.branches for item in branch):
+        if isinstance(item, Repeat):
+            yield item
+            if isinstance(item.atom, Group):
+                yield from repeats_in(item.atom.body)
 
 
 def may_be_empty(choice: Choice) -> bool:
     """Whether a part of a pattern may match no letter at all."""
-    return any(all(map(item_may_be_empty, branch)) for branch in choice.branches)
+    return any(all(map(_item_may_be_empty, branch)) for branch in choice.branches)
 
 
-def item_may_be_empty(item: Item) -> bool:
+def _item_may_be_empty(item: Item) -> bool:
     if not isinstance(item, Repeat) or item.least == 0:
         return True
     return isinstance(item.atom, Group) and may_be_empty(item.atom.body)

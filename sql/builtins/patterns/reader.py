@@ -13,12 +13,10 @@ from .escapes import BackReference, escape, in_unicode
 from .letters import ANY, NO_NEWLINE, Letters, one
 from .nodes import (
     Anchor,
-    Around,
     Branch,
     Choice,
     Group,
     Item,
-    Place,
     Preference,
     Repeat,
     Tree,
@@ -44,8 +42,8 @@ DEPTH_MAX = 50
 LENGTH_MAX = 1 << 16
 """Letters of a pattern. What is longer is a list of words, for which there are joins."""
 
-_AROUND = {"(?=": (False, False), "(?!": (False, True), "(?<=": (True, False), "(?<!": (True, True)}
-"""Whether each looks behind, and whether it is negated."""
+_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
+_WORD_EDGES = ("[[:<:]]", "[[:>:]]")
 _BOUNDS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -125,7 +123,7 @@ def _branch(scanner: Scanner, depth: int) -> Branch:
 
 def _item(scanner: Scanner, depth: int) -> Item:
     atom = _atom(scanner, depth)
-    if isinstance(atom, Anchor | Around):
+    if isinstance(atom, Anchor):
         return atom
     scanner.skip_comments()
     if scanner.letter and scanner.letter in _BOUNDS:
@@ -136,13 +134,12 @@ def _item(scanner: Scanner, depth: int) -> Item:
     return Repeat(atom)
 
 
-def _atom(scanner: Scanner, depth: int) -> Letters | Group | Place:
+def _atom(scanner: Scanner, depth: int) -> Letters | Group | Anchor:
     options = scanner.options
     if scanner.letter in _BOUNDS or _bound_begins(scanner):
         raise invalid(BAD_OPERAND)
-    for edge, anchor in (("[[:<:]]", Anchor.WORD_START), ("[[:>:]]", Anchor.WORD_END)):
-        if scanner.takes(edge):
-            return anchor
+    if any(map(scanner.sees, _WORD_EDGES)):
+        raise scanner.word_edge()
     if scanner.letter == "(":
         return _group(scanner, depth)
     match letter := scanner.take():
@@ -162,7 +159,7 @@ def _atom(scanner: Scanner, depth: int) -> Letters | Group | Place:
 def _escaped(scanner: Scanner) -> Letters | Anchor:
     meant = escape(scanner)
     if isinstance(meant, BackReference):
-        if scanner.around or meant.number > scanner.groups:
+        if meant.number > scanner.groups:
             raise invalid(BAD_REFERENCE)
         raise scanner.unsupported(
             "a back reference",
@@ -174,34 +171,22 @@ def _escaped(scanner: Scanner) -> Letters | Anchor:
     return meant
 
 
-def _group(scanner: Scanner, depth: int) -> Group | Around:
-    for opening, (behind, negated) in _AROUND.items():
-        if scanner.takes(opening):
-            return Around(_around(scanner, depth), behind, negated)
+def _group(scanner: Scanner, depth: int) -> Group:
+    if any(map(scanner.sees, _AROUND)):
+        raise scanner.unsupported(
+            "lookaround", "Match what is around as well, and take a group or a second condition."
+        )
     number: int | None = None
     if not scanner.takes("(?:"):
         if scanner.takes("(?"):
             raise invalid(BAD_OPERAND)
         scanner.at += 1
-        if not scanner.around:
-            scanner.groups += 1
-            number = scanner.groups
-    return Group(number, _enclosed(scanner, depth))
-
-
-def _enclosed(scanner: Scanner, depth: int) -> Choice:
+        scanner.groups += 1
+        number = scanner.groups
     body = _choice(scanner, depth + 1)
     if not scanner.takes(")"):
         raise invalid(BAD_PARENTHESES)
-    return body
-
-
-def _around(scanner: Scanner, depth: int) -> Choice:
-    """What is looked for around a place. Its groups are not counted."""
-    before, scanner.around = scanner.around, True
-    body = _enclosed(scanner, depth)
-    scanner.around = before
-    return body
+    return Group(number, body)
 
 
 def _preference(scanner: Scanner) -> Preference:

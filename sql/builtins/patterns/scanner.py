@@ -14,14 +14,13 @@ SHOWN_MAX = 60
 class Scanner:
     """The letters of a pattern from `at` on, read by `options`, which its beginning may set."""
 
-    __slots__ = ("around", "at", "groups", "options", "text")
+    __slots__ = ("at", "groups", "options", "text")
 
     def __init__(self, text: str, options: Options) -> None:
         self.text = text
         self.at = 0
         self.options = options
         self.groups = 0  # how many have begun
-        self.around = False  # whether what is read is looked for around a place
 
     @property
     def ended(self) -> bool:
@@ -76,6 +75,11 @@ class Scanner:
             "0A000",
             f"not supported: {what} in the regular expression {shown(self.text)}",
             hint=hint,
+        )
+
+    def word_edge(self) -> SQLError:
+        return self.unsupported(
+            "the edge of a word", r"Match what may stand beside the word: (^|\W)word(\W|$)."
         )
 
 

@@ -1,76 +1,75 @@
 """What PostgreSQL's functions do with the matches of a pattern.
 
-Each takes a text and arguments that are all there, and the budget of the batch of rows. Places
-count from 1, as in SQL. Raises SQLError 22023 for arguments that are out of range.
+Each takes a text and arguments that are all there. Places count from 1, as in SQL. Raises SQLError
+22023 for arguments that are out of range, 2201B and 0A000 for a pattern (`pattern_of`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import re2
+
 from ....catalog.values.errors import SQLError
-from .matching import Budget, Span, Spans
 from .options import options_of
 from .pattern import Pattern, pattern_of
 
-RESULT_LETTERS_MAX = 1 << 28
+RESULT_BYTES_MAX = 1 << 28
 """Of one regexp_replace(), whose replacement may be long: PostgreSQL has as much for a value."""
 
 
-def found(text: str, pattern: str, flags: str, budget: Budget) -> bool:
+def found(text: str, pattern: str, flags: str) -> bool:
     """regexp_like(), and ~."""
-    return _without_global("regexp_like", pattern, flags).matches(text, budget)
+    return _without_global("regexp_like", pattern, flags).matches(text)
 
 
-def first(text: str, pattern: str, flags: str, budget: Budget) -> list[str | None] | None:
+def first(text: str, pattern: str, flags: str) -> list[str | None] | None:
     """regexp_match(): the groups of the first match, or the whole where there are none."""
     known = _without_global(
         "regexp_match", pattern, flags, hint="Use the regexp_matches function instead."
     )
-    prepared = known.prepared(text, budget)
-    span = known.search(prepared, 0, budget)
-    return None if span is None else _groups(text, known, prepared, span, budget)
+    match = known.search(text.encode(), 0)
+    return None if match is None else _groups(known, match)
 
 
-def every(text: str, pattern: str, flags: str, budget: Budget) -> list[list[str | None]]:
+def every(text: str, pattern: str, flags: str) -> list[list[str | None]]:
     """regexp_matches(): the same of each match with `g`, else of the first."""
     options, everywhere = options_of(flags)
     known = pattern_of(pattern, options)
-    prepared = known.prepared(text, budget)
     made: list[list[str | None]] = []
-    for span in _spans(known, text, prepared, 0, budget):
-        made.append(_groups(text, known, prepared, span, budget))
+    for match in _matches(known, text.encode(), 0):
+        made.append(_groups(known, match))
         if not everywhere:
             break
     return made
 
 
-def split(text: str, pattern: str, flags: str, name: str, budget: Budget) -> list[str]:
+def split(text: str, pattern: str, flags: str, name: str) -> list[str]:
     """regexp_split_to_array() and …_to_table(), by `name`: what is between the matches.
 
     A match of no letter at the end, or right behind another, parts nothing.
     """
     known = _without_global(name, pattern, flags)
+    encoded = text.encode()
     made: list[str] = []
     end = 0
-    for begin, behind in _spans(known, text, known.prepared(text, budget), 0, budget):
-        if begin < len(text) and behind > end:
-            made.append(text[end:begin])
-            end = behind
-    return [*made, text[end:]]
+    for match in _matches(known, encoded, 0):
+        if match.start() < len(encoded) and match.end() > end:
+            made.append(encoded[end : match.start()].decode())
+            end = match.end()
+    return [*made, encoded[end:].decode()]
 
 
-def count(text: str, pattern: str, start: int, flags: str, budget: Budget) -> int:
+def count(text: str, pattern: str, start: int, flags: str) -> int:
     """regexp_count()."""
     _check("start", start, 1)
     known = _without_global("regexp_count", pattern, flags)
-    return sum(1 for _ in _spans(known, text, known.prepared(text, budget), start - 1, budget))
+    return sum(1 for _ in _matches(known, text.encode(), _bytes_before(text, start)))
 
 
 def place(
-    text: str, pattern: str, start: int, number: int, end: int, flags: str, group: int,
-    budget: Budget,
-) -> int:  # fmt: skip
+    text: str, pattern: str, start: int, number: int, end: int, flags: str, group: int
+) -> int:
     """regexp_instr(): where the match of that number begins, or what is behind it; 0 for none."""
     _check("start", start, 1)
     _check("n", number, 1)
@@ -78,33 +77,32 @@ def place(
         raise _out_of_range("endoption", end)
     _check("subexpr", group, 0)
     known = _without_global("regexp_instr", pattern, flags)
-    span = _numbered(text, known, start, number, group, budget)
-    return 0 if span is None else span[end] + 1
+    match = _numbered(text, known, start, number, group)
+    if match is None or match.start(group) < 0:
+        return 0
+    return len(text.encode()[: match.span(group)[end]].decode()) + 1
 
 
-def part(
-    text: str, pattern: str, start: int, number: int, flags: str, group: int, budget: Budget
-) -> str | None:
+def part(text: str, pattern: str, start: int, number: int, flags: str, group: int) -> str | None:
     """regexp_substr(): the match of that number, or a group of it."""
     _check("start", start, 1)
     _check("n", number, 1)
     _check("subexpr", group, 0)
     known = _without_global("regexp_substr", pattern, flags)
-    span = _numbered(text, known, start, number, group, budget)
-    return None if span is None else text[slice(*span)]
+    match = _numbered(text, known, start, number, group)
+    return None if match is None else _group(match, group)
 
 
-def substring(text: str, pattern: str, budget: Budget) -> str | None:
+def substring(text: str, pattern: str) -> str | None:
     """substring(text FROM pattern): the first group, or the whole where there is none."""
     known = pattern_of(pattern, options_of("")[0])
-    span = _numbered(text, known, 1, 1, min(known.groups, 1), budget)
-    return None if span is None else text[slice(*span)]
+    match = known.search(text.encode(), 0)
+    return None if match is None else _group(match, min(known.groups, 1))
 
 
 def replaced(
-    text: str, pattern: str, replacement: str, start: int, number: int | None, flags: str,
-    budget: Budget,
-) -> str:  # fmt: skip
+    text: str, pattern: str, replacement: str, start: int, number: int | None, flags: str
+) -> str:
     """regexp_replace() of the match of that number, or of all where it is 0; None is for the flag
     `g` to say."""
     _check("start", start, 1)
@@ -113,30 +111,27 @@ def replaced(
         number = 0 if everywhere else 1
     _check("n", number, 0)
     known = pattern_of(pattern, options)
-    prepared = known.prepared(text, budget)
     pieces = replacement_pieces(replacement)
-    divides = any(isinstance(piece, int) and piece > 0 for piece in pieces)
-    made: list[str] = []
-    end = letters = 0
-    for counted, span in enumerate(_spans(known, text, prepared, start - 1, budget), start=1):
+    encoded = text.encode()
+    made: list[bytes] = []
+    end = size = 0
+    for counted, match in enumerate(_matches(known, encoded, _bytes_before(text, start)), start=1):
         if number in (0, counted):
-            groups = known.divide(prepared, span, budget) if divides else {}
-            new = "".join(_said(text, piece, span, groups) for piece in pieces)
-            made += (text[end : span[0]], new)
-            letters += len(new)
-            if letters > RESULT_LETTERS_MAX:
+            new = "".join(_said(known, match, piece) for piece in pieces).encode()
+            made += (encoded[end : match.start()], new)
+            size += len(new)
+            if size > RESULT_BYTES_MAX:
                 raise SQLError("54000", "the result of regexp_replace() is too long")
-            end = span[1]
+            end = match.end()
         if counted == number:
             break
-    return "".join((*made, text[end:]))
+    return b"".join((*made, encoded[end:])).decode()
 
 
-def _said(text: str, piece: str | int, span: Span, groups: Spans) -> str:
+def _said(known: Pattern, match: re2._Match, piece: str | int) -> str:
     if isinstance(piece, str):
         return piece
-    where = groups.get(piece) if piece else span
-    return "" if where is None else text[slice(*where)]
+    return (_group(match, piece) or "") if piece <= known.groups else ""
 
 
 def replacement_pieces(replacement: str) -> list[str | int]:
@@ -158,41 +153,43 @@ def replacement_pieces(replacement: str) -> list[str | int]:
     return [piece for piece in (*pieces, replacement[begin:]) if piece != ""]
 
 
-def _spans(
-    known: Pattern, text: str, prepared: bytes, begin: int, budget: Budget
-) -> Iterator[Span]:
+def _matches(known: Pattern, text: bytes, begin: int) -> Iterator[re2._Match]:
     """Each match behind the one before. After one of no letter, a letter is left out."""
     while begin <= len(text):
-        span = known.search(prepared, begin, budget)
-        if span is None:
+        match = known.search(text, begin)
+        if match is None:
             return
-        yield span
-        begin = span[1] + (span[0] == span[1])
+        yield match
+        begin = match.end()
+        if match.start() == begin:
+            begin += 1
+            while begin < len(text) and text[begin] & 0xC0 == 0x80:
+                begin += 1  # within a letter of several bytes
 
 
-def _groups(
-    text: str, known: Pattern, prepared: bytes, span: Span, budget: Budget
-) -> list[str | None]:
-    if not known.groups:
-        return [text[slice(*span)]]
-    where = known.divide(prepared, span, budget)
-    return [
-        text[slice(*where[number])] if number in where else None
-        for number in range(1, known.groups + 1)
-    ]
+def _bytes_before(text: str, start: int) -> int:
+    """Where the letter of that number begins in UTF-8; behind the text where it has fewer."""
+    before = text[: start - 1]
+    return len(before.encode()) + (start - 1 > len(before))
 
 
-def _numbered(
-    text: str, known: Pattern, start: int, number: int, group: int, budget: Budget
-) -> Span | None:
-    """Where the match of a number is, or a group of it."""
+def _groups(known: Pattern, match: re2._Match) -> list[str | None]:
+    """The groups of a match, or the whole where the pattern has none."""
+    numbers = range(1, known.groups + 1) if known.groups else (0,)
+    return [_group(match, number) for number in numbers]
+
+
+def _group(match: re2._Match, number: int) -> str | None:
+    found: bytes | None = match.group(number)
+    return None if found is None else found.decode()
+
+
+def _numbered(text: str, known: Pattern, start: int, number: int, group: int) -> re2._Match | None:
+    """The match of a number; None where there are fewer, or where it has no such group."""
     if group > known.groups:
         return None
-    prepared = known.prepared(text, budget)
-    for counted, span in enumerate(_spans(known, text, prepared, start - 1, budget), start=1):
-        if counted == number:
-            return span if group == 0 else known.divide(prepared, span, budget).get(group)
-    return None
+    matches = _matches(known, text.encode(), _bytes_before(text, start))
+    return next((match for at, match in enumerate(matches, start=1) if at == number), None)
 
 
 def _without_global(name: str, pattern: str, flags: str, hint: str | None = None) -> Pattern:

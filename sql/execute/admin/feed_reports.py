@@ -42,20 +42,22 @@ async def show_feed_latency(services: Services, job_id: int, user: str) -> Resul
     await check_reads_feed(services, user, job_id)
     tables = _Tables(services)
     rows: list[Row] = []
-    for stage in await services.changefeeds.latency(job_id):
-        table = None if stage.table_id is None else await tables.find(stage.table_id)
-        rows.append(
-            (
-                stage.name,
-                stage.commits,
-                *stage.percentiles_ms,
-                stage.waiting,
+    for stage in await services.jobs.latency(job_id):
+        measured, holdup = stage.measured, stage.holdup
+        times = [None] * 4 if measured is None else [
+            measured.p50, measured.p95, measured.p99, measured.max
+        ]  # fmt: skip
+        waiting: Row = (None,) * 5
+        if holdup is not None:
+            table = await tables.find(holdup.table_id)
+            waiting = (
+                holdup.batches,
                 stage.waited_ms,
                 None if table is None else table.name,
-                None if stage.span is None else _shown(stage.span, table),
-                stage.waits_for,
+                _shown(holdup.span, table),
+                holdup.why,
             )
-        )
+        rows.append((stage.name, 0 if measured is None else measured.count, *times, *waiting))
     return listing("SHOW CHANGEFEED LATENCY", _LATENCY_COLUMNS, rows)
 
 
@@ -65,14 +67,14 @@ async def show_feed_lag(services: Services, job_id: int, user: str) -> Result:
     tables = _Tables(services)
     rows: list[Row] = [
         (
-            found.table,
+            found.table_name,
             found.state,
             _shown(found.span, await tables.find(found.table_id)),
-            None if found.resolved is None else format_timestamp(found.resolved),
-            found.lag_seconds,
+            format_timestamp(found.resolved) if found.resolved else None,
+            found.seconds,
             found.catch_up_seconds,
         )
-        for found in await services.changefeeds.lag(job_id)
+        for found in await services.jobs.lag(job_id)
     ]
     return listing("SHOW CHANGEFEED LAG", _LAG_COLUMNS, rows)
 

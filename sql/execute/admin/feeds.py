@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 
-from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor import DatabaseDescriptor, TableDescriptor
+from ....catalog.descriptors.names import TableName
+from ....catalog.descriptors.system_tables import SYSTEM_DATABASE_ID
 from ....catalog.relaxed.logs import find_log
-from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.privileges import SYSTEM, Privilege, securable
 from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import JOB_KIND as CHANGEFEED_KIND
-from ....changefeed import KeyspacePart
+from ....changefeed import (
+    ChangefeedStream,
+    DatabaseTables,
+    FeedRequest,
+    KeyspacePart,
+    find_tables,
+)
+from ....changefeed.contract.queries import FeedQuery
 from ....kvlayer.access import Transaction
+from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.errors import KVError
+from ....kvlayer.fibre import in_slices
 from ....kvlayer.raw import keyspace_span
 from ....kvlayer.replica import Look
+from ...analyze.feed_queries import feed_query
 from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
 from ...plan.needs import missing, needs_on
+from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv
 from ...results.results import INT8, STRING, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.jobs import JobSummary, sees
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope, full_name, resolve_all
-from ...runtime.services import ChangefeedRequest, Services
+from ...runtime.services import Services
+from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
     AwaitJobs,
@@ -39,7 +52,11 @@ from ...syntax.statements import (
     VerifyChangefeed,
 )
 from ..ddl.ownership import own_jobs
+from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
+from .replications import replication_job, running_replication
+
+TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
 
 def check_followed(
@@ -73,6 +90,25 @@ def check_sink_options(options: Sequence[Option]) -> None:
         seen.add(option.name)
 
 
+def feed_options(options: Sequence[Option], at: Timestamp) -> dict[str, str | None]:
+    """Options by name, as a feed keeps them: times that are written as for AS OF SYSTEM TIME become
+    timestamps, those of a statement at `at`. Raises SQLError 22023."""
+    given = {option.name: option.value for option in options}
+    for option in options:
+        if option.name.lower() in TIME_OPTIONS and option.value is not None:
+            try:
+                meant = timestamp_of_text(option.value.strip(), option.position, at)
+            except SQLError as error:
+                raise SQLError(
+                    "22023",
+                    f"changefeed option {option.name}: {error.message}",
+                    position=option.position,
+                    hint=error.hint,
+                ) from error
+            given[option.name] = format_timestamp(meant)
+    return given
+
+
 async def create_changefeed(
     services: Services,
     statement: CreateChangefeed,
@@ -85,11 +121,13 @@ async def create_changefeed(
     statement, request = await _requested(services, statement, transaction, scope, database, user)
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
-        columns = tuple(stream.columns)
-        return Result(tag="CREATE CHANGEFEED", columns=columns, stream=_rows(stream.rows))
-    job_id = await services.changefeeds.create(transaction, request, statement.sink)
+        return Result(tag="CREATE CHANGEFEED", columns=CHANGEFEED_COLUMNS, stream=_rows(stream))
+    if statement.replication is not None:
+        await _check_new(services, statement.replication, statement.sink)
+    job_id = await services.changefeeds.create(transaction, request, statement.sink, user_name=user)
     await own_jobs(transaction, user, [job_id])
-    return listing("CREATE CHANGEFEED", [("job_id", INT8)], [(job_id,)])
+    tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
+    return listing(tag, [("job_id", INT8)], [(job_id,)])
 
 
 async def explain_changefeed(
@@ -124,9 +162,12 @@ async def _requested(
     scope: LeaseScope,
     database: str,
     user: str,
-) -> tuple[CreateChangefeed, ChangefeedRequest]:
+) -> tuple[CreateChangefeed, FeedRequest]:
     """The statement with the tables that it means, found. Raises SQLError."""
     at = transaction.read_timestamp
+    if statement.whole_database is not None:
+        actor = Actor(services, user, database, transaction)
+        return statement, await _of_database(actor, statement, statement.whole_database, at)
     if statement.relaxed_log is not None:
         statement = await _of_log(services, statement, statement.relaxed_log, transaction)
     relations = await resolve_all(
@@ -146,17 +187,40 @@ async def _requested(
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
-    request = ChangefeedRequest(
+    request = FeedRequest(
         tables=tables,
         names=[str(full_name(name, database)) for name in statement.tables],
-        options={option.name: option.value for option in statement.options},
+        options=feed_options(statement.options, at),
         at=at,
         user=user,
+        replication=statement.replication,
         keyspace=None
         if statement.keyspace is None
         else KeyspacePart(statement.keyspace.start, statement.keyspace.end),
+        query=None
+        if statement.query is None
+        else await _query(services, statement.query, tables[0]),
     )
     return statement, request
+
+
+async def _check_new(services: Services, name: str, sink: str) -> None:
+    """Raises SQLError where there is a replication of that name, or the sink is no replica."""
+    if not sink.lower().startswith(("tailrace://", "external://")):
+        raise SQLError(
+            "22023",
+            "a replication goes into a keyspace of another store",
+            hint="Write INTO 'tailrace://user:password@host:port/keyspace'.",
+        )
+    if await running_replication(services, name) is not None:
+        raise SQLError("42710", f'replication "{name}" already exists')
+
+
+async def _query(services: Services, select: FeedSelect, table: TableDescriptor) -> FeedQuery:
+    """The query of a feed. What is wrong with it is said with its author's positions."""
+    query = await in_slices(lambda: feed_query(select, table))
+    await compile_feed_query(select, table, table, services.analytics)
+    return query
 
 
 async def _check_main(services: Services, table: TableDescriptor, name: ObjectName) -> None:
@@ -172,6 +236,58 @@ async def _check_main(services: Services, table: TableDescriptor, name: ObjectNa
                 "PROMOTE first.",
                 position=name.position,
             )
+
+
+async def _of_database(
+    actor: Actor, statement: CreateChangefeed, named: DatabaseFeed, at: Timestamp
+) -> FeedRequest:
+    """The request for a database's tables, such as come later too: so it needs CHANGEFEED on the
+    database, which holds for all of them."""
+    descriptors, reader = actor.services.catalog.descriptors, actor.reader
+    database_id = await descriptors.lookup(reader, 0, 0, named.name)
+    if database_id is None:
+        raise SQLError("3D000", f'database "{named.name}" does not exist', position=named.position)
+    if database_id == SYSTEM_DATABASE_ID:
+        raise SQLError(
+            "0A000", "changefeeds on the system database are not supported", position=named.position
+        )
+    if statement.sink is None:
+        raise SQLError(
+            "0A000",
+            "a changefeed of a whole database needs a sink",
+            hint="INTO names one. A changefeed to this connection names its tables.",
+        )
+    database = await descriptors.read(reader, database_id)
+    assert isinstance(database, DatabaseDescriptor), database
+    await actor.need(securable(database), Privilege.CHANGEFEED)
+    tables = DatabaseTables(
+        id=database_id,
+        name=named.name,
+        include=_full_names(named.include, named.name) or None,
+        exclude=_full_names(named.exclude, named.name),
+    )
+    found = await find_tables(tables, descriptors, reader)
+    return FeedRequest(
+        tables=[each.table for each in found],
+        names=[each.name for each in found],
+        options=feed_options(statement.options, at),
+        at=at,
+        user=actor.user,
+        whole_database=tables,
+    )
+
+
+def _full_names(names: Sequence[ObjectName], database: str) -> tuple[str, ...]:
+    """Raises SQLError 22023 for a name in another database."""
+    found: list[str] = []
+    for name in names:
+        full = TableName.resolve(name.parts, current_database=database)
+        if full.database != database:
+            raise SQLError(
+                "22023", f'table "{name}" is not in database "{database}"', position=name.position
+            )
+        found.append(str(full))
+    return tuple(dict.fromkeys(found))
 
 
 async def _of_log(
@@ -207,11 +323,11 @@ def _whole(sink: str | None) -> str | None:
     return f"{sink}{'&' if '?' in sink else '?'}apply=transaction"
 
 
-async def _rows(rows: AsyncGenerator[Row, None]) -> AsyncGenerator[Row, None]:
+async def _rows(stream: ChangefeedStream) -> AsyncGenerator[Row, None]:
     """The rows; what the store says in their midst, in the words of SQL."""
-    async with aclosing(rows):
+    async with stream:
         try:
-            async for row in rows:
+            async for row in stream:
                 yield row
         except KVError as error:
             raise from_kv(error) from error
@@ -311,6 +427,9 @@ async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
 
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
     """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
+    if statement.replication is not None:
+        found = await replication_job(services, statement.replication, user)
+        statement = replace(statement, job_ids=(found,), replication=None)
     rights = services.rights.current
     resumes = statement.action is JobAction.RESUME
     if resumes or not rights.admin(user):
@@ -331,6 +450,9 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
 
     The result holds keys, so whoever does not own the feed needs SELECT on its tables, too.
     """
+    if statement.replication is not None:
+        job_id = await replication_job(services, statement.replication, user)
+        statement = replace(statement, job_id=job_id, replication=None)
     rights = services.rights.current
     if not rights.admin(user):
         jobs = await services.jobs.find([statement.job_id])
@@ -338,7 +460,7 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
         for job in jobs:
             if (job.user_name or ROOT) not in rights.roles_of(user):
                 await _check_tables(services, job, user, Privilege.SELECT)
-    rows = await services.changefeeds.verify(
+    rows = await services.jobs.verify(
         statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
     )
     return Result(

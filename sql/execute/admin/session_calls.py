@@ -1,5 +1,5 @@
 """Carries out the calls of `session_calls`: ends what other sessions run, or these themselves, and
-takes and gives back advisory locks. Those of raw keyspaces are carried out by `raw_calls`.
+takes and gives back advisory locks.
 
 Who may end sessions: PostgreSQL's rule. One's own, and those of roles that one is a member of; with
 CANCELQUERY those of all who are no admins (as pg_signal_backend there); admins all of them.
@@ -24,11 +24,11 @@ from ...results.results import Result
 from ...runtime.activity import SessionView
 from ...runtime.advisory_locks import WAIT_SECONDS, AdvisoryKey, AdvisoryLocks, key_of
 from ...runtime.authorization import current_rights
+from ...runtime.keyspaces import whole_seconds
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
 from ...variables.variables import SessionVariables
-from ..write.keyspaces import RawKeyspaces
-from ..write.raw_calls import CALLS, RawCalls
+from ..write.keyspaces import OpenedKeyspace, RawKeyspaces
 from .feeds import check_sees_job
 
 
@@ -137,7 +137,7 @@ class CallingSession:
         until, seconds = _until_and_seconds([text for text in given if text is not None])
         until = until or self._committed_at or await self._services.store.now()
         await check_sees_job(self._services, self._session.user, job_id)
-        resolved = await self._services.changefeeds.wait(job_id, until, seconds=seconds)
+        resolved = await self._services.jobs.wait(job_id, until, seconds=seconds)
         return Decimal(format_timestamp(resolved))
 
     async def _lock(
@@ -243,4 +243,63 @@ _BACKENDS: dict[str, Callable[..., Awaitable[Datum]]] = {
     "pg_cancel_backend": CallingSession._cancel,
     "pg_terminate_backend": CallingSession._terminate,
     "wait_for_changefeed": CallingSession._wait,
+}
+
+
+class RawCalls:
+    """The calls of one user in one database. Raises SQLError as `RawKeyspaces.opened` does.
+
+    A call is no part of the statement's transaction: it is durable when it returns, and stays where
+    the statement fails behind it.
+    """
+
+    def __init__(self, keyspaces: RawKeyspaces, *, user: str, database: str) -> None:
+        self._keyspaces = keyspaces
+        self._user = user
+        self._database = database
+
+    async def get(self, name: str, key: bytes) -> Datum:
+        async with self._opened(name, Privilege.SELECT) as keyspace:
+            return await keyspace.get(key)
+
+    async def put(self, name: str, key: bytes, value: bytes, ttl: str | None = None) -> Datum:
+        seconds = None if ttl is None else whole_seconds(ttl)
+        async with self._opened(name, Privilege.INSERT) as keyspace:
+            return _shown(await keyspace.put(key, value, ttl_seconds=seconds))
+
+    async def delete(self, name: str, key: bytes) -> Datum:
+        async with self._opened(name, Privilege.DELETE) as keyspace:
+            return _shown(await keyspace.delete(key))
+
+    async def delete_range(self, name: str, start: bytes | None, end: bytes | None) -> Datum:
+        """How many keys were deleted of `[start, end)`; NULL is the first key, and behind the
+        last."""
+        async with self._opened(name, Privilege.SELECT | Privilege.DELETE) as keyspace:
+            return (await keyspace.delete_range(start or b"", end)).count
+
+    async def cas(
+        self, name: str, key: bytes | None, expected: bytes | None, value: bytes | None
+    ) -> Datum:
+        """Whether the key had the value that was expected, and now has the new one; NULL is to be
+        absent."""
+        if key is None:
+            raise SQLError("22004", "raw_cas: the key must not be NULL")
+        needs = Privilege.SELECT | (Privilege.DELETE if value is None else Privilege.INSERT)
+        async with self._opened(name, needs) as keyspace:
+            return (await keyspace.compare_and_swap(key, expected=expected, value=value)).swapped
+
+    def _opened(self, name: str, needs: Privilege) -> OpenedKeyspace:
+        return self._keyspaces.opened(name, needs=needs, user=self._user, database=self._database)
+
+
+def _shown(at: Timestamp) -> Decimal:
+    return Decimal(format_timestamp(at))
+
+
+CALLS: dict[str, Callable[..., Awaitable[Datum]]] = {
+    "raw_get": RawCalls.get,
+    "raw_put": RawCalls.put,
+    "raw_delete": RawCalls.delete,
+    "raw_delete_range": RawCalls.delete_range,
+    "raw_cas": RawCalls.cas,
 }

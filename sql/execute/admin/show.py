@@ -13,8 +13,7 @@ from ...results.results import BOOL, INT8, STRING, Result, Row, listing
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax import statements
-from ...syntax.maintenance_statements import Maintain
-from .maintenance import maintain
+from ...syntax.maintenance_statements import Chore, Maintain
 
 Show = (
     statements.ShowTables
@@ -142,3 +141,22 @@ def _value(services: Services, name: str) -> str:
     if setting.kind == "duration":
         return f"{value:g}s"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+NOTICES = {
+    Chore.VACUUM: "VACUUM has nothing to do: old versions go by themselves, once gc.ttlseconds "
+    "have passed",
+    Chore.ANALYZE: "ANALYZE has nothing to do: plans need no statistics",
+    Chore.REINDEX: "REINDEX has nothing to do: indexes do not bloat",
+    Chore.CLUSTER: "CLUSTER has nothing to do: rows are kept in the order of their primary key",
+    Chore.CHECKPOINT: "CHECKPOINT has nothing to do: what is committed is durable",
+}
+
+
+async def maintain(
+    services: Services, statement: Maintain, reader: DescriptorReader, database: str
+) -> Result:
+    """Raises SQLError 42P01 for a table that is not there."""
+    for table in statement.tables:
+        await resolve(services, reader, table, database)
+    return Result(tag=statement.chore.value, notice=NOTICES.get(statement.chore))

@@ -8,6 +8,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.values.errors import SQLError
 from ....changefeed import (
+    FeedRequest,
     Subscription,
     SubscriptionReader,
     find_subscription,
@@ -19,7 +20,7 @@ from ...results.as_of import timestamp_of_text
 from ...results.results import FLOAT8, STRING, Result, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import LeaseScope, full_name, resolve_all
-from ...runtime.services import ChangefeedRequest, Services
+from ...runtime.services import Services
 from ...syntax.changefeed_statements import (
     AcknowledgeSubscription,
     CreateSubscription,
@@ -29,7 +30,7 @@ from ...syntax.changefeed_statements import (
 )
 from ...syntax.names import Option
 from ..query.result_shape import CHANGEFEED_COLUMNS
-from .feeds import check_followed, check_sink_options
+from .feeds import check_followed, check_sink_options, feed_options
 
 COLUMNS = [
     ("subscription_name", STRING),
@@ -135,10 +136,10 @@ async def _create(actor: Actor, statement: CreateSubscription, scope: LeaseScope
     tables = [relations[name.parts] for name in statement.tables]
     await _check_readable(actor, tables)
     check_followed("CREATE SUBSCRIPTION", statement.tables, tables)
-    request = ChangefeedRequest(
+    request = FeedRequest(
         tables=tables,
         names=[str(full_name(name, actor.database)) for name in statement.tables],
-        options={option.name: option.value for option in statement.options},
+        options=feed_options(statement.options, at),
         at=at,
         user=actor.user,
     )

@@ -100,9 +100,7 @@ def without_own_cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
     return tree.this if name == enum.name else tree
 
 
-_CLOCKS = frozenset(
-    {"clock_timestamp", "statement_timestamp", "transaction_timestamp", "timeofday"}
-)
+_CLOCKS = frozenset({"clock_timestamp", "statement_timestamp", "transaction_timestamp"})
 
 
 def _tells_time(node: exp.Expr) -> bool:

@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.elements import ForeignKey
 from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs import JobRecord
 from ....catalog.schema_change.planner import plan
+from ....catalog.schema_change.references import referenced_index
 from ....catalog.schema_change.stages import Stage
 from ....catalog.schema_change.status import describe_stage
-from ....catalog.schema_change.targets import ConstraintElement, FactsElement, Target
+from ....catalog.schema_change.targets import ConstraintElement, FactsElement, IndexElement, Target
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
@@ -29,10 +31,10 @@ from ...syntax import statements
 from ...syntax.names import ObjectName
 from .ascending_indexes import ascending
 from .bare_decimals import notices, of_commands
+from .element_targets import ElementChanges
 from .given_columns import constraint_definitions
 from .identity_columns import IdentityColumns
 from .new_expressions import check_expressions
-from .referenced_keys import refuse_lost_references
 from .schema_targets import TableChanges
 from .table_turn import wait_for_room
 from .truncation import Truncation
@@ -440,3 +442,35 @@ def explained(targets: Sequence[Target], stages: Sequence[Stage]) -> list[tuple[
         (number, "statement" if number == 1 else "job", describe_stage(targets, stage))
         for number, stage in enumerate(stages, start=1)
     ]
+
+
+async def refuse_lost_references(
+    services: Services, transaction: Transaction, changes: ElementChanges
+) -> None:
+    """Raises SQLError 2BP01 where a change of a table leaves a foreign key without its index."""
+    table = changes.table
+    if table.dropped or not any(
+        isinstance(target.element, IndexElement) and not target.present
+        for target in changes.targets
+    ):
+        return
+    for referrer_id in table.referenced_by:
+        referrer = table
+        if referrer_id != table.id:
+            found = await services.catalog.descriptors.read(transaction, referrer_id)
+            assert isinstance(found, TableDescriptor), (table, referrer_id, found)
+            referrer = found
+        for key in referrer.foreign_keys:
+            if key.referenced_id == table.id and referenced_index(table, key) is None:
+                raise _depended_on(changes.before, key, referrer)
+
+
+def _depended_on(table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor) -> SQLError:
+    index = referenced_index(table, key)
+    what = "what the foreign key refers to" if index is None else f'index "{index.name}"'
+    return SQLError(
+        "2BP01",
+        f'cannot drop {what} of table "{table.name}" because other objects depend on it',
+        detail=f'Foreign key "{key.name}" of table "{referrer.name}" depends on it.',
+        hint=f'Run ALTER TABLE {referrer.name} DROP CONSTRAINT "{key.name}" first.',
+    )

@@ -70,13 +70,21 @@ limit of memory. Those that nobody uses make room."""
 class Analytics:
     """An in-memory DuckDB without access to anything but what each query is given."""
 
-    def __init__(self, offload: Offload, wall: WallClock, *, lanes: int = LANES_MAX) -> None:
+    def __init__(
+        self,
+        offload: Offload,
+        wall: WallClock,
+        *,
+        lanes: int = LANES_MAX,
+        name: str = "analytics",
+    ) -> None:
+        """`name` is what its lanes are called."""
         self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
         self._used: Counter[str] = Counter()
         """Cursors that are open, by time zone."""
         self._offloads = [
-            offload.lane(f"analytics-{number}", background=True) for number in range(lanes)
+            offload.lane(f"{name}-{number}", background=True) for number in range(lanes)
         ]
         self._idle = list(self._offloads)
         self._lanes = Lanes(lanes)

@@ -11,7 +11,6 @@ from ....catalog.values.errors import SQLError
 from ...analyze.binder import unknown_column
 from ...builtins.macros import PREFIX
 from ...results.passed_errors import taken_back
-from .evaluator_messages import of_types
 
 _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
     (duckdb.ConversionException, "22P02"),
@@ -25,11 +24,6 @@ _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
     (duckdb.InterruptException, "57014"),
     (duckdb.InvalidInputException, "22023"),
 )
-
-
-_UNKNOWN_TYPE = "type with name "
-
-
 _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("order term out of range", "42P10"),
     ("limit/offset cannot be negative", "2201X"),
@@ -41,23 +35,38 @@ _BEGINNINGS: tuple[tuple[str, str], ...] = (
     ("interval cannot be 0", "22023"),
     ("unknown timezone", "22023"),
     ("like pattern must not end", "22025"),
-    ("could not parse string", "22007"),
-    ("invalid date field format", "22007"),
-    ("missing )", "2201B"),
-    ("missing ]", "2201B"),
-    ("no argument for repetition operator", "2201B"),
-    ("bad repetition operator", "2201B"),
-    ("invalid escape sequence", "2201B"),
     ("casting value", "22003"),
-    ("could not cast value", "22003"),
-    ("epoch seconds out of range", "22008"),
     ("date out of range", "22008"),
     ("time out of range", "22008"),
-    ("timestamp out of range", "22008"),
-    ("timestamptz out of range", "22008"),
-    ("cannot compare values of type", "42883"),
+    ("timestamp", "22008"),
+    ("max expression depth", "54001"),
 )
-"""How some of DuckDB's messages begin, and PostgreSQL's SQLSTATE for what they say."""
+"""How messages of DuckDB's begin whose class says too little, and the SQLSTATE of each."""
+_MEANT: tuple[tuple[str, str, str], ...] = (
+    ("referenced table", "42P01", 'missing FROM-clause entry for table "{}"'),
+    ("ambiguous reference to column", "42702", 'column reference "{}" is ambiguous'),
+    (
+        "column ",
+        "42803",
+        'column "{}" must appear in the GROUP BY clause or be used in an aggregate',
+    ),
+    (
+        "lateral join cannot contain aggregates",
+        "42803",
+        "aggregate functions are not allowed in FROM clause of their own query level",
+    ),
+    ("division by zero", "22012", "division by zero"),
+    (
+        "more than one row returned by a subquery",
+        "21000",
+        "more than one row returned by a subquery used as an expression",
+    ),
+    # Nothing but intervals is computed in 32 bits.
+    ("overflow in addition of int32", "22008", "interval out of range"),
+    ("overflow in multiplication of int32", "22008", "interval out of range"),
+    ("overflow in subtraction of int32", "22008", "interval out of range"),
+)
+"""How messages begin that are said in PostgreSQL's words, with the name that stands in quotes."""
 
 
 def from_duckdb(
@@ -69,76 +78,38 @@ def from_duckdb(
     """
     message = _first_line(error)
     told = taken_back(f"{error}") or _translated(error, message, tables)
-    for name in (_between(message, '"', '"'), _function_name(message)):
-        if told.position is None and name is not None:
-            told.position = positions.get(name.lower())
+    name = _quoted(message)
+    if told.position is None and name is not None:
+        told.position = positions.get(name.lower())
     return told
-
-
-def _function_name(message: str) -> str | None:
-    if "unction with name" not in message:
-        return None
-    return message.partition("with name")[2].split()[0]
 
 
 def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescriptor]) -> SQLError:
     own = _of_postgres(message)
     if own is not None:
         return own
-    lower = message.lower()
-    quoted = _between(message, '"', '"')
+    lower, quoted = message.lower(), _quoted(message)
     if lower.startswith("referenced column") and quoted is not None:
         return unknown_column(quoted, tables, None)
-    if lower.startswith("referenced table") and quoted is not None:
-        return SQLError("42P01", f'missing FROM-clause entry for table "{quoted}"')
-    if lower.startswith("ambiguous reference to column") and quoted is not None:
-        return SQLError("42702", f'column reference "{quoted}" is ambiguous')
     if "does not have a column named" in lower:
-        name = message.rpartition("named")[2].strip(" \"'")
-        return unknown_column(name, tables, None)
-    if "must appear in the group by" in lower and quoted is not None:
-        return SQLError(
-            "42803",
-            f'column "{quoted}" must appear in the GROUP BY clause or be used in an aggregate',
-        )
-    if lower.startswith("could not convert string") and " to enum(" in lower:
+        return unknown_column(message.rpartition("named")[2].strip(" \"'"), tables, None)
+    if lower.startswith(("no function matches", "could not choose a best candidate")):
+        call = quoted or message.partition("'")[2]
+        name = call.partition("(")[0].removeprefix(PREFIX)
+        return SQLError("42883", f"function {name} does not take these arguments")
+    if " to enum(" in lower:
         text, _, labels = message.partition(" to ENUM(")
         value = text.partition("'")[2].rpartition("'")[0]
-        detail = f"The labels are: {labels.rstrip(').')}."
+        detail = f"The labels are: {labels.partition(')')[0]}."
         return SQLError("22P02", f'invalid input value for enum: "{value}"', detail=detail)
-    if lower.startswith(_UNKNOWN_TYPE):
-        name = lower.removeprefix(_UNKNOWN_TYPE).split()[0].strip('"')
-        return SQLError("42704", f'type "{name}" does not exist')
-    if lower.startswith("lateral join cannot contain aggregates"):
-        text = "aggregate functions are not allowed in FROM clause of their own query level"
-        return SQLError("42803", text)
-    if lower.startswith("overflow in") and "of int32" in lower:
-        # Nothing else is computed in 32 bits.
-        return SQLError("22008", "interval out of range")
-    of_operands = of_types(message)
-    if of_operands is not None:
-        return of_operands
+    for beginning, sqlstate, told in _MEANT:
+        if lower.startswith(beginning):
+            return SQLError(sqlstate, told.format(quoted))
     for beginning, sqlstate in _BEGINNINGS:
         if lower.startswith(beginning):
             return SQLError(sqlstate, _lowered(message.rstrip(".!")))
-    if lower.startswith("macro "):
-        name = message.split()[1].partition("(")[0].removeprefix(PREFIX)
-        return SQLError("42883", f"function {name} does not take these arguments")
-    if lower.startswith("unrecognized configuration parameter"):
-        return SQLError("42704", _lowered(message))
-    if "max expression depth" in lower:
-        return SQLError("54001", "statement is nested too deeply")
     if "out of range for the destination type" in lower:
         return SQLError("22003", _lowered(message))
-    if "division by zero" in lower:
-        return SQLError("22012", "division by zero")
-    if "more than one row returned by a subquery" in lower:
-        return SQLError("21000", "more than one row returned by a subquery used as an expression")
-    function = _function_name(message)
-    if function is not None:
-        return SQLError("42883", f"function {function} does not exist")
-    if lower.startswith(("date field value", "timestamp field value", "invalid timestamp")):
-        return SQLError("22007", _lowered(message))
     for kind, sqlstate in _BY_CLASS:
         if isinstance(error, kind):
             return SQLError(sqlstate, _lowered(message.rstrip(".!")))
@@ -152,9 +123,10 @@ def _first_line(error: duckdb.Error) -> str:
     return rest if colon and heading.endswith("Error") else line
 
 
-def _between(text: str, start: str, end: str) -> str | None:
-    _, found, rest = text.partition(start)
-    inside, closed, _ = rest.partition(end)
+def _quoted(message: str) -> str | None:
+    """What stands in the first quotes."""
+    _, found, rest = message.partition('"')
+    inside, closed, _ = rest.partition('"')
     return inside if found and closed else None
 
 

@@ -17,23 +17,26 @@ from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.rights.key_errors import told_to
 from ....catalog.rights.privileges import Privilege
 from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.errors import KVError
-from ...analyze.binder import column_of
+from ...analyze.binder import check_columns, column_of
 from ...analyze.default_expressions import computed_given
 from ...analyze.scalars import Bindings
 from ...analyze.views import refuse_view
+from ...parse import columns_in, position_of
 from ...results.as_of import datetime_of
 from ...results.errors import from_kv
 from ...runtime.authorization import Actor
+from ...runtime.query_evaluator import QueryEvaluator
 from ...runtime.relations import find_table, resolve_all
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.statements import CopyFrom, CopyTo, Query
 from .cascades import write_in
 from .computed_defaults import ComputedDefaults
-from .copy_condition import CopyCondition
 from .mutations import Mutation
 from .row_batches import encode_batch
+from .row_expressions import result_types, truths
 from .row_rules import RowRules
 from .sequence_functions import Drawing
 from .sequence_rights import SequenceRights
@@ -166,3 +169,56 @@ def copy_refused() -> SQLError:
         "COPY needs a client of the Postgres protocol",
         hint="Other doors have loads and queries of their own.",
     )
+
+
+class CopyCondition:
+    """The condition of a COPY that reads `given` columns of a table; the others are what they are
+    by default."""
+
+    def __init__(self, table: TableDescriptor, given: tuple[Column, ...], tree: exp.Expr) -> None:
+        self._table = table
+        self._tree = tree
+        self._given = {column.name for column in given}
+
+    async def check(self, analytics: QueryEvaluator) -> None:
+        """Raises SQLError where it is no condition of such rows."""
+        position = position_of(self._tree)
+        for name in columns_in(self._tree):
+            check_columns(self._tree, self._table, self._table.name)
+            column = self._table.column(name)
+            if column.computed is not None:
+                raise SQLError(
+                    "42P10",
+                    "computed columns are not supported in COPY FROM WHERE conditions",
+                    detail=f'Column "{name}" is computed.',
+                    position=position,
+                )
+            if name not in self._given and column.default_expression is not None:
+                raise SQLError(
+                    "0A000",
+                    f'COPY FROM WHERE cannot use column "{name}", whose default is drawn',
+                    hint="Name it among the columns that COPY reads.",
+                    position=position,
+                )
+        (type,) = await result_types(self._table, [self._tree], analytics)
+        if type.kind is not TypeKind.BOOL:
+            raise SQLError(
+                "42804",
+                f"argument of COPY FROM WHERE must be type boolean, not type {type.kind.value}",
+                position=position,
+            )
+
+    async def kept(
+        self, batch: pa.RecordBatch, bindings: Bindings, analytics: QueryEvaluator
+    ) -> pa.RecordBatch:
+        """The rows of which it is true."""
+        count = batch.num_rows
+        columns = [
+            batch.column(column.name).to_pylist()
+            if column.name in self._given
+            else [column.default] * count
+            for column in self._table.visible_columns
+        ]
+        rows = list(zip(*columns, strict=True))
+        true = await truths(self._table, self._tree, rows, bindings, analytics)
+        return batch.filter(pa.array(true, pa.bool_()))

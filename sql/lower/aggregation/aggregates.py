@@ -7,7 +7,6 @@ from sqlglot import exp
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.types.types import Types
 from ...builtins.templates import duckdb, plain, text
-from .lists import over_list
 
 SPREADS = (
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
@@ -57,8 +56,8 @@ def most_frequent(tree: exp.WithinGroup) -> None:
 
 def paired(node: exp.Expr) -> None:
     """An aggregate of Y and X, which are floats."""
-    floats = [exp.cast(each.copy(), "DOUBLE") for each in (node.this, node.expression)]
-    over_list(node, floats, node.sql("postgres").partition("(")[0].lower())
+    node.set("this", exp.cast(node.this.copy(), "DOUBLE"))
+    node.set("expression", exp.cast(node.expression.copy(), "DOUBLE"))
 
 
 def spread(tree: exp.Expr, types: Types) -> None:

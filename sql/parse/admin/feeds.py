@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
-from ...syntax.changefeed_statements import ShowFeedLag, ShowFeedLatency
+from ...syntax.changefeed_statements import DatabaseFeed, ShowFeedLag, ShowFeedLatency
 from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import ObjectName, Option
 from ...syntax.statements import (
@@ -34,22 +34,30 @@ from ..cursor import Cursor, LexemeKind
 from ..ddl.keyspaces import keyspace_feed
 from ..ddl.ranges import show_ranges
 from ..queries import parse_query
+from .feed_query import feed_select
 
 
 def create_changefeed(cursor: Cursor) -> CreateChangefeed:
-    """`FOR [TABLE] name, … | RELAXED LOG name | KEYSPACE name [FROM key] [TO key] [INTO 'uri']
-    [WITH option [= value], …]`, where INTO and WITH stand before or behind FOR."""
+    """`FOR [TABLE] name, … | DATABASE name [INCLUDE | EXCLUDE TABLES name, …] | RELAXED LOG name
+    | KEYSPACE name [FROM key] [TO key] [INTO 'uri'] [WITH option [= value], …]`, where INTO and
+    WITH stand before or behind FOR; or `[INTO 'uri'] [WITH …] AS SELECT …`."""
     sink, options = _into(cursor, None), with_options(cursor)
     sink = _into(cursor, sink)
+    if cursor.accept_words("as"):
+        query = feed_select(cursor)
+        return CreateChangefeed(tables=(query.table,), sink=sink, options=options, query=query)
     cursor.expect_words("for")
     log: str | None = None
     keyspace: KeyspaceFeed | None = None
+    whole_database: DatabaseFeed | None = None
     tables: tuple[ObjectName, ...] = ()
     if cursor.accept_words("relaxed", "log"):
         log = cursor.identifier("a relaxed log's name")
     elif cursor.accept_words("keyspace"):
         keyspace = keyspace_feed(cursor)
         tables = (keyspace.name,)
+    elif cursor.accept_words("database"):
+        whole_database = _database_feed(cursor)
     else:
         tables = feed_tables(cursor)
     sink = _into(cursor, sink)
@@ -57,8 +65,23 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     sink = _into(cursor, sink)
     cursor.expect_end()
     return CreateChangefeed(
-        tables=tables, sink=sink, options=options, relaxed_log=log, keyspace=keyspace
+        tables=tables,
+        sink=sink,
+        options=options,
+        relaxed_log=log,
+        keyspace=keyspace,
+        whole_database=whole_database,
     )
+
+
+def _database_feed(cursor: Cursor) -> DatabaseFeed:
+    position = cursor.position
+    name = cursor.identifier("a database's name")
+    if cursor.accept_words("include", "tables"):
+        return DatabaseFeed(name=name, include=feed_tables(cursor), position=position)
+    if cursor.accept_words("exclude", "tables"):
+        return DatabaseFeed(name=name, exclude=feed_tables(cursor), position=position)
+    return DatabaseFeed(name=name, position=position)
 
 
 def explain_changefeed(cursor: Cursor) -> ExplainChangefeed:

@@ -4,7 +4,6 @@ stand for functions.
     int8('5')               CAST('5' AS INT8), in a column named int8
     "time"('12:00')         CAST('12:00' AS TIME)
     doc @? '$.a'::jsonpath  doc @? '$.a'
-    normalize(t, NFC)       normalize(t, 'NFC')
     user, current_role      CURRENT_USER: reserved words, unless they are quoted
 """
 
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ...builtins.macros import PREFIX
 from ...syntax.output_marks import CALLED
 from ...syntax.walks import find_all
 from ..lexer import POSTGRES
@@ -23,7 +21,6 @@ _TYPES = {
     "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
     "varchar": "VARCHAR",
 }  # fmt: skip
-_FORMS = ("nfc", "nfd", "nfkc", "nfkd")
 _WORDS: dict[str, type[exp.Expr]] = {"user": exp.CurrentUser, "current_role": exp.CurrentUser}
 
 
@@ -35,8 +32,6 @@ def plain_names(tree: exp.Expr) -> exp.Expr:
         plain = _plain_name(node)
         if plain is not None:
             node.replace(plain)
-        elif isinstance(node, exp.Anonymous):
-            _name_form(node)
     found: exp.Expr = made.this
     return found.pop()  # a tree whose parent is nothing of its own is no result any more
 
@@ -91,12 +86,3 @@ def _target(name: str) -> exp.DataType | None:
         return exp.DataType(this=exp.DType.MEDIUMINT)
     type = _TYPES.get(name)
     return None if type is None else exp.DataType.build(type, dialect=POSTGRES)
-
-
-def _name_form(node: exp.Anonymous) -> None:
-    """The form of normalize(), which is a word."""
-    if node.name.lower() != f"{PREFIX}normalize" or len(node.expressions) != 2:
-        return
-    form = node.expressions[1]
-    if isinstance(form, exp.Column) and form.name.lower() in _FORMS:
-        form.replace(exp.Literal.string(form.name))

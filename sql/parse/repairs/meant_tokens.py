@@ -22,7 +22,6 @@ from ....kvlayer.fibre import give_way
 from ...builtins.macros import CALLED, PREFIX
 from ...syntax.walks import find_all
 from ..lexer import is_string
-from .similar_substrings import plain_substrings
 
 INT4 = TokenType.MEDIUMINT
 """A type that PostgreSQL lacks, and so is free to stand for INT4."""
@@ -43,7 +42,6 @@ _ARGUMENT_BEHIND = (TokenType.L_PAREN, TokenType.COMMA)
 
 def meant_tokens(tokens: list[Token]) -> list[Token]:
     """The tokens as they are to be parsed."""
-    tokens = plain_substrings(tokens)
     made: list[Token] = []
     for place, token in enumerate(tokens):
         following = tokens[place + 1].token_type if place + 1 < len(tokens) else None

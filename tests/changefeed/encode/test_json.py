@@ -24,7 +24,7 @@ from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, StageTimes
 from tailrace.changefeed.contract.options import parse_options
-from tailrace.changefeed.encode import Encoder, Topics, encoder_for
+from tailrace.changefeed.encode import Encoder, FeedOrigin, Topics, encoder_for
 from tailrace.changefeed.encode.json_texts import ColumnTexts, as_list, joined
 from tailrace.changefeed.pipeline.decode import decode
 from tailrace.changefeed.targets import Versions
@@ -140,13 +140,31 @@ CASES: dict[str, dict[str, str | None]] = {
     "row": {"envelope": "row"},
     "row-metadata": {"envelope": "row", **FULL},
     "key_only": {"envelope": "key_only"},
+    "enriched": {"envelope": "enriched"},
+    "enriched-full": {
+        "envelope": "enriched",
+        "enriched_properties": "source,schema",
+        "diff": None,
+        "key_in_value": None,
+        **FULL,
+    },
 }
 """Options by the golden file that shows their messages."""
 TOPICS = Topics(full_names={104: 'shop.public."every thing"'}, topic_prefix="eu_")
 
 
+ORIGIN = FeedOrigin(
+    sink="kafka",
+    cluster_id="38269e9c-9823-4568-875e-000000000000",
+    job_id=12,
+    node_id=2,
+    version="v1.0.0",
+    unix_us=lambda: 1_700_000_001_000_000,
+)
+
+
 def encoder(**options: str | None) -> Encoder:
-    return encoder_for(parse_options(options), TOPICS)
+    return encoder_for(parse_options(options), TOPICS, ORIGIN)
 
 
 def batch(*, columnar: bool, kind: ChangeKind = ChangeKind.LIVE) -> ChangeBatch:
@@ -190,6 +208,28 @@ def test_messages_equal_the_golden_file(name: str, columnar: bool) -> None:
     if os.environ.get("TAILRACE_REWRITE"):
         path.write_text(text)
     assert text == path.read_text()
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_lines_of_csv_equal_the_golden_file(columnar: bool) -> None:
+    pairs = [codec_for(TABLE).encode_row(row) for row in ROWS]
+    bodies: list[bytes | None] = [body for _, body in pairs]
+    filler = 100 if columnar else 1
+    versions = Versions(
+        [key for key, _ in pairs] * filler,
+        bodies * filler,
+        TS[:1] * filler * 4,
+    )
+    scanned = decode(
+        versions, TABLE, stages=StageTimes(), kind=ChangeKind.INITIAL_SCAN, columnar=columnar
+    )
+    encoded = encoder(format="csv", initial_scan="only").encode(scanned)
+    text = "\n".join(value.decode() for value in encoded.values[-4:] if value is not None) + "\n"
+    path = GOLDEN / "csv.txt"
+    if os.environ.get("TAILRACE_REWRITE"):
+        path.write_text(text)
+    assert text == path.read_text()
+    assert set(encoded.keys) == {b""}
 
 
 def test_fields_stand_in_the_order_of_their_names() -> None:

@@ -92,7 +92,7 @@ def test_unknown_parameter_lists_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("query", "hint"),
-    [("mode=log", "mirror"), ("apply=batch", "row, transaction"), ("apply=", "row")],
+    [("mode=all", "mirror, log, both"), ("apply=batch", "row, transaction"), ("apply=", "row")],
 )
 def test_unknown_value_lists_known(tmp_path: Path, query: str, hint: str) -> None:
     assert refusal(locations(tmp_path), f"duckdb:///x.duckdb?{query}").hint is not None

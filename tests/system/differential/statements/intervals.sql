@@ -130,7 +130,6 @@ UPDATE shifts SET length = at - '2024-01-01' WHERE id = 2 RETURNING length;
 DELETE FROM shifts WHERE length < '2 hours' RETURNING id, length;
 SELECT * FROM shifts ORDER BY id;
 SELECT 'infinity'::INTERVAL;
-SELECT overlaps(TIME '1:00', TIME '2:00', TIME '1:30', TIME '3:00');
 SELECT TIMESTAMP '2024-01-01' + '1 day', TIMESTAMP '2024-01-02' - '1 day'::INTERVAL;
 SELECT DATE '2024-01-01' + 1.5;
 SELECT INTERVAL '1 day' + 1;

@@ -1,0 +1,140 @@
+"""Which log tables a mirror file has, and whose they are.
+
+    _tailrace.logs              log_table, base_table, job_id, table_id
+    _tailrace.log_7_104         the changes of table 104 that job 7 has written
+    main.orders_log             a view of them
+
+As with mirror tables, a job that will not come back leaves its logs as they are, and the next feed
+that wants one of those names starts it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+
+from ....kvlayer.clock import ZERO, Timestamp
+from ..protocol import SinkRefused
+from .table_schema import SCHEMA, quoted
+
+LOG_SUFFIX = "_log"
+
+LOGS = f"{SCHEMA}.logs"
+DDL = f"""
+CREATE TABLE IF NOT EXISTS {LOGS} (
+    log_table VARCHAR NOT NULL,
+    base_table VARCHAR NOT NULL,
+    job_id BIGINT,
+    table_id BIGINT NOT NULL
+)
+"""
+
+_COLUMNS = """
+    commit_timestamp BIGINT NOT NULL,
+    committed_at TIMESTAMPTZ NOT NULL,
+    operation VARCHAR NOT NULL,
+    key JSON,
+    before JSON,
+    after JSON
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRow:
+    """A log table of a job. Nothing in it is above `horizon`."""
+
+    table_id: int
+    base: str
+    horizon: Timestamp
+
+
+def has_logs(cursor: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the file may have log tables: one of an earlier version has not."""
+    return bool(
+        cursor.execute(
+            "SELECT 1 FROM duckdb_tables() WHERE database_name = current_database() "
+            "AND schema_name = $1 AND table_name = 'logs'",
+            [SCHEMA],
+        ).fetchall()
+    )
+
+
+def logged_tables(cursor: duckdb.DuckDBPyConnection) -> set[int]:
+    """The ids of the tables of which the file has logs, released ones among them."""
+    if not has_logs(cursor):
+        return set()
+    return {id for (id,) in cursor.execute(f"SELECT table_id FROM {LOGS}").fetchall()}
+
+
+def log_owner(cursor: duckdb.DuckDBPyConnection, name: str) -> tuple[bool, int | None]:
+    """Whether a log has that name, and the job that owns it."""
+    if not has_logs(cursor):
+        return False, None
+    found = cursor.execute(
+        f"SELECT job_id FROM {LOGS} WHERE lower(log_table) = lower($1)", [name]
+    ).fetchone()
+    return found is not None, None if found is None else found[0]
+
+
+def check_log_name(cursor: duckdb.DuckDBPyConnection, name: str, job_id: int | None) -> None:
+    """Raises SinkRefused where the name is that of another job's log, or of no log at all."""
+    known, owner = log_owner(cursor, name)
+    if owner is not None and owner != job_id:
+        raise SinkRefused(f'log table "{name}" belongs to changefeed job {owner}')
+    taken = cursor.execute(
+        "SELECT 1 FROM information_schema.tables WHERE table_catalog = current_database() "
+        "AND table_schema = 'main' AND lower(table_name) = lower($1)",
+        [name],
+    ).fetchone()
+    if taken is not None and not known:
+        raise SinkRefused(f'"{name}" is already a table or view in the file, and no log')
+
+
+def prepare_log(
+    cursor: duckdb.DuckDBPyConnection, name: str, *, job_id: int, table_id: int, anew: bool
+) -> LogRow:
+    """Makes the log table ready for the job: empty where `anew`, else as it was left.
+
+    Raises SinkRefused where the name is somebody else's.
+    """
+    base = f"{SCHEMA}.log_{job_id}_{table_id}"
+    known = cursor.execute(
+        f"SELECT log_table FROM {LOGS} WHERE job_id = $1 AND table_id = $2", [job_id, table_id]
+    ).fetchone()
+    if known is None:
+        check_log_name(cursor, name, job_id)
+    if known is None or anew:
+        _drop(cursor, name if known is None else known[0])
+        cursor.execute(f"CREATE TABLE {base} ({_COLUMNS}, _key BLOB)")
+        cursor.execute(f"CREATE VIEW main.{quoted(name)} AS SELECT * EXCLUDE (_key) FROM {base}")
+        short = base.removeprefix(f"{SCHEMA}.")
+        cursor.execute(
+            f"INSERT INTO {LOGS} VALUES ($1, $2, $3, $4)", [name, short, job_id, table_id]
+        )
+    (greatest,) = cursor.execute(f"SELECT max(commit_timestamp) FROM {base}").fetchall()[0]
+    return LogRow(table_id=table_id, base=base, horizon=Timestamp(greatest or ZERO))
+
+
+def _drop(cursor: duckdb.DuckDBPyConnection, name: str) -> None:
+    """A log that nobody owns any more, or whose job begins anew."""
+    found = cursor.execute(
+        f"SELECT log_table, base_table FROM {LOGS} WHERE lower(log_table) = lower($1)", [name]
+    ).fetchall()
+    for log_table, base_table in found:
+        cursor.execute(f"DROP VIEW IF EXISTS main.{quoted(log_table)}")
+        cursor.execute(f"DROP TABLE IF EXISTS {SCHEMA}.{quoted(base_table)}")
+    cursor.execute(f"DELETE FROM {LOGS} WHERE lower(log_table) = lower($1)", [name])
+
+
+def release_logs(
+    cursor: duckdb.DuckDBPyConnection, job_id: int, *, but: Sequence[int] = ()
+) -> None:
+    """Gives a job's logs free, but those of the tables `but`. What they hold stays."""
+    if has_logs(cursor):
+        cursor.execute(
+            f"UPDATE {LOGS} SET job_id = NULL WHERE job_id = {job_id:d} "
+            "AND NOT list_contains($1::bigint[], table_id)",
+            [list(but)],
+        )

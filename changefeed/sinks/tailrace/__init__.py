@@ -1,0 +1,23 @@
+"""The sink that replicates a raw keyspace into a replica of it, in another store.
+
+Entries keep their timestamps. The replica keeps the feed's progress beside them, so a feed goes on
+from where the replica stands; and it numbers the epochs of its source, so what an earlier attempt
+still sends is refused.
+
+Never knows: range feeds, jobs, what a replica is made of.
+"""
+
+from .kind import SCHEME, ReplicaKind
+from .location import ReplicaTarget
+from .requests import ReplicaRequests
+from .transport import HttpTransport, Reply, Transport
+
+__all__ = [
+    "SCHEME",
+    "HttpTransport",
+    "ReplicaKind",
+    "ReplicaRequests",
+    "ReplicaTarget",
+    "Reply",
+    "Transport",
+]

@@ -1,0 +1,79 @@
+"""What stands behind `tailrace://`: judges a URI, and opens sinks of replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
+from ....kvlayer.metrics import Metrics
+from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from ..protocol import FeedIdentity, Sink, SinkContext
+from ..uri import redacted_uri
+from .location import SCHEME, ReplicaTarget, parse_target
+from .requests import ReplicaRequests
+from .sink import ReplicaSink
+from .transport import HttpTransport, Transport
+
+__all__ = ["SCHEME", "ReplicaKind"]
+
+
+class ReplicaKind:
+    """The kind of sink that replicates a keyspace into another store."""
+
+    transactional = True
+    local = False
+    columnar = False
+    follows_schema = True
+    obeys = PIPELINE_OPTIONS | {"mvcc_timestamp"}
+
+    def __init__(
+        self, random: Random, connect: Callable[[ReplicaTarget], Transport] = HttpTransport
+    ) -> None:
+        self._random = random
+        self._connect = connect
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        """Raises SQLError 0A000 for a feed that would not tell when each row was written."""
+        if not options.mvcc_timestamp:
+            raise SQLError(
+                "0A000",
+                "a changefeed cannot write into a keyspace of another store",
+                hint="CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://…' does.",
+            )
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        """Raises SQLError for a URI that cannot be, or for tables. The target need not be there
+        yet: the replication waits for it."""
+        parse_target(uri)
+        for table in tables:
+            if table.keyspace is None:
+                raise SQLError(
+                    "0A000",
+                    f'table "{table.name}" cannot be replicated into another store',
+                    hint="A replication is of a raw keyspace.",
+                )
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """The keyspace there: it has one source."""
+        return frozenset({parse_target(uri).shown})
+
+    def create(self, uri: str, context: SinkContext) -> Sink:
+        return self.sink(parse_target(uri), context)
+
+    def sink(self, target: ReplicaTarget, context: SinkContext) -> ReplicaSink:
+        """A sink of a target, however that was named."""
+        requests = ReplicaRequests(target, self._connect(target), self._random, context.metrics)
+        return ReplicaSink(target, context, requests)
+
+    def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
+        """What asks the replica, beside the feed's sink."""
+        target = parse_target(uri)
+        return ReplicaRequests(target, self._connect(target), self._random, metrics)
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""
+
+    def redacted(self, uri: str) -> str:
+        return redacted_uri(uri)

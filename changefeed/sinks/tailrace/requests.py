@@ -1,0 +1,191 @@
+"""Requests to a replica's store, sent again while they are not answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from random import Random
+from typing import TypeVar
+
+import msgspec
+
+from ....kvlayer.clock import Timestamp, format_timestamp
+from ....kvlayer.metrics import Metrics
+from ..protocol import SinkError, SinkRefused
+from .location import ReplicaTarget
+from .transport import Reply, Transport, TransportBroken
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+TRIES_MAX = 8
+"""Then the attempt fails, and the feed's next one opens the replica anew."""
+
+REFUSALS = frozenset(
+    {"55000", "42501", "42P01", "3D000", "3F000", "42809", "28000", "28P01", "22023", "54000"}
+)
+"""What no further try would mend: SQLSTATEs of the target's answers."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Opening(msgspec.Struct):
+    source: str
+
+
+class SentEntry(msgspec.Struct):
+    """As the route takes it: bytes in base64."""
+
+    key: bytes
+    value: bytes | None
+    timestamp: int
+    expires_at: int | None
+
+
+class Sent(msgspec.Struct, omit_defaults=True):
+    source: str
+    epoch: int
+    origin: int
+    entries: list[msgspec.Raw] = []
+    resolved: int | None = None
+    note: bytes | None = None
+
+
+class Statement(msgspec.Struct):
+    sql: str
+
+
+class Stand(msgspec.Struct):
+    """What the replica answers."""
+
+    epoch: int
+    resolved: int
+    note: bytes
+    taken: int
+    known: int
+
+
+class Pair(msgspec.Struct):
+    key: bytes
+    value: bytes
+
+
+class Page(msgspec.Struct):
+    """`next` is the key with which to go on."""
+
+    pairs: list[Pair]
+    next: bytes | None = None
+
+
+class _Problem(msgspec.Struct):
+    title: str
+    sqlstate: str | None = None
+
+
+class Refused(SinkRefused):
+    """The target refused, and said why."""
+
+    def __init__(self, words: str, sqlstate: str | None) -> None:
+        super().__init__(words)
+        self.sqlstate = sqlstate
+
+
+class TokenBucket:
+    """Lets `rate` entries a second through, and a second's worth at once after a pause."""
+
+    def __init__(self, rate: int | None) -> None:
+        self._rate = rate
+        self._tokens = float(rate or 0)
+        self._filled_at: float | None = None
+
+    async def take(self, count: int) -> None:
+        """Waits until the entries may go."""
+        if self._rate is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if self._filled_at is not None:
+            self._tokens += (now - self._filled_at) * self._rate
+        self._tokens = min(self._tokens, float(self._rate)) - count
+        self._filled_at = now
+        if self._tokens < 0:
+            await asyncio.sleep(-self._tokens / self._rate)
+
+
+class ReplicaRequests:
+    """Asks one replica. What is not answered is sent again: the replica drops what it has."""
+
+    def __init__(
+        self, target: ReplicaTarget, transport: Transport, random: Random, metrics: Metrics
+    ) -> None:
+        self._target = target
+        self._transport = transport
+        self._random = random
+        self._metrics = metrics
+        self._bucket = TokenBucket(target.rate_limit)
+        self._place = f"/v1/keyspaces/{target.keyspace}/ingest"
+
+    async def open(self, source: str) -> Stand:
+        """Begins an epoch of the replica, which is made where it is missing."""
+        try:
+            return await self._post(f"{self._place}/open", Opening(source), Stand)
+        except Refused as refused:
+            if refused.sqlstate != "42P01":
+                raise
+        name = ".".join(
+            '"' + part.replace('"', '""') + '"' for part in self._target.keyspace.split(".")
+        )
+        text = f"CREATE KEYSPACE IF NOT EXISTS {name} WITH (role = 'replica')"
+        await self._post("/v1/sql", Statement(text), None)
+        return await self._post(f"{self._place}/open", Opening(source), Stand)
+
+    async def send(self, sent: Sent) -> Stand:
+        """Returns when what was sent is durable there. Raises SinkError, SinkRefused."""
+        await self._bucket.take(len(sent.entries))
+        return await self._post(self._place, sent, Stand)
+
+    async def look(self) -> Stand:
+        """Where the replica stands, without beginning an epoch."""
+        return await self._tried(partial(self._transport.get, self._place, {}), Stand)
+
+    async def page(self, start: bytes, end: bytes | None, at: Timestamp) -> Page:
+        """A page of the replica's keys in `[start, end)` and their values, as of `at`."""
+        asked = {"from": start.decode("latin-1"), "at": format_timestamp(at)}
+        if end is not None:
+            asked["to"] = end.decode("latin-1")
+        path = self._place.removesuffix("ingest") + "keys"
+        return await self._tried(partial(self._transport.get, path, asked), Page)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _post(self, path: str, body: msgspec.Struct, reply: type[S] | None) -> S:
+        return await self._tried(partial(self._transport.post, path, _encode(body)), reply)
+
+    async def _tried(self, ask: Callable[[], Awaitable[Reply]], reply: type[S] | None) -> S:
+        pause, words = self._target.backoff_min, ""
+        for tries in range(1, TRIES_MAX + 1):
+            try:
+                answer = await ask()
+            except TransportBroken as broken:
+                words = str(broken)
+            else:
+                if answer.status == 200:
+                    return msgspec.json.decode(answer.body, type=reply or msgspec.Raw)  # type: ignore[return-value]
+                words = self._judge(answer)
+            if tries < TRIES_MAX:
+                self._metrics.add("replication_retries_total")
+                # Half of it is drawn, so that senders which failed together do not come together.
+                await asyncio.sleep(pause * (0.5 + self._random.random() / 2))
+                pause = min(pause * 2, self._target.backoff_max)
+        raise SinkError(f"{words} ({TRIES_MAX} tries)")
+
+    def _judge(self, answer: Reply) -> str:
+        """Why it is worth another try. Raises Refused where it is not."""
+        try:
+            problem = msgspec.json.decode(answer.body, type=_Problem)
+        except msgspec.MsgspecError:
+            problem = _Problem(f"HTTP status {answer.status}")
+        words = f"{self._target.shown}: {problem.title}"
+        if problem.sqlstate in REFUSALS or answer.status in (401, 403, 413, 422):
+            raise Refused(words, problem.sqlstate)
+        return words

@@ -1,0 +1,94 @@
+"""How requests reach the store of a replica: over HTTP, or in a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import quote, urlencode
+
+from .location import ReplicaTarget
+
+if TYPE_CHECKING:
+    import httpx2
+
+REQUEST_SECONDS = 30.0
+"""A target that does not answer for so long is taken for one that is away."""
+
+
+class TransportBroken(Exception):
+    """No answer came: what was asked may have been done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: bytes
+
+
+class Transport(Protocol):
+    """A connection to the target's store, or several."""
+
+    async def post(self, path: str, body: bytes) -> Reply:
+        """Raises TransportBroken."""
+        ...
+
+    async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
+        """Raises TransportBroken."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class HttpTransport:
+    """Connections that are kept alive, as many as requests are under way at once."""
+
+    def __init__(self, target: ReplicaTarget) -> None:
+        self._target = target
+        self._client: httpx2.AsyncClient | None = None
+
+    async def post(self, path: str, body: bytes) -> Reply:
+        return await self._ask("POST", quote(path), body)
+
+    async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
+        query = urlencode(parameters, encoding="latin-1")
+        return await self._ask("GET", f"{quote(path)}?{query}" if query else quote(path), None)
+
+    async def _ask(self, method: str, path: str, body: bytes | None) -> Reply:
+        import httpx2  # takes a while, and few processes replicate
+
+        try:
+            if self._client is None:
+                self._client = self._connected()
+            headers = {} if body is None else {"content-type": "application/json"}
+            answer = await self._client.request(method, path, content=body, headers=headers)
+        except (httpx2.HTTPError, OSError) as error:
+            raise TransportBroken(
+                f"{self._target.shown}: {error or type(error).__name__}"
+            ) from None
+        return Reply(answer.status_code, answer.content)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def _connected(self) -> httpx2.AsyncClient:
+        import ssl
+
+        import httpx2
+
+        target = self._target
+        context: ssl.SSLContext | bool = True
+        if target.tls:
+            context = ssl.create_default_context(cafile=target.root_certificate)
+        return httpx2.AsyncClient(
+            base_url=f"{'https' if target.tls else 'http'}://{target.address}",
+            auth=(target.user, target.password),
+            timeout=REQUEST_SECONDS,
+            limits=httpx2.Limits(
+                max_connections=target.concurrency, max_keepalive_connections=target.concurrency
+            ),
+            verify=context,
+            trust_env=False,
+        )

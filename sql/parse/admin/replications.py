@@ -1,0 +1,95 @@
+"""The grammar of replications: changefeeds of a keyspace into a replica of it, with a name.
+
+CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://host/ks' WITH (concurrency = 8)
+is CREATE CHANGEFEED FOR KEYSPACE ks INTO 'tailrace://host/ks?concurrency=8' WITH mvcc_timestamp
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import urlencode
+
+from ....catalog.values.errors import SQLError
+from ...syntax.keyspace_statements import ShowReplications
+from ...syntax.names import Option
+from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, VerifyChangefeed
+from ..cursor import Cursor
+from ..ddl.keyspaces import keyspace_feed
+from .feeds import with_options
+
+_NAME = "a replication's name"
+
+SENDING = ("backoff_max", "backoff_min", "batch_size", "concurrency", "rate_limit")
+"""Options of how entries are sent: parameters of the sink."""
+
+KNOWN = (*SENDING, "bootstrap", "start_ts")
+
+
+def create_replication(cursor: Cursor) -> CreateChangefeed:
+    """`name FOR KEYSPACE keyspace [FROM key] [TO key] INTO 'uri' [WITH (option = value, …)]`"""
+    name = cursor.identifier(_NAME)
+    cursor.expect_words("for", "keyspace")
+    keyspace = keyspace_feed(cursor)
+    cursor.expect_words("into")
+    sink = cursor.string("the URI of a replica")
+    given = with_options(cursor)
+    cursor.expect_end()
+    return CreateChangefeed(
+        tables=(keyspace.name,),
+        sink=_with_parameters(sink, given),
+        options=_feed_options(given),
+        keyspace=keyspace,
+        replication=name,
+    )
+
+
+def control_replication(cursor: Cursor, action: JobAction) -> ControlJobs:
+    name = cursor.identifier(_NAME)
+    cursor.expect_end()
+    return ControlJobs(action=action, job_ids=(), replication=name)
+
+
+def verify_replication(cursor: Cursor) -> VerifyChangefeed:
+    """`name [AT RESOLVED]`"""
+    name = cursor.identifier(_NAME)
+    at_resolved = cursor.accept_words("at", "resolved")
+    cursor.expect_end()
+    return VerifyChangefeed(job_id=0, at_resolved=at_resolved, repairs=False, replication=name)
+
+
+def show_replications(cursor: Cursor) -> ShowReplications:
+    cursor.expect_end()
+    return ShowReplications()
+
+
+def _with_parameters(sink: str, given: tuple[Option, ...]) -> str:
+    sending = {option.name: option.value or "" for option in given if option.name in SENDING}
+    if not sending:
+        return sink
+    return f"{sink}{'&' if '?' in sink else '?'}{urlencode(sending)}"
+
+
+def _feed_options(given: tuple[Option, ...]) -> tuple[Option, ...]:
+    found = [Option("mvcc_timestamp", None, 1)]
+    for option in given:
+        if option.name not in KNOWN:
+            raise SQLError(
+                "22023",
+                f'unknown option "{option.name}" of a replication',
+                hint=f"There are {', '.join(sorted(KNOWN))}.",
+                position=option.position,
+            )
+        if option.name == "start_ts":
+            found.append(replace(option, name="cursor"))
+        elif option.name == "bootstrap":
+            scans = {"scan": "initial_scan", "none": "no_initial_scan"}
+            if option.value not in scans:
+                raise SQLError(
+                    "22023",
+                    f'bootstrap "{option.value}" is not known',
+                    hint="'scan' sends the keys that are there first, 'none' only what is written "
+                    "from here on.",
+                    position=option.position,
+                )
+            found.append(Option(scans[option.value], None, option.position))
+    return tuple(found)

@@ -1,0 +1,159 @@
+"""Sessions whose database is a mirror: it is read in DuckDB's SQL, and never written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache, partial
+from typing import NoReturn
+
+import duckdb
+import pyarrow as pa
+
+from ...catalog.values.errors import SQLError
+from ...changefeed.sinks.duckdb.read_statement import TEXT_BYTES_MAX
+from ..execute.ddl.named_enums import DeclaredTypes
+from ..execute.write.copy import CopyIn
+from ..parse import ParsedText
+from ..results.results import Result, ResultColumn
+from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT
+from ..runtime.plan_cache import Prepared
+from ..runtime.services import Services
+from ..syntax import statements
+from ..syntax.transaction_statements import TransactionStatement
+from .prepared import STRING, Asked, PreparedStatement, statements_of
+from .session import Session
+
+Read = Callable[[str, Sequence[object], str], Awaitable[pa.Table]]
+"""The rows of one query of the mirror, with its parameters, for a user. Raises SQLError."""
+
+_OWN = TransactionStatement | statements.ShowSession | statements.Discard | statements.Deallocate
+"""What is the session's own, as in any database: it touches no rows."""
+
+_OWN_WORDS = re.compile(
+    r"\s*(abort|begin|close|commit|deallocate|discard|end|release|reset|rollback|savepoint|set|show"
+    r"|start)\b",
+    re.IGNORECASE,
+)
+
+
+class MirrorSession(Session):
+    """A session of one mirror. Each query sees one state of it, as in READ COMMITTED.
+
+    `read` reads the mirror, and judges who may. Nothing of the store is reached: every statement
+    but the session's own is the mirror's.
+    """
+
+    def __init__(self, services: Services, *, database: str, user: str, read: Read) -> None:
+        super().__init__(services, database=database, user=user)
+        self._services = services
+        self._read = read
+
+    async def check(self) -> None:
+        """Raises SQLError where the mirror is not there, or its user may not read it."""
+        await self.run_apart("SELECT 1", partial(self._read, "SELECT 1", (), self.user))
+
+    async def parse(self, text: str) -> list[PreparedStatement]:
+        async with self._turn:
+            if await self._own(text):
+                return await statements_of(self._services, text)
+            return [await self._of_piece(piece) for piece in _pieces(text)]
+
+    async def _prepare(self, text: str, hints: DeclaredTypes) -> PreparedStatement:
+        if await self._own(text):
+            return await super()._prepare(text, hints)
+        self._transactions.refuse_failed()
+        pieces = _pieces(text)
+        if len(pieces) > 1:
+            raise SQLError("42601", "cannot insert multiple commands into a prepared statement")
+        if not pieces:
+            return PreparedStatement(text, Prepared(ParsedText((), 0)), 0, ())
+        return await self._of_piece(pieces[0], hints)
+
+    async def _of_piece(
+        self, piece: duckdb.Statement, hints: DeclaredTypes = ()
+    ) -> PreparedStatement:
+        if await self._own(piece.query):
+            (own,) = await statements_of(self._services, piece.query)
+            return own
+        count = len(piece.named_parameters)
+        known = [hint if isinstance(hint, type(STRING)) else STRING for hint in hints]
+        types = [*known, *[STRING] * count][:count]
+        prepared = Prepared(ParsedText((statements.ReadMirror(piece.query),), count))
+        return PreparedStatement(piece.query, prepared, 0, tuple(types))
+
+    async def _own(self, text: str) -> bool:
+        if _OWN_WORDS.match(text) is None:
+            return False
+        try:
+            parsed = await self._services.plans.reading(text)
+        except SQLError:
+            return False  # DuckDB has statements that begin with these words, too
+        return all(isinstance(each, _OWN) for each in parsed.statements)
+
+    async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
+        """Its parameters are not known yet: NULL stands for them."""
+        if isinstance(prepared.statement, statements.ReadMirror) and prepared.columns is None:
+            nulls = (None,) * prepared.prepared.parameter_count
+            prepared.columns = (await self._run(Asked(prepared.prepared, 0, nulls))).columns
+        return await super()._describe(prepared)
+
+    def columns_of(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...] | None:
+        if isinstance(prepared.statement, statements.ReadMirror):
+            return prepared.columns
+        return super().columns_of(prepared)
+
+    async def _run(self, asked: Asked) -> Result:
+        match asked.statement:
+            case statements.ReadMirror(text=text):
+                self._transactions.refuse_failed()
+                limit = self._services.store.settings.get(ANALYTICAL_TIMEOUT)
+                async with self._transactions.time_limit(limit):
+                    return await self._rows(text, asked.parameters)
+            case statement if isinstance(statement, _OWN):
+                return await super()._run(asked)
+        _refuse()
+
+    async def _rows(self, text: str, parameters: Sequence[object]) -> Result:
+        found = await self._read(text, parameters, self.user)
+        names = found.column_names  # which may repeat
+        plain = found.rename_columns([f"c{place}" for place in range(len(names))])
+        answer = await self._services.analytics.run("SELECT * FROM rows", {"rows": plain}, ())
+        columns = [
+            ResultColumn(name, column.type)
+            for name, column in zip(names, answer.columns, strict=True)
+        ]
+        count = answer.table.num_rows
+        return Result(
+            tag=f"SELECT {count}", columns=tuple(columns), table=answer.table, row_count=count
+        )
+
+    async def copy_in(self, statement: statements.CopyFrom) -> CopyIn:
+        _refuse()
+
+    async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise SQLError(
+        "25006",
+        "a mirror is read-only, by SELECT",
+        hint="Connect to a database of the store for other statements.",
+    )
+
+
+def _pieces(text: str) -> list[duckdb.Statement]:
+    """The statements of a text in DuckDB's SQL."""
+    if len(text.encode(errors="replace")) > TEXT_BYTES_MAX:
+        raise SQLError("54000", f"a query of a mirror has at most {TEXT_BYTES_MAX} bytes")
+    try:
+        return _parser().extract_statements(text)
+    except duckdb.Error as error:
+        raise SQLError("42601", str(error).strip()) from error
+
+
+@cache
+def _parser() -> duckdb.DuckDBPyConnection:
+    """It has no tables, and runs nothing."""
+    return duckdb.connect(config={"threads": "1"})

@@ -1,0 +1,193 @@
+"""A keyspace replicated from one store into another, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tailrace.kvlayer.clock import Timestamp, parse_timestamp
+from tailrace.kvlayer.command import EngineDelete, EnginePut
+from tailrace.kvlayer.store import Store
+from tests.api.test_keyspace_replicas import rows
+from tests.harness.http_door import HttpDoor, problem_of
+
+PATIENCE_SECONDS = 10.0
+
+
+@pytest.fixture
+def main() -> Iterator[HttpDoor]:
+    with HttpDoor() as door:
+        door.sql("CREATE KEYSPACE ks")
+        yield door
+
+
+@pytest.fixture
+def recovery() -> Iterator[HttpDoor]:
+    with HttpDoor() as door:
+        yield door
+
+
+def uri(door: HttpDoor) -> str:
+    return f"tailrace://root@127.0.0.1:{door.port}/ks"
+
+
+def until(door: HttpDoor, check: Callable[[], bool]) -> None:
+    """Returns once `check` holds. It is asked off the door's loop."""
+
+    async def poll() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not await asyncio.to_thread(check):
+                await asyncio.sleep(0.01)
+
+    door.run(poll())
+
+
+def caught_up(main: HttpDoor, recovery: HttpDoor) -> Timestamp:
+    """Waits until the recovery has resolved the present of the main, which is returned."""
+    now = main.run(main.node.store.now())
+
+    def resolved() -> bool:
+        with suppress(KeyError):
+            found = rows(recovery, "SHOW KEYSPACES")
+            return bool(found and found[0][-1] and parse_timestamp(found[0][-1]) >= now)
+        return False
+
+    until(main, resolved)
+    return now
+
+
+def content(door: HttpDoor) -> dict[bytes, bytes]:
+    async def read() -> dict[bytes, bytes]:
+        async with door.node.keyspaces.opened("ks", needs=0) as raw:  # type: ignore[arg-type]
+            return {key: value async for pairs in raw.scan() for key, value in pairs}
+
+    return door.run(read())
+
+
+def versions(door: HttpDoor) -> list[tuple[bytes, int, bytes | None]]:
+    """Every version of the keyspace: key, timestamp and entry."""
+
+    async def read() -> list[tuple[bytes, int, bytes | None]]:
+        async with door.node.keyspaces.opened("ks", needs=0) as raw:  # type: ignore[arg-type]
+            slices = door.node.store.versions(raw.span, Timestamp(0), door.node.store.clock.last)
+            cut = len(raw.span.start)
+            return [(key[cut:], at, body) async for part in slices for key, at, body in part]
+
+    return sorted(door.run(read()), key=lambda found: found[:2])
+
+
+def state(door: HttpDoor) -> dict[str, Any]:
+    (row,) = rows(door, "SHOW REPLICATIONS")
+    names = ("name", "job", "keyspace", "target", "status", "checkpoint", "lag", "error")
+    return dict(zip(names, row, strict=True))
+
+
+def test_a_replica_has_the_versions_of_its_main(main: HttpDoor, recovery: HttpDoor) -> None:
+    main.sql("SELECT raw_put('ks', 'before', 'scanned'), raw_put('ks', 'ending', 'x', '1h')")
+    main.sql(
+        f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' "
+        "WITH (concurrency = 3, batch_size = 7, backoff_max = 1)"
+    )
+    puts = [f"raw_put('ks', 'k{number % 9}', 'v{number}')" for number in range(60)]
+    main.sql(f"SELECT {', '.join(puts)}")
+    main.sql("SELECT raw_delete('ks', 'k3')")
+    caught_up(main, recovery)
+    assert content(recovery) == content(main)
+    assert versions(recovery) == versions(main)
+    told = state(main)
+    assert (told["name"], told["keyspace"]) == ("r", "defaultdb.public.ks")
+    assert told["target"] == f"{uri(recovery)}?concurrency=3&batch_size=7&backoff_max=1"
+    assert (told["status"], told["error"]) == ("running", None)
+    assert (
+        "already exists"
+        in main.refused(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}'")["title"]
+    )
+
+
+def test_verify_tells_the_keys_that_differ(main: HttpDoor, recovery: HttpDoor) -> None:
+    main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}'")
+    puts = [f"raw_put('ks', 'k{number:02}', '{number}')" for number in range(30)]
+    main.sql(f"SELECT {', '.join(puts)}, raw_put('ks', '\xff00', 'x')")
+    assert rows(main, "VERIFY REPLICATION r") == []
+
+    async def damage() -> None:
+        store = recovery.node.store
+        assert isinstance(store, Store)
+        found = [key for key, _ in store.engine.scan(b"\x10r", b"\x10s")]
+        value = store.engine.get(found[9])
+        assert value is not None
+        gone = [EngineDelete(key) for key in found[3:5]]
+        other = EnginePut(found[9], value[:-2] + b"?" + value[-1:])
+        store._ranges.propose_plain([*gone, other])
+
+    recovery.run(damage())
+    assert rows(main, "VERIFY REPLICATION r AT RESOLVED") == [
+        ["ks", f"key={b'k03'.hex()}", "missing in the sink"],
+        ["ks", f"key={b'k04'.hex()}", "missing in the sink"],
+        ["ks", f"key={b'k09'.hex()}", "differs in value"],
+    ]
+
+
+def test_a_paused_replication_goes_on_where_it_stood(main: HttpDoor, recovery: HttpDoor) -> None:
+    main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}'")
+    main.sql("SELECT raw_put('ks', 'a', '1')")
+    caught_up(main, recovery)
+    main.sql("PAUSE REPLICATION r")
+    until(main, lambda: state(main)["status"] == "paused")
+    main.sql("SELECT raw_put('ks', 'b', '2'), raw_delete('ks', 'a'), raw_put('ks', 'a', '3')")
+    main.sql("RESUME REPLICATION r")
+    caught_up(main, recovery)
+    assert versions(recovery) == versions(main)
+    main.sql("CANCEL REPLICATION r")
+    until(main, lambda: state(main)["status"] == "canceled")
+    assert "does not exist" in main.refused("PAUSE REPLICATION r")["title"]
+    main.sql("SELECT raw_put('ks', 'c', '4')")
+    main.sql(f"CREATE REPLICATION again FOR KEYSPACE ks INTO '{uri(recovery)}'")
+    caught_up(main, recovery)
+    assert versions(recovery) == versions(main)
+
+
+def test_promotion_ends_the_replication_and_new_writes_win(
+    main: HttpDoor, recovery: HttpDoor
+) -> None:
+    main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}'")
+    main.sql("SELECT raw_put('ks', 'a', 'main')")
+    caught_up(main, recovery)
+    ((checkpoint,),) = rows(recovery, "ALTER KEYSPACE ks PROMOTE")
+    recovery.sql("SELECT raw_put('ks', 'a', 'recovery')")
+    main.sql("SELECT raw_put('ks', 'a', 'late')")
+    until(main, lambda: state(main)["status"] == "failed")
+    assert "was promoted" in state(main)["error"]
+    assert parse_timestamp(checkpoint) > 0
+    assert content(recovery) == {b"a": b"recovery"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("CREATE REPLICATION r FOR KEYSPACE ks INTO 'null://'", "keyspace of another store"),
+        ("CREATE CHANGEFEED FOR KEYSPACE ks INTO 'tailrace://h/ks'", "cannot write into"),
+        ("CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks?tls=off'", "in the clear"),
+        (
+            "CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' WITH (concurrency = 0)",
+            "concurrency is a whole number",
+        ),
+        (
+            "CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' WITH (workers = 2)",
+            'unknown option "workers"',
+        ),
+        (
+            "CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' "
+            "WITH (bootstrap = 'backup')",
+            "not known",
+        ),
+        ("RESUME REPLICATION nosuch", "does not exist"),
+    ],
+)
+def test_what_cannot_be_replicated_is_said(main: HttpDoor, statement: str, words: str) -> None:
+    problem = problem_of(main.post("/v1/sql", {"sql": statement}))
+    assert words in problem["title"], problem
