@@ -34,6 +34,7 @@ class Program:
 PROGRAMS = (
     Program("chromium", "chromium"),
     Program("java", "openjdk-17-jre-headless"),
+    Program("mvn", "maven"),
     Program("node", "nodejs"),
     Program("npm", "npm"),
     Program("psql", "postgresql-client"),
