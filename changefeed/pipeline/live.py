@@ -160,9 +160,11 @@ class LiveFeed:
         if reached is None or seconds_between(self.resolved, reached) < FRESH_SECONDS:
             return
         waiting = asyncio.ensure_future(self.wait_until(reached))
-        await asyncio.wait((waiting,), timeout=FRESHEN_SECONDS_MAX)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
+        try:
+            await asyncio.wait((waiting,), timeout=FRESHEN_SECONDS_MAX)
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
 
     def note_flushed(self, progress: SinkProgress) -> None:
         """`progress` is durable in the sink, with everything that it covers."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
-from ...contract.message_form import Envelope, Format
+from ...contract.message_form import Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...contract.sink_config import RetryConfig
 from ...encode import Topics, encoder_for
@@ -41,8 +41,6 @@ class KafkaKind:
     def check_options(self, options: ChangefeedOptions) -> None:
         if options.format is not Format.JSON:
             raise SQLError("0A000", f"Kafka in format {options.format.value} is not supported")
-        if options.envelope is Envelope.ENRICHED:
-            raise SQLError("0A000", "Kafka in envelope enriched is not supported")
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError also where no broker answers. Makes no topic."""
@@ -74,7 +72,7 @@ class KafkaKind:
         return MessageSink(
             _sender(target, options, context.offload),
             context,
-            encoder_for(options, topics),
+            encoder_for(options, topics, context.origin("kafka")),
             topics,
             flush=options.kafka_sink_config.flush,
             retry=ONCE,

@@ -102,6 +102,7 @@ def test_dropped_connections_leave_nothing_in_memory() -> None:
     """Whether they have said nothing, half of it, or have a transaction open."""
 
     async def work(door: PgDoor, client: WireClient) -> None:
+        before = len(_alive(Channel, Conversation, Session))  # those of other tests that failed
         for number in range(60):
             dropped = await door.connect()
             if number % 3:
@@ -115,9 +116,8 @@ def test_dropped_connections_leave_nothing_in_memory() -> None:
             await asyncio.sleep(0.001)
         await client.query("SELECT 1")
         async with asyncio.timeout(30):  # a transport lets go of its protocol some turns later
-            while len(alive := _alive(Channel, Conversation, Session)) > 3:
+            while len(_alive(Channel, Conversation, Session)) > before:
                 await asyncio.sleep(0.001)
-        assert len(alive) == 3, alive
 
     at_door(work)
 
