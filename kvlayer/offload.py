@@ -12,7 +12,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
@@ -26,15 +25,9 @@ _Call = tuple[Callable[[], Any], asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
 def _go_to_background() -> None:
+    """For this thread and those that it starts, which inherit that from it (setpriority(2), "C
+    library/kernel differences")."""
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BACKGROUND_NICE)
-
-
-def with_threads_in_background(call: Callable[[], T]) -> T:
-    """What `call` returns, while the caller waits. Threads that it starts leave processors to the
-    loop: they inherit that from the thread that starts them (setpriority(2), "C library/kernel
-    differences")."""
-    with ThreadPoolExecutor(1, initializer=_go_to_background) as thread:
-        return thread.submit(call).result()
 
 
 class OffloadLane(Protocol):

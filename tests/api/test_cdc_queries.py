@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,14 @@ import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.jobs import JobState
+from tailrace.catalog.values.column_types import ColumnType, Datum
 from tailrace.catalog.values.errors import SQLError
+<<<<<<< HEAD
 from tests.harness.webhook_receiver import WebhookReceiver
+=======
+from tailrace.kvlayer import fibre
+from tailrace.sql.execute.query import feed_queries
+>>>>>>> 6dd6a19
 
 MIRROR = "duckdb:///m.duckdb"
 
@@ -348,7 +354,17 @@ def test_a_star_is_what_it_is_in_each_version(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-def test_large_batches_are_as_small_ones(tmp_path: Path) -> None:
+def test_large_batches_are_as_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the loop goes on while Arrow is made of them."""
+    made: list[tuple[int, bool]] = []
+    array = feed_queries._array
+
+    def noted(type: ColumnType, values: Sequence[Datum]) -> Any:
+        made.append((len(values), fibre._current.fibre is not None))
+        return array(type, values)
+
+    monkeypatch.setattr(feed_queries, "_array", noted)
+
     async def scenario(bench: Orders) -> None:
         await bench.sql(
             "INSERT INTO orders SELECT i, 'n', i FROM generate_series(101, 500) AS g(i)"
@@ -369,6 +385,8 @@ def test_large_batches_are_as_small_ones(tmp_path: Path) -> None:
         ]
 
     run(tmp_path, scenario)
+    large = [in_slices for count, in_slices in made if count > feed_queries.CHANGES_SMALL]
+    assert large and all(large)
 
 
 def test_the_document_runs(tmp_path: Path) -> None:

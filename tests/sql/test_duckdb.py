@@ -65,6 +65,24 @@ def test_nothing_outside_can_be_reached(sql: str, tmp_path: Path) -> None:
     run(scenario)
 
 
+def test_duckdb_is_opened_once_and_in_a_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a tenth of a second of CPU time, for which the loop would stand still."""
+    opened: list[str] = []
+    connect = duckdb.connect
+
+    def noted(*args: Any, **named: Any) -> duckdb.DuckDBPyConnection:
+        opened.append(threading.current_thread().name)
+        return connect(*args, **named)
+
+    async def scenario(analytics: Analytics) -> None:
+        await asyncio.gather(*(analytics.run("SELECT 1", {}, []) for _ in range(3)))
+        assert len([answer async for answer in analytics.answers("SELECT 1", {}, [])]) == 1
+
+    monkeypatch.setattr(duckdb, "connect", noted)
+    run(scenario)
+    assert opened == ["test-analytics-opening"]
+
+
 def test_queries_at_once_see_their_own_tables() -> None:
     async def scenario(analytics: Analytics) -> None:
         async def one(number: int) -> Answer:
@@ -147,6 +165,7 @@ def test_cancelled_query_that_has_just_ended_is_cancelled() -> None:
 
     async def scenario() -> None:
         analytics = Analytics(sim.offload, SystemWallClock())
+        await analytics.run("SELECT 1", {}, [])  # DuckDB is open: what waits is the query
         for lane in sim.offload._lanes:
             lane.mute()
         query = asyncio.create_task(analytics.run("SELECT 1", {}, []))

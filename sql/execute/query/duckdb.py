@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import date
 from decimal import Decimal
 from typing import TypeVar
@@ -33,7 +33,7 @@ from ....catalog.values.session_zone import zone_name
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
-from ....kvlayer.offload import Offload, with_threads_in_background
+from ....kvlayer.offload import Offload
 from ...builtins import array_functions
 from ...builtins.documents import functions as documents
 from ...builtins.functions import installed
@@ -87,6 +87,8 @@ class Analytics:
             offload.lane(f"{name}-{number}", background=True) for number in range(lanes)
         ]
         self._idle = list(self._offloads)
+        self._opening = offload.lane(f"{name}-opening", background=True)
+        self._opens = asyncio.Lock()
         self._lanes = Lanes(lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
         self._open: set[OpenQuery[Answer]] = set()
@@ -103,11 +105,10 @@ class Analytics:
         """Runs one query. Raises duckdb.Error."""
         assert not self._closed, "a closed evaluator is asked"
         who = asker()
-        async with self._lanes.one(who), QueryTime(who).running():
-            with self._cursor() as cursor:
-                return await self._in_lane(
-                    cursor, lambda: _run(cursor, sql, tables, parameters, declared)
-                )
+        async with self._lanes.one(who), QueryTime(who).running(), self._cursor() as cursor:
+            return await self._in_lane(
+                cursor, lambda: _run(cursor, sql, tables, parameters, declared)
+            )
 
     async def answers(
         self,
@@ -122,7 +123,7 @@ class Analytics:
         what DuckDB has computed ahead. Raises duckdb.Error.
         """
         assert not self._closed, "a closed evaluator is asked"
-        with self._cursor() as cursor:
+        async with self._cursor() as cursor:
             query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
             self._open.add(query)
             who = asker()  # for all of the query: whoever takes a later batch may be a FETCH
@@ -170,7 +171,7 @@ class Analytics:
         self._closed = True
         for cursor in self._running:
             interrupt(cursor)
-        for lane in self._offloads:
+        for lane in (self._opening, *self._offloads):
             lane.close()
         for query in self._open:
             query.close()
@@ -178,13 +179,13 @@ class Analytics:
             connection.close()
         self._connections.clear()
 
-    @contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    @asynccontextmanager
+    async def _cursor(self) -> AsyncIterator[duckdb.DuckDBPyConnection]:
         """A cursor of the session's time zone."""
         zone = zone_name()
-        connection = self._connect(zone)
-        self._used[zone] += 1
+        self._used[zone] += 1  # before the first wait: others may look for room meanwhile
         try:
+            connection = self._connections.get(zone) or await self._connect(zone)
             yield connection.cursor()
         finally:
             self._used[zone] -= 1
@@ -201,30 +202,20 @@ class Analytics:
         self._connections.pop(unused).close()
         del self._used[unused]
 
-    def _connect(self, zone: str) -> duckdb.DuckDBPyConnection:
-        known = self._connections.get(zone)
-        if known is None:
-            if len(self._connections) >= ZONES_MAX:
-                self._make_room()
-            connection = with_threads_in_background(_open_database)
-            array_functions.install(connection)
-            install_intervals(connection)
-            install_text_casts(connection, zone)
-            install_styled_texts(connection, zone)
-            install_pattern_functions(connection)
-            documents.install(connection)
-            installed.install(connection)
-            installed.install_in_zone(connection, zone)
-            installed.install_clock(connection, self._wall)
-            time_zone = f"SET GLOBAL TimeZone = '{zone}'"
-            for statement in (*definitions(), time_zone, *_CONFIGURATION):
-                connection.execute(statement)
-            known = self._connections[zone] = connection
-        return known
+    async def _connect(self, zone: str) -> duckdb.DuckDBPyConnection:
+        """Opens a time zone's DuckDB in a lane: that takes a tenth of a second of CPU time."""
+        async with self._opens:
+            known = self._connections.get(zone)
+            if known is None:
+                if len(self._connections) >= ZONES_MAX:
+                    self._make_room()
+                known = await self._opening.run(lambda: _open_database(zone, self._wall))
+                self._connections[zone] = known
+            return known
 
 
-def _open_database() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect(
+def _open_database(zone: str, wall: WallClock) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
         ":memory:",
         config={
             "enable_external_access": "false",
@@ -233,6 +224,19 @@ def _open_database() -> duckdb.DuckDBPyConnection:
             "memory_limit": MEMORY_LIMIT,
         },
     )
+    array_functions.install(connection)
+    install_intervals(connection)
+    install_text_casts(connection, zone)
+    install_styled_texts(connection, zone)
+    install_pattern_functions(connection)
+    documents.install(connection)
+    installed.install(connection)
+    installed.install_in_zone(connection, zone)
+    installed.install_clock(connection, wall)
+    time_zone = f"SET GLOBAL TimeZone = '{zone}'"
+    for statement in (*definitions(), time_zone, *_CONFIGURATION):
+        connection.execute(statement)
+    return connection
 
 
 def _run(

@@ -56,6 +56,7 @@ _MEANT: tuple[tuple[str, str, str], ...] = (
         "aggregate functions are not allowed in FROM clause of their own query level",
     ),
     ("division by zero", "22012", "division by zero"),
+    ("type with name", "42704", 'type "{}" does not exist'),  # of an extension that is not loaded
     (
         "more than one row returned by a subquery",
         "21000",

@@ -1,7 +1,8 @@
 """Queries of changefeeds, compiled for a version of their table and computed by DuckDB.
 
 A batch of changes becomes a given table (`analyze.feed_queries`), of which DuckDB is handed the
-columns that the query reads. It computes in a thread: what the loop does is to make Arrow of rows.
+columns that the query reads. It computes in a thread: what the loop does is to make Arrow of rows,
+of many in slices.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ....catalog.values.session_zone import SessionZone, follow, forget
 from ....changefeed.contract.changes import ChangeBatch
 from ....changefeed.contract.queries import QueryAnswer
 from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
+from ....kvlayer.fibre import end_slice, in_slices
 from ...analyze.feed_queries import (
     BEFORE,
     CREATED,
@@ -42,9 +44,13 @@ from ...lower.transpile import parameter_values, transpile
 from ...parse.admin.feed_query import parse_feed_select
 from ...results.as_of import datetime_of
 from ...runtime.analytic_lanes import ask_as
+from ...runtime.planning import planned
 from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.changefeed_statements import FeedSelect
 from .evaluator_errors import from_duckdb
+
+CHANGES_SMALL = 256
+"""Changes of a batch of which Arrow is made in one step of the loop."""
 
 COMPUTED_IDS = 1_000_000
 """Ids of columns that a query computes begin here: beyond those that a table's columns have."""
@@ -59,7 +65,9 @@ class FeedQueries:
     async def compile(
         self, text: str, table: TableDescriptor, before: TableDescriptor
     ) -> CompiledFeedQuery:
-        return await compile_feed_query(parse_feed_select(text), table, before, self._analytics)
+        return await compile_feed_query(
+            await in_slices(lambda: parse_feed_select(text)), table, before, self._analytics
+        )
 
 
 async def compile_feed_query(
@@ -70,8 +78,8 @@ async def compile_feed_query(
 ) -> CompiledFeedQuery:
     """Raises SQLError."""
     with _nobodys_session():
-        meant = meant_query(select, table, before)
-        analytic = transpile(meant.tree, meant.relations)
+        meant = await in_slices(lambda: meant_query(select, table, before))
+        analytic = await in_slices(lambda: transpile(meant.tree, meant.relations))
         empty = {scan.registered: scan.arrow_schema.empty_table() for scan in analytic.scans}
         try:
             columns = await analytics.describe(
@@ -145,12 +153,15 @@ class CompiledFeedQuery:
     async def evaluate(
         self, changes: ChangeBatch, *, created_at: Timestamp, knows_previous: bool
     ) -> QueryAnswer:
-        given = _Given(self, changes, created_at, knows_previous)
-        with _nobodys_session():
-            tables = {
+        def given_tables() -> dict[str, pa.Table]:
+            given = _Given(self, changes, created_at, knows_previous)
+            return {
                 scan.registered: given.table(scan.places, scan.arrow_schema)
                 for scan in self.analytic.scans
             }
+
+        with _nobodys_session():
+            tables = await planned(given_tables, lengthy=len(changes) > CHANGES_SMALL)
             bindings = Bindings((), datetime_of(max(changes.timestamps)))
             values = parameter_values(self.analytic, bindings)
             try:
@@ -210,6 +221,7 @@ class _Given:
         width = len(self._query.table.visible_columns)
         arrays: list[Any] = []
         for place in places:
+            end_slice()
             name = given[place].name
             if name == ROW_NUMBER:
                 arrays.append(pa.array(self._order, pa.int64()))
