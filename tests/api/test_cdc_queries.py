@@ -17,12 +17,9 @@ from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.column_types import ColumnType, Datum
 from tailrace.catalog.values.errors import SQLError
-<<<<<<< HEAD
-from tests.harness.webhook_receiver import WebhookReceiver
-=======
 from tailrace.kvlayer import fibre
 from tailrace.sql.execute.query import feed_queries
->>>>>>> 6dd6a19
+from tests.harness.webhook_receiver import WebhookReceiver
 
 MIRROR = "duckdb:///m.duckdb"
 
