@@ -585,11 +585,13 @@ class StormFeed:
 
     async def _holds(self, node: SqlNode, at: Timestamp) -> bool:
         progress = self.live.progress
-        if self.job_id is None or progress is None or progress.resolved < at:
+        if self.job_id is None or progress is None:
             return False
         details = decode_details((await JobStore(node.store).get(self.job_id)).payload)
         for target in details.targets:
             assert target.state is not TargetState.FAILED, f"{self}: {target}"
+        if details.followed and progress.resolved < at:  # one that follows nothing resolves nothing
+            return False
         spans = [table_span(target.table_id) for target in details.followed]
         begun = not any(target.fresh or target.again for target in details.targets)
         return begun and all(

@@ -56,7 +56,6 @@ _MEANT: tuple[tuple[str, str, str], ...] = (
         "aggregate functions are not allowed in FROM clause of their own query level",
     ),
     ("division by zero", "22012", "division by zero"),
-    ("type with name", "42704", 'type "{}" does not exist'),  # of an extension that is not loaded
     (
         "more than one row returned by a subquery",
         "21000",
@@ -92,6 +91,8 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
     lower, quoted = message.lower(), _quoted(message)
     if lower.startswith("referenced column") and quoted is not None:
         return unknown_column(quoted, tables, None)
+    if lower.startswith("type with name") and quoted is not None:  # an extension's
+        return SQLError("42704", f'type "{quoted.lower()}" does not exist')
     if "does not have a column named" in lower:
         return unknown_column(message.rpartition("named")[2].strip(" \"'"), tables, None)
     if lower.startswith(("no function matches", "could not choose a best candidate")):
