@@ -11,20 +11,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..descriptors.elements import ForeignKey
 from .rules import RULES, Position, way, way_back
 from .stages import Move, Stage, Status, VersionStage, WorkStage
-from .targets import FactsElement, Target
+from .targets import ConstraintElement, FactsElement, Target
 
 
 def plan(targets: Sequence[Target], *, locked: bool) -> tuple[Stage, ...]:
     """The stages of a change of a table, which is locked or not."""
-    ways = [list(way(target)) for target in targets]
+    drops = any(isinstance(t.element, FactsElement) and t.element.dropped for t in targets)
+    ways = [
+        [] if drops and _goes_with_its_table(target) else list(way(target)) for target in targets
+    ]
     position = [_start(target) for target in targets]
     stages = _stages(targets, ways, position)
-    drops = any(isinstance(t.element, FactsElement) and t.element.dropped for t in targets)
     if drops and locked:  # there is nothing to lock again
         return _marked([VersionStage(lock=False), *stages])
     return _with_lock(stages, locked)
+
+
+def _goes_with_its_table(target: Target) -> bool:
+    """Whether what goes needs no steps of its own where the table is dropped, which has no later
+    version and leaves no data. A foreign key is taken from the table that it refers to."""
+    element = target.element
+    foreign = isinstance(element, ConstraintElement) and isinstance(element.constraint, ForeignKey)
+    return not target.present and not foreign
 
 
 def plan_rollback(

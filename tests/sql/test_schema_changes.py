@@ -7,7 +7,9 @@ import asyncio
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor, logically_equal
+from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
+from tailrace.kvlayer.keys import table_span
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -270,6 +272,34 @@ def test_dropped_table_is_gone_and_its_data_too(sim: Simulation, locked: bool) -
             assert await node.store.snapshot(await node.store.now()).scan(table.primary_span) == []
             rows = await node.store.snapshot(at).scan(table.primary_span)
             assert len(rows) == 3
+
+    sim.run(scenario())
+
+
+def test_what_was_dropped_before_its_table_goes_with_it(sim: Simulation) -> None:
+    """As a migration down does; a version behind the drop would be waited for for ever."""
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE p (id INT8 PRIMARY KEY)")
+            await node.sql(
+                "CREATE TABLE c (k INT8 PRIMARY KEY, p INT8 NOT NULL REFERENCES p (id),"
+                " v INT8 CHECK (v > 0), w INT8, INDEX by_v (v))"
+            )
+            await node.sql("INSERT INTO p VALUES (1); INSERT INTO c VALUES (1, 1, 2, 3)")
+            table = await table_of(node, "c")
+            down = (
+                "BEGIN; DROP INDEX by_v; ALTER TABLE c ALTER COLUMN p DROP NOT NULL;"
+                "ALTER TABLE c DROP COLUMN v; ALTER TABLE c ADD COLUMN x INT8 DEFAULT 5;"
+                "DROP TABLE c; COMMIT"
+            )
+            await asyncio.wait_for(node.sql(down), 10)
+            assert (await node.error("SELECT * FROM c")).sqlstate == "42P01"
+            assert (await table_of(node, "p")).referenced_by == ()
+            await asyncio.sleep(1)
+            snapshot = node.store.snapshot(await node.store.now())
+            assert await snapshot.scan(table_span(table.id)) == []
+            assert {job.state for job in await node.registry.list()} == {JobState.SUCCEEDED}
 
     sim.run(scenario())
 
