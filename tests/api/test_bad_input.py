@@ -17,7 +17,7 @@ TABLE = "CREATE TABLE t (k INT8 PRIMARY KEY, v STRING NOT NULL)"
 @pytest.mark.parametrize(
     ("text", "sqlstate", "says"),
     [
-        ("CREATE CHANGEFEED FOR t INTO 'kafka://x' ", "22023", "kafka"),
+        ("CREATE CHANGEFEED FOR t INTO 'nats://x' ", "22023", "nats"),
         ("CREATE CHANGEFEED FOR t INTO 'null://' WITH nonsense", "22023", "nonsense"),
         ("CREATE CHANGEFEED FOR t INTO 'null://' WITH cursor = '1'", "22023", "cursor"),
         ("CREATE CHANGEFEED FOR u INTO 'null://'", "42P01", "u"),
