@@ -42,8 +42,6 @@ from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, Mir
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
 from ..changefeed.sinks.files import FilesKind
-from ..changefeed.sinks.kafka import SCHEMES as KAFKA_SCHEMES
-from ..changefeed.sinks.kafka import KafkaKind
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
 from ..changefeed.sinks.objects import SCHEMES as OBJECTS_SCHEMES
 from ..changefeed.sinks.objects import ObjectsKind
@@ -516,9 +514,6 @@ def _sink_kinds(
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
-    kafka = KafkaKind(offload)
-    for scheme in KAFKA_SCHEMES:
-        kinds.register(scheme, kafka)
     webhooks = WebhookKind(store.settings)
     for scheme in WEBHOOK_SCHEMES:
         kinds.register(scheme, webhooks)

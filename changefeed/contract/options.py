@@ -20,7 +20,7 @@ from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import METADATA_ENVELOPES, Compression, EnrichedProperty, Envelope, Format
 from .queries import FeedQuery
-from .sink_config import KafkaConfig, WebhookConfig, parse_kafka_config, parse_webhook_config
+from .sink_config import WebhookConfig, parse_webhook_config
 from .unserved import UNSERVED, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
@@ -122,13 +122,6 @@ class SchemaChangePolicy(Enum):
     STOP = "stop"  # the feed ends with everything before it
 
 
-class PartitionAlgorithm(Enum):
-    """Which partition of a topic a key's messages go to: a hash of the key, modulo their number."""
-
-    FNV_1A = "fnv-1a"  # as Sarama, Go's client
-    MURMUR2 = "murmur2"  # as Java's client
-
-
 class DropPolicy(Enum):
     """What happens when a table of a feed of several was dropped."""
 
@@ -190,8 +183,6 @@ class ChangefeedOptions:
     lagging_ranges_threshold: float = 180.0
     lagging_ranges_polling_interval: float = 60.0
     paused: bool = False
-    kafka_sink_config: KafkaConfig = field(default_factory=KafkaConfig)
-    partition_alg: PartitionAlgorithm = PartitionAlgorithm.FNV_1A
     publish: float | None = None
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     webhook_auth_header: str | None = field(default=None, repr=False)
@@ -488,19 +479,6 @@ def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> 
     return replace(options, webhook_sink_config=config)
 
 
-def _kafka_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    try:
-        config = parse_kafka_config(_required(name, text))
-    except ValueError as error:
-        raise _invalid(f"changefeed option {name}: {error}") from None
-    return replace(options, kafka_sink_config=config)
-
-
-def _partition_alg(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    algorithm = _choice(PartitionAlgorithm, name, _required(name, text))
-    return replace(options, partition_alg=algorithm)
-
-
 def _on_error(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     return replace(options, on_error=_choice(ErrorPolicy, name, _required(name, text)))
 
@@ -519,7 +497,6 @@ _READERS: dict[str, Reader] = {
     "gc_protect_expires_after": _seconds_of_its_name,
     "initial_scan": _initial_scan,
     "initial_scan_only": _initial_scan_only,
-    "kafka_sink_config": _kafka_config,
     "key_in_value": _flag_of_its_name,
     "lagging_ranges_polling_interval": _seconds_of_its_name,
     "lagging_ranges_threshold": _seconds_of_its_name,
@@ -529,7 +506,6 @@ _READERS: dict[str, Reader] = {
     "no_initial_scan": _no_initial_scan,
     "on_error": _on_error,
     "on_table_dropped": _table_dropped,
-    "partition_alg": _partition_alg,
     "paused": _flag_of_its_name,
     "publish": _publish,
     "resolved": _resolved,

@@ -23,7 +23,6 @@ METRICS_TEST = (
     "tests/api/test_dashboard.py::test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges"
 )
 FILES_TESTS = "tests/api/test_files_sink.py"
-KAFKA_TESTS = "tests/api/test_kafka_sink.py"
 WEBHOOK_TESTS = "tests/api/test_webhook_sink.py"
 QUERY_TESTS = "tests/api/test_cdc_queries.py"
 ALTER_TESTS = "tests/api/test_alter_changefeed.py"
@@ -67,7 +66,7 @@ OPTIONS: dict[str, Served] = {
     ),
     "extra_headers": Served(
         f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",
-        "a JSON object of names and texts; webhooks and Kafka",
+        "a JSON object of names and texts; webhooks",
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
@@ -82,11 +81,6 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "`yes`, `no`, `only`"
     ),
     "initial_scan_only": Served(f"{OPTIONS_TESTS}::test_a_scan_alone_ends", "a flag"),
-    "kafka_sink_config": Served(
-        f"{KAFKA_TESTS}::test_resolved_goes_to_every_partition",
-        "`ClientID`, `Compression`, `CompressionLevel`, `RequiredAcks` (`ALL` here), `Flush` "
-        "(Messages, MaxMessages, Bytes, Frequency); no `Version`: it is found out",
-    ),
     "key_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
         "a flag; always on for files and webhooks",
@@ -115,9 +109,6 @@ OPTIONS: dict[str, Served] = {
     "on_table_dropped": Served(
         f"{ALTER_TESTS}::test_a_feed_goes_on_when_a_table_of_it_is_dropped",
         "`stop` (default), `leave`: not CockroachDB's",
-    ),
-    "partition_alg": Served(
-        f"{KAFKA_TESTS}::test_resolved_goes_to_every_partition", "`fnv-1a` (default), `murmur2`"
     ),
     "paused": Served(
         "tests/api/test_changefeed_jobs.py::test_a_paused_feed_is_made_and_does_not_begin",

@@ -18,7 +18,6 @@ from tailrace.changefeed.contract.options import (
 from tailrace.changefeed.contract.unserved import UNSERVED
 from tailrace.changefeed.sinks.duckdb import DuckDBKind
 from tailrace.changefeed.sinks.files import FilesKind
-from tailrace.changefeed.sinks.kafka import KafkaKind
 from tailrace.changefeed.sinks.sinkless import OBEYED as SINKLESS
 from tailrace.changefeed.sinks.webhook import WebhookKind
 from tailrace.kvlayer.clock import timestamp_at
@@ -174,6 +173,6 @@ def test_an_option_without_effect_is_refused() -> None:
 
 
 def test_every_option_is_obeyed_by_somebody_or_refused() -> None:
-    served = FilesKind.obeys | KafkaKind.obeys | WebhookKind.obeys | DuckDBKind.obeys | SINKLESS
+    served = FilesKind.obeys | WebhookKind.obeys | DuckDBKind.obeys | SINKLESS
     assert set(KNOWN_OPTIONS) == served
     assert not set(KNOWN_OPTIONS) & set(UNSERVED)

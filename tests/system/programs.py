@@ -34,7 +34,6 @@ class Program:
 PROGRAMS = (
     Program("chromium", "chromium"),
     Program("java", "openjdk-17-jre-headless"),
-    Program("mvn", "maven"),
     Program("node", "nodejs"),
     Program("npm", "npm"),
     Program("psql", "postgresql-client"),

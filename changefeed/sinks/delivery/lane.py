@@ -40,8 +40,7 @@ class DeliveryLane:
         self._flush = flush
         self._retry = retry
         self._on_acknowledged = on_acknowledged
-        self._messages_max = flush.messages_max or flush.messages or BATCH_MESSAGES_MAX
-        self._messages_wanted = flush.messages or self._messages_max
+        self._messages_max = flush.messages or BATCH_MESSAGES_MAX
         self._bytes_max = flush.bytes or BATCH_BYTES_MAX
         self._pending: deque[Message] = deque()
         self._pending_bytes = 0
@@ -83,7 +82,7 @@ class DeliveryLane:
 
     @property
     def _full(self) -> bool:
-        return len(self._pending) >= self._messages_wanted or self._pending_bytes >= self._bytes_max
+        return len(self._pending) >= self._messages_max or self._pending_bytes >= self._bytes_max
 
     def _take(self) -> list[Message]:
         """The next batch: the oldest messages, at least one."""
