@@ -249,10 +249,12 @@ class Reader:
         events = events.append_column(_DISTANCE, distances)
         if self.floor:
             events = events.filter(pc.less(distances, pa.scalar(HALF, pa.uint64())))
-        events = _sorted(events)
-        doubled = _repeats(events)
-        if doubled is not None:
-            events = self._without_doubles(events, doubled)
+        events = events.combine_chunks()
+        if not _ascend(events):
+            events = _sorted(events)
+            doubled = _repeats(events)
+            if doubled is not None:
+                events = self._without_doubles(events, doubled)
         self._distances = _integers(events.column(_DISTANCE))
         self._events = events.select(_EVENT_COLUMNS)
 
@@ -389,6 +391,18 @@ class Reader:
             found=last - first,
             ordinals={id: missing for id, missing in ordinals.items() if missing},
         )
+
+
+def _ascend(events: pa.Table) -> bool:
+    """Whether each event is behind the one before it, as those of one process mostly are."""
+    last = events.num_rows - 1
+    if last < 1:
+        return True
+    ids, ordinals = _array(events.column(_DISTANCE)), _array(events.column("ordinal"))
+    further = pc.greater(ids.slice(1), ids.slice(0, last))
+    within = pc.equal(ids.slice(1), ids.slice(0, last))
+    behind = pc.greater(ordinals.slice(1), ordinals.slice(0, last))
+    return bool(pc.all(pc.or_(further, pc.and_(within, behind))).as_py())
 
 
 def _sorted(events: pa.Table) -> pa.Table:
