@@ -6,12 +6,13 @@ SEED ?= 1
 # A seed that was named is run alone, unless a count was named too.
 SEEDS ?= $(if $(filter command line environment,$(origin SEED)),1,200)
 MINUTES ?= 10
+MOMENTS ?= 12
 ARGS ?=
 WORKERS ?= 2
 
 SQLGLOT = $(shell sed -n 's/^sqlglot==//p' constraints.txt)
 
-.PHONY: help demo demo-spark test test-pure test-system check format bench serve sim sim-long mutants screenshots fuzz soak audit sbom clean
+.PHONY: help demo demo-spark demo-raw test test-pure test-system check format bench serve sim sim-long transfers mutants screenshots fuzz soak audit sbom clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -27,6 +28,9 @@ demo: $(VENV)/installed ## a day of real flights into a DuckDB mirror, unlocked 
 
 demo-spark: $(VENV)/installed ## the same day into a Parquet lake, by Spark
 	$(BIN)/tailrace demo --spark $(ARGS)
+
+demo-raw: $(VENV)/installed ## a raw keyspace replicated over a slow link, everything killed
+	$(BIN)/tailrace demo --raw $(ARGS)
 
 test: $(VENV)/installed ## the tests that need Python alone
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not system' $(ARGS)
@@ -57,6 +61,9 @@ serve: $(VENV)/installed ## a server on ./data, loopback only
 
 sim: $(VENV)/installed ## simulations: SEEDS of them, or again the one seed SEED
 	$(BIN)/python -m tests.simulation --seed $(SEED) --seeds $(SEEDS) $(ARGS)
+
+transfers: $(VENV)/installed ## two servers hand a keyspace to one another, and are killed at MOMENTS
+	$(BIN)/python -m tests.system.transfers --moments $(MOMENTS) --seed $(SEED) $(ARGS)
 
 sim-long: $(VENV)/installed ## simulations of new seeds for MINUTES
 	$(BIN)/python -m tests.simulation --minutes $(MINUTES) $(ARGS)

@@ -24,12 +24,16 @@ from ..catalog.values.errors import SQLError
 from ..changefeed import (
     JOB_KIND,
     Changefeeds,
+    DeadLetter,
     FeedStatus,
+    ScheduleStatus,
     SpanLag,
     StageReport,
 )
 from ..changefeed.jobs.attempt import retryable
 from ..changefeed.pipeline.live import FeedStopped
+from ..changefeed.schedules import SCHEDULE_KIND, schedule_status
+from ..changefeed.verify import NotTaken
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.errors import StoreClosed
@@ -76,6 +80,19 @@ class ChangefeedResumer:
 
     async def on_cancel(self, context: JobContext) -> None:
         await _retried(self._feeds.cancel(_Claim(context)))
+
+
+class ScheduleResumer:
+    """Runs schedules for the job registry."""
+
+    def __init__(self, feeds: Changefeeds) -> None:
+        self._feeds = feeds
+
+    async def resume(self, context: JobContext) -> None:
+        await self._feeds.run_schedule(context)
+
+    async def on_cancel(self, context: JobContext) -> None:
+        """The changefeeds that it made are jobs of their own, and go on."""
 
 
 async def _retried(work: Awaitable[None]) -> None:
@@ -147,10 +164,45 @@ class JobServices:
             raise SQLError("55000", str(error)) from error
         return [(each.table.name, each.shown_key, each.what) for each in found]
 
+    async def dead_letters(self, job_id: int) -> Sequence[DeadLetter]:
+        """See `sql.runtime.jobs.Jobs`."""
+        await self._found(job_id)
+        return await self._feeds.dead_letters(job_id)
+
+    async def skip_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        """See `sql.runtime.jobs.Jobs`."""
+        await self._feeds.skip_dead_letters(letters)
+
+    async def retry_dead_letters(self, job_id: int, letters: Sequence[DeadLetter]) -> Sequence[str]:
+        """See `sql.runtime.jobs.Jobs`."""
+        job = await self._found(job_id)
+        if self._elsewhere(job):
+            raise SQLError(
+                "0A000",
+                f"changefeed {job_id} runs on node {job.claim_node_id}, which alone sends for it",
+                hint="RETRY DEAD LETTERS there.",
+            )
+        retry = self._feeds.retry_of_dead_letters(job_id)
+        try:
+            await retry.send(letters)
+        except NotTaken as error:
+            raise SQLError(
+                "55000",
+                f"changefeed {job_id} takes no rows again: it does not run, or is at a schema "
+                "change",
+                hint=f"RESUME JOB {job_id}, or retry in a moment.",
+            ) from error
+        if retry.sent_at:
+            await self.wait(job_id, retry.sent_at, seconds=None)
+        return await retry.outcomes()
+
+    def _elsewhere(self, job: JobRecord) -> bool:
+        return job.claim_node_id not in (None, self._node_id) and not job.state.final
+
     async def latency(self, job_id: int) -> Sequence[StageReport]:
         """See `sql.runtime.jobs.Jobs`."""
         job = await self._found(job_id)
-        if job.claim_node_id not in (None, self._node_id) and not job.state.final:
+        if self._elsewhere(job):
             raise SQLError(
                 "0A000",
                 f"changefeed {job_id} runs on node {job.claim_node_id}, which alone measures it",
@@ -236,6 +288,14 @@ class JobServices:
                 found.append(await self._summary(await self._registry.get(job_id)))
         return found
 
+    async def schedules(self) -> Sequence[ScheduleStatus]:
+        """See `sql.runtime.jobs.Jobs`."""
+        return [
+            schedule_status(job, await self._registry.progress(job.id))
+            for job in await self._registry.list()
+            if job.kind == SCHEDULE_KIND and not job.state.final
+        ]
+
     async def completed(self, job_ids: Sequence[int]) -> None:
         final = [state for state in JobState if state.final]
         for job_id in job_ids:
@@ -283,6 +343,8 @@ class JobServices:
             user_name=job.owner or ROOT,
             tables=None if status is None else ", ".join(status.full_table_names),
             replication=None if status is None else status.replication,
+            partial=status is not None and status.partial,
+            trouble=None if status is None else status.trouble,
             table_ids=() if status is None else status.table_ids,
             watched=None if status is None else status.watched,
             topics=None if status is None else ", ".join(status.topics),

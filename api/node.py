@@ -32,9 +32,11 @@ from ..catalog.store.node_ids import FIRST_NODE_ID
 from ..catalog.store.secrets import store_secret
 from ..catalog.values.errors import SQLError
 from ..changefeed import JOB_KIND, Changefeeds, ChangefeedServices, LiveFeed
+from ..changefeed.backup import Bootstrap, KeyspaceBackups
 from ..changefeed.connections import Sealer
 from ..changefeed.export import Positions
 from ..changefeed.jobs.reservations import lives
+from ..changefeed.schedules import SCHEDULE_KIND
 from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.delta import SCHEME as DELTA_SCHEME
 from ..changefeed.sinks.delta import DeltaKind
@@ -42,6 +44,10 @@ from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, Mir
 from ..changefeed.sinks.duckdb.files import READ_LANES
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
 from ..changefeed.sinks.files import FilesKind
+from ..changefeed.sinks.iceberg import SCHEME as ICEBERG_SCHEME
+from ..changefeed.sinks.iceberg import IcebergKind
+from ..changefeed.sinks.kafka import SCHEMES as KAFKA_SCHEMES
+from ..changefeed.sinks.kafka import KafkaKind
 from ..changefeed.sinks.locations import SCHEME, MirrorLocations
 from ..changefeed.sinks.objects import SCHEMES as OBJECTS_SCHEMES
 from ..changefeed.sinks.objects import ObjectsKind
@@ -60,6 +66,7 @@ from ..kvlayer.errors import ClockStopped, StoreClosed, StoreUnreachable
 from ..kvlayer.log import LogCorrupt
 from ..kvlayer.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
+from ..kvlayer.raw import DELETED_TTL, Leadership
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Session, load
@@ -73,16 +80,17 @@ from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from .audit_log import AuditFile
 from .backup.served import Backups
-from .feeds import ChangefeedResumer, JobServices
-from .joined_store import JoinTarget, identify, join_store
+from .feeds import ChangefeedResumer, JobServices, ScheduleResumer
+from .joined_store import JoinTarget, OracleStore, identify, join_store
 from .loop_delay import LoopDelay
+from .loop_steps import LoopSteps
 from .mirror_rights import check_mirror, refused
 from .node_folder import NodeFolder
 from .passwords import Guesses, Passwords
 from .refusal import NodeRefused
 from .rpc import JoinToken, JoinTokenError, RpcServer, StoreService
 from .secret_key import secret_key
-from .served_store import MIRROR_FOLDER, open_storage, start_store
+from .served_store import MIRROR_FOLDER, open_storage, start_leadership, start_store
 
 MIRROR_SCHEME = f"{SCHEME}:"
 MIRROR_DATABASE = "mirror:"
@@ -114,6 +122,8 @@ class NodeOptions:
     server: LakeServer | None = None
     secret_key_file: Path | None = None
     """The key of sinks' secrets; without it, one in the node's own folder."""
+    oracle: JoinTarget | None = None
+    """Where a store takes its time from; without it, from this machine."""
 
 
 class Node:
@@ -154,6 +164,7 @@ class Node:
         self.decoy_key = decoy_key
         """What the salts of users who do not exist are made of."""
         self.loop_delay = LoopDelay(services.store.clock.wall)
+        self.loop_steps = LoopSteps()
         self._files = files
         self._mirror_lanes = Lanes(READ_LANES)
         self._closing = AsyncExitStack()
@@ -172,14 +183,16 @@ class Node:
                 options = _with_roots(storage.mirrors, options or NodeOptions())
                 offload = ThreadOffload()
                 closing.callback(offload.close)
-                store = await start_store(storage, offload, closing)
+                oracle = None if options.oracle is None else OracleStore(options.oracle)
+                store = await start_store(storage, offload, closing, oracle)
+                leadership = await start_leadership(store, oracle, closing)
                 node = await _assemble(
-                    store, FIRST_NODE_ID, options, offload, closing, storage.folder
+                    store, FIRST_NODE_ID, options, offload, closing, storage.folder, leadership
                 )
                 if storage.checkpoint is not None and storage.folder is not None:
                     lane = offload.lane("backup", background=True)
                     node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
-            except (ClockStopped, DataFolderError, LogCorrupt) as error:
+            except (ClockStopped, DataFolderError, JoinTokenError, LogCorrupt) as error:
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
         return node
@@ -376,6 +389,7 @@ async def _assemble(
     offload: Offload,
     closing: AsyncExitStack,
     folder: Path | None,
+    leadership: Leadership | None = None,
 ) -> Node:
     """Puts a node together on a store. What it starts, `closing` ends in reverse.
 
@@ -394,22 +408,29 @@ async def _assemble(
     )
     closing.callback(feed_analytics.close)
     registry = JobRegistry(store, session, resumers, accepts=lambda job: feeds.accepts(job))
+    protections = ProtectedTimestamps(store, always=PROTECTED_WITH_ALL)
+    divide = store.divide if isinstance(store, Store) else lambda span: [span]
+    backups = KeyspaceBackups(store, protections, divide, offload.lane("backup"))
     feeds = Changefeeds(
         ChangefeedServices(
             store=store,
             descriptors=descriptors,
             leases=leases,
-            kinds=_sink_kinds(files, options, offload, worker_tokens, store, node_id),
+            kinds=_sink_kinds(
+                files, options, offload, worker_tokens, store, node_id, backups, descriptors
+            ),
             offload=offload,
-            protections=ProtectedTimestamps(store, always=PROTECTED_WITH_ALL),
+            protections=protections,
             rights=rights,
             sealer=Sealer(secret_key(folder, options.secret_key_file), token_bytes),
             node_id=node_id,
             queries=FeedQueries(feed_analytics),
+            backups=backups,
         ),
         registry,
     )
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
+    resumers[SCHEDULE_KIND] = ScheduleResumer(feeds)
     analytics = Analytics(offload, store.clock.wall)
     closing.callback(analytics.close)
     rows = AnalyticRows(store, descriptors, analytics)
@@ -430,6 +451,7 @@ async def _assemble(
         images=images,
         rights=rights,
         audit=audit,
+        leadership=leadership,
     )
     rights.on_logins_ended(services.sessions.end_login)
     closing.push_async_callback(services.waiting_results.close)
@@ -499,6 +521,8 @@ def _sink_kinds(
     worker_tokens: WorkerTokens,
     store: StoreAccess,
     node_id: int,
+    backups: KeyspaceBackups,
+    descriptors: DescriptorStore,
 ) -> SinkKinds:
     """Every sink that a node can feed: mirrors, lakes, folders of files, and nothing."""
     kinds = default_kinds()
@@ -510,10 +534,19 @@ def _sink_kinds(
     for format in FORMATS:
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
-    kinds.register(TAILRACE_SCHEME, ReplicaKind(store.random))
+    kinds.register(ICEBERG_SCHEME, IcebergKind(options.mirror_roots, offload))
     folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
+    replicas = ReplicaKind(
+        store.random,
+        partial(store.settings.get, DELETED_TTL),
+        backups=Bootstrap(backups, descriptors, folders.folder_of),
+    )
+    kinds.register(TAILRACE_SCHEME, replicas)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
+    kafka = KafkaKind(offload)
+    for scheme in KAFKA_SCHEMES:
+        kinds.register(scheme, kafka)
     webhooks = WebhookKind(store.settings)
     for scheme in WEBHOOK_SCHEMES:
         kinds.register(scheme, webhooks)

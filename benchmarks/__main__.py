@@ -28,6 +28,7 @@ BENCHMARKS = (
     "leases",
     "jobs",
     "feeds",
+    "raw",
     "relaxed",
     "cli",
     "spark",

@@ -1,6 +1,6 @@
 """The relaxed log: ids, writes with their events, reading, and loading into a server.
 
-    python -m benchmarks.relaxed [--rounds 5] [--events 200000] [--rows 20000]
+    python -m benchmarks.relaxed [--rounds 15] [--events 200000] [--rows 20000]
 
 Every ratio compares two rates of one run, measured in turns; each rate is the best of its rounds,
 and those of one thread are by processor time, so that other processes of the machine count less.
@@ -272,7 +272,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--rows", type=int, default=20_000)
     arguments = parser.parse_args()

@@ -30,10 +30,12 @@ from .jobs.alterations import (
     UnsetOptions,
 )
 from .jobs.create import FeedRequest
+from .jobs.dead_letters import DeadLetter
 from .jobs.reservations import JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
 from .pipeline.stage_times import Latency, Milestone, Stage, StageRecorder, summarize
+from .schedules import ScheduleOptions, ScheduleStatus, parse_schedule_options
 from .streams.stream import ChangefeedStream
 from .subscriptions import (
     Subscription,
@@ -53,6 +55,7 @@ __all__ = [
     "Changefeeds",
     "ControlTarget",
     "DatabaseTables",
+    "DeadLetter",
     "DropTarget",
     "FeedRequest",
     "FeedState",
@@ -62,6 +65,8 @@ __all__ = [
     "Latency",
     "LiveFeed",
     "Milestone",
+    "ScheduleOptions",
+    "ScheduleStatus",
     "SetOptions",
     "SpanLag",
     "Stage",
@@ -78,5 +83,6 @@ __all__ = [
     "give_subscriptions",
     "list_connections",
     "list_subscriptions",
+    "parse_schedule_options",
     "summarize",
 ]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Protocol
 
-from ..catalog.jobs import JobRecord, JobState
+from ..catalog.jobs import JobContext, JobRecord, JobState
+from ..catalog.jobs.record import encode_progress as encode_job_progress
 from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
 from ..kvlayer.span import Span
 from ..kvlayer.txn import Transaction
+from .backup import KeyspaceBackups
 from .insight import (
     Fact,
     FeedPosition,
@@ -32,6 +36,7 @@ from .jobs.connection_feeds import (
     give_connection,
 )
 from .jobs.create import FeedRequest, check_query, check_start, plan_changefeed
+from .jobs.dead_letters import DeadLetter, Retry, read_letters, skip_letters
 from .jobs.description import describe
 from .jobs.details import (
     ChangefeedDetails,
@@ -42,13 +47,24 @@ from .jobs.details import (
     encode_details,
 )
 from .jobs.job import ChangefeedJob, Claim
+from .jobs.places import claim_place
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
 from .jobs.sink_uris import whole_uri
 from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
 from .pipeline.progress import part_of
+from .schedules import (
+    SCHEDULE_KIND,
+    ScheduleJob,
+    ScheduleOptions,
+    decode_schedule,
+    describe_schedule,
+    encode_schedule,
+    plan_schedule,
+)
 from .sinks.duckdb import DuckDBKind
+from .sinks.files import FilesKind
 from .sinks.protocol import SinkError, SinkProgress, SinkRefused
 from .sinks.sinkless import ChangefeedRow
 from .sinks.tailrace import ReplicaKind
@@ -103,6 +119,10 @@ class FeedStatus:
     sink_uri: str
     full_table_names: tuple[str, ...]
     replication: str | None
+    partial: bool
+    """Whether it follows some keys of a keyspace, and not all."""
+    trouble: str | None
+    """Why its sink does not take what it is sent, as this node knows it."""
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""
@@ -150,6 +170,29 @@ class Changefeeds:
             payload,
             paused=details.parsed_options.paused,
         )
+
+    async def create_schedule(
+        self,
+        transaction: Transaction,
+        request: FeedRequest,
+        sink: str,
+        *,
+        label: str,
+        crontab: str,
+        options: ScheduleOptions,
+    ) -> tuple[int, datetime]:
+        """Writes a schedule's job in the transaction. Returns its id and the time of its first run.
+        Raises SQLError."""
+        schedule, progress = await plan_schedule(
+            self._services, request, sink, label=label, crontab=crontab, options=options
+        )
+        payload, description = encode_schedule(schedule), describe_schedule(schedule)
+        job_id = await self._jobs.create(
+            transaction, SCHEDULE_KIND, description, payload, paused=False
+        )
+        key, body = encode_job_progress(job_id, encode_schedule(progress), 0)
+        await transaction.put([key], [body])
+        return job_id, datetime.fromtimestamp(progress.next_run, UTC)
 
     async def alter(
         self,
@@ -228,6 +271,27 @@ class Changefeeds:
         """Removes the subscription in the transaction."""
         await drop_subscription(self._services, transaction, subscription)
 
+    @property
+    def backups(self) -> KeyspaceBackups:
+        """Raises SQLError on a node that makes none."""
+        if self._services.backups is None:
+            raise SQLError("0A000", "this node makes no backups")
+        return self._services.backups
+
+    async def backup_folder(self, uri: str, user: str) -> Path:
+        """The folder of a backup, which belongs to the user or to nobody yet. Raises SQLError."""
+        kind = self._services.kinds.kind_of("file:///")
+        assert isinstance(kind, FilesKind), kind
+        path = kind.folder_of(uri)
+        transaction = self._services.store.begin()
+        try:
+            await claim_place(self._services, transaction, uri, user)
+            await transaction.commit()
+        except BaseException:
+            await transaction.rollback()
+            raise
+        return path
+
     # For the job registry
 
     async def run(self, claim: Claim) -> None:
@@ -236,6 +300,10 @@ class Changefeeds:
         if live is None or live.ended:
             live = self._live[claim.job_id] = LiveFeed(claim.job_id)
         await ChangefeedJob(self._services, claim, live).run()
+
+    async def run_schedule(self, context: JobContext) -> None:
+        """Runs a claimed schedule (`ScheduleJob.run`)."""
+        await ScheduleJob(self._services, self._jobs, context).run()
 
     async def cancel(self, claim: Claim) -> None:
         """Cleans up after a job that was cancelled."""
@@ -250,7 +318,9 @@ class Changefeeds:
         key. Any other feed belongs first to the node where it was created, and to whoever finds it
         free when that one has not taken it.
         """
-        details = decode_details(payload)
+        return self._may_run(job_id, decode_details(payload))
+
+    def _may_run(self, job_id: int, details: ChangefeedDetails) -> bool:
         if details.node_id == self._services.node_id:
             return True
         if details.sealed_uri and not self._services.sealer.opens(details.sealed_uri):
@@ -268,6 +338,8 @@ class Changefeeds:
         lives: of a node that died nothing but the job is left.
         """
         try:
+            if job.kind == SCHEDULE_KIND:
+                return self._may_run(job.id, decode_schedule(job.payload).feed)
             if job.kind != JOB_KIND or self.runs_here(job.id, job.payload):
                 return True
         except UnknownFormat:
@@ -379,6 +451,18 @@ class Changefeeds:
                 hint=f"RESUME JOB {job_id}, or repair when its backfill has ended.",
             ) from error
 
+    async def dead_letters(self, job_id: int) -> list[DeadLetter]:
+        """The feed's dead letters, by table and key."""
+        return await read_letters(self._services.store, job_id)
+
+    async def skip_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        """Forgets them: whoever reads the sink goes without those versions."""
+        await skip_letters(self._services.store, letters)
+
+    def retry_of_dead_letters(self, job_id: int) -> Retry:
+        """Sends dead letters again through the feed, which is to run here."""
+        return Retry(self._services.store, self._services.descriptors, self.watch(job_id))
+
     async def latency(self, job_id: int) -> list[StageReport]:
         """What each stage of a feed takes, and what waits in it now.
 
@@ -450,6 +534,11 @@ class Changefeeds:
             target_uri=details.sink_uri,
             full_table_names=names,
             replication=details.replication or None,
+            partial=any(
+                part is not None and bool(part.start or part.end is not None)
+                for part in (target.keyspace for target in details.targets)
+            ),
+            trouble=None if live is None or not live.here else live.trouble,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(
                 watched(target, self._services.target(target.table_id).span, known)

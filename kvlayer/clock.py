@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Protocol
 
 from .errors import ClockStopped
+from .metrics import Metrics
 from .settings import Settings, declare_duration
 from .timestamp import (
     EPOCH_UNIX_US,
@@ -37,6 +38,7 @@ __all__ = [
     "BoundStore",
     "Clock",
     "MemoryBoundStore",
+    "PhysicalTime",
     "SteadyTime",
     "SystemWallClock",
     "Timestamp",
@@ -92,8 +94,29 @@ class SystemWallClock:
         return time.clock_gettime_ns(_MONOTONIC)
 
 
+class PhysicalTime(Protocol):
+    """The physical part of a clock's timestamps: this machine's time, or another store's."""
+
+    def unix_us(self) -> int:
+        """Unix microseconds. The clock's draws never go back, whatever is said here."""
+        ...
+
+    def check_fresh(self, drawn: Timestamp) -> None:
+        """Raises OracleAway where the time is too old, or not known, to write raw keys by, and
+        ClockStopped where what was `drawn` lies below it."""
+        ...
+
+    def obey(self, settings: Settings) -> None:
+        """From now on its settings are what `settings` say."""
+        ...
+
+    def report(self, metrics: Metrics) -> None:
+        """Puts how far the time may be believed into `metrics`."""
+        ...
+
+
 class SteadyTime:
-    """The wall's time, less its jumps.
+    """The wall's time, less its jumps: the physical time of a store that has no oracle.
 
     A wall clock that is slewed is followed. One that has moved away from monotonic time by more
     than `offset_us_max` since the last look has jumped, back or far ahead, and is not believed:
@@ -125,6 +148,20 @@ class SteadyTime:
             return shown
         self.refused_us = shown - expected
         return expected
+
+    def check_fresh(self, drawn: Timestamp) -> None:
+        """The machine's time is always there."""
+
+    def obey(self, settings: Settings) -> None:
+        def changed(name: str) -> None:
+            if name == MAX_OFFSET.name:
+                self.offset_us_max = round(settings.get(MAX_OFFSET) * 1e6)
+
+        settings.listen(changed)
+        changed(MAX_OFFSET.name)
+
+    def report(self, metrics: Metrics) -> None:
+        metrics.put("kv_clock_refused_seconds", self.refused_us / 1e6)
 
 
 class BoundStore(Protocol):
@@ -165,13 +202,18 @@ class Clock:
     so reads, feeds and whoever finds room in the log go on. It runs again when there is space.
     """
 
-    def __init__(self, wall: WallClock, bounds: BoundStore) -> None:
+    def __init__(
+        self, wall: WallClock, bounds: BoundStore, physical: PhysicalTime | None = None
+    ) -> None:
+        """The time is `physical`; without one, the wall's."""
         self.wall = wall
         self._bounds = bounds
         self._bound = bounds.load()
         self._last = self._bound
         # After a restart the wall is believed, unless it lies below what may have been handed out.
-        self.steady = SteadyTime(wall, not_before_us=unix_us(self._bound) if self._bound else 0)
+        self.physical = physical or SteadyTime(
+            wall, not_before_us=unix_us(self._bound) if self._bound else 0
+        )
         self.stands = False
         """Whether the last draw had to do with what the reserve holds."""
         self._retry_ns = 0
@@ -186,11 +228,13 @@ class Clock:
         Raises ClockStopped when there is none left below the durable bound and no further one can
         be saved: at the start of a store, or after very many draws on a full disk.
         """
-        physical = (self.steady.unix_us() - EPOCH_UNIX_US) << LOGICAL_BITS
+        physical = (self.physical.unix_us() - EPOCH_UNIX_US) << LOGICAL_BITS
         last = self._last
         drawn = physical if physical > last else last + 1
         if drawn >= self._bound - _RESERVE:
             drawn = self._draw_ahead(drawn)
+        assert drawn > last, (drawn, last)
+        assert drawn >= physical or self.stands, (drawn, physical)
         self._last = Timestamp(drawn)
         return Timestamp(drawn)
 
@@ -211,16 +255,6 @@ class Clock:
             else:
                 self.stands = False
         return next_best if self.stands else drawn
-
-    def obey(self, settings: Settings) -> None:
-        """The maximum offset is what `settings` say, now and whenever they change."""
-
-        def changed(name: str) -> None:
-            if name == MAX_OFFSET.name:
-                self.steady.offset_us_max = round(settings.get(MAX_OFFSET) * 1e6)
-
-        settings.listen(changed)
-        changed(MAX_OFFSET.name)
 
     @property
     def last(self) -> Timestamp:

@@ -29,7 +29,7 @@ import msgspec
 from . import keys
 from .clock import Timestamp
 from .engine import EngineBatch
-from .mvcc import Intent, encode_intent
+from .mvcc import Intent, encode_intent, index_entries
 from .range_tombstones import RangeTombstone
 from .span import Span
 
@@ -124,7 +124,8 @@ class EngineDelete(msgspec.Struct, tag=9, array_like=True, frozen=True, gc=False
 
 
 class RemoveVersions(msgspec.Struct, tag=10, array_like=True, frozen=True, gc=False):
-    """Garbage: version `timestamps[i]` of `keys[i]` is gone, and no reader could see it."""
+    """Garbage: version `timestamps[i]` of `keys[i]` is gone, and no reader could see it. What the
+    time index says of it goes by `EngineDelete` or `EnginePut`."""
 
     keys: list[bytes]
     timestamps: list[Timestamp]
@@ -232,7 +233,6 @@ def _apply(op: LogicalOp, batch: EngineBatch) -> None:
         case RemoveVersions():
             for key, ts in zip(op.keys, op.timestamps, strict=True):
                 batch.deletes.append(keys.version_key(key, ts))
-                batch.deletes.append(keys.time_index_key(key, ts))
         case UpdateIntent() | AbortTxn():
             pass
 
@@ -241,11 +241,8 @@ def _put_versions(
     batch: EngineBatch, ts: Timestamp, written: list[bytes], values: list[bytes]
 ) -> None:
     # The key building is inlined: this loop is the hottest of the write path.
-    suffix = keys.inverted(ts)
-    stamp = keys.big_endian(ts)
-    version, index, cut = keys.VERSION, keys.TIME_INDEX, keys.KEYSPACE_LENGTH
-    puts = batch.puts
-    puts.extend(
+    version, suffix = keys.VERSION, keys.inverted(ts)
+    batch.puts.extend(
         [(version + key + suffix, value) for key, value in zip(written, values, strict=True)]
     )
-    puts.extend([(index + key[:cut] + stamp + key[cut:], b"") for key in written])
+    batch.puts.extend(index_entries(ts, written))

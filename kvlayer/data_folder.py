@@ -26,7 +26,10 @@ from .clock import ZERO, Timestamp
 from .disk import NEW_SUFFIX, Disk, RealDisk, replace_file, sync_folder
 from .spare_descriptors import SpareDescriptors
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1: an entry of the time index names one key. 2: it may list several."""
+
+FORMATS_READ = ("1", "2")
 FORMAT, CLOCK, LOG, ENGINE, CHECKPOINT = "FORMAT", "CLOCK", "log", "engine", "checkpoint"
 _LOCK = "LOCK"
 
@@ -79,7 +82,9 @@ class DataFolder:
         try:
             _check_format(path)
             folder = cls(path, lock)
-            if not (path / FORMAT).exists():
+            if (path / FORMAT).exists():
+                folder._note_format()  # before anything is written by it
+            else:
                 folder._make()
             folder._make_private()
             shutil.rmtree(path / CHECKPOINT, ignore_errors=True)  # its backup died with a process
@@ -92,7 +97,13 @@ class DataFolder:
         self.engine_path.mkdir(exist_ok=True, mode=0o700)
         self.clock_bounds.save(ZERO)
         sync_folder(self.path)
-        replace_file(self.path / FORMAT, f"{FORMAT_VERSION}\n".encode("ascii"))
+        self._note_format()
+
+    def _note_format(self) -> None:
+        """An earlier version of Tailrace no longer opens the folder."""
+        noted = f"{FORMAT_VERSION}\n".encode("ascii")
+        if not (self.path / FORMAT).exists() or (self.path / FORMAT).read_bytes() != noted:
+            replace_file(self.path / FORMAT, noted)
 
     def _make_private(self) -> None:
         """Also a folder that was made by others' leave, or by an earlier version."""
@@ -160,10 +171,10 @@ def _check_format(path: Path) -> None:
     except FileNotFoundError:
         _check_empty(path)
         return
-    if text != str(FORMAT_VERSION):
+    if text not in FORMATS_READ:
         raise DataFolderError(
-            f"data folder {path} has format {text!r}, and this version of Tailrace reads format "
-            f"{FORMAT_VERSION}: open it with the version that wrote it"
+            f"data folder {path} has format {text!r}, and this version of Tailrace reads formats "
+            f"up to {FORMAT_VERSION}: open it with the version that wrote it"
         )
 
 

@@ -110,6 +110,21 @@ class ClockStopped(KVError):
     """
 
 
+class OracleAway(KVError):
+    """The store takes its time from an oracle, of which it has heard nothing, or for too long: raw
+    writes are refused until it answers (57P03)."""
+
+
+class NotLeader(KVError):
+    """Another store leads the keyspace, or will in a moment; the message says where to go. The
+    write was not done, and may be tried there (57P03)."""
+
+
+class FollowerAway(KVError):
+    """The store that is to lead a keyspace does not answer, or does not catch up, or refuses; the
+    message says which. The keyspace stays where it is (55000)."""
+
+
 class ReadConflict(KVError):
     """A read asked not to wait met another transaction's intent."""
 

@@ -22,6 +22,7 @@ import asyncio
 import gc
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Generic, TypeVar
@@ -51,6 +52,14 @@ class _Current(threading.local):
 _current = _Current()
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 """Of all fibres of a loop one has a slice in each of the loop's turns."""
+
+
+_cpu_of_slices_ns = 0
+
+
+def cpu_of_slices_ns() -> int:
+    """The CPU time of all slices of the process so far: a loop's own thread waits meanwhile."""
+    return _cpu_of_slices_ns
 
 
 def give_way(steps: int = 1) -> None:
@@ -190,6 +199,7 @@ class Fibre(Generic[T]):
         self._paused.acquire()
         self._thread: threading.Thread | None = None
         self._done = self._abandoned = False
+        self._cpu_ns = 0
         self._value: T | None = None
         self._error: BaseException | None = None
 
@@ -224,9 +234,16 @@ class Fibre(Generic[T]):
 
     def pause(self) -> None:
         """Ends the slice; returns when the next one begins. Only the function itself calls this."""
+        self._account()
         self._go.acquire(_EndOfSlice(self._paused))  # type: ignore[arg-type]  # see there
         if self._abandoned:
             raise Abandoned
+
+    def _account(self) -> None:
+        global _cpu_of_slices_ns
+        now = time.thread_time_ns()
+        _cpu_of_slices_ns += now - self._cpu_ns
+        self._cpu_ns = now
 
     def _started(self) -> threading.Thread:
         before = threading.stack_size(STACK_BYTES)
@@ -248,4 +265,5 @@ class Fibre(Generic[T]):
         finally:
             self._done = True
             _current.fibre = None
+            self._account()
             self._paused.release()

@@ -13,7 +13,7 @@ each under its own first byte so that all live in one column family:
     0x03 transaction id                          a transaction record
     0x04 range id, name                          range-local facts (descriptor, resolved, threshold)
     0x10 key | inverted timestamp (8)            a version; the newest of a key sorts first
-    0x11 keyspace (5) | timestamp (8) | rest     the time index: which key was written when
+    0x11 keyspace (5) | timestamp (8) | rest     the time index: which keys were written when
     0x12 start | inverted timestamp (8)          a range tombstone; its value says where it ends
 
 Memcomparable groups are those of MyRocks and TiKV (`util/codec`): eight bytes and a marker that

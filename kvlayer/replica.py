@@ -16,10 +16,13 @@ The source opens it, and is given an epoch and the last checkpoint, from which i
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import msgspec
 
 from .clock import ZERO, Timestamp
 from .errors import KVError
+from .leadership import Role
 from .settings import declare_duration
 
 AHEAD_MAX = declare_duration(
@@ -27,6 +30,17 @@ AHEAD_MAX = declare_duration(
     60.0,
     "how far above this store's physical time a version from another store may lie",
 )
+
+
+def origin_of(store_id: str) -> int:
+    """The number of a store, which its versions bear in others."""
+    return UUID(store_id).int >> 96
+
+
+def source_of(store_id: str, span_id: int) -> str:
+    """What a store calls itself as the source of a replica of keyspace `span_id`: the same for
+    whoever sends its versions, and whenever."""
+    return f"{store_id}/{span_id}"
 
 
 class ReplicaRefused(KVError):
@@ -38,6 +52,9 @@ class ReplicaState(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
     `note` is what the source has left for itself, to read when it opens the replica again. One that
     has `ended` takes no more. Of an ingest, `taken` versions were new, and `known` were here.
+
+    Where the keyspace was handed from store to store, `group` names it and `term` is the epoch of
+    its leader, as this store last heard; `leader` is where writes go from here.
     """
 
     source: str | None = None
@@ -47,6 +64,15 @@ class ReplicaState(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     ended: bool = False
     taken: int = 0
     known: int = 0
+    given_role: Role | None = None
+    group: str = ""
+    term: int = 0
+    leader: str = ""
+
+    @property
+    def role(self) -> Role:
+        """What the store does with the span. One that nobody handed over follows until it ends."""
+        return self.given_role or (Role.LEADING if self.ended else Role.FOLLOWING)
 
 
 class Look(msgspec.Struct, tag="look", array_like=True, frozen=True):
@@ -85,4 +111,44 @@ class End(msgspec.Struct, tag="end", array_like=True, frozen=True):
     """The span is written here from now on, above everything that was taken."""
 
 
-ReplicaOrder = Look | Begin | Open | Ingest | End
+class Drain(msgspec.Struct, tag="drain", array_like=True, frozen=True, kw_only=True):
+    """The span is written here no more, and resolved up to all that was: see `leadership`."""
+
+    group: str
+    term: int
+    leader: str
+
+
+class Reclaim(msgspec.Struct, tag="reclaim", array_like=True, frozen=True):
+    """The span that was drained is written here again, in a new term."""
+
+    term: int
+
+
+class TakeOver(msgspec.Struct, tag="take over", array_like=True, frozen=True, kw_only=True):
+    """The replica has everything of its source up to `barrier`, and is to be its next leader."""
+
+    source: str
+    group: str
+    term: int
+    barrier: Timestamp
+
+
+class Lead(msgspec.Struct, tag="lead", array_like=True, frozen=True):
+    """The span is written here from now on, above everything that its leaders before wrote."""
+
+    term: int
+
+
+class Follow(msgspec.Struct, tag="follow", array_like=True, frozen=True, kw_only=True):
+    """The span takes its versions from `source`, which leads it in that term."""
+
+    source: str
+    term: int
+
+
+RoleChange = Drain | Reclaim | TakeOver | Lead | Follow
+
+SourceOrder = Look | Begin | Open | Ingest | End
+
+ReplicaOrder = SourceOrder | RoleChange

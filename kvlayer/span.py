@@ -90,3 +90,7 @@ def prefix_end(prefix: bytes) -> bytes:
     if not stripped:
         raise ValueError(f"no key is above every key with prefix {prefix!r}")
     return stripped[:-1] + bytes((stripped[-1] + 1,))
+
+
+EVERYTHING = Span(b"", b"\xff")
+"""The span of all keys."""

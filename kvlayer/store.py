@@ -28,6 +28,7 @@ from .ranges import (
     StoreParts,
     begin_incarnation,
     carry_out,
+    change_role,
     collect_garbage,
     load_ranges,
     recover,
@@ -36,7 +37,7 @@ from .ranges import (
 from .ranges.descriptor import FIRST_RANGE, NEVER, descriptor_key, encode_descriptor
 from .ranges.reshape import merge, split, unsplit
 from .ranges.span_size import span_bytes
-from .replica import ReplicaOrder, ReplicaState
+from .replica import ReplicaOrder, ReplicaState, RoleChange
 from .settings import Settings, declare_int
 from .span import Span
 from .span_config import SpanConfigs
@@ -154,7 +155,7 @@ class Store:
 
         Whoever opens the log itself hands its failure to `fail`.
         """
-        clock.obey(settings)
+        clock.physical.obey(settings)
         clock.forward(await replay(log, engine))
         closed = ClosedTimestamps(clock, settings)
         closed.entries_durable(log.durable_index)
@@ -398,7 +399,13 @@ class Store:
 
     async def replica(self, span: Span, order: ReplicaOrder) -> ReplicaState | None:
         """Does what is asked of the replica that is `span`: see `access.StoreAccess`."""
+        if isinstance(order, RoleChange):
+            return await change_role(self._ranges, span, order)
         return await carry_out(self._ranges, span, order)
+
+    def replicas(self) -> list[tuple[Span, ReplicaState]]:
+        """The replicas that are or were, as they stand in this step."""
+        return [(found.span, found.state) for found in self._ranges.replicas]
 
     # Garbage.
 
@@ -472,7 +479,7 @@ class Store:
 
     def _maintain(self, durable_index: int) -> None:
         """Now and then: flushes the engine, cuts the log, and extends the clock's bound."""
-        self.metrics.put("kv_clock_refused_seconds", self.clock.steady.refused_us / 1e6)
+        self.clock.physical.report(self.metrics)
         self.metrics.put("kv_clock_stands", float(self.clock.stands))
         if self.clock.bound_due and not self._extending:
             self._extending = True

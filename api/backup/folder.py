@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...kvlayer.data_folder import FORMAT, FORMAT_VERSION
+from ...kvlayer.data_folder import FORMAT, FORMATS_READ
 from ...kvlayer.disk import replace_file, sync_folder
 from ..secret_key import KEY_FILE
 from .stored_file import CHUNK_BYTES, BackupRefused, StoredFile
@@ -91,11 +91,11 @@ def _read_list(backup: Path) -> BackupList:
         raise BackupRefused(f"{backup} is no backup: it has no file {LIST_FILE}") from None
     except msgspec.MsgspecError as error:
         raise BackupRefused(f"{backup / LIST_FILE} is damaged: {error}") from error
-    if found.format != 1 or found.store_format != str(FORMAT_VERSION):
+    if found.format != 1 or found.store_format not in FORMATS_READ:
         raise BackupRefused(
             f"{backup} was taken by Tailrace {found.version} of a store of format "
-            f"{found.store_format}, and this version reads format {FORMAT_VERSION}: restore it "
-            "with the version that took it"
+            f"{found.store_format}, and this version reads formats up to {FORMATS_READ[-1]}: "
+            "restore it with the version that took it"
         )
     return found
 

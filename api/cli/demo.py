@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from ..demo.crashes.run import CrashOutcome, run_crash_demo
+from ..demo.raw.run import ReplicationOutcome, run_replication_demo
 from ..demo.report import DemoOutcome, print_next
 from ..demo.run import run_demo
 from ..demo.spark_run import LakeOutcome, run_spark_demo
@@ -38,25 +39,34 @@ def demo(
             "--relaxed", help="Mirror a store without transactions, by its relaxed log, instead."
         ),
     ] = False,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Replicate a raw keyspace into another store, and kill both, instead."
+        ),
+    ] = False,
     json_line: Annotated[
         bool, typer.Option("--json", help="End with one line of JSON; draw on standard error.")
     ] = False,
 ) -> None:
     """Mirror 336,776 real flights into DuckDB, then replay a day of them, unlocked and locked."""
     console = Console(stderr=json_line)
-    if (spark or relaxed) and stay:
-        raise typer.BadParameter("--stay is for the demo without --spark and --relaxed")
-    if spark and relaxed:
-        raise typer.BadParameter("--spark and --relaxed are two demos: choose one")
+    if (spark or relaxed or raw) and stay:
+        raise typer.BadParameter("--stay is for the demo without --spark, --relaxed and --raw")
+    if spark + relaxed + raw > 1:
+        raise typer.BadParameter("choose one of --spark, --relaxed and --raw")
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise typer.BadParameter(f"{folder} is not empty: the demo starts from nothing")
     with tempfile.TemporaryDirectory(prefix="tailrace-demo-") as temporary:
         place = folder or Path(temporary) / "data"
-        outcome: DemoOutcome | LakeOutcome | CrashOutcome
+        outcome: DemoOutcome | LakeOutcome | CrashOutcome | ReplicationOutcome
         name = "demo"
         if relaxed:
             name = "demo_relaxed"
             outcome = asyncio.run(run_crash_demo(place, console))
+        elif raw:
+            name = "demo_raw"
+            outcome = asyncio.run(run_replication_demo(place, console))
         elif spark:
             name = "demo_spark"
             outcome = asyncio.run(run_spark_demo(place, console))

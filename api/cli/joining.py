@@ -1,4 +1,4 @@
-"""What `tailrace serve` says of nodes: to let others join, and to join a store."""
+"""What `tailrace serve` says of other processes: who may join, whom to join, whose time to take."""
 
 from __future__ import annotations
 
@@ -18,17 +18,34 @@ def join_target(join: str | None, token: Path | None, rpc_port: int | None) -> J
         return None
     if rpc_port is not None:
         raise NodeRefused("a joined node has no store to serve: leave out --rpc-port or --join")
-    host, colon, port = join.rpartition(":")
+    return _target("--join", join, token)
+
+
+def oracle_target(oracle: str | None, token: Path | None, join: str | None) -> JoinTarget | None:
+    """The store whose time is taken, if there is one. Raises NodeRefused."""
+    if oracle is None:
+        if token is not None:
+            raise NodeRefused("--oracle-token says nothing without --oracle HOST:PORT")
+        return None
+    if join is not None:
+        raise NodeRefused(
+            "a joined node has the time of the store that it joins: leave out --oracle or --join"
+        )
+    return _target("--oracle", oracle, token)
+
+
+def _target(option: str, address: str, token: Path | None) -> JoinTarget:
+    host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or not is_loopback(host.strip("[]")):
         raise NodeRefused(
-            f"--join takes the loopback address and the RPC port of a store, as 127.0.0.1:8081, "
-            f"and not {join}"
+            f"{option} takes the loopback address and the RPC port of a store, as 127.0.0.1:8081, "
+            f"and not {address}"
         )
     if token is None:
         raise NodeRefused(
-            "--join needs --join-token FILE: the file join.token in the store's data folder"
+            f"{option} needs {option}-token FILE: the file join.token in that store's data folder"
         )
-    return JoinTarget(join, token)
+    return JoinTarget(address, token)
 
 
 def rpc_address(host: str, port: int | None) -> tuple[str, int] | None:

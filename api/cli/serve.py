@@ -23,7 +23,7 @@ from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
 from ..tuned_process import tuned_process
-from .joining import join_target, open_node, rpc_address
+from .joining import join_target, open_node, oracle_target, rpc_address
 from .server_log import LogLevel, log_to, server_log
 
 ROOT_PASSWORD = "TAILRACE_ROOT_PASSWORD"
@@ -70,6 +70,16 @@ def serve(
         Path | None,
         typer.Option(help="The file join.token of the store's data folder, or a copy (mode 600)."),
     ] = None,
+    oracle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Take the time from the store whose RPC port this is."
+        ),
+    ] = None,
+    oracle_token: Annotated[
+        Path | None,
+        typer.Option(help="The file join.token of that store's data folder, or a copy (mode 600)."),
+    ] = None,
     secret_key_file: Annotated[
         Path | None,
         typer.Option(
@@ -101,6 +111,7 @@ def serve(
         mirror_roots=tuple(mirror_root or ()),
         server=server_for_lakes(url, web),
         secret_key_file=secret_key_file,
+        oracle=oracle_target(oracle, oracle_token, join),
     )
     target = join_target(join, join_token, rpc_port)
     opening = partial(open_node, folder, options, rpc, target)
@@ -157,7 +168,7 @@ async def _serve(
             print(f"tailrace: ready on {url}", flush=True)
             server_log.info("serves %s at %s, and Postgres at %s", node.store.id, url, pg_shown)
             async with serve_postgres(node, pg, postgres):
-                with tuned_process():
+                with tuned_process(), node.loop_steps.watched(loop):
                     await server.run()
         finally:
             await server.close()

@@ -208,6 +208,17 @@ class RawOpening(msgspec.Struct, forbid_unknown_fields=True):
     source: str
 
 
+class RawLeading(msgspec.Struct, forbid_unknown_fields=True):
+    """The replica is to lead the keyspace of `group` in the epoch `term`, once it has everything of
+    its source up to `barrier`. `oracle` is the store that keeps the placement."""
+
+    source: str
+    group: str
+    term: int
+    barrier: int
+    oracle: str
+
+
 class RawEntry(msgspec.Struct, forbid_unknown_fields=True):
     """A version of a key: put, or deleted where there is no value. `timestamp` and `expires_at` are
     the store's, as whole numbers; a deletion says when it ends."""

@@ -56,8 +56,8 @@ async def check_table(
 async def find_readable(
     node: Node, table: str, database: str, at: Timestamp, request: Request
 ) -> TableDescriptor:
-    """The table, where the request may read all of it: see `check_readable`."""
-    found = await _find(node, table, database, at)
+    """The table or keyspace, where the request may read all of it: see `check_readable`."""
+    found = await _find(node, table, database, at, keyspaces=True)
     await check_readable(node, found, request)
     return found
 
@@ -75,7 +75,12 @@ async def check_readable(node: Node, table: TableDescriptor, request: Request) -
 
 
 async def _find(
-    node: Node, table: str, database: str, at: Timestamp | None = None
+    node: Node,
+    table: str,
+    database: str,
+    at: Timestamp | None = None,
+    *,
+    keyspaces: bool = False,
 ) -> TableDescriptor:
     when = await node.store.now() if at is None else at
     if table.isdecimal():
@@ -83,7 +88,9 @@ async def _find(
         if isinstance(found, TableDescriptor) and not found.dropped:
             return found
     name = TableName.resolve(table.split("."), current_database=database)
-    descriptor = await node.services.catalog.find(node.store.snapshot(when), name)
+    descriptor = await node.services.catalog.find(
+        node.store.snapshot(when), name, keyspaces=keyspaces
+    )
     if descriptor is None:
         raise unknown_table(name)
     return descriptor

@@ -189,6 +189,22 @@ FEED_BREACHES = _table(
     {"p99_ms": _FLOAT8, "slo_ms": _FLOAT8, "stage": _STRING, "commits": _INT8},
 )
 
+DEAD_LETTERS = _table(
+    44,
+    "dead_letters",
+    {"job_id": _INT8, "table_id": _INT8, "row_key": _BYTES, "mvcc_timestamp": _INT8},
+    {
+        "table_name": _STRING,
+        "key": _STRING,
+        "deleted": _BOOL,
+        "message": _STRING,
+        "message_bytes": _INT8,
+        "error": _STRING,
+        "refused": _TIMESTAMPTZ,
+    },
+    nullable="message",
+)
+
 SYSTEM_TABLES = (
     DESCRIPTOR,
     NAMESPACE,
@@ -212,6 +228,7 @@ SYSTEM_TABLES = (
     SUBSCRIPTIONS,
     EXTERNAL_CONNECTIONS,
     FEED_BREACHES,
+    DEAD_LETTERS,
 )
 
 INITIAL_DESCRIPTORS: tuple[Descriptor, ...] = (

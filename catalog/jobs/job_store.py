@@ -17,6 +17,7 @@ from ..leases.liveness import read_session
 from .errors import JobFenced, JobNotFound, JobStateRefused
 from .record import (
     JobRecord,
+    dead_letters_of,
     decode_progress,
     encode_end,
     encode_progress,
@@ -169,6 +170,9 @@ class JobStore:
             ids = [JobRecord.decode_finished(key, body).id for key, body in rows]
             evaluation.delete([key for key, _ in rows])
             evaluation.delete([key(id) for id in ids for key in (end_key, progress_key)])
+            for id in ids:
+                if evaluation.scan(dead_letters_of(id), limit=1):
+                    evaluation.delete_range(dead_letters_of(id))
             return len(rows)
 
         while True:

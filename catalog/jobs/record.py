@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ...kvlayer.clock import Timestamp, unix_us
-from ..descriptors.system_tables import FINISHED_JOBS, JOB_ENDS, JOB_PROGRESS, JOBS
+from ...kvlayer.keys import encode_int
+from ...kvlayer.span import Span
+from ..descriptors.system_tables import DEAD_LETTERS, FINISHED_JOBS, JOB_ENDS, JOB_PROGRESS, JOBS
 from ..rows.row_codec import codec_for
 from ..values.column_types import Datum
 from .states import JobState
@@ -153,6 +155,11 @@ def job_id_of(key: bytes) -> int:
 
 def progress_key(job_id: int) -> bytes:
     return _progress.encode_key((job_id,))
+
+
+def dead_letters_of(job_id: int) -> Span:
+    """A changefeed's dead letters: they outlive it, and go with what is left of its job."""
+    return Span.prefix(DEAD_LETTERS.primary_span.start + encode_int(job_id))
 
 
 def encode_progress(job_id: int, progress: bytes, epoch: int) -> tuple[bytes, bytes]:

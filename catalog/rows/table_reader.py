@@ -1,4 +1,4 @@
-"""A table at a timestamp, or its versions in an interval, as Arrow.
+"""A table or a keyspace at a timestamp, or its versions in an interval, as Arrow.
 
 The hot loop of scans, snapshots, exports and verification. Rows are decoded in the slices in which
 the store hands them out, a thousand or so in half a millisecond, with the loop free to do other
@@ -17,6 +17,7 @@ from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
 from ..descriptors.descriptor import TableDescriptor
+from .keyspace_codec import KeyspaceCodec
 from .row_codec import codec_for
 
 BATCH_ROWS = 65_536
@@ -46,8 +47,9 @@ async def read_table(
     row_count = 0
     async with aclosing(store.snapshot(at).scan_slices(span)) as slices:
         async for rows in slices:
-            decoded.append(codec.decode_columns([body for _, body in rows], places=places))
-            row_count += len(rows)
+            bodies = bodies_at(descriptor, rows, at)
+            decoded.append(codec.decode_columns(bodies, places=places))
+            row_count += len(bodies)
             while row_count >= batch_rows:
                 combined = _combine(decoded)
                 yield combined.slice(0, batch_rows)
@@ -55,6 +57,18 @@ async def read_table(
                 row_count -= batch_rows
     if row_count:
         yield _combine(decoded)
+
+
+def bodies_at(
+    descriptor: TableDescriptor, rows: Sequence[tuple[bytes, bytes]], at: Timestamp
+) -> list[bytes]:
+    """What `codec_for(descriptor)` decodes of keys and values in the store, which a reader at `at`
+    sees: of a keyspace without what is deleted there, or has ended."""
+    if descriptor.keyspace is None:
+        return [body for _, body in rows]
+    row = KeyspaceCodec(descriptor).row
+    shown = (row(key, body, at)[1] for key, body in rows)
+    return [body for body in shown if body is not None]
 
 
 def _combine(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -102,8 +116,13 @@ async def read_versions(
     places = None if columns is None else _places(descriptor, columns)
     span = descriptor.primary_span if span is None else span
     assert descriptor.primary_span.covers(span), (descriptor, span)
+    keyspace = None if descriptor.keyspace is None else KeyspaceCodec(descriptor)
     async with aclosing(store.versions(span, after, upto)) as slices:
-        async for versions in slices:
+        async for found in slices:
+            versions: Sequence[tuple[bytes, Timestamp, bytes | None]] = found
+            if keyspace is not None:
+                shown = [(at, keyspace.row(key, body, at)) for key, at, body in found]
+                versions = [(key, at, body) for at, (key, body) in shown]
             yield VersionSlice(
                 keys=[key for key, _, _ in versions],
                 timestamps=[timestamp for _, timestamp, _ in versions],

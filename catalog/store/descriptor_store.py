@@ -8,6 +8,7 @@ What was dropped is removed when nobody can need it any more (`garbage_collector
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Protocol
 
 from ...kvlayer.access import Evaluation, StoreAccess
@@ -29,6 +30,10 @@ from ..rows.row_codec import codec_for
 from ..values.errors import SQLError
 from .catalog_changes import CatalogChanges
 from .live_leases import check_two_versions, leases_on
+
+DECODED_MAX = 256
+"""Versions of descriptors that are kept as they were decoded last: a table of a few columns takes
+as long to decode as fifty of its rows."""
 
 _descriptors = codec_for(DESCRIPTOR)
 _namespace = codec_for(NAMESPACE)
@@ -207,6 +212,7 @@ def descriptor_key(descriptor_id: int) -> bytes:
     return _descriptors.encode_key((descriptor_id,))
 
 
+@lru_cache(maxsize=DECODED_MAX)
 def decode_stored(key: bytes, body: bytes, timestamp: Timestamp) -> Descriptor:
     """The descriptor in a row of `system.descriptor`, which was committed at `timestamp`."""
     data = _descriptors.decode_row(key, body)[1]

@@ -27,11 +27,11 @@ _URI_PASSWORD = re.compile(
 off before an '@'."""
 
 _URI_PARAMETERS = re.compile(
-    r"(\b(?:webhook-https?|kafka|confluent-cloud|azure-event-hub|s3|gs|azure(?:-blob)?)"
-    r"://[^?'\s]*\?)(?:[^']|'')+",
+    r"((?<![\w+.-])(?!(?:duckdb|file|nodelocal|delta|iceberg|spark\+\w+)://)"
+    r"[a-z][a-z0-9+.-]*://[^?'\s]*\?)(?:[^']|'')+",
     re.IGNORECASE,
 )
-"""What stands behind the '?' of a sink that takes its secrets there."""
+"""What stands behind the '?' of any URI but one of a place on the node, which takes no secret."""
 
 
 def shown_text(text: str) -> str:

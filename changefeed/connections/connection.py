@@ -19,6 +19,7 @@ from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ...kvlayer.span import Span
+from ..sinks.uri import shown_place
 
 SCHEME = "external"
 
@@ -50,7 +51,7 @@ def connection_name(uri: str) -> str | None:
     if not name or "/" in name or "?" in name:
         raise SQLError(
             "22023",
-            f"{uri!r} names no external connection",
+            f"{shown_place(uri)!r} names no external connection",
             hint="Write external://name; parameters belong to the connection's own URI.",
         )
     return name

@@ -9,6 +9,7 @@ class Format(Enum):
     """How the values of a message are written."""
 
     JSON = "json"
+    AVRO = "avro"  # records whose schemas a registry holds
     CSV = "csv"  # a line for each row of an initial scan
     PARQUET = "parquet"  # files with a column for each column of the table
 

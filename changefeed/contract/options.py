@@ -10,6 +10,7 @@ each 200 ms here, since a mirror's progress costs a row in a transaction that is
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -20,7 +21,7 @@ from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import METADATA_ENVELOPES, Compression, EnrichedProperty, Envelope, Format
 from .queries import FeedQuery
-from .sink_config import WebhookConfig, parse_webhook_config
+from .sink_config import KafkaConfig, WebhookConfig, parse_kafka_config, parse_webhook_config
 from .unserved import UNSERVED, UNSERVED_FORMATS
 
 MIN_CHECKPOINT_FREQUENCY_SECONDS = 0.2
@@ -59,6 +60,7 @@ JOB_OPTIONS = frozenset(
         "lagging_ranges_polling_interval",
         "lagging_ranges_threshold",
         "metrics_label",
+        "on_bad_row",
         "on_error",
         "on_table_dropped",
         "slo_p99",
@@ -68,6 +70,8 @@ JOB_OPTIONS = frozenset(
 
 MESSAGE_OPTIONS = frozenset(
     {
+        "avro_schema_prefix",
+        "confluent_schema_registry",
         "diff",
         "encode_json_value_null_as_object",
         "enriched_properties",
@@ -84,7 +88,7 @@ MESSAGE_OPTIONS = frozenset(
 """Options of what messages look like: every sink of messages obeys them."""
 
 
-SECRET_OPTIONS = frozenset({"extra_headers", "webhook_auth_header"})
+SECRET_OPTIONS = frozenset({"confluent_schema_registry", "extra_headers", "webhook_auth_header"})
 """Options whose values are shown nowhere, and stored sealed."""
 
 WEBHOOK_TIMEOUT_SECONDS = 3.0
@@ -122,6 +126,13 @@ class SchemaChangePolicy(Enum):
     STOP = "stop"  # the feed ends with everything before it
 
 
+class PartitionAlgorithm(Enum):
+    """Which partition of a topic a key's messages go to: a hash of the key, modulo their number."""
+
+    FNV_1A = "fnv-1a"  # as Sarama, Go's client
+    MURMUR2 = "murmur2"  # as Java's client
+
+
 class DropPolicy(Enum):
     """What happens when a table of a feed of several was dropped."""
 
@@ -134,6 +145,14 @@ class ErrorPolicy(Enum):
 
     FAIL = "fail"  # it ends, and what it held is released
     PAUSE = "pause"  # it is paused with all that it holds, until somebody resumes or cancels it
+
+
+class BadRowPolicy(Enum):
+    """What becomes of a feed whose sink will never take one row."""
+
+    FAIL = "fail"  # it ends
+    PAUSE = "pause"  # it is paused, and tries that row again when it is resumed
+    DEAD_LETTER = "dead_letter"  # the row is kept as a dead letter, and the feed goes on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +175,9 @@ class ChangefeedOptions:
     envelope: Envelope = Envelope.WRAPPED
     enriched_properties: frozenset[EnrichedProperty] = frozenset()
     compression: Compression | None = None
+    avro_schema_prefix: str = ""
+    confluent_schema_registry: str | None = field(default=None, repr=False)
+    """The URI of the registry that holds the schemas of messages."""
     key_in_value: bool = False
     topic_in_value: bool = False
     full_table_name: bool = False
@@ -176,6 +198,8 @@ class ChangefeedOptions:
     schema_change_policy: SchemaChangePolicy = SchemaChangePolicy.BACKFILL
     on_table_dropped: DropPolicy = DropPolicy.STOP
     on_error: ErrorPolicy = ErrorPolicy.FAIL
+    on_bad_row: BadRowPolicy | None = None
+    """None: a row that the sink refuses is an error as any other, and `on_error` decides."""
     gc_protect_expires_after: float = 0.0
     metrics_label: str = DEFAULT_LABEL
     slo_p99: float = 0.0
@@ -183,6 +207,10 @@ class ChangefeedOptions:
     lagging_ranges_threshold: float = 180.0
     lagging_ranges_polling_interval: float = 60.0
     paused: bool = False
+    exactly_once: bool = False
+    """Whether a sink that can do either keeps progress in one transaction with the rows."""
+    kafka_sink_config: KafkaConfig = field(default_factory=KafkaConfig)
+    partition_alg: PartitionAlgorithm = PartitionAlgorithm.FNV_1A
     publish: float | None = None
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     webhook_auth_header: str | None = field(default=None, repr=False)
@@ -281,10 +309,11 @@ def _check_combinations(
             hint="The query reads the row before a change as cdc_prev.",
         )
     told = options.envelope in (Envelope.WRAPPED, Envelope.ENRICHED)
-    if query is None and options.diff and not (told and options.format is Format.JSON):
+    with_before = (Format.JSON, Format.AVRO)
+    if query is None and options.diff and not (told and options.format in with_before):
         raise _invalid(
             "changefeed option diff goes with envelope = 'wrapped' or 'enriched', and format = "
-            "'json'",
+            "'json' or 'avro'",
             detail="Other messages have no place for the row before a change.",
         )
     if options.format is not Format.JSON and options.encode_json_value_null_as_object:
@@ -294,6 +323,7 @@ def _check_combinations(
             "changefeed option format = 'csv' goes with initial_scan = 'only'",
             detail="A line of CSV cannot say that a row was deleted.",
         )
+    _check_avro(options, texts)
     if options.format is Format.CSV:
         for excluded in ("envelope", "key_in_value", "topic_in_value"):
             if excluded in texts:
@@ -301,6 +331,19 @@ def _check_combinations(
                     f"changefeed option {excluded} does not go with format = 'csv'",
                     detail="A line of CSV has the values of a row and nothing beside them.",
                 )
+
+
+def _check_avro(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
+    if options.format is not Format.AVRO:
+        for excluded in ("avro_schema_prefix", "confluent_schema_registry"):
+            if excluded in texts:
+                raise _invalid(f"changefeed option {excluded} goes with format = 'avro'")
+        return
+    if options.envelope is Envelope.ROW:
+        raise _invalid("format = 'avro' has no envelope row", hint="Name envelope = 'bare'.")
+    for excluded in ("key_in_value", "topic_in_value"):
+        if excluded in texts:
+            raise _invalid(f"changefeed option {excluded} does not go with format = 'avro'")
 
 
 def _check_enriched(
@@ -334,7 +377,20 @@ def _format(options: ChangefeedOptions, name: str, text: str | None) -> Changefe
             f"changefeed format {required} is not supported",
             detail=UNSERVED_FORMATS[required.strip().lower()],
         )
+    if required.strip().lower() == "experimental_avro":
+        required = Format.AVRO.value
     return replace(options, format=_choice(Format, name, required))
+
+
+def _schema_prefix(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    prefix = _required(name, text)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):
+        raise _invalid(f"changefeed option {name} is letters, digits and '_', not {prefix!r}")
+    return replace(options, avro_schema_prefix=prefix)
+
+
+def _registry(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, confluent_schema_registry=_required(name, text).strip())
 
 
 def _envelope(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
@@ -479,24 +535,45 @@ def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> 
     return replace(options, webhook_sink_config=config)
 
 
+def _kafka_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    try:
+        config = parse_kafka_config(_required(name, text))
+    except ValueError as error:
+        raise _invalid(f"changefeed option {name}: {error}") from None
+    return replace(options, kafka_sink_config=config)
+
+
+def _partition_alg(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    algorithm = _choice(PartitionAlgorithm, name, _required(name, text))
+    return replace(options, partition_alg=algorithm)
+
+
 def _on_error(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
     return replace(options, on_error=_choice(ErrorPolicy, name, _required(name, text)))
 
 
+def _on_bad_row(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, on_bad_row=_choice(BadRowPolicy, name, _required(name, text)))
+
+
 _READERS: dict[str, Reader] = {
+    "avro_schema_prefix": _schema_prefix,
     "compression": _compression,
+    "confluent_schema_registry": _registry,
     "cursor": _timestamp_of_its_name,
     "diff": _flag_of_its_name,
     "end_time": _timestamp_of_its_name,
     "encode_json_value_null_as_object": _flag_of_its_name,
     "enriched_properties": _properties,
     "envelope": _envelope,
+    "exactly_once": _flag_of_its_name,
     "extra_headers": _extra_headers,
     "format": _format,
     "full_table_name": _flag_of_its_name,
     "gc_protect_expires_after": _seconds_of_its_name,
     "initial_scan": _initial_scan,
     "initial_scan_only": _initial_scan_only,
+    "kafka_sink_config": _kafka_config,
     "key_in_value": _flag_of_its_name,
     "lagging_ranges_polling_interval": _seconds_of_its_name,
     "lagging_ranges_threshold": _seconds_of_its_name,
@@ -504,8 +581,10 @@ _READERS: dict[str, Reader] = {
     "min_checkpoint_frequency": _checkpoints,
     "mvcc_timestamp": _flag_of_its_name,
     "no_initial_scan": _no_initial_scan,
+    "on_bad_row": _on_bad_row,
     "on_error": _on_error,
     "on_table_dropped": _table_dropped,
+    "partition_alg": _partition_alg,
     "paused": _flag_of_its_name,
     "publish": _publish,
     "resolved": _resolved,

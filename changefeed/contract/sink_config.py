@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from ...kvlayer.settings import SettingError, parse_duration
 
@@ -23,12 +24,14 @@ class FlushConfig:
     """When a batch of messages is sent: as soon as the request before it was answered, or, where
     `messages` or `bytes` is not zero, when so many have gathered or `frequency` seconds passed.
 
-    A batch never holds more than `messages`, nor more `bytes` unless it is one message.
+    A batch never holds more than `messages_max` (`messages` where that is zero), nor more `bytes`
+    unless it is one message.
     """
 
     messages: int = 0
     bytes: int = 0
     frequency: float = 0.0
+    messages_max: int = 0
 
     @property
     def gathers(self) -> bool:
@@ -51,6 +54,55 @@ class WebhookConfig:
     retry: RetryConfig = RetryConfig()
 
 
+class Acks(Enum):
+    """Who has a message when it counts as delivered. The value is Kafka's."""
+
+    NONE = "0"  # nobody, for all that is known
+    ONE = "1"  # the partition's leader
+    ALL = "all"  # every replica that is in sync
+
+
+class KafkaCompression(Enum):
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaConfig:
+    """A `compression_level` of None is the codec's own."""
+
+    flush: FlushConfig = FlushConfig()
+    acks: Acks = Acks.ALL
+    client_id: str = "tailrace"
+    compression: KafkaCompression = KafkaCompression.NONE
+    compression_level: int | None = None
+
+
+def parse_kafka_config(text: str) -> KafkaConfig:
+    """Raises ValueError, which says what is wrong with the text."""
+    given = _object(text)
+    names = {"clientid", "compression", "compressionlevel", "flush", "requiredacks"}
+    if "version" in given:
+        raise ValueError("Version is found out by asking the brokers: leave it out")
+    _check_names(given, names, "")
+    default = KafkaConfig()
+    return KafkaConfig(
+        flush=_flush(_section(given, "flush", {"messages", "bytes", "frequency", "maxmessages"})),
+        acks=_read(given, "requiredacks", lambda value: _member(Acks, value), default.acks),
+        client_id=_read(given, "clientid", _text, default.client_id),
+        compression=_read(
+            given,
+            "compression",
+            lambda value: _member(KafkaCompression, value),
+            default.compression,
+        ),
+        compression_level=_read(given, "compressionlevel", _count, None),
+    )
+
+
 def parse_webhook_config(text: str) -> WebhookConfig:
     """Raises ValueError, which says what is wrong with the text."""
     given = _object(text)
@@ -66,6 +118,7 @@ def _flush(given: Mapping[str, Any]) -> FlushConfig:
         messages=_read(given, "messages", _count, 0),
         bytes=_read(given, "bytes", _count, 0),
         frequency=_read(given, "frequency", _seconds, 0.0),
+        messages_max=_read(given, "maxmessages", _count, 0),
     )
     if config.gathers and not config.frequency:
         raise ValueError("Flush.Messages and Flush.Bytes need a Flush.Frequency above zero")
@@ -119,6 +172,22 @@ def _read(given: Mapping[str, Any], name: str, read: Callable[[object], Any], de
         return read(given[name])
     except ValueError as error:
         raise ValueError(f"{name.title()} is {error}, not {given[name]!r}") from None
+
+
+E = TypeVar("E", bound=Enum)
+
+
+def _member(kind: type[E], value: object) -> E:
+    for member in kind:
+        if isinstance(value, str) and value.upper() == member.name:
+            return member
+    raise ValueError(f"one of {', '.join(member.name for member in kind)}")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or not value:
+        raise ValueError("a text")
+    return value
 
 
 def _count(value: object) -> int:

@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 UNSERVED: Mapping[str, str] = {
-    "avro_schema_prefix": "There is no Avro encoder.",
-    "confluent_schema_registry": "There is no Avro encoder.",
     "execution_locality": "A store is served by one process: there are no localities.",
     "headers_json_column_name": "Headers are the same for all messages: extra_headers.",
     "ignore_disable_changefeed_replication": "Sessions cannot keep writes from changefeeds.",
-    "kafka_sink_config": "There is no Kafka sink.",
     "key_column": "Messages keep their order by primary key alone.",
-    "partition_alg": "There is no Kafka sink.",
     "protect_data_from_gc_on_pause": "What a paused changefeed has not read is always protected.",
     "pubsub_sink_config": "There is no Pub/Sub sink.",
     "range_distribution_strategy": "One node runs a changefeed whole.",
@@ -26,7 +22,5 @@ UNSERVED: Mapping[str, str] = {
 }
 
 UNSERVED_FORMATS: Mapping[str, str] = {
-    "avro": "There is no Avro encoder.",
-    "experimental_avro": "There is no Avro encoder.",
     "protobuf": "There is no Protocol Buffers encoder.",
 }

@@ -9,8 +9,17 @@ Never knows: who proved the schema, what a sink does with messages, progress.
 
 from .encoders import encoder_for
 from .enriched import FeedOrigin
-from .protocol import EncodedBatch, Encoder
+from .protocol import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder
 from .schema_messages import schema_message
 from .topics import Topics
 
-__all__ = ["EncodedBatch", "Encoder", "FeedOrigin", "Topics", "encoder_for", "schema_message"]
+__all__ = [
+    "EncodedBatch",
+    "Encoder",
+    "FeedOrigin",
+    "RegisteredSchema",
+    "RegisteringEncoder",
+    "Topics",
+    "encoder_for",
+    "schema_message",
+]

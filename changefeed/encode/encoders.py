@@ -18,5 +18,9 @@ def encoder_for(
     feed is created (`SinkKind.check_options`). The enriched envelope needs the feed's `origin`."""
     if options.format is Format.CSV:
         return CSVEncoder(topics)
+    if options.format is Format.AVRO:
+        from .avro import AvroEncoder  # the package fastavro is an extra
+
+        return AvroEncoder(options, topics)
     assert options.format is Format.JSON, options.format
     return JSONEncoder(options, topics, origin)

@@ -60,9 +60,11 @@ class JSONEncoder:
         self._origin = origin
         assert origin is not None or options.envelope is not Envelope.ENRICHED, options
         self._tables: dict[tuple[int, int], _Table] = {}
+        self._replaced: dict[tuple[int, int], _Table] = {}
+        """Of the rows before changes: those of a query have the table's columns, not its own."""
 
     def encode(self, batch: ChangeBatch) -> EncodedBatch:
-        table, envelope = self._table(batch.descriptor), self._options.envelope
+        table, envelope = self._table(batch.descriptor, self._tables), self._options.envelope
         if envelope is Envelope.ENRICHED:
             return self._enriched(batch, table)
         keys = table.keys(batch)
@@ -124,13 +126,13 @@ class JSONEncoder:
             source["mvcc_timestamp"] = _timestamps(own)
         return source
 
-    def _table(self, descriptor: TableDescriptor) -> _Table:
+    def _table(self, descriptor: TableDescriptor, tables: dict[tuple[int, int], _Table]) -> _Table:
         version = (descriptor.id, descriptor.version)
-        table = self._tables.get(version)
+        table = tables.get(version)
         if table is None:
-            if len(self._tables) >= TABLES_MAX:
-                self._tables.clear()
-            table = self._tables[version] = _Table(
+            if len(tables) >= TABLES_MAX:
+                tables.clear()
+            table = tables[version] = _Table(
                 descriptor,
                 self._topics.of(descriptor),
                 null_as_object=self._options.encode_json_value_null_as_object,
@@ -145,7 +147,7 @@ class JSONEncoder:
         """The rows that the changes replaced."""
         if batch.previous is None:
             return NULL  # an initial scan replaces nothing
-        table = self._table(batch.before or batch.descriptor)
+        table = self._table(batch.before or batch.descriptor, self._replaced)
         return table.rows_or_null(batch.previous)
 
     def _metadata(self, batch: ChangeBatch, keys: Texts, topic: str) -> dict[str, Texts | Parts]:

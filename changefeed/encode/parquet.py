@@ -45,7 +45,7 @@ def change_columns(batch: ChangeBatch) -> dict[str, AnyArray]:
     """The columns that are shown, by name, with a value for each change: of a deletion the key's,
     and NULLs."""
     return {
-        column.name: _written(column, array)
+        column.name: written_column(column, array)
         for column, array in zip(batch.descriptor.visible_columns, _arrays(batch), strict=True)
         if not column.hidden
     }
@@ -100,7 +100,7 @@ def _with_deletions(batch: ChangeBatch, live: pa.RecordBatch) -> list[AnyArray]:
     ]
 
 
-def _written(column: Column, array: AnyArray) -> AnyArray:
+def written_column(column: Column, array: AnyArray) -> AnyArray:
     """The column as Parquet has one."""
     if column.type.kind is TypeKind.INTERVAL:
         datums = column_datums(column.type, array)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ...kvlayer.clock import Timestamp
 from ..contract.changes import ChangeBatch
@@ -31,6 +31,16 @@ class EncodedBatch:
         return sum(map(len, self.keys)) + sum(len(value) for value in self.values if value)
 
 
+class RegisteredSchema:
+    """A schema that a registry holds, and that messages name by the id that it has there: `id` is
+    None before it is known. `text` is the schema in JSON."""
+
+    def __init__(self, subject: str, text: str) -> None:
+        self.subject = subject
+        self.text = text
+        self.id: int | None = None
+
+
 class Encoder(Protocol):
     """Encodes the changes of one feed. An encoder keeps what it has compiled for each descriptor
     version, does no I/O, and may be used on any one thread at a time."""
@@ -40,4 +50,17 @@ class Encoder(Protocol):
     def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
         """The value of the message that says of `topic`, or of the whole feed, that no change at or
         below `resolved` will come that was not seen."""
+        ...
+
+
+@runtime_checkable
+class RegisteringEncoder(Encoder, Protocol):
+    """An encoder whose messages name schemas. Whoever encodes sees to it that they have ids."""
+
+    def schemas(self, batch: ChangeBatch) -> Sequence[RegisteredSchema]:
+        """Those of the messages of `batch`."""
+        ...
+
+    def resolved_schemas(self, topic: str | None) -> Sequence[RegisteredSchema]:
+        """Those of a resolved message of `topic`."""
         ...

@@ -32,12 +32,26 @@ class Topics:
     def of(self, table: TableDescriptor) -> str:
         if self.topic_name is not None:
             return self.topic_prefix + self.topic_name
+        return self.topic_prefix + self.unprefixed(table)
+
+    def unprefixed(self, table: TableDescriptor) -> str:
+        """The table's name in messages, whatever its topic is called besides."""
         name = self.full_names.get(table.id)
         if name is None:
             name = table.name
         elif not self.full_table_name:
             name = _last_name(name)
-        return self.topic_prefix + name
+        return name
+
+
+TOPIC_BYTES_MAX = 249
+
+
+def topic_name(name: str) -> str:
+    """A name of a table as Kafka takes it, as CockroachDB writes it: `a b` is `a_u0020_b`."""
+    if name in (".", ".."):
+        return "".join(f"_u{ord(each):04x}_" for each in name)
+    return _NOT_OF_TOPICS.sub(lambda found: f"_u{ord(found[0]):04x}_", name)[:TOPIC_BYTES_MAX]
 
 
 def name_parts(full_name: str) -> tuple[str, str, str]:
@@ -47,6 +61,7 @@ def name_parts(full_name: str) -> tuple[str, str, str]:
     return database, schema, table
 
 
+_NOT_OF_TOPICS = re.compile(r"[^a-zA-Z0-9._-]")
 _NAMES = re.compile(r'(?:"((?:[^"]|"")+)"|([^."]+))(?:\.|$)')
 _LAST_NAME = re.compile(r'(?:"((?:[^"]|"")+)"|([^."]+))$')
 

@@ -21,7 +21,6 @@ from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectedTimestamp, ProtectedTimestamps
 from ...kvlayer.span import Span
-from ..targets import TableTarget
 
 OWNER_PREFIX = "reader of table "
 
@@ -89,7 +88,7 @@ class Positions:
             created = await self._protections.protect(
                 transaction,
                 owner=f"{OWNER_PREFIX}{table.id}",
-                spans=[TableTarget(table.id, self._descriptors).span],
+                spans=[table.span],
                 timestamp=at,
                 max_age_seconds=self._max_age_seconds,
             )

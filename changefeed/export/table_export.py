@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import RowCodec, codec_for
-from ...catalog.rows.table_reader import VersionSlice, read_versions
+from ...catalog.rows.table_reader import VersionSlice, bodies_at, read_versions
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp
@@ -69,7 +69,7 @@ async def export_snapshot(
         last = start
         async for rows in slices:
             await give_way()  # reading a slice takes a millisecond, decoding it another
-            bodies = [body for _, body in rows]
+            bodies = bodies_at(descriptor, rows, at)
             parts.append(_select(codec, bodies, places, columns, row_filter))
             last = rows[-1][0]
             await give_way()

@@ -25,6 +25,7 @@ from ..jobs.create import FeedRequest
 from ..jobs.services import DELEGATE, SCHEMA_FEED, ChangefeedServices
 from ..pipeline.decode import decode, slice_rows
 from ..sinks.kinds import AnyKind
+from ..sinks.protocol import follows_schema, is_transactional
 from ..sinks.worker import WorkerKind
 from ..targets import FeedTarget, Versions
 
@@ -68,9 +69,9 @@ async def explain_feed(
 ) -> list[Fact]:
     """The facts of a feed that would be created, those of the whole before those of each table."""
     options = parse_options(request.options, request.query)
-    start_at = request.at if options.cursor is None else options.cursor
+    start_at = request.newest if options.cursor is None else options.cursor
     facts = [
-        ("sink", _sink(services, sink_uri)),
+        ("sink", _sink(services, sink_uri, options)),
         ("starts at", format_timestamp(start_at)),
         ("checkpoints", _checkpoints(services, options)),
     ]
@@ -91,7 +92,7 @@ async def explain_feed(
     return facts
 
 
-def _sink(services: ChangefeedServices, uri: str | None) -> str:
+def _sink(services: ChangefeedServices, uri: str | None, options: ChangefeedOptions) -> str:
     if uri is None:
         return "this connection: rows and their progress end with it"
     kind: AnyKind = services.kinds.kind_of(uri)
@@ -100,10 +101,12 @@ def _sink(services: ChangefeedServices, uri: str | None) -> str:
         return f"{shown}: written by a worker of its own"
     keeps = "in one transaction with the rows: each change once"
     facts = [
-        f"progress {keeps}" if kind.transactional else "progress behind the rows: at least once"
+        f"progress {keeps}"
+        if is_transactional(kind, options)
+        else "progress behind the rows: at least once"
     ]
     facts.append("large batches as columns" if kind.columnar else "a message a row")
-    if kind.follows_schema:
+    if follows_schema(kind, uri):
         facts.append(
             "follows schema changes, and is shown rows again only where they were rewritten"
         )

@@ -27,7 +27,7 @@ from ..contract.options import (
     parse_options,
 )
 from ..sinks.kinds import scheme_of
-from ..sinks.protocol import SinkKind, SinkRefused
+from ..sinks.protocol import SinkKind, SinkRefused, follows_schema
 from ..sinks.worker import WorkerKind
 from ..targets import TargetState
 from .alterations import (
@@ -51,6 +51,7 @@ from .sink_uris import whole_uri
 FIXED_OPTIONS = {
     "cursor": "Each table has its own start: ADD begins at the statement's time.",
     "end_time": "Create another changefeed.",
+    "exactly_once": "Create another changefeed, with a cursor where this one is resolved.",
     "full_table_name": "Topics and mirrors keep their names: create another changefeed.",
     "gc_protect_expires_after": "Create another changefeed.",
     "initial_scan": "ADD a table WITH initial_scan, or RESCAN one.",
@@ -214,7 +215,8 @@ class _Altering:
                 hint="Create another changefeed.",
             )
         check_tables([table], [added.name], self._at)
-        scans = self._kind.follows_schema if added.scans is None else added.scans
+        follows = follows_schema(self._kind, whole_uri(self._services, details))
+        scans = follows if added.scans is None else added.scans
         target = TargetDetails(
             table_id=table.id,
             name=added.name,

@@ -353,18 +353,18 @@ async def _open_gates(
     stands: Sequence[_Stand],
     opened: AsyncExitStack,
 ) -> dict[int, SchemaGate]:
-    """A gate for each target. Those that stand at one timestamp share one, and its schema feed."""
+    """A gate for each target. Those that stand at one timestamp share one, and its schema feed.
+
+    A feed of a keyspace has no other target, and of the tables each has the same one.
+    """
     gates: dict[int, SchemaGate] = {}
-    together: dict[Timestamp, list[int]] = {}
+    together: dict[Timestamp, list[FeedTarget]] = {}
     for stand in stands:
-        target = stand.planned.target
-        if target.schema is None:
-            together.setdefault(stand.at, []).append(target.id)
-        else:
-            gates[target.id] = SchemaGate(target.schema)
-    for at, ids in together.items():
-        schema = services.schema_feed(options.schema_feed)
+        together.setdefault(stand.at, []).append(stand.planned.target)
+    for at, targets in together.items():
+        schema = targets[0].schema_over(services.schema_feed(options.schema_feed))
         opened.push_async_callback(schema.close)
+        ids = [target.id for target in targets]
         await schema.start(ids, at)
         gates.update(dict.fromkeys(ids, SchemaGate(schema)))
     return gates

@@ -22,7 +22,15 @@ from ..contract.options import (
 )
 from ..contract.queries import FeedQuery
 from ..sinks.kinds import AnyKind, scheme_of
-from ..sinks.protocol import SinkError, SinkRefused, WholeTablesKind, wants_previous
+from ..sinks.protocol import (
+    SinkError,
+    SinkRefused,
+    WholeTablesKind,
+    follows_schema,
+    wants_previous,
+)
+from ..sinks.registry import check_registry
+from ..sinks.tailrace import ReplicaKind
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, TargetDetails
@@ -54,12 +62,25 @@ class FeedRequest:
     user: str = ROOT
     keyspace: KeyspacePart | None = None
     """Which keys, where the one table is a raw keyspace."""
+    resolved: Timestamp | None = None
+    """What a replica has of its source as of the statement."""
     replication: str | None = None
     """The name of a feed into a replica of the keyspace."""
     query: FeedQuery | None = None
     """What is to be shown of the changes of the one table."""
     whole_database: DatabaseTables | None = None
     """Where the tables are those of a database: which, also of such as come later."""
+
+    @property
+    def whole_keyspace(self) -> bool:
+        """Whether it is of all keys of a keyspace that is written here."""
+        part = self.keyspace
+        return part is not None and part == KeyspacePart(replica=part.replica) and not self.resolved
+
+    @property
+    def newest(self) -> Timestamp:
+        """Nothing at or below it is still to come: where a feed without a cursor begins."""
+        return self.at if self.resolved is None else self.resolved
 
 
 async def plan_changefeed(
@@ -79,23 +100,27 @@ async def plan_changefeed(
     options = parse_options(request.options, request.query)
     sink = await _find_sink(services, transaction, sink_uri, user_name)
     kind = services.kinds.kind_of(sink.uri)
-    start_at = check_end(options, request.at)
+    start_at = check_end(options, request.newest)
     if request.whole_database is not None:
         check_follows_database(options, kind, scheme_of(sink.uri))
     check_effective(request.options, kind.obeys, scheme_of(sink.uri))
     if not isinstance(kind, WorkerKind):
         kind.check_options(options)
-    elif request.keyspace is not None:
+    elif request.keyspace is not None and not request.whole_keyspace:
         raise SQLError(
             "0A000",
-            f"a keyspace cannot be followed into {scheme_of(sink_uri)}",
-            hint="A lake is read from tables. INTO 'duckdb:///…' keeps a mirror of the keyspace.",
+            f"into {scheme_of(sink_uri)} goes only a whole keyspace that is written here",
+            hint="A lake is read from this store as a table is. INTO 'duckdb:///…' keeps a mirror "
+            "of some keys, or of a replica.",
         )
     await check_start(services, request, options.cursor)
     tables = request.tables
     if request.query is not None:
         tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
+    await check_registry(options, services.store.settings)
     await claim_place(services, transaction, sink.uri, user_name)
+    if isinstance(kind, ReplicaKind) and (folder := kind.backup_of(sink.uri)) is not None:
+        await claim_place(services, transaction, folder, user_name)
     try:
         await kind.validate(sink.uri, tables, store_id=services.store.id)
     except SinkRefused as refused:
@@ -104,16 +129,7 @@ async def plan_changefeed(
         store_id=services.store.id,
         node_id=services.node_id,
         whole_database=request.whole_database,
-        targets=tuple(
-            TargetDetails(
-                table_id=table.id,
-                name=name,
-                start_at=start_at,
-                scans=options.initial_scan is not ScanChoice.NO,
-                keyspace=request.keyspace,
-            )
-            for table, name in zip(request.tables, request.names, strict=True)
-        ),
+        targets=_targets(request, options, start_at),
         sink_uri=sink.shown,
         sealed_uri=sink.sealed,
         connection=sink.connection,
@@ -134,6 +150,21 @@ async def plan_changefeed(
     )
     await check_free(services, transaction, details)
     return details
+
+
+def _targets(
+    request: FeedRequest, options: ChangefeedOptions, start_at: Timestamp
+) -> tuple[TargetDetails, ...]:
+    return tuple(
+        TargetDetails(
+            table_id=table.id,
+            name=name,
+            start_at=start_at,
+            scans=options.initial_scan is not ScanChoice.NO,
+            keyspace=request.keyspace,
+        )
+        for table, name in zip(request.tables, request.names, strict=True)
+    )
 
 
 async def shown_table(
@@ -157,7 +188,7 @@ async def shown_table(
             "0A000", "CDC queries into this sink are not supported", detail=kind.whole_tables
         )
     result = await check_query(services, request, query, start_at)
-    if not kind.follows_schema:
+    if not follows_schema(kind, sink_uri):
         return result
     if wants_previous(kind, sink_uri):
         raise SQLError(
@@ -198,9 +229,10 @@ async def check_query(
     return (await services.queries.compile(query.text, table, table)).result
 
 
-def check_end(options: ChangefeedOptions, at: Timestamp) -> Timestamp:
-    """Where a feed of a statement at `at` begins. Raises SQLError 22023 where it ends before."""
-    start_at = at if options.cursor is None else options.cursor
+def check_end(options: ChangefeedOptions, newest: Timestamp) -> Timestamp:
+    """Where a feed begins, which without a cursor is `newest`. Raises SQLError 22023 where it
+    ends before."""
+    start_at = newest if options.cursor is None else options.cursor
     if options.end_time is not None and options.end_time <= start_at:
         raise SQLError(
             "22023",
@@ -245,6 +277,8 @@ async def check_start(
     check_tables(request.tables, request.names, request.at)
     if cursor is not None:
         await _check_cursor(services, request, cursor)
+        if request.resolved is not None:
+            return  # a replica has entries that are older than itself
         for table, name in zip(request.tables, request.names, strict=True):
             if await services.descriptors.read_at(table.id, cursor) is None:
                 shown = format_timestamp(cursor)
@@ -275,6 +309,12 @@ async def _check_cursor(
     shown, now = format_timestamp(cursor), await services.store.now()
     if cursor > now:
         raise SQLError("22023", f"changefeed cursor {shown} is in the future")
+    if request.resolved is not None and cursor > request.resolved:
+        raise SQLError(
+            "22023",
+            f"changefeed cursor {shown} lies above {format_timestamp(request.resolved)}, up to "
+            "which the replica has everything of its source",
+        )
     window = services.store.settings.get(START_WINDOW)
     if request.keyspace is not None and cursor <= now - duration(seconds=window):
         raise SQLError(

@@ -18,11 +18,11 @@ def describe(details: ChangefeedDetails) -> str:
     what = f"CREATE CHANGEFEED{of}"
     if details.replication:
         what = f"CREATE REPLICATION {details.replication} FOR KEYSPACE {details.targets[0].name}"
-    text = f"{what} INTO {_quoted(details.shown_sink)}"
+    text = f"{what} INTO {quoted(details.shown_sink)}"
     options = [
         name
         if value is None
-        else f"{name} = {_quoted(REDACTED if name.lower() in SECRET_OPTIONS else value)}"
+        else f"{name} = {quoted(REDACTED if name.lower() in SECRET_OPTIONS else value)}"
         for name, value in sorted(details.options.items())
         if not (details.replication and name == "mvcc_timestamp")
     ]
@@ -40,5 +40,6 @@ def _followed(details: ChangefeedDetails) -> str:
     return f"{text} EXCLUDE TABLES {', '.join(database.exclude)}" if database.exclude else text
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A string as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"

@@ -6,6 +6,7 @@ A claim of the job runs one attempt (`attempt`). How it ends decides what become
     SinkError, a store that asks to wait   `retryable`: the registry runs it again, later
     SinkRefused, dropped table, too old    the job has failed, with this error, or is paused with
                                            `on_error = 'pause'`
+    RowRefused                             as `on_bad_row` says
     cancelled, or the claim is lost        left as it is, for whoever claims the job next
 
 When a feed will not come back, its progress says so first. Then its protected timestamp and its
@@ -28,23 +29,28 @@ from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
-from ..contract.options import DropPolicy, ErrorPolicy, parse_options
+from ..contract.options import ChangefeedOptions, DropPolicy, ErrorPolicy, parse_options
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
 from ..pipeline.progress import part_of
 from ..sinks.protocol import (
+    BadRows,
     CheckpointedKind,
     FeedIdentity,
+    RowRefused,
     SinkContext,
     SinkKind,
     SinkProgress,
     SinkRefused,
+    follows_schema,
+    is_transactional,
     wants_previous,
 )
 from ..sinks.worker import WorkerFeed, WorkerKind
 from ..targets import TargetState
 from .attempt import Destination, FeedPlan, PlannedTarget, retryable, run_attempt
 from .create import PROTECTION_MAX_AGE
+from .dead_letters import DeadLetters
 from .details import (
     ChangefeedDetails,
     TargetDetails,
@@ -132,13 +138,19 @@ class ChangefeedJob:
                 if retryable(error):
                     self._live.state = FeedState.BACKOFF
                     raise
-                if self._details.parsed_options.on_error is ErrorPolicy.PAUSE:
+                if self._pauses(error):
                     self._live.state = FeedState.WAITING
                     raise JobPaused(f"paused by an error: {error}") from error
                 failure = error
         await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
         if failure is not None:
             raise failure
+
+    def _pauses(self, error: Exception) -> bool:
+        """Whether the feed is to be paused where another one would fail."""
+        if isinstance(error, RowRefused):
+            return error.pauses
+        return self._details.parsed_options.on_error is ErrorPolicy.PAUSE
 
     async def cancel(self) -> None:
         """The job was cancelled, and no attempt is running."""
@@ -222,7 +234,9 @@ class ChangefeedJob:
                 metrics=services.store.metrics,
                 options=options,
                 node_id=services.node_id,
+                bad_rows=self._bad_rows(options),
                 freshen=self._live.freshen,
+                note_trouble=self._live.note_trouble,
                 start_at=details.start_at,
                 known=known,
                 names={target.table_id: target.name for target in details.targets},
@@ -235,9 +249,9 @@ class ChangefeedJob:
         )
         destination = Destination(
             sink=sink,
-            transactional=kind.transactional,
+            transactional=is_transactional(kind, options),
             columnar=kind.columnar,
-            follows_schema=kind.follows_schema,
+            follows_schema=follows_schema(kind, uri),
             known=known,
             save=self._save,
             save_again=self._save_again,
@@ -260,6 +274,15 @@ class ChangefeedJob:
             arrivals=arrivals,
         )
         return await run_attempt(services, plan, destination, self._live, altered=altered)
+
+    def _bad_rows(self, options: ChangefeedOptions) -> BadRows:
+        return DeadLetters(
+            self._services.store,
+            self._claim.job_id,
+            {target.table_id: target.name for target in self._details.targets},
+            policy=options.on_bad_row,
+            pauses=options.on_error is ErrorPolicy.PAUSE,
+        )
 
     def _planned(self, target: TargetDetails) -> PlannedTarget:
         protected_at = self._protected_at[target.protection_id or self._details.protection_id]
@@ -325,10 +348,12 @@ class ChangefeedJob:
         details = self._details
         self._live.state = FeedState.STARTING
         found = await self._claim.read_progress()
+        (target,) = details.targets
         feed = WorkerFeed(
             identity=self._identity,
             uri=whole_uri(self._services, details),
-            table_id=details.targets[0].table_id,
+            table_id=target.table_id,
+            span=self._services.target(target.table_id, target.keyspace).span,
             user=details.user_name,
             start_at=details.start_at,
             resolved=decode_progress(found).resolved if found else details.start_at,
@@ -423,10 +448,14 @@ class ChangefeedJob:
         return ZERO if record is None else record.timestamp
 
     async def _protect(self, record_id: bytes, reached: Timestamp) -> None:
+        """Moves a protected timestamp up, unless it was released: its targets were dropped from the
+        feed, of which this attempt has not heard yet."""
         transaction = self._services.store.begin()
         try:
             await self._services.protections.advance(transaction, record_id, reached)
             await transaction.commit()
+        except KeyError:
+            await transaction.rollback()
         except BaseException:
             await transaction.rollback()
             raise

@@ -16,6 +16,7 @@ from ...schemafeed.feed import DelegateSchemaFeed, SchemaFeed
 from ...schemafeed.leasing import LeasingSchemaFeed
 from ...schemafeed.polling import PollingSchemaFeed
 from ...schemafeed.rangefeed import RangeFeedSchemaFeed
+from ..backup import KeyspaceBackups
 from ..connections import Sealer
 from ..contract.options import SchemaFeedKind
 from ..contract.queries import QueryCompiler
@@ -54,13 +55,14 @@ class ChangefeedServices:
     node_id: int = FIRST_NODE_ID
     queries: QueryCompiler | None = None
     """What compiles the queries of feeds; a node without it has none."""
+    backups: KeyspaceBackups | None = None
     pace: IdlePace = field(default_factory=IdlePace)
     decoding: SharedDecoding = field(default_factory=SharedDecoding)
 
     def target(self, table_id: int, part: KeyspacePart | None = None) -> FeedTarget:
         """What a feed follows under that id: a table, or with a `part` the keys of a keyspace."""
         if part is not None:
-            return KeyspaceTarget(table_id, self.descriptors, part)
+            return KeyspaceTarget(table_id, self.descriptors, part, self.store.clock)
         return TableTarget(table_id, self.descriptors)
 
     def schema_feed(self, kind: SchemaFeedKind | None = None) -> SchemaFeed:

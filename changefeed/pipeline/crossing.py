@@ -7,6 +7,10 @@
 
 Where the boundary needs a backfill, live rows go on beside it. The keys that they show are
 remembered, and the backfill leaves those out: a row as of the boundary may not follow a later one.
+So the sink lacks that row from the boundary until the later one, and progress passes over that time
+in one step:
+
+    backfill at 100, key 7 shown at 120      resolved 99, then 120 or more
 """
 
 from __future__ import annotations
@@ -39,6 +43,9 @@ class OpenBackfill:
         self.done = progress.done
         self.started = False
         """Whether its rows are being read: every row below the boundary was emitted before."""
+        self.whole_from = self.at
+        """From when on the sink lacks no row: the later versions of all that were left out have
+        gone to it."""
         self._emitted: set[bytes] = set()
         """Keys at or above `position` alone."""
         self._bytes = 0
@@ -73,11 +80,13 @@ class OpenBackfill:
         """Whether no more keys can be remembered: then no more live rows go on beside it."""
         return self._full
 
-    def note_emitted(self, keys: Sequence[bytes]) -> None:
-        """Versions of these keys above the boundary went to the sink."""
+    def note_emitted(self, keys: Sequence[bytes], upto: Timestamp) -> None:
+        """Versions of these keys above the boundary, and none above `upto`, went to the sink."""
         assert not self._full, self
         position = self.position
         fresh = {key for key in keys if key >= position} - self._emitted
+        if fresh:
+            self.whole_from = max(self.whole_from, upto)
         self._emitted |= fresh
         self._bytes += _remembered_bytes(fresh)
         self._full = self._bytes >= BACKFILL_KEY_BYTES_MAX

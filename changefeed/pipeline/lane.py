@@ -162,7 +162,7 @@ class TableLane:
       held, the bar is at or below where it was held, and whatever sets it free puts it before all
       that still waits;
     - progress passes no version that came and has not gone on, and no boundary whose backfill is
-      open.
+      open; nor does it stand where the backfill left out a row whose later version lies above.
     """
 
     def __init__(
@@ -204,6 +204,8 @@ class TableLane:
         self._ahead: Boundary | None = None
         self._started_at = min((at for _, at in start), default=ZERO)
         self._backfill: OpenBackfill | None = None
+        self._passed_over: OpenBackfill | None = None
+        """The last backfill that was done, until progress is where the sink lacks no row of it."""
         self._dropped: TableDropped | None = None
         self._arrived = Frontier.from_entries(start)
         """Everything at or below it came through the queue."""
@@ -317,9 +319,10 @@ class TableLane:
     def backfilled(self) -> None:
         """The rows of the open backfill were all emitted. `advance` is due."""
         assert self._backfill is not None, self.table_id
-        self._backfill = None
+        assert self._passed_over is None, self
+        self._passed_over, self._backfill = self._backfill, None
         for span, at in list(self._arrived.entries()):
-            self._end.forward(self.table_id, span, at)
+            self._forward(span, at)
 
     # Boundaries
 
@@ -458,11 +461,21 @@ class TableLane:
     def _arrive(self, span: Span, upto: Timestamp) -> None:
         """Everything in `span` at or below `upto` was emitted."""
         self._arrived.forward(span, upto)
-        backfill = self._backfill
-        reached = upto if backfill is None else min(upto, backfill.below)
-        self._end.forward(self.table_id, span, reached)
-        if backfill is not None:
+        self._forward(span, upto)
+        if self._backfill is not None:
             self._start_backfill()
+
+    def _forward(self, span: Span, upto: Timestamp) -> None:
+        """Moves progress as far as the sink has every row."""
+        backfill, passed_over = self._backfill, self._passed_over
+        if backfill is not None:
+            upto = min(upto, backfill.below)
+        if passed_over is not None:
+            if upto < passed_over.whole_from:
+                upto = min(upto, passed_over.below)
+            elif self._arrived.low_water >= passed_over.whole_from:
+                self._passed_over = None
+        self._end.forward(self.table_id, span, upto)
 
     def _check_dropped(self) -> None:
         """Raises TableDropped when everything below the drop went on."""
@@ -530,7 +543,7 @@ class TableLane:
             return
         backfill = self._backfill
         if backfill is not None and descriptor.version >= backfill.table.version:
-            backfill.note_emitted(versions.keys)
+            backfill.note_emitted(versions.keys, max(versions.timestamps))
         shown = self.target.present(versions, descriptor)
         if shown is given is taken.versions and not taken.parted:
             batch = self._decoding.decode(

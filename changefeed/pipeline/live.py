@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...error import Error
 from ...kvlayer.clock import ZERO, Timestamp, duration, format_timestamp, seconds_between
+from ..contract.changes import StageTimes
 from ..sinks.protocol import SinkProgress
 from ..targets import Versions
 from .holdup import Holdup
@@ -33,6 +35,22 @@ class FeedState(Enum):
 
 class FeedStopped(Error):
     """The feed ended before it had got as far as was waited for."""
+
+
+class SendAgain(Protocol):
+    """Emits rows as they were at one time, stamped with it."""
+
+    def __call__(
+        self,
+        versions: Versions,
+        descriptor: TableDescriptor,
+        own: Sequence[Timestamp] | None = None,
+    ) -> StageTimes | None:
+        """The batch's stages: it is durable in the sink once it is `sunk`, which it will not be
+        where the attempt ends before. None, and nothing is emitted, where the pipeline has passed
+        that time, or stands under another schema of the table. `own` are the versions' own
+        timestamps."""
+        ...
 
 
 FRESH_SECONDS = 0.01
@@ -81,10 +99,11 @@ class LiveFeed:
         self.paced_seconds = 0.0
         """Between checkpoints, where the node has so many idle feeds that they come less often."""
         self.last_error: str | None = None
+        self.trouble: str | None = None
+        """Why the sink tries something again, or the feed does: it may pass."""
         self.progress: SinkProgress | None = None
-        self.send_again: Callable[[Versions, TableDescriptor], bool] | None = None
-        """Of the pipeline that runs: emits rows as they were at one time, stamped with it, unless
-        it has passed that time or stands under another schema of the table."""
+        self.send_again: SendAgain | None = None
+        """Of the pipeline that runs."""
         self.reached: Callable[[], Timestamp | None] = nowhere
         """Of the pipeline that runs: what a checkpoint would resolve now, None while rows are on
         their way to the sink."""
@@ -110,6 +129,10 @@ class LiveFeed:
     @property
     def ended(self) -> bool:
         return self.state is FeedState.STOPPED
+
+    def note_trouble(self, words: str | None) -> None:
+        """What a sink that tries again by itself says of it."""
+        self.trouble = words
 
     def describe(self, now: Timestamp, resolved: Timestamp) -> str:
         """The running status: what the feed does, and how far behind `now` it is.

@@ -388,23 +388,29 @@ class Pipeline:
         for reader in self._readers:
             reader.feed.space_checkpoints(seconds)
 
-    def _send_again(self, versions: Versions, descriptor: TableDescriptor) -> bool:
+    def _send_again(
+        self,
+        versions: Versions,
+        descriptor: TableDescriptor,
+        own: Sequence[Timestamp] | None = None,
+    ) -> StageTimes | None:
         """See `LiveFeed.send_again`."""
         lane = self._lanes.get(descriptor.id)
         if lane is None or self._ended.done() or versions.timestamps[0] <= self.progress.resolved:
-            return False
+            return None
         current = lane.current_as(descriptor)
         if current is None:
-            return False
+            return None
         batch = decode(
             self._starts[lane.table_id].target.present(versions, current),
             current,
             stages=StageTimes(decoded=self.now_ns()),
             kind=ChangeKind.BACKFILL,
             columnar=False,
+            versions=own,
         )
         self._writer.emit(Emission(batch, (), 0))
-        return True
+        return batch.stages
 
     def _holdups(self, now: Timestamp) -> list[Holdup]:
         """See `LiveFeed.holdups`."""

@@ -203,7 +203,8 @@ def _as_messages(
     same: frozenset[int],
     result: TableDescriptor,
 ) -> ChangeBatch:
-    """The changes that match, each with what the query shows of it."""
+    """The changes that match, each with what the query shows of it, and the whole row that it
+    replaced."""
     kept = [index for index, place in enumerate(answer.places) if place not in same]
     places = [answer.places[index] for index in kept]
     rows = _taken(answer.rows, kept)
@@ -212,7 +213,11 @@ def _as_messages(
     if deleted:
         there = [index for index, place in enumerate(places) if place not in gone]
         live = _taken(rows, there)
-    return _picked(batch, places, result, live, deleted, shown=rows if deleted else None)
+    found = _picked(batch, places, result, live, deleted, shown=rows if deleted else None)
+    if batch.previous is None:
+        return found
+    previous = [batch.previous[place] for place in places]
+    return replace(found, previous=previous, before=batch.before or batch.descriptor)
 
 
 def _as_state(

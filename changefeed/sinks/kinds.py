@@ -29,7 +29,7 @@ class SinkKinds:
         if not separator:
             raise SQLError(
                 "22023",
-                f"{uri!r} is not a sink URI",
+                "what is given is not a sink URI",
                 hint=f"Write scheme://…, with one of the schemes {self._known}.",
             )
         kind = self._kinds.get(scheme.lower())

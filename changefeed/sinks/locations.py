@@ -25,6 +25,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ...catalog.values.errors import SQLError
+from .uri import shown_place
 
 SCHEME = "duckdb"
 PARAMETERS = {
@@ -133,19 +134,21 @@ def path_under(roots: Sequence[Path], text: str, *, shown: str, what: str) -> Pa
     """
     if ".." in text.split("/") or "\x00" in text:
         raise SQLError(
-            "42501", f"{what} path {shown!r} is refused", detail="A path may not hold '..'."
+            "42501",
+            f"{what} path {shown_place(shown)!r} is refused",
+            detail="A path may not hold '..'.",
         )
     if any(len(os.fsencode(name)) > NAME_BYTES_MAX for name in text.split("/")):
         raise SQLError(
             "22023",
-            f"{what} path {shown!r} is refused",
+            f"{what} path {shown_place(shown)!r} is refused",
             detail=f"A name has at most {NAME_BYTES_MAX} bytes.",
         )
     path = (roots[0] / text).resolve()
     if not any(root.resolve() in path.parents for root in roots):
         raise SQLError(
             "42501",
-            f"{what} path {shown!r} is outside the mirror roots",
+            f"{what} path {shown_place(shown)!r} is outside the mirror roots",
             detail=f"It leads to {path}.",
             hint=f"Roots: {', '.join(map(str, roots))}. --mirror-root adds one.",
         )
@@ -156,13 +159,13 @@ def _parameters(uri: str, query: str) -> Mapping[str, str]:
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
     except ValueError:
-        raise _bad_uri(uri, f"{query!r} is not name=value, separated by '&'") from None
+        raise _bad_uri(uri, "its parameters are not name=value, separated by '&'") from None
     values: dict[str, str] = {}
     for name, value in pairs:
         if name not in PARAMETERS:
             raise SQLError(
                 "22023",
-                f"unknown parameter {name!r} in sink URI {uri!r}",
+                f"unknown parameter {name!r} in sink URI {shown_place(uri)!r}",
                 hint=f"Known parameters: {', '.join(sorted(PARAMETERS))}.",
             )
         if name in values:
@@ -183,7 +186,7 @@ def _parameters(uri: str, query: str) -> Mapping[str, str]:
 def _bad_uri(uri: str, why: str) -> SQLError:
     return SQLError(
         "22023",
-        f"bad mirror location {uri!r}: {why}",
+        f"bad mirror location {shown_place(uri)!r}: {why}",
         hint="Write duckdb:///file.duckdb, relative to the first mirror root, or "
         "duckdb:////absolute/file.duckdb under one of them.",
     )

@@ -11,6 +11,7 @@ from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
 from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from .protocol import FeedIdentity, Sink, SinkContext, SinkProgress, SinkStand
+from .uri import shown_place
 
 
 class NullSink:
@@ -63,7 +64,7 @@ class NullKind:
         if uri.lower() != "null://":
             raise SQLError(
                 "22023",
-                f"sink {uri!r}: null takes nothing behind the scheme",
+                f"sink {shown_place(uri)!r}: null takes nothing behind the scheme",
                 hint="Write null:// alone.",
             )
 

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.store.node_ids import FIRST_NODE_ID
+from ...catalog.values.errors import SQLError
 from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.history import StorePosition
@@ -26,8 +27,24 @@ class SinkError(Exception):
     """The sink failed in a way that trying again may mend."""
 
 
+def cannot_connect(error: SinkError) -> SQLError:
+    """What the creation of a feed says where its sink, or what that needs, does not answer."""
+    return SQLError(
+        "08001", str(error), hint="A changefeed is created when its sink can be reached."
+    )
+
+
 class SinkRefused(Exception):
     """The sink will never take this feed: the job fails with this message."""
+
+
+class RowRefused(SinkRefused):
+    """The sink will never take one row. With `pauses` the feed is to be paused, and else it fails,
+    whatever its `on_error` says."""
+
+    def __init__(self, text: str, *, pauses: bool) -> None:
+        super().__init__(text)
+        self.pauses = pauses
 
 
 class PastUnknown(SinkRefused):
@@ -94,6 +111,36 @@ class SinkStand:
 
     progress: SinkProgress
     position: StorePosition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRow:
+    """A version that a sink will never take.
+
+    `key` is the store's own, `shown_key` as messages have it. `at` is the version's timestamp, or
+    that of the scan that read it. `message` is what the sink was to take, where that is a message.
+    """
+
+    table_id: int
+    key: bytes
+    shown_key: str
+    at: Timestamp
+    deleted: bool
+    message: bytes | None
+
+
+class BadRows(Protocol):
+    """What becomes of rows that a sink will never take."""
+
+    @property
+    def isolates(self) -> bool:
+        """Whether a sink that is refused several rows at once is to find the one that is why."""
+        ...
+
+    async def refuse(self, row: BadRow, error: SinkRefused) -> None:
+        """Returns when the row is durably a dead letter: only then may the sink go on behind it.
+        Raises RowRefused where the feed is to go on with nothing but this row."""
+        ...
 
 
 class Sink(Protocol):
@@ -172,8 +219,12 @@ class SinkContext:
     """The job's copy of the feed's progress; None before it has any."""
     kept: frozenset[int] = frozenset()
     node_id: int = FIRST_NODE_ID
+    bad_rows: BadRows | None = None
+    """Without it, what the sink refuses ends the attempt."""
     freshen: Callable[[], Awaitable[None]] | None = None
     """Makes the progress of an idle feed durable in its sink: for a sink that is read."""
+    note_trouble: Callable[[str | None], None] = lambda words: None
+    """Told why the sink tries again by itself, and None when it need not any more."""
 
     def origin(self, sink: str) -> FeedOrigin:
         """What messages say of the feed, whose kind of sink CockroachDB calls `sink`."""
@@ -197,6 +248,15 @@ class CheckpointedKind(Protocol):
 
 
 @runtime_checkable
+class ProgressKeepingKind(Protocol):
+    """A kind of sink that is transactional where a feed's options ask for it."""
+
+    def keeps_progress(self, options: ChangefeedOptions) -> bool:
+        """Whether the sink of a feed with these options keeps its progress itself."""
+        ...
+
+
+@runtime_checkable
 class ReplacingKind(Protocol):
     """A kind of sink that may show what changes replace, whether or not the feed's options ask."""
 
@@ -215,9 +275,30 @@ class WholeTablesKind(Protocol):
         ...
 
 
+@runtime_checkable
+class FollowingKind(Protocol):
+    """A kind of sink of which some follow schemas, as their URIs say, and some do not."""
+
+    def follows(self, uri: str) -> bool:
+        """Whether the sink behind `uri` changes with the table (`SinkKind.follows_schema`)."""
+        ...
+
+
+def follows_schema(kind: SinkKind, uri: str) -> bool:
+    """Whether the sink behind `uri` changes with the table."""
+    return kind.follows(uri) if isinstance(kind, FollowingKind) else kind.follows_schema
+
+
 def wants_previous(kind: object, uri: str) -> bool:
     """Whether the sink behind `uri` asks for the rows before changes."""
     return isinstance(kind, ReplacingKind) and kind.wants_previous(uri)
+
+
+def is_transactional(kind: SinkKind, options: ChangefeedOptions) -> bool:
+    """Whether the sink of a feed keeps its progress, in one transaction with the rows."""
+    if isinstance(kind, ProgressKeepingKind):
+        return kind.keeps_progress(options)
+    return kind.transactional
 
 
 class SinkKind(Protocol):

@@ -17,6 +17,7 @@ from ipaddress import IPv6Address
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from ...catalog.values.errors import SQLError
+from ...catalog.values.shown_text import shown_text
 
 REDACTED = "redacted"
 
@@ -68,7 +69,7 @@ def parse_server_uri(
             "percent-encode what is not a letter or a digit (@ is %40).",
         )
     if not uri.host:
-        raise bad_uri(text, "a host is missing", secret=secret)
+        raise SQLError("22023", f"bad sink URI {uri.scheme}://…: a host is missing")
     for name in uri.parameters:
         if known is not None and name not in known:
             raise bad_uri(
@@ -101,6 +102,12 @@ def redacted_uri(text: str, secret: Container[str] = ()) -> str:
     query = f"?{urlencode(parameters)}" if parameters else ""
     at = "@" if user else ""
     return f"{uri.scheme}://{user}{at}{uri.address}{quote(uri.path)}{query}"
+
+
+def shown_place(text: str) -> str:
+    """The URI of a place on this node, as errors show it: it takes no secret, and is shown without
+    what somebody gave it all the same: a password, or parameters."""
+    return shown_text(text.partition("?")[0])
 
 
 def secrets_of(text: str, secret: Container[str] = ()) -> frozenset[str]:

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.history import StorePosition
+from ...kvlayer.span import Span
 from ..contract.options import ChangefeedOptions
 from .protocol import FeedIdentity, SinkProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerFeed:
-    """A feed of one table whose rows another program writes, as its kind runs it.
+    """A feed of one table or keyspace, with all keys of `span`, whose rows another program writes,
+    as its kind runs it.
 
     The program's every batch is reported: how far the feed has come with it, and its rows.
     `resolved` is how far it had come before; `start_at` if it had not begun. `position` says how
@@ -26,6 +28,7 @@ class WorkerFeed:
     identity: FeedIdentity
     uri: str
     table_id: int
+    span: Span
     user: str
     """The feed's owner, by whose rights the program reads."""
     start_at: Timestamp

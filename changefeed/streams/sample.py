@@ -11,31 +11,21 @@ from ..jobs.create import FeedRequest
 from ..jobs.services import ChangefeedServices
 from ..pipeline.live import FeedStopped
 from ..sinks.sinkless import ChangefeedRow
-from .stream import ChangefeedStream, stream_from
+from .stream import ChangefeedStream, requested_stream
 
 
 async def sample(
     services: ChangefeedServices, request: FeedRequest, count: int
 ) -> list[ChangefeedRow]:
     """Up to `count` messages of a feed that is not made: of its tables as of its start, or of what
-    was committed above its cursor and up to `request.at`.
+    was committed above its cursor and up to `request.newest`.
 
     The options were checked against the feed's sink; what only that obeys changes no message.
     """
     options = parse_options(request.options, request.query)
-    start_at = request.at if options.cursor is None else options.cursor
-    names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
-    stream = await stream_from(
-        services,
-        names,
-        start_at,
-        options,
-        request.user,
-        keyspace=request.keyspace,
-        query=request.query,
-        created_at=request.at,
-    )
-    return await _first(stream, count, request.at)
+    start_at = request.newest if options.cursor is None else options.cursor
+    stream = await requested_stream(services, request, start_at, options)
+    return await _first(stream, count, request.newest)
 
 
 async def _first(stream: ChangefeedStream, count: int, upto: Timestamp) -> list[ChangefeedRow]:

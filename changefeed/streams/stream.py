@@ -171,9 +171,20 @@ async def open_stream(services: ChangefeedServices, request: FeedRequest) -> Cha
     """Starts a sinkless feed. Raises SQLError on a request that will not do."""
     options = stream_options(request.options, request.query)
     await check_start(services, request, options.cursor)
-    start_at = check_end(options, request.at)
+    start_at = check_end(options, request.newest)
     if request.query is not None:
         await check_query(services, request, request.query, start_at)
+    return await requested_stream(services, request, start_at, options)
+
+
+async def requested_stream(
+    services: ChangefeedServices,
+    request: FeedRequest,
+    start_at: Timestamp,
+    options: ChangefeedOptions,
+) -> ChangefeedStream:
+    """The stream of a request that was checked, not entered yet. Raises SQLError as `stream_from`
+    does."""
     names = {table.id: name for table, name in zip(request.tables, request.names, strict=True)}
     return await stream_from(
         services,
@@ -199,7 +210,7 @@ def stream_options(
             "a changefeed without a sink cannot be paused",
             hint="Ask for it when its rows are wanted.",
         )
-    if options.format is Format.PARQUET:
+    if options.format in (Format.PARQUET, Format.AVRO):
         raise SQLError(
             NOT_SUPPORTED,
             f"a sinkless changefeed has no messages in format {options.format.value}",

@@ -7,18 +7,24 @@ import msgspec
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.keyspace_codec import KeyspaceCodec
 from ...catalog.store.descriptor_store import DescriptorStore
+from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.raw import keyspace_span, raw_key
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeed, TableUnknown
+from .replica_schema import ReplicaSchema
 from .target import Versions
 
 
 class KeyspacePart(msgspec.Struct, frozen=True):
-    """The keys of a keyspace in `[start, end)`; no `end` is behind the last of them."""
+    """The keys of a keyspace in `[start, end)`; no `end` is behind the last of them.
+
+    Entries of a `replica` come from another store, and may be older than the keyspace is here.
+    """
 
     start: bytes = b""
     end: bytes | None = None
+    replica: bool = False
 
     def span(self, keyspace_id: int) -> Span:
         """Raises ValueError where no key lies in it."""
@@ -30,17 +36,27 @@ class KeyspacePart(msgspec.Struct, frozen=True):
 class KeyspaceTarget:
     """The entries of a raw keyspace, as rows (key, value, expires_at)."""
 
-    def __init__(self, keyspace_id: int, descriptors: DescriptorStore, part: KeyspacePart) -> None:
+    def __init__(
+        self,
+        keyspace_id: int,
+        descriptors: DescriptorStore,
+        part: KeyspacePart,
+        clock: ClockReading,
+    ) -> None:
         self.id = keyspace_id
         self.span = part.span(keyspace_id)
         self._descriptors = descriptors
+        self._clock = clock
+        self._replica = part.replica
         self._codec: KeyspaceCodec | None = None
 
-    @property
-    def schema(self) -> SchemaFeed | None:
-        return None  # a keyspace is always locked: the feed over descriptors answers at once
+    def schema_over(self, descriptors: SchemaFeed) -> SchemaFeed:
+        # A keyspace is always locked: the feed over descriptors answers at once.
+        return ReplicaSchema(descriptors, self._clock) if self._replica else descriptors
 
     async def descriptor_at(self, at: Timestamp) -> TableDescriptor:
+        if self._replica:
+            at = max(at, self._clock.last)
         keyspace = await self._descriptors.read_at(self.id, at)
         if not isinstance(keyspace, TableDescriptor) or keyspace.dropped:
             raise TableUnknown(self.id, at)

@@ -22,9 +22,8 @@ class TableTarget:
         self.span = table_span(table_id)
         self._descriptors = descriptors
 
-    @property
-    def schema(self) -> SchemaFeed | None:
-        return None
+    def schema_over(self, descriptors: SchemaFeed) -> SchemaFeed:
+        return descriptors
 
     async def descriptor_at(self, at: Timestamp) -> TableDescriptor:
         table = await self._descriptors.read_at(self.id, at)

@@ -58,9 +58,8 @@ class FeedTarget(Protocol):
         """All keys of which its range feed may tell."""
         ...
 
-    @property
-    def schema(self) -> SchemaFeed | None:
-        """Who proves its schema; None where the feed's schema feed over descriptors does."""
+    def schema_over(self, descriptors: SchemaFeed) -> SchemaFeed:
+        """Who proves its schema, by means of a feed over descriptors, which it may be itself."""
         ...
 
     async def descriptor_at(self, at: Timestamp) -> TableDescriptor:

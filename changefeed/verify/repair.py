@@ -57,8 +57,10 @@ async def _send(
             reader = store.snapshot(at)
             values = [await reader.get(key) for key in keys]
             versions = Versions(keys, values, [at] * len(keys))
-            if live.send_again is not None and live.send_again(versions, table):
+            sent = None if live.send_again is None else live.send_again(versions, table)
+            if sent is not None:
                 await live.wait_until(at)
-                return
+                if sent.sunk:
+                    return
         await asyncio.sleep(AGAIN_SECONDS)
     raise NotTaken

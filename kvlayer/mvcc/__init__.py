@@ -10,7 +10,7 @@ or whether its transaction lives, and promises nothing of durability.
 
     VERSION    a ~130  ->  header, body          the version of `a` committed at 130
     VERSION    a ~110  ->  header, older body
-    TIME_INDEX 110 a   ->
+    TIME_INDEX 110 a   ->  the keys that were written with `a`, where it was not alone
     TIME_INDEX 130 a   ->
     INTENT     b       ->  transaction, 125, sequence, header, body
 
@@ -22,7 +22,6 @@ from .garbage import DeadBody, Garbage, find_garbage, find_tombstones
 from .incremental import (
     Changes,
     changes_between,
-    keyspaces_in,
     time_entries,
     written_between,
 )
@@ -37,6 +36,7 @@ from .intents import (
 )
 from .read import newest_version, read_at, scan_at, version_bounds
 from .slices import SLICE_BYTES, SLICE_ROWS, take_slice
+from .time_index import find_outdated, index_entries, keyspaces_in
 from .version import (
     LIVE,
     OMIT_FROM_FEEDS,
@@ -66,8 +66,10 @@ __all__ = [
     "encode_intent",
     "encode_value",
     "find_garbage",
+    "find_outdated",
     "find_tombstones",
     "header_of",
+    "index_entries",
     "intent_on",
     "intents_in",
     "intents_on",

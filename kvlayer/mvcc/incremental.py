@@ -3,7 +3,7 @@
 It walks the time index, so it costs what changed in the interval and not what is stored.
 Catch-up scans, exports, backups and refreshes are made of it.
 
-    time index   110 a, 110 b, 130 a          (keyspace t1)
+    time index   110 [a, b], 130 a            (keyspace t1)
     versions     a~130 "y", a~110 "x", b~110 deleted
 
     changes_between(reader, t1, after=100, upto=120)  ->  keys [a, b], timestamps [110, 110],
@@ -19,9 +19,10 @@ from .. import keys
 from ..clock import Timestamp
 from ..engine import Reader
 from ..range_tombstones import RangeTombstone
-from ..span import Span, prefix_end
+from ..span import Span
 from .read import scan_at
 from .slices import SLICE_BYTES, SLICE_ROWS
+from .time_index import indexed_keys, keyspaces_in
 from .version import TOMBSTONE
 
 
@@ -35,19 +36,6 @@ class Changes:
 
     def __len__(self) -> int:
         return len(self.keys)
-
-
-def keyspaces_in(reader: Reader, span: Span) -> Iterator[bytes]:
-    """The keyspaces that hold versions and overlap the span, in order; one seek each."""
-    length = keys.KEYSPACE_LENGTH
-    start = keys.TIME_INDEX + span.start[:length]
-    end = keys.TIME_INDEX + span.end[:length] + b"\xff"
-    while (found := reader.first(start, end)) is not None:
-        keyspace = found[0][1 : 1 + length]
-        if keyspace >= span.end:
-            return
-        yield keyspace
-        start = keys.TIME_INDEX + prefix_end(keyspace)
 
 
 def time_entries(
@@ -70,8 +58,7 @@ def time_entries(
     if range_deletions and reader.range_tombstones:
         deletions = reader.range_tombstones.within(span, after, upto)
     for keyspace in keyspaces_in(reader, span):
-        entries = reader.scan(*keys.time_index_bounds(keyspace, after, upto))
-        written = (keys.split_time_index_key(engine_key) for engine_key, _ in entries)
+        written = indexed_keys(reader, *keys.time_index_bounds(keyspace, after, upto))
         if deletions:
             yield from _with_deletions(reader, written, Span.prefix(keyspace), deletions)
         else:

@@ -72,16 +72,21 @@ class LiveBatch:
 class LiveEntry:
     """An entry on its way to the feeds. `byte_count` is what it counts for in a buffer."""
 
-    __slots__ = ("_batches", "_entry", "byte_count", "index")
+    __slots__ = ("_batches", "_bounds", "_entry", "byte_count", "index")
 
     def __init__(self, entry: DurableEntry) -> None:
         self._entry = entry
         self._batches: list[LiveBatch | DeleteRange] | None = None
+        self._bounds: list[tuple[bytes, bytes]] | None = None
         self.index = entry.index
         self.byte_count = entry.byte_count
 
     def concerns(self, span: Span, after: Timestamp) -> bool:
         """Whether the entry holds anything for a feed of `span` from `after` (exclusive)."""
+        if self._bounds is None:
+            self._bounds = list(_bounds(self._entry))
+        if not any(low < span.end and high >= span.start for low, high in self._bounds):
+            return False  # as for most feeds of a range that holds several tables
         for batch in self._decoded():
             if batch.timestamp <= after:
                 continue
@@ -156,6 +161,16 @@ def previous_of(
         found = read_at(reader, key, before)
         previous.append(None if found is None else body_at(found[1], before))
     return previous
+
+
+def _bounds(entry: DurableEntry) -> Iterator[tuple[bytes, bytes]]:
+    """A least and a greatest key for each operation that feeds may show, cheaper than its rows."""
+    for op in entry.command.ops:
+        if isinstance(op, WriteValue | WriteVersions | CommitIntent):
+            if op.keys:
+                yield min(op.keys), max(op.keys)
+        elif isinstance(op, DeleteRangeOp):
+            yield op.start, op.end
 
 
 def _decode(entry: DurableEntry) -> list[LiveBatch | DeleteRange]:

@@ -18,6 +18,7 @@ Never knows: tables, rows, SQL.
 from .collection import collect_garbage
 from .descriptor import NEVER
 from .ingest import carry_out
+from .leadership import change_role
 from .parts import StoreParts
 from .queue import RangeQueue
 from .range import Range
@@ -34,6 +35,7 @@ __all__ = [
     "StoreParts",
     "begin_incarnation",
     "carry_out",
+    "change_role",
     "collect_garbage",
     "load_ranges",
     "recover",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..clock import Timestamp
 from ..command import EngineDelete, EnginePut, RemoveVersions
-from ..mvcc import DeadBody, find_garbage, find_tombstones
+from ..mvcc import DeadBody, find_garbage, find_outdated, find_tombstones
 from ..protected_timestamp import low_water, records
 from ..span import Span
 from ..txn.limits import COMMANDS_AHEAD_MAX
@@ -17,6 +17,10 @@ from .range_store import RangeStore
 
 SLICE_ENTRIES = 500
 """Versions looked at in one step: removing all of them takes about a millisecond."""
+
+SLICE_KEYS = 1000
+"""Keys of entries of the time index looked at in one step, which take as long where each key has an
+entry of its own."""
 
 
 async def collect_garbage(
@@ -78,8 +82,32 @@ async def collect_garbage(
         count, resume = await run_step(store, remove, waiter=None, lock_timeout=None)
         removed += count
         if resume is None:
-            await run_step(store, lift_tombstones, waiter=None, lock_timeout=None)
-            store.metrics.add("kv_versions_collected_total", removed)
-            return removed
+            break
+        await store.released(store.applied_index - COMMANDS_AHEAD_MAX)
+        await asyncio.sleep(0)
+    await run_step(store, lift_tombstones, waiter=None, lock_timeout=None)
+    await _trim_time_index(store, span, held)
+    store.metrics.add("kv_versions_collected_total", removed)
+    return removed
+
+
+async def _trim_time_index(store: RangeStore, span: Span, held: Timestamp) -> None:
+    """Takes the span's keys out of the entries of the time index up to its threshold."""
+    resume: bytes | None = None
+    while True:
+
+        def trim(_: Turn | None, at: bytes | None = resume) -> bytes | None:
+            found = find_outdated(store.engine, span, held, resume=at, entries=SLICE_KEYS)
+            operations: list[EnginePut | EngineDelete] = [
+                EngineDelete(key) for key in found.deletes
+            ]
+            operations += [EnginePut(key, value) for key, value in found.puts]
+            if operations:
+                store.propose_plain(operations)
+            return found.resume
+
+        resume = await run_step(store, trim, waiter=None, lock_timeout=None)
+        if resume is None:
+            return
         await store.released(store.applied_index - COMMANDS_AHEAD_MAX)
         await asyncio.sleep(0)

@@ -14,9 +14,10 @@ from typing import assert_never
 import msgspec
 
 from .. import keys
-from ..clock import ZERO, Timestamp, duration, format_timestamp, timestamp_at
+from ..clock import EPOCH_UNIX_US, ZERO, Timestamp, duration, format_timestamp, timestamp_at
 from ..command import EnginePut, LogicalOp, WriteVersions
 from ..errors import FeedEnd
+from ..leadership import Role
 from ..mvcc import Header, encode_value
 from ..rangefeed import Closing
 from ..replica import (
@@ -26,9 +27,9 @@ from ..replica import (
     Ingest,
     Look,
     Open,
-    ReplicaOrder,
     ReplicaRefused,
     ReplicaState,
+    SourceOrder,
 )
 from ..span import Span
 from ..txn.limits import COMMAND_BYTES_MAX, COMMAND_ROWS_MAX, check_sizes
@@ -42,14 +43,14 @@ from .replica import Replica
 from .reshape import split
 
 
-async def carry_out(store: RangeStore, span: Span, order: ReplicaOrder) -> ReplicaState | None:
+async def carry_out(store: RangeStore, span: Span, order: SourceOrder) -> ReplicaState | None:
     """Does what is asked of the replica that is `span`, durably, and says where it stands then.
 
     None when there never was a replica, which only `Look` takes. Raises ReplicaRefused, and
     KeyTooLarge, having taken nothing of what was sent, or whole commands from its front.
     """
     if isinstance(order, Look):
-        found = _find(store, span)
+        found = find_replica(store, span)
         return None if found is None else _shown(found)
     if not isinstance(order, Ingest):
         return await _step(store, span, order)
@@ -63,17 +64,17 @@ async def carry_out(store: RangeStore, span: Span, order: ReplicaOrder) -> Repli
     return msgspec.structs.replace(state, taken=taken, known=known)
 
 
-async def _step(store: RangeStore, span: Span, order: ReplicaOrder) -> ReplicaState | None:
+async def _step(store: RangeStore, span: Span, order: SourceOrder) -> ReplicaState | None:
     def step(_: Turn | None) -> ReplicaState | None:
         match order:
             case Begin():
                 return _begin(store, span)
             case Open():
-                return _open(_known(store, span), order, store)
+                return _open(known_replica(store, span), order, store)
             case Ingest():
-                return _ingest(_known(store, span), order, store)
+                return _ingest(known_replica(store, span), order, store)
             case End():
-                return _end(_known(store, span), store)
+                return _end(known_replica(store, span), store)
             case Look():
                 raise AssertionError(order)
             case _:
@@ -84,12 +85,14 @@ async def _step(store: RangeStore, span: Span, order: ReplicaOrder) -> ReplicaSt
     return state
 
 
-def _find(store: RangeStore, span: Span) -> Replica | None:
+def find_replica(store: RangeStore, span: Span) -> Replica | None:
+    """The replica that is `span`, or has been one."""
     return next((found for found in store.replicas if found.span == span), None)
 
 
-def _known(store: RangeStore, span: Span) -> Replica:
-    found = _find(store, span)
+def known_replica(store: RangeStore, span: Span) -> Replica:
+    """As `find_replica`. Raises ReplicaRefused where there never was one."""
+    found = find_replica(store, span)
     if found is None:
         raise ReplicaRefused(f"{span} is no replica: it is written by this store alone")
     return found
@@ -103,7 +106,7 @@ def _shown(found: Replica) -> ReplicaState:
 
 
 def _begin(store: RangeStore, span: Span) -> ReplicaState:
-    found = _find(store, span)
+    found = find_replica(store, span)
     if found is not None:
         return _shown(found)
     assert not any(other.span.overlaps(span) for other in store.replicas), (span, store.replicas)
@@ -113,7 +116,7 @@ def _begin(store: RangeStore, span: Span) -> ReplicaState:
     for border in (span.start, span.end):
         split(store, border, ZERO)
     made = Replica(span, ReplicaState())
-    _reclose(store, span, made, [made.record(made.state)])
+    reclose(store, span, made, [made.record(made.state)])
     store.replicas.append(made)
     return made.state
 
@@ -123,13 +126,16 @@ def _end(found: Replica, store: RangeStore) -> ReplicaState:
         return found.state
     newest = max(part.max_timestamp for part in store.ranges.overlapping(found.span))
     assert store.clock.last >= newest, (store.clock.last, newest)
-    ended = msgspec.structs.replace(found.state, ended=True, note=b"")
-    index = _reclose(store, found.span, store.closed, [found.record(ended)])
+    # Whom it was handed by has nothing more to say: it is a keyspace of this store's own.
+    ended = msgspec.structs.replace(
+        found.state, ended=True, note=b"", given_role=None, group="", term=0, leader=""
+    )
+    index = reclose(store, found.span, store.closed, [found.record(ended)])
     found.appended(index, ended)
     return ended
 
 
-def _reclose(store: RangeStore, span: Span, closed: Closing, facts: Sequence[EnginePut]) -> int:
+def reclose(store: RangeStore, span: Span, closed: Closing, facts: Sequence[EnginePut]) -> int:
     """Puts ranges that close by `closed` in the place of those of the span, in this step.
 
     What was resolved there before says nothing of a replica: it starts at zero.
@@ -176,6 +182,11 @@ def _open(found: Replica, order: Open, store: RangeStore) -> ReplicaState:
 
 
 def _check_running(found: Replica) -> None:
+    if found.state.given_role in (Role.LEADING, Role.DRAINING):
+        raise ReplicaRefused(
+            f"the keyspace is led here, in epoch {found.state.term}: it takes nothing of a store "
+            "that led it before"
+        )
     if found.state.ended:
         raise ReplicaRefused(
             "the replica was promoted: it is written by its own store now; of its source it has "
@@ -223,7 +234,7 @@ def _ingest(found: Replica, order: Ingest, store: RangeStore) -> ReplicaState:
 
 def _check_ahead(order: Ingest, store: RangeStore) -> None:
     ahead = duration(seconds=store.settings.get(AHEAD_MAX))
-    physical = timestamp_at(unix_us=store.clock.steady.unix_us())
+    physical = timestamp_at(unix_us=max(store.clock.physical.unix_us(), EPOCH_UNIX_US))
     newest = max(order.resolved or ZERO, *order.timestamps, ZERO)
     if newest > physical + ahead:
         raise ReplicaRefused(

@@ -163,6 +163,9 @@ class Range:
         for op in operations:
             match op:
                 case WriteValue() | CommitIntent():
+                    if op.keys and op.keys[0].startswith(keys.RAW_KIND):
+                        # What a raw key's leaders wrote, here or elsewhere, all lies below.
+                        assert op.timestamp > self.max_timestamp, (op.timestamp, self)
                     if op.timestamp > self.max_timestamp:
                         self.max_timestamp = op.timestamp
                     if op.keys:
@@ -186,9 +189,10 @@ class Range:
 
 
 def greatest_timestamp(reader: Reader, span: Span) -> Timestamp:
-    """A bound on the versions of the span's keys: the newest of the keyspaces they lie in."""
+    """A bound on the versions of the span's keys that are above its garbage-collection threshold:
+    the newest of the keyspaces they lie in."""
     greatest = reader.range_tombstones.last
-    for keyspace in keyspaces_in(reader, span):
+    for keyspace in keyspaces_in(reader, span, keys.TIME_INDEX):
         bounds = keys.time_index_bounds(keyspace, ZERO, Timestamp((1 << 63) - 2))
         newest = next(iter(reader.scan(*bounds, reverse=True)), None)
         if newest is not None:

@@ -68,15 +68,16 @@ def load_ranges(store: RangeStore) -> None:
 def _load_range(store: RangeStore, descriptor: RangeDescriptor) -> Range:
     engine, span = store.engine, descriptor.span
     thresholds = engine.get(thresholds_key(descriptor.id))
+    collected = Thresholds(span) if thresholds is None else Thresholds.decode(span, thresholds)
     size = engine.get(size_key(descriptor.id))
     resolved = engine.get(resolved_key(descriptor.id))
     return Range(
         descriptor,
         store.parts,
         store,
-        thresholds=None if thresholds is None else Thresholds.decode(span, thresholds),
+        thresholds=collected,
         closed=store.closing_of(span),
-        max_timestamp=greatest_timestamp(engine, span),
+        max_timestamp=max(collected.greatest, greatest_timestamp(engine, span)),
         persisted_resolved=ZERO if resolved is None else Timestamp(int.from_bytes(resolved, "big")),
         size=None if size is None else RangeSize.decode(size),
     )

@@ -11,6 +11,8 @@ from .. import keys
 from ..clock import ZERO, Timestamp, format_timestamp
 from ..command import CommitIntent, DeleteRangeOp, EnginePut, WriteIntent, WriteValue
 from ..engine import Reader
+from ..errors import NotLeader
+from ..leadership import Role
 from ..replica import ReplicaRefused, ReplicaState
 from ..span import Span, prefix_end
 from .division import Parts
@@ -73,6 +75,9 @@ class Replica:
         """An entry that makes `state` the replica's was appended."""
         assert state.epoch >= self.state.epoch, (state, self)
         assert state.resolved >= self.state.resolved, (state, self)
+        assert state.term >= self.state.term or not state.group, (state, self)
+        old, new = self.state.given_role, state.given_role
+        assert (old, new) != (Role.LEADING, Role.LEADING) or state.term == self.state.term, state
         if state.resolved > self.state.resolved:
             self._undurable.append((index, state.resolved))
         self.state = state
@@ -97,11 +102,18 @@ class Replica:
 
 
 def check_own_writes(parts: Parts) -> None:
-    """Raises ReplicaRefused where a step would write in a replica, as only its source may."""
+    """Raises ReplicaRefused where a step would write in a replica, as only its source may, and
+    NotLeader where this store has handed the span over."""
     for found, operations in parts.items():
-        if not found.closed.store_wide:
+        closing = found.closed
+        if isinstance(closing, Replica):
             for op in operations:
                 if isinstance(op, WriteValue | WriteIntent | CommitIntent | DeleteRangeOp):
+                    if closing.state.leader:
+                        raise NotLeader(
+                            f"this store does not lead {found.span} any more: write to "
+                            f"{closing.state.leader}"
+                        )
                     raise ReplicaRefused(
                         f"{found.span} is a replica's: it takes what its source sends, and no "
                         "other writes"

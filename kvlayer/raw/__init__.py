@@ -26,10 +26,13 @@ from .keyspace import (
     RawKeyspace,
     Swap,
     check_key,
+    keyspace_of,
     keyspace_span,
     raw_key,
     user_key,
 )
+from .leadership import Follower, Leadership, Placement, Placements
+from .oracle import OracleTime, OracleWatch
 
 __all__ = [
     "DELETED_TTL",
@@ -39,7 +42,13 @@ __all__ = [
     "Deleted",
     "Entry",
     "EntryUnreadable",
+    "Follower",
     "IngestedEntry",
+    "Leadership",
+    "OracleTime",
+    "OracleWatch",
+    "Placement",
+    "Placements",
     "RawKeyspace",
     "ReplicaKeyspace",
     "Swap",
@@ -48,6 +57,7 @@ __all__ = [
     "decode_entry",
     "encode_deletion",
     "encode_entry",
+    "keyspace_of",
     "keyspace_span",
     "raw_key",
     "user_key",

@@ -62,6 +62,11 @@ def keyspace_span(keyspace_id: int) -> Span:
     return Span.prefix(_prefix(keyspace_id))
 
 
+def keyspace_of(span: Span) -> int:
+    """The keyspace whose keys the span has."""
+    return int.from_bytes(span.start[len(RAW_KIND) : KEYSPACE_LENGTH], "big")
+
+
 def raw_key(keyspace_id: int, key: bytes) -> bytes:
     """The store's key for a user's."""
     return _prefix(keyspace_id) + encode_bytes(key)

@@ -200,26 +200,38 @@ class Reader:
     # Lines
 
     def _agreed(self, lines: pa.Table) -> dict[int, Epoch]:
-        """Records by their begin. Raises ContradictingLines."""
-        found: dict[int, Epoch] = {}
-        known, floor = self._records, self.floor
-        columns = (lines.column(name).to_pylist() for name in ("begin", "id", "count", "complete"))
-        for begin, end, count, complete in zip(*columns, strict=True):
-            if begin and not 0 < ((end - begin) & ID_MASK) < HALF:
-                raise ContradictingLines(
-                    f"the record {begin:016x}-{end:016x} ends before it begins"
-                )
-            if floor and (begin == NO_ID or before(begin, floor)):
-                continue
-            epoch = (end, count, complete)
-            other = found.get(begin) or known.get(begin)
-            if other is not None and other != epoch:
-                raise ContradictingLines(
-                    "two records say different things: "
-                    f"{self._record(begin, other)} and {self._record(begin, epoch)}"
-                )
-            found[begin] = epoch
+        """Records by their begin, without those before the floor. Raises ContradictingLines."""
+        lengths = pc.subtract(lines.column("id"), lines.column("begin"))
+        forward = pc.and_(pc.not_equal(lengths, pa.scalar(0, pa.uint64())), _below_half(lengths))
+        first = pc.equal(lines.column("begin"), pa.scalar(NO_ID, pa.uint64()))
+        backward = lines.filter(pc.invert(pc.or_(first, forward)))
+        if backward.num_rows:
+            record = backward.slice(0, 1).to_pylist()[0]
+            raise ContradictingLines(
+                f"the record {record['begin']:016x}-{record['id']:016x} ends before it begins"
+            )
+        if self.floor:
+            ahead = pc.subtract(lines.column("begin"), pa.scalar(self.floor, pa.uint64()))
+            lines = lines.filter(pc.and_(pc.invert(first), _below_half(ahead)))
+        begins: list[Any] = lines.column("begin").to_pylist()
+        columns = (lines.column(name).to_pylist() for name in ("id", "count", "complete"))
+        epochs: list[Epoch] = list(zip(*columns, strict=True))
+        found = dict(zip(begins, epochs, strict=True))
+        if len(found) < len(epochs) or not self._records.keys().isdisjoint(found):
+            self._check_repeated(begins, epochs, found)
         return found
+
+    def _check_repeated(
+        self, begins: list[int], epochs: list[Epoch], found: dict[int, Epoch]
+    ) -> None:
+        """Raises ContradictingLines where two records of one begin say different things."""
+        for begin, epoch in zip(begins, epochs, strict=True):
+            for other in (found[begin], self._records.get(begin, epoch)):
+                if other != epoch:
+                    raise ContradictingLines(
+                        "two records say different things: "
+                        f"{self._record(begin, other)} and {self._record(begin, epoch)}"
+                    )
 
     def _record(self, begin: int, epoch: Epoch) -> Record:
         end, count, complete = epoch
@@ -248,7 +260,7 @@ class Reader:
         distances = pc.subtract(events.column("id"), pa.scalar(self._base, pa.uint64()))
         events = events.append_column(_DISTANCE, distances)
         if self.floor:
-            events = events.filter(pc.less(distances, pa.scalar(HALF, pa.uint64())))
+            events = events.filter(_below_half(distances))
         events = events.combine_chunks()
         if not _ascend(events):
             events = _sorted(events)
@@ -403,6 +415,11 @@ def _ascend(events: pa.Table) -> bool:
     within = pc.equal(ids.slice(1), ids.slice(0, last))
     behind = pc.greater(ordinals.slice(1), ordinals.slice(0, last))
     return bool(pc.all(pc.or_(further, pc.and_(within, behind))).as_py())
+
+
+def _below_half(distances: pa.ChunkedArray[Any]) -> pa.BooleanArray:
+    """Which ids are not before the one that `distances` are measured from."""
+    return pc.less(distances, pa.scalar(HALF, pa.uint64()))
 
 
 def _sorted(events: pa.Table) -> pa.Table:

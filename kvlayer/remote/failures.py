@@ -21,6 +21,8 @@ from ..errors import (
     KVError,
     LockTimeout,
     LockUnavailable,
+    NotLeader,
+    OracleAway,
     RangeFeedEnded,
     ReadConflict,
     RetryableTransaction,
@@ -43,6 +45,8 @@ _TEXT_ONLY: tuple[type[KVError], ...] = (
     ReadConflict,
     ClockStopped,
     LogFull,
+    NotLeader,
+    OracleAway,
     ReplicaRefused,
     KVError,
 )

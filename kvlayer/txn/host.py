@@ -36,6 +36,11 @@ class TransactionHost(Protocol):
     def timestamp_cache(self) -> TimestampCache: ...
 
     @property
+    def greatest_threshold(self) -> Timestamp:
+        """The greatest garbage-collection threshold of any key."""
+        ...
+
+    @property
     def applied_index(self) -> int:
         """The last entry that is applied."""
         ...

@@ -33,11 +33,18 @@ def check_sizes(keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
 
 def slices(keys: Sequence[bytes], values: Sequence[bytes]) -> list[tuple[list[bytes], list[bytes]]]:
     """Keys and values, cut into what one command takes."""
+    if len(values) > COMMAND_ROWS_MAX:
+        return [
+            part
+            for at in range(0, len(values), COMMAND_ROWS_MAX)
+            for part in slices(keys[at : at + COMMAND_ROWS_MAX], values[at : at + COMMAND_ROWS_MAX])
+        ]
+    if values and sum(map(len, values)) <= COMMAND_BYTES_MAX:
+        return [(list(keys), list(values))]
     found: list[tuple[list[bytes], list[bytes]]] = []
     start = size = 0
     for position, value in enumerate(values):
-        full = position - start == COMMAND_ROWS_MAX or size + len(value) > COMMAND_BYTES_MAX
-        if full and position > start:
+        if size + len(value) > COMMAND_BYTES_MAX and position > start:
             found.append((list(keys[start:position]), list(values[start:position])))
             start, size = position, 0
         size += len(value)

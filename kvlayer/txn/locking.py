@@ -10,7 +10,7 @@ from .host import TransactionHost
 from .locks import Turn
 from .record import TransactionRecord
 from .refresh import refresh
-from .writing import lock_step
+from .writing import lock_all_step, lock_step
 
 
 class RunStep(Protocol):
@@ -38,6 +38,9 @@ async def lock_keys(
     fresh = serializable and not (record.read_spans or record.intents or record.buffer)
     locked: list[bytes] = []
     changed = waited = False
+    check_active()
+    if len(keys) > 1 and mode is LockMode.EXCLUSIVE and lock_all_step(host, record, keys):
+        return list(keys)
     for key in keys:
 
         def step(turn: Turn | None, key: bytes = key) -> bool | None:

@@ -192,6 +192,11 @@ class LockTable:
 
     def release_locks(self, record: TransactionRecord, *, after: int = -1) -> None:
         """What the transaction locked since sequence `after` is free; all, when it has ended."""
+        if after < 0 and not record.shares and not self._queues:
+            for key in record.locks:
+                del self.locks[key]
+            record.locks.clear()
+            return
         free = {key for key, sequence in record.locks.items() if sequence > after}
         shared = {key for key, sequence in record.shares.items() if sequence > after}
         for key in free:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from .. import keys as key_format
 from ..clock import Timestamp
 from ..command import DeleteRangeOp, LogicalOp, WriteValue
-from ..errors import DeadlineExceeded, TransactionState
+from ..errors import ClockStopped, DeadlineExceeded, OracleAway, TransactionState
 from ..mvcc import LIVE, TOMBSTONE, Header, body_at, encode_value, intents_in
 from ..span import Span
 from .host import TransactionHost
@@ -273,6 +273,12 @@ def _evaluate(
         return Pending(host, result, at, host.visible_index)
     if deadline is not None and at >= (limit := deadline()):
         return _Refused(DeadlineExceeded(at, limit), host.visible_index)
+    if writes and next(iter(writes)).startswith(key_format.RAW_KIND):
+        # A transaction writes raw keys or others, never both: see `raw.keyspace`.
+        try:
+            host.clock.physical.check_fresh(at)
+        except (OracleAway, ClockStopped) as error:
+            return _Refused(error, host.visible_index)
     host.locks.check_writable(writes, None, turn)
     operations: list[LogicalOp] = []
     if deleted:

@@ -17,7 +17,7 @@ from ..errors import (
 from ..keys import LOCK_KIND, PROTECTION_KIND
 from ..mvcc import LIVE, SLICE_ROWS, TOMBSTONE, take_slice
 from ..savepoint import Savepoint, marks
-from ..span import Span
+from ..span import Span, prefix_end
 from ..transaction_modes import Isolation, LockMode, Priority, WhenLocked
 from .buffer import BUFFER_BYTES, cost
 from .changes import Change, sliced_changes
@@ -37,6 +37,7 @@ from .writing import buffer_step, hold_key, settle, spill_step, write_step
 
 T = TypeVar("T")
 
+_BEHIND_PROTECTIONS = prefix_end(PROTECTION_KIND)
 ROLLED_BACK = "the transaction was rolled back"
 
 
@@ -460,17 +461,24 @@ class Transaction:
     def _bufferable(self, values: dict[bytes, bytes]) -> bool:
         """Whether the values may be buffered and there is room; beside intents there is none."""
         bound, buffer = self._host.settings.get(BUFFER_BYTES), self._record.buffer
-        if self._record.intents or any(key[:1] == PROTECTION_KIND for key in values):
+        if self._record.intents:
+            return False
+        if min(values) < _BEHIND_PROTECTIONS and any(key[:1] == PROTECTION_KIND for key in values):
             return False
         return buffer.byte_count + cost(values.keys(), values.values()) <= bound
 
     async def _write(self, values: dict[bytes, bytes]) -> None:
         self._check_writable()
+        if not values:
+            return
         written_before = False
-        take = buffer_step if self._bufferable(values) else write_step
-        if take is write_step:
+        parts: list[tuple[list[bytes], list[bytes]]]
+        if self._bufferable(values):
+            take, parts = buffer_step, [(list(values), list(values.values()))]
+        else:
             await self._spill()
-        for keys, written in slices(list(values), list(values.values())):
+            take, parts = write_step, slices(list(values), list(values.values()))
+        for keys, written in parts:
 
             def step(
                 turn: Turn | None, keys: list[bytes] = keys, written: list[bytes] = written

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import islice
 
 from .. import keys as key_format
@@ -100,6 +100,20 @@ def write_step(
     return newer
 
 
+def lock_all_step(host: TransactionHost, record: TransactionRecord, keys: Sequence[bytes]) -> bool:
+    """Locks all the keys and returns True, where nobody is in the way and none can have a version
+    newer than what the transaction reads; else does nothing."""
+    try:
+        host.locks.check_writable(keys, record, None)
+    except LockConflict:
+        return False
+    if _newer_committed(host, keys, record.read_timestamp):
+        return False
+    record.sequence += 1
+    host.locks.add_locks(keys, record)
+    return True
+
+
 def lock_step(
     host: TransactionHost,
     record: TransactionRecord,
@@ -166,16 +180,26 @@ def _blocked(host: TransactionHost, record: TransactionRecord, keys: Collection[
 
 def _newer(host: TransactionHost, keys: list[bytes], at: Timestamp) -> bytes | None:
     """One of the keys that has a version above `at`."""
-    length = key_format.KEYSPACE_LENGTH
-    deletions = host.engine.range_tombstones
-    for keyspace in {key[:length] for key in keys}:
-        bounds = key_format.time_index_bounds(keyspace, at, Timestamp(MAX_TIMESTAMP - 1))
-        if host.engine.first(*bounds) is not None or deletions.last > at:
-            break
-    else:
-        return None  # nothing at all was committed there since
+    if not _newer_committed(host, keys, at):
+        return None
     for key in keys:
         newest = newest_version(host.engine, key)
         if newest is not None and newest > at:
             return key
     return None
+
+
+def _newer_committed(host: TransactionHost, keys: Sequence[bytes], at: Timestamp) -> bool:
+    """Whether anything was committed above `at` in a keyspace of the keys."""
+    length = key_format.KEYSPACE_LENGTH
+    deletions = host.engine.range_tombstones
+    first, last = min(keys)[:length], max(keys)[:length]
+    for keyspace in {first} if first == last else {key[:length] for key in keys}:
+        bounds = key_format.time_index_bounds(keyspace, at, Timestamp(MAX_TIMESTAMP - 1))
+        if (
+            at < host.greatest_threshold
+            or host.engine.first(*bounds) is not None
+            or deletions.last > at
+        ):
+            return True
+    return False

@@ -4,6 +4,7 @@ Equalities and IN lists on the first columns of the key, then at most one range 
 
     PRIMARY KEY (a, b, c)
     a = 1 AND b IN (2, 3) AND c = 4      two keys
+    a = 1 AND b = ANY ($1) AND c = 4     a key for each element
     a = 1 AND b > 2                      one span: the prefix (1), after the last key of b = 2
     b = 2                                nothing: the key does not begin with it
 
@@ -27,6 +28,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import product
+from math import prod
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.elements import Index, IndexKind
@@ -38,7 +40,15 @@ from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ...kvlayer.keys import index_prefix
 from ...kvlayer.span import Span, prefix_end
 from ..analyze.scalars import Bindings, Scalar
-from .predicates import Comparator, Comparison, Membership, NullTest, Predicate
+from .predicates import (
+    Comparator,
+    Comparison,
+    ElementOf,
+    Membership,
+    NullTest,
+    Predicate,
+    elements_of,
+)
 
 PREFIXES_MAX = 1000
 """A product of IN lists beyond this is read as one span and filtered."""
@@ -46,8 +56,12 @@ PREFIXES_MAX = 1000
 _NULL = b"\x00"
 _VALUE = b"\x01"
 
-Alternatives = tuple[Scalar | None, ...]
-"""What one column of a key may be; None stands for IS NULL."""
+Alternatives = tuple[Scalar | None, ...] | Scalar
+"""What one column of a key may be; None stands for IS NULL, a scalar for an array's elements."""
+
+
+class TooManyRows(Exception):
+    """There is more to read than is worth being read row by row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +101,11 @@ class KeyAccess:
         """Whether each prefix that is allowed is of one row at most."""
         count = len(self.index.columns)
         fixed = self.alternatives[:count]
-        return self.index.unique and len(fixed) == count and not any(None in part for part in fixed)
+        return (
+            self.index.unique
+            and len(fixed) == count
+            and not any(isinstance(part, tuple) and None in part for part in fixed)
+        )
 
     @property
     def restricts(self) -> bool:
@@ -103,7 +121,7 @@ class KeyAccess:
         """How many columns of the key have one value only."""
         count = 0
         for constants in self.alternatives:
-            if len(constants) != 1:
+            if isinstance(constants, Scalar) or len(constants) != 1:
                 break
             count += 1
         return count
@@ -113,12 +131,14 @@ class KeyAccess:
         return not self.secondary or held_columns(self.descriptor, self.index) >= set(column_ids)
 
     def keys(self, bindings: Bindings) -> list[bytes]:
-        """The keys, ascending, each once. Only where the whole primary key is fixed."""
+        """The keys, ascending, each once. Only where the whole primary key is fixed. Raises
+        TooManyRows for arrays of more than PREFIXES_MAX elements."""
         assert self.points, self
         return sorted(set(self._prefixes(bindings)))
 
     def spans(self, bindings: Bindings) -> list[Span]:
-        """The spans, ascending and disjoint; none where no key can match."""
+        """The spans, ascending and disjoint; none where no key can match. Raises TooManyRows for
+        arrays of more than PREFIXES_MAX elements."""
         spans = []
         for prefix in sorted(set(self._prefixes(bindings))):
             span = self._span(prefix, bindings)
@@ -127,26 +147,25 @@ class KeyAccess:
         return spans
 
     def _prefixes(self, bindings: Bindings) -> list[bytes]:
+        values = [_values(constants, bindings) for constants in self.alternatives]
+        if prod(map(len, values)) > PREFIXES_MAX:
+            raise TooManyRows
         parts = [
             [
                 part
-                for constant in constants
-                if (part := self._part_of(column.type, write, constant, bindings)) is not None
+                for value in several
+                if (part := self._part_of(column.type, write, value)) is not None
             ]
-            for column, write, constants in zip(
-                self.columns, self.writers, self.alternatives, strict=False
-            )
+            for column, write, several in zip(self.columns, self.writers, values, strict=False)
         ]
         prefix = self.prefix
         return [prefix + b"".join(chosen) for chosen in product(*parts)]
 
-    def _part_of(
-        self, type: ColumnType, write: PartWriter, constant: Scalar | None, bindings: Bindings
-    ) -> bytes | None:
+    def _part_of(self, type: ColumnType, write: PartWriter, value: object) -> bytes | None:
         """How a key says that a column has this value; None where no value of it equals it."""
-        if constant is None:
+        if value is _IS_NULL:
             return _NULL
-        value = _exact(type, constant.value(bindings))
+        value = _exact(type, value)
         if value is None:
             return None
         part = write(physical_of(type, value))
@@ -177,6 +196,15 @@ class KeyAccess:
         return Span(start, end) if start < end else None
 
 
+_IS_NULL = object()
+
+
+def _values(constants: Alternatives, bindings: Bindings) -> Sequence[object]:
+    if isinstance(constants, Scalar):
+        return elements_of(constants, bindings)
+    return [_IS_NULL if one is None else one.value(bindings) for one in constants]
+
+
 def held_columns(descriptor: TableDescriptor, index: Index) -> frozenset[int]:
     """The columns whose values the entries of a secondary index hold."""
     row_key = descriptor.primary_key if index.suffix is None else index.suffix
@@ -198,9 +226,10 @@ def key_access(
         constants: Alternatives | None = _constants(place, predicates)
         if constants is None and secondary and _is_null(place, predicates):
             constants = (None,)
-        if constants is not None and count * len(constants) <= PREFIXES_MAX:
+        length = len(constants) if isinstance(constants, tuple) else 1
+        if constants is not None and count * length <= PREFIXES_MAX:
             alternatives.append(constants)
-            count *= len(constants)
+            count *= length
             continue
         if column.type.kind not in FLOATS:
             lower, upper = _bounds(place, predicates)
@@ -229,9 +258,10 @@ def _key_columns(descriptor: TableDescriptor, index: Index) -> tuple[Column, ...
     return tuple(descriptor.column_by_id(id) for id in ids)
 
 
-def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Scalar, ...] | None:
-    """The least list of constants that the column must be one of."""
+def _constants(place: int, predicates: Sequence[Predicate]) -> Alternatives | None:
+    """The least list of constants that the column must be one of, or else an array."""
     found: tuple[Scalar, ...] | None = None
+    array: Scalar | None = None
     for predicate in predicates:
         match predicate:
             case Comparison(column=column, comparator=Comparator.EQUAL) if column == place:
@@ -239,7 +269,9 @@ def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Scalar, ...
             case Membership(column=column, constants=constants) if column == place:
                 if found is None or len(constants) < len(found):
                     found = constants
-    return found
+            case ElementOf(column=column) if column == place:
+                array = predicate.array
+    return array if found is None else found
 
 
 def _is_null(place: int, predicates: Sequence[Predicate]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType, Datum
+from ...catalog.values.column_types import ColumnType, Datum, array_of
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.scalars import (
     Bindings,
@@ -63,6 +63,15 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ElementOf:
+    """`column = ANY (array)`"""
+
+    column: int
+    type: ColumnType
+    array: Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NullTest:
     """`column IS [NOT] NULL`"""
 
@@ -70,7 +79,7 @@ class NullTest:
     null: bool
 
 
-Predicate = Comparison | Membership | NullTest
+Predicate = Comparison | Membership | ElementOf | NullTest
 
 _COMPARATORS: dict[type[exp.Expr], Comparator] = {
     exp.EQ: Comparator.EQUAL,
@@ -106,17 +115,20 @@ _UNEQUAL_TEXTS = TypeKind.JSONB
 
 
 def compile_predicates(
-    tree: exp.Expr | None, scope: Scope, relation: str | None
+    tree: exp.Expr | None, scope: Scope, relation: str | None, *, arrays: bool = False
 ) -> tuple[Predicate, ...]:
-    """The conjuncts of a WHERE clause. Raises NotNative where one is anything else."""
+    """The conjuncts of a WHERE clause, `= ANY (array)` among them where `arrays` are taken: their
+    lengths are known when they are bound. Raises NotNative where one is anything else."""
     match tree:
         case None:
             return ()
         case exp.Paren():
-            return compile_predicates(tree.this, scope, relation)
+            return compile_predicates(tree.this, scope, relation, arrays=arrays)
         case exp.And():
-            left = compile_predicates(tree.this, scope, relation)
-            return left + compile_predicates(tree.expression, scope, relation)
+            left = compile_predicates(tree.this, scope, relation, arrays=arrays)
+            return left + compile_predicates(tree.expression, scope, relation, arrays=arrays)
+        case exp.EQ(expression=exp.Any()) if arrays:
+            return (_element_of(tree, scope, relation),)
         case exp.Between() if not tree.args.get("symmetric"):
             column, type = _compared_column(tree.this, scope, relation)
             bounds = (
@@ -170,6 +182,21 @@ def _comparison(
     return Comparison(column=column, type=type, comparator=comparator, constant=constant)
 
 
+_LISTED = (TypeKind.INT8, TypeKind.STRING, TypeKind.UUID, TypeKind.DATE)
+"""Types of which an element is converted to the column's type without a loss."""
+
+
+def _element_of(tree: exp.Expr, scope: Scope, relation: str | None) -> ElementOf:
+    column, type = _compared_column(tree.this, scope, relation)
+    array = compile_scalar(tree.expression.this, scope, relation)
+    elements = None if array.type is None else array.type.element
+    if type.kind not in _LISTED or type.enum is not None or not array.constant:
+        raise NotNative("elements that are not compared as they are given")
+    if array.type is not None and (elements is None or elements.kind is not type.kind):
+        raise NotNative("elements of another type")
+    return ElementOf(column=column, type=type, array=adapt(array, array_of(type)))
+
+
 def _column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, ColumnType]:
     inner = tree.unnest()
     if not isinstance(inner, exp.Column):
@@ -197,7 +224,9 @@ def _constant(
     scalar = compile_scalar(tree, scope, relation)
     if not scalar.constant:
         raise NotNative("a comparison of two columns")
-    if any(_is_char(cast) for cast in find_all(tree, exp.Cast)):
+    if not isinstance(tree, exp.Literal) and any(
+        _is_char(cast) for cast in find_all(tree, exp.Cast)
+    ):
         raise NotNative("a CHAR, beside which the blanks of a VARCHAR mean nothing")
     if type.kind is TypeKind.FLOAT4 and scalar.type not in (None, type):
         if not alone:
@@ -228,9 +257,13 @@ def _bound(predicate: Predicate, bindings: Bindings) -> Test:
     match predicate:
         case NullTest(null=wanted):
             return lambda values: (values[column] is None) is wanted
+        case ElementOf(array=array):
+            elements = frozenset(elements_of(array, bindings))
+            return lambda values: values[column] in elements
         case Membership(type=type, constants=constants):
             ranked = [_rank(type, constant.value(bindings)) for constant in constants]
-            known = [constant for constant in ranked if constant is not None]
+            listed = [constant for constant in ranked if constant is not None]
+            known = listed if type.kind is TypeKind.ARRAY else frozenset(listed)
             return lambda values: (
                 values[column] is not None and (_rank(type, values[column]) in known)
             )
@@ -246,8 +279,15 @@ def _bound(predicate: Predicate, bindings: Bindings) -> Test:
             return lambda values: values[column] is not None and compare(values[column], constant)
 
 
+def elements_of(array: Scalar, bindings: Bindings) -> list[Datum]:
+    """Returns the elements of an array of one dimension without its NULLs."""
+    value = array.value(bindings)
+    assert value is None or isinstance(value, list), value
+    return [element for element in value or () if element is not None]
+
+
 def _rank(type: ColumnType, value: object) -> Any:
-    """What stands for `value` in comparisons: floats get NaN on top, labels their order's mark."""
+    """Returns the key of `value` in comparisons: NaN is above all floats, labels have a mark."""
     if type.enum is not None and isinstance(value, str):
         return type.enum.mark_by_label[value]
     if type.kind not in FLOATS or value is None:

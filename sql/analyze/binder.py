@@ -83,12 +83,10 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
         case Update(table=table, assignments=assignments):
             yield table
             values = [value for _, value in assignments]
-            reading = reading_query(statement, [*values, *statement.returning])
-            yield from (table_name(inner) for inner in tables_in(reading))
+            yield from _read_beside(statement, [*values, *statement.returning])
         case Delete(table=table):
             yield table
-            reading = reading_query(statement, statement.returning)
-            yield from (table_name(inner) for inner in tables_in(reading))
+            yield from _read_beside(statement, statement.returning)
         case Merge(table=table, source=source):
             yield table
             reading = with_ctes_of(statement, exp.select(*statement.trees()).from_(source.copy()))
@@ -105,6 +103,14 @@ VIEW = "view"
 
 STEPS = "$with"
 """The schema of what the parts of a WITH return."""
+
+
+def _read_beside(statement: Update | Delete, items: Sequence[exp.Expr]) -> Iterator[ObjectName]:
+    """The tables that a statement reads beside its own: where it has no query in it, none."""
+    trees = [*items] if statement.where is None else [*items, statement.where]
+    if statement.sources or statement.ctes or any(any(find_all(t, exp.Query)) for t in trees):
+        reading = reading_query(statement, items)
+        yield from (table_name(table) for table in tables_in(reading))
 
 
 def reading_query(statement: Update | Delete, items: Sequence[exp.Expr]) -> exp.Select:
@@ -203,7 +209,7 @@ def _dismantle(scopes: list[QueryScope]) -> None:
 
 
 def sources_named(scope: QueryScope, name: str) -> list[exp.Expr | QueryScope]:
-    """What FROM has under a name: exactly, or else whatever the case of its letters."""
+    """Returns the sources that FROM has under a name: exactly, or else in letters of any case."""
     found = scope.sources.get(name)
     if found is not None:
         return [found]
@@ -320,7 +326,7 @@ def declared_type(column: exp.Column, scope: QueryScope, relations: Relations) -
 
 
 def descriptor_of(source: exp.Expr | QueryScope, relations: Relations) -> TableDescriptor | None:
-    """What a source of a query is: a table, or the view that a subquery stands for."""
+    """Returns the table that a source is, or the view that a subquery stands for."""
     if isinstance(source, QueryScope):
         return _view_of(source, relations)
     if not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):

@@ -105,7 +105,7 @@ def volatile(tree: exp.Expr) -> bool:
 
 
 def default_of(column: Column) -> Scalar:
-    """What an INSERT that leaves the column out writes."""
+    """Returns the value that an INSERT writes where it leaves the column out."""
     if column.default_expression is not None:
         return compile_default(parse_expression(column.default_expression))
     datum = column.default

@@ -89,7 +89,7 @@ class MeantQuery:
 
 
 def feed_query(select: FeedSelect, table: TableDescriptor) -> FeedQuery:
-    """What the job of a feed stores of its query. Raises SQLError."""
+    """Returns the part of a feed's query that its job stores. Raises SQLError."""
     names = _Names(select, table, table)
     for item in (*select.tree.expressions, select.tree.args.get("where")):
         if item is not None:
@@ -192,7 +192,7 @@ class _Names:
         return meant
 
     def _meant(self, node: exp.Expr) -> exp.Expr | None:
-        """What stands for a node, None for itself."""
+        """Returns the replacement of a node, or None where the node stays."""
         match node:
             case exp.Dot(this=exp.Paren(this=exp.Column() as whole), expression=part) if (
                 self._is_record(whole)

@@ -45,15 +45,15 @@ class Generators(SequenceGenerators, Protocol):
     """Draws values that are different for every row."""
 
     def uuid(self) -> UUID:
-        """What gen_random_uuid() returns."""
+        """Returns the value of gen_random_uuid()."""
         ...
 
     def rowid(self) -> int:
-        """What unique_rowid() returns: new, and greater than those that this node drew before."""
+        """Returns the value of unique_rowid(), greater than each that this node drew before."""
         ...
 
     def random(self) -> float:
-        """What random() returns: at least 0, and below 1."""
+        """Returns the value of random(): at least 0, and below 1."""
         ...
 
     def computed(self, text: str) -> object:
@@ -63,7 +63,7 @@ class Generators(SequenceGenerators, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """What a plan is executed with: the parameters as given, and the statement's time in UTC.
+    """The values that a plan is run with: parameters as given, the statement's time in UTC.
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
     `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out

@@ -130,7 +130,7 @@ def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
 
 
 def dependencies(tree: exp.Expr, relations: Relations) -> tuple[ViewDependency, ...]:
-    """What a query reads, its stars being gone: its tables, and of each the columns that it names.
+    """Returns the tables of a query without stars, and of each the columns that the query names.
 
     A name that may be that of two tables' columns counts for both.
     """

@@ -52,7 +52,7 @@ def query_of(view: TableDescriptor) -> exp.Expr:
 
 
 def names_in(view: TableDescriptor) -> list[ObjectName]:
-    """What a view reads, by the names in its query."""
+    """Returns the names of the relations that a view's query reads."""
     return [table_name(table) for table in tables_in(query_of(view))]
 
 

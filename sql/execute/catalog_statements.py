@@ -22,7 +22,7 @@ from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
-from ..syntax.changefeed_statements import AlterChangefeed, SubscriptionChange
+from ..syntax.changefeed_statements import AlterChangefeed, CreateSchedule, SubscriptionChange
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.schema_statements import (
     AlterCommand,
@@ -37,6 +37,7 @@ from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, Sessi
 from .admin.alter_feed import alter_changefeed
 from .admin.connections import change_connection
 from .admin.feeds import create_changefeed, explain_changefeed
+from .admin.schedules import create_schedule
 from .admin.subscriptions import change_subscription
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
 from .ddl.ddl_needs import check_ddl
@@ -192,6 +193,23 @@ async def change_subscriptions(
         services,
         opened,
         lambda transaction, scope: change_subscription(
+            Actor(services, user, database, transaction), statement, scope
+        ),
+    )
+
+
+async def begin_schedule(
+    services: Services,
+    statement: CreateSchedule,
+    opened: OpenTransaction | None,
+    database: str,
+    user: str,
+) -> Result:
+    """CREATE SCHEDULE."""
+    return await _serializably(
+        services,
+        opened,
+        lambda transaction, scope: create_schedule(
             Actor(services, user, database, transaction), statement, scope
         ),
     )

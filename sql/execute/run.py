@@ -420,8 +420,13 @@ async def _plan_anew(
     await require(services, execution.user, needs, transaction)
     named = await bind_named_enums(services, reader, statement, relations, database)
     lengthy = lengthy or lengthy_relations(relations)
-    plan = await planned(lambda: plan_statement(statement, relations), lengthy=lengthy)
-    if not execution.prepared.takes(plan):
+
+    def made() -> tuple[Plan, bool]:
+        plan = plan_statement(statement, relations)
+        return plan, execution.prepared.takes(plan)
+
+    plan, taken = await planned(made, lengthy=lengthy)
+    if not taken:
         own = execution.prepared.own_statement()
         assert isinstance(own, PlannedStatement), own
         await bind_named_enums(services, reader, own, relations, database)
@@ -429,7 +434,7 @@ async def _plan_anew(
     needs = await planned(lambda: needs_of(statement, relations, plan), lengthy=lengthy)
     await require(services, execution.user, needs, transaction)
     check_columns_same(execution.described, plain_columns(plan))
-    if not named and not changed_tables(transaction) and execution.prepared.takes(plan):
+    if taken and not named and not changed_tables(transaction):
         execution.prepared.keep(execution.index, database, plan, needs)
     return plan
 

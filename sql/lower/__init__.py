@@ -10,14 +10,12 @@ before DuckDB sees it, behind the checks of its types (`sql.analyze.types`):
     `arrays`         functions on arrays, patterns of a whole array
     `spans`          arithmetic and casts of intervals
     `numbers`        division, averages, rounding, casts of numbers
-    `texts`          functions and patterns of text
+    `texts`          functions and patterns of text, COLLATE
     `patterns`       regular expressions
     `precisions`     moments rounded to some digits of a second
-    `times`          extract, date_trunc, to_char
+    `times`          extract, date_trunc, to_char, which time each function of time tells
     `styles`         dates, intervals and bytes in a session's style
     `comparisons`    rows compared with rows
-    `collations`     COLLATE
-    `clocks`         which time each function of time tells
     `series`         generate_series of decimals
     `byte_calls`     functions of text that BYTEA has too
     `wide_operators` operators on arrays and times

@@ -62,7 +62,8 @@ class AnalyticSelect:
     `positions` says where the statement's names stand, for errors that DuckDB finds; `declared`
     the types that tables give the result's columns, as far as they are known, and `origins` the
     tables' columns that they are; `piecewise` how it is answered a part of its table at a time, if
-    it can be.
+    it can be. A query that is `fixed` was made of the numbers of one text, and is no plan of the
+    text's shape (`sql.runtime.shapes`).
     """
 
     sql: str
@@ -72,6 +73,7 @@ class AnalyticSelect:
     declared: tuple[ColumnType | None, ...] = ()
     origins: tuple[Origin | None, ...] = ()
     piecewise: Piecewise | None = None
+    fixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

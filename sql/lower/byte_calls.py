@@ -15,7 +15,7 @@ _SIDES = {"btrim": "b", "ltrim": "l", "rtrim": "r"}
 
 
 def of_bytes(node: exp.Expr, types: Types) -> exp.Expr | None:
-    """What stands for a call of one of them with bytes; None for every other node."""
+    """Returns the replacement of a call with bytes; None for every other node."""
     found = called(node)
     if found is None or not found[1] or types.kind(found[1][0]) is not TypeKind.BYTES:
         return None

@@ -24,7 +24,7 @@ _TEXTS_READ = {
 
 
 def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
-    """What stands for a cast; None for itself."""
+    """Returns the replacement of a cast, or None where it stays."""
     if isinstance(node, exp.TryCast) or untyped(node.this):
         return None
     source, target = types.of(node.this), broad_type_of_cast(node)

@@ -20,8 +20,6 @@ from ..syntax.walks import find_all, stepping, walk
 from . import (
     arrays,
     casts,
-    clocks,
-    collations,
     comparisons,
     numbers,
     patterns,
@@ -52,7 +50,7 @@ def mean_as_postgres(query: exp.Expr, types: Types) -> None:
 
 
 def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
-    """What stands for a node, whose parts have been replaced already; None for itself."""
+    """Returns the replacement of a node whose parts have been replaced; None where it stays."""
     made = of_bytes(node, types) or _of_numbers(node, types)
     if made is not None:
         return made
@@ -82,7 +80,7 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.SimilarTo() if not isinstance(node.parent, exp.Escape):
             return texts.similar(node, types)
         case exp.Collate():
-            collations.check_letters(node)
+            texts.check_letters(node)
             return None
         case exp.Escape(this=exp.SimilarTo()):
             return texts.similar(node.this, types, node.expression)
@@ -246,8 +244,8 @@ def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
 
 def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     name = node.name.lower()
-    if name in clocks.CLOCKS and not node.expressions:
-        return clocks.read(name)
+    if name in times.CLOCKS and not node.expressions:
+        return times.clock(name)
     if name in ("num_nulls", "num_nonnulls"):
         return numbers.nulls(node.expressions, there=name == "num_nonnulls")
     if name == "array_fill":

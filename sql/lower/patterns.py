@@ -48,7 +48,7 @@ class _Constant:
 
 
 def _constant(pattern: exp.Expr, flags: exp.Expr, *, tree: exp.Expr) -> _Constant | None:
-    """None for what is no constant, and for what says its error when it is computed.
+    """Returns a constant's text; None for others, and for constants whose error is raised later.
 
     Raises SQLError 0A000 for a constant that is not supported.
     """

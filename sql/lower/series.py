@@ -14,8 +14,8 @@ _NAME = "generate_series"
 
 
 def of_decimals(node: exp.GenerateSeries, types: Types) -> exp.Expr | None:
-    """What stands for a series of decimals in a list of expressions; None for every other. In FROM
-    its table is replaced, and its column has the name of its alias."""
+    """Returns the list for a series of decimals in a list of expressions; None for every other. In
+    FROM its table is replaced, and its column has the name of its alias."""
     element = types.of(node)
     if element is None or element.kind is not TypeKind.DECIMAL:
         return None

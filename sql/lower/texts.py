@@ -1,4 +1,4 @@
-"""Text: LIKE, format(), concat(), and what other types are as text."""
+"""Text: LIKE, COLLATE, format(), concat(), and what other types are as text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from sqlglot import exp
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types, untyped
+from ..builtins.macros import PREFIX
 from ..builtins.patterns.similar import ESCAPE
 from ..builtins.templates import call, duckdb, plain, text
 from ..parse import position_of
@@ -14,6 +15,13 @@ from . import patterns
 from .arrays import element_texts
 from .numbers import trimmed_text
 from .styles import styled_text
+
+_BYTES = frozenset({"C", "POSIX"})
+"""Collations in which letters beyond ASCII have no case and are of no class."""
+_OF_LETTERS = (
+    exp.Lower, exp.Upper, exp.Initcap, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.SimilarTo,
+)  # fmt: skip
+_CALLS_OF_LETTERS = frozenset({"upper", "lower", "initcap"})
 
 
 def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
@@ -184,3 +192,27 @@ def octet_length(argument: exp.Expr, types: Types) -> exp.Expr:
     if types.kind(argument) is TypeKind.BYTES:
         return plain("octet_length", argument)
     return duckdb("octet_length(encode(:x))", x=padded(argument, types) or argument)
+
+
+def check_letters(node: exp.Collate) -> None:
+    """Raises SQLError 0A000 for COLLATE "C" where PostgreSQL would see letters of ASCII alone.
+
+    Texts are ordered by their bytes anyway, so elsewhere it says what is.
+    """
+    if node.expression.name not in _BYTES:
+        return
+    above = node.parent
+    while isinstance(above, exp.Expr) and not isinstance(above, exp.Select):
+        if isinstance(above, _OF_LETTERS) or _asks_for_letters(above):
+            raise SQLError(
+                "0A000",
+                'not supported: COLLATE "C" of a text whose letters are asked for',
+                position=position_of(above),
+                hint="Leave it out, and write [A-Za-z] for letters of ASCII.",
+            )
+        above = above.parent
+
+
+def _asks_for_letters(node: exp.Expr) -> bool:
+    name = node.name.lower().removeprefix(PREFIX) if isinstance(node, exp.Anonymous) else ""
+    return name in _CALLS_OF_LETTERS or name.startswith("regexp_")

@@ -1,4 +1,8 @@
-"""Dates and times: their fields, date_trunc(), and patterns of to_char() and to_date()."""
+"""Dates and times: their fields, date_trunc(), patterns of to_char() and to_date(), and clocks.
+
+now() and transaction_timestamp() are parameters of the statement, and so is statement_timestamp()
+(`client_functions`). clock_timestamp() is read anew for each row, and is never before these.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from ..builtins.templates import call, duckdb, plain, text
 from ..builtins.type_names import type_name
 from ..parse import position_of
 
+_CLOCK = "greatest(make_timestamptz(wall_clock_us()), :s)"
+CLOCKS = ("transaction_timestamp", "clock_timestamp")
 _FIELDS = {
     "year", "years", "month", "months", "day", "days", "dow", "isodow", "doy", "week", "isoyear",
     "quarter", "decade", "century", "millennium", "hour", "hours", "minute", "minutes", "timezone",
@@ -174,7 +180,7 @@ def written(arguments: list[exp.Expr], types: Types) -> exp.Expr:
 
 
 def _pieced(moment: exp.Expr, pattern: str) -> exp.Expr | None:
-    """What a constant pattern writes, piece by piece; None where DuckDB does not write it all."""
+    """Returns a constant pattern's text by pieces; None where DuckDB does not write all of it."""
     pieces = [text("")]
     for piece in moment_pattern(pattern):
         if piece.kind is not PieceKind.WORD:
@@ -195,3 +201,10 @@ def local(node: exp.Localtimestamp | exp.Localtime) -> exp.Expr:
     """The transaction's time by the session's clock."""
     moment = exp.cast(exp.CurrentTimestamp(), "TIMESTAMP")
     return exp.cast(moment, "TIME") if isinstance(node, exp.Localtime) else moment
+
+
+def clock(name: str) -> exp.Expr:
+    """The call of one of `CLOCKS` as DuckDB computes it."""
+    if name == "transaction_timestamp":
+        return exp.CurrentTimestamp()
+    return duckdb(_CLOCK, s=plain("statement_timestamp"))

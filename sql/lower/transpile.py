@@ -43,6 +43,7 @@ from ..analyze.columns.output_names import output_name
 from ..analyze.scalars import (
     DATE,
     INT8,
+    SLOT,
     STRING,
     TIMESTAMPTZ,
     Bindings,
@@ -79,6 +80,9 @@ def transpile(
 ) -> AnalyticSelect:
     """The plan of a query. `access` is that of its only table, if it has just one."""
     positions = _positions(tree)
+    slots = {
+        slot for node in find_all(tree, exp.Literal) if (slot := node.meta.get(SLOT)) is not None
+    }
     query = _as_query(copied(tree))
     spell_out_merged(query, relations)
     spell_out_windows(query)
@@ -98,6 +102,7 @@ def transpile(
     for scope in stepping(scopes_in(query)):
         _type_constants(scope, relations, parameters)
     _replace_rest(query, parameters)
+    replaced = _replace_slots(query, types, parameters) if slots else slots
     scans = _replace_tables(query, relations, access)
     kept = parameters.kept_in(query)
     sql = _generate(query)
@@ -109,6 +114,7 @@ def transpile(
         positions=positions,
         declared=declared,
         origins=origins,
+        fixed=replaced != slots,
     )
 
 
@@ -263,8 +269,8 @@ class _Parameters:
         return _cast(_placeholder(self._now[type.kind]), type)
 
     def kept_in(self, query: exp.Expr) -> tuple[TypedParameter, ...]:
-        """Those that the query still has, numbered anew: what is folded into a constant, as
-        pg_typeof() of a literal is, leaves none, and DuckDB wants no value that it does not use."""
+        """Returns the parameters that the query still has, numbered anew: pg_typeof() of a literal
+        leaves none, and DuckDB wants no value that it does not use."""
         places = [node for node in find_all(query, exp.Parameter) if node.args.get("_ours")]
         used = sorted({int(node.this.this) for node in places})
         number = {old: new for new, old in enumerate(used, 1)}
@@ -340,6 +346,32 @@ def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
             case _:
                 node.set("this", None)
                 node.replace(parameters.now(node.copy(), DATE))
+
+
+def _replace_slots(query: exp.Expr, types: Types, parameters: _Parameters) -> set[int]:
+    """Makes parameters of the numbers that differ between texts of a shape, where each stands
+    beside INT8 alone. Returns the slots that were replaced wherever they stand."""
+    replaced: set[int] = set()
+    kept: set[int] = set()
+    for node in list(find_all(query, exp.Literal)):
+        slot, parent = node.meta.get(SLOT), node.parent
+        if slot is None or parent is None:
+            continue
+        others = [part for part in parent.iter_expressions() if SLOT not in part.meta]
+        if isinstance(parent, _BESIDE_INT8) and others and all(_is_int8(o, types) for o in others):
+            node.replace(parameters.typed(compile_scalar(node, {}), INT8))
+            replaced.add(slot)
+        else:
+            kept.add(slot)
+    return replaced - kept
+
+
+_BESIDE_INT8 = (*_COMPARISONS, exp.In, exp.Between, exp.Add, exp.Sub, exp.Mul)
+
+
+def _is_int8(tree: exp.Expr, types: Types) -> bool:
+    """Whether an operand is of INT8 in DuckDB too, whose literals are of any integer type."""
+    return not isinstance(tree.unnest(), exp.Literal) and types.kind(tree) is TypeKind.INT8
 
 
 def _replace_setting_calls(query: exp.Query, parameters: _Parameters) -> None:
@@ -420,7 +452,7 @@ def _replace_tables(
 
 
 def _scanned(scan: TableScan, alias: exp.TableAlias) -> exp.Expr:
-    """What stands for a table: its scan, whose labels become members of their enumerations."""
+    """Returns the scan of a table, whose labels become members of their enumerations."""
     table = exp.Table(this=exp.to_identifier(scan.registered, quoted=True))
     columns = [scan.descriptor.visible_columns[place] for place in scan.places]
     if not any(enum_in(column.type) for column in columns):
@@ -510,7 +542,7 @@ def _name_items(select: exp.Select, *, outermost: bool) -> None:
 
 
 def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]:
-    """What DuckDB is given. Times go as text, which the cast reads back exactly."""
+    """Returns DuckDB's parameters. Times go as text, which the cast reads back exactly."""
     values = []
     for parameter in select.parameters:
         value = parameter.scalar.value(bindings)

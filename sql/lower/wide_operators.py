@@ -50,14 +50,14 @@ def rewrite(query: exp.Expr, types: Types, typed: Typed) -> None:
 
 
 class _Rewriter:
-    """What each node becomes. Operands move into it: their types are known by what they are."""
+    """Replaces nodes. Operands move into the replacement: their types are kept with them."""
 
     def __init__(self, types: Types, typed: Typed) -> None:
         self._types = types
         self._typed = typed
 
     def made_of(self, node: exp.Expr) -> exp.Expr | None:
-        """What stands for the node; None where it stays."""
+        """Returns the replacement of the node; None where it stays."""
         match node:
             case exp.Interval():
                 return self._constant(node, INTERVAL)
@@ -218,7 +218,7 @@ class _Rewriter:
         return exp.In(this=node.this.copy(), query=exp.Subquery(this=items))
 
     def _extreme(self, node: exp.Greatest | exp.Least) -> exp.Expr | None:
-        """Of intervals, which DuckDB compares by their fields there."""
+        """Returns greatest() or least() of intervals, which DuckDB compares by their fields."""
         if self._type(node) != INTERVAL:
             return None
         parts = [self._as(part, INTERVAL).copy() for part in (node.this, *node.expressions)]

@@ -30,7 +30,18 @@ from ..syntax.statements import (
     WithWrites,
 )
 from . import copy, cursors, prepared, transactions
-from .admin import connections, feeds, maintenance, replications, rights, show, subscriptions, users
+from .admin import (
+    connections,
+    dead_letters,
+    feeds,
+    maintenance,
+    replications,
+    rights,
+    schedules,
+    show,
+    subscriptions,
+    users,
+)
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
 from .cursor import Cursor, LexemeKind, syntax_error
@@ -73,7 +84,7 @@ def parse(text: str) -> ParsedText:
     own = [
         group
         for group, statement in zip(groups, parsed, strict=True)
-        if not isinstance(statement, Prepare)
+        if "$" in text and not isinstance(statement, Prepare)
     ]
     return ParsedText(parsed, max(map(_greatest_parameter, own), default=0))
 
@@ -220,6 +231,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "keyspace"): keyspaces.create_keyspace,
     ("drop", "keyspace"): keyspaces.drop_keyspace,
     ("alter", "keyspace"): keyspaces.alter_keyspace,
+    ("backup", "keyspace"): keyspaces.backup_keyspace,
+    ("restore", "keyspace"): keyspaces.restore_keyspace,
     ("create", "replication"): replications.create_replication,
     ("pause", "replication"): partial(replications.control_replication, action=JobAction.PAUSE),
     ("resume", "replication"): partial(replications.control_replication, action=JobAction.RESUME),
@@ -227,6 +240,12 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("verify", "replication"): replications.verify_replication,
     ("show", "replications"): replications.show_replications,
     ("create", "changefeed"): feeds.create_changefeed,
+    ("create", "schedule"): schedules.create_schedule,
+    **{
+        (verb, word): partial(schedules.control_schedules, action=action)
+        for word in ("schedule", "schedules")
+        for verb, action in schedules.SCHEDULE_ACTIONS.items()
+    },
     ("create", "subscription"): subscriptions.create_subscription,
     ("drop", "subscription"): subscriptions.drop_subscription,
     ("acknowledge", "subscription"): subscriptions.acknowledge_subscription,
@@ -239,6 +258,13 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): show.cancel,
     ("verify", "changefeed"): feeds.verify_changefeed,
+    ("show", "schedules"): schedules.show_schedules,
+    ("show", "running", "schedules"): partial(schedules.show_schedules, paused=False),
+    ("show", "paused", "schedules"): partial(schedules.show_schedules, paused=True),
+    ("show", "schedule"): schedules.show_schedule,
+    ("show", "dead", "letters"): dead_letters.show_dead_letters,
+    ("retry", "dead", "letters"): dead_letters.retry_dead_letters,
+    ("skip", "dead", "letters"): dead_letters.skip_dead_letters,
     ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
     ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
     ("show", "schemas"): show.show_schemas,

@@ -11,6 +11,7 @@ while it works, by `@`, which is as long and is a parameter's sign too; position
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -61,6 +62,7 @@ _COMMANDS |= {TokenType.RENAME}
 NUMBER_LENGTH_MAX = 1000
 """Characters of a number. No type holds more than a few hundred digits, and Python refuses to read
 an integer of more than 4,300."""
+_LONG_WORD = re.compile(rf"(?<![\w.])[\w.]{{{NUMBER_LENGTH_MAX + 1}}}")
 
 
 def is_string(token: Token) -> bool:
@@ -76,7 +78,7 @@ def tokenize(text: str) -> list[Token]:
     tokens = _tokenize_parts(text, found.cuts)
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)
-    for token in tokens:
+    for token in tokens if _LONG_WORD.search(text) is not None else ():
         if token.token_type is TokenType.NUMBER and len(token.text) > NUMBER_LENGTH_MAX:
             raise SQLError(
                 "22003",
@@ -175,12 +177,12 @@ def _begins_with_quote(text: str, command: Token, token: Token) -> bool:
 
 def _tokenize_part(text: str, start: int, end: int) -> list[Token]:
     # With a parenthesis in front nothing in the part is the first token, so nothing is a command.
-    part = _tokenize("(" + text[start:end])
+    part = _tokenize("(" + text[start:end])[1:]
     shift = start - 1
-    return [
-        Token(t.token_type, t.text, t.line, t.col, t.start + shift, t.end + shift, t.comments)
-        for t in part[1:]
-    ]
+    for token in part:
+        token.start += shift
+        token.end += shift
+    return part
 
 
 def _unterminated(text: str, at: int) -> SQLError:

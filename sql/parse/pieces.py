@@ -28,8 +28,7 @@ SMALL_LENGTH = 256
 SMALL_PIECES = 96
 """Up to these a text is parsed and planned in one step, which takes less than 10 ms."""
 
-_PIECE = re.compile(
-    r"""
+_PIECE_TEXT = r"""
     (?P<space>\s+|--[^\n]*)
   | (?P<quoted>[eE]'[^'\\]*(?:(?:''|\\.)[^'\\]*)*'|'[^']*(?:''[^']*)*'|"[^"]*(?:""[^"]*)*")
   | (?P<dollar>\$(?:[^\W\d]\w*)?\$)
@@ -38,9 +37,14 @@ _PIECE = re.compile(
   | (?P<word>\$?\w+)
   | (?P<quote>['"])
   | (?P<sign>[+*<>=~!@\#%^&|`?:.]+|.)
-    """,
+"""
+_PIECE = re.compile(_PIECE_TEXT, re.VERBOSE | re.DOTALL)
+_CONSTANT_TEXT = r"(?:\d+(?:\.\d+)?|'[^']*(?:''[^']*)*')"
+_PIECE_OR_RUN = re.compile(
+    rf"(?P<run>\s*{_CONSTANT_TEXT}(?:\s*,\s*{_CONSTANT_TEXT}){{1,64}}(?=\s*[,)])) | {_PIECE_TEXT}",
     re.VERBOSE | re.DOTALL,
 )
+"""Numbers and texts with commas between them, as lists and rows have them, are one piece."""
 _WORDS = re.compile(r"\w+|[^\w\s]")
 _CONSTANT = re.compile(r"[$\d,;]|(?:null|true|false|default)$", re.IGNORECASE)
 _COMMENT = re.compile(r"/\*|\*/")
@@ -99,11 +103,17 @@ class _Reader:
         self._prefixes = 0
 
     def read(self, at: int) -> int:
-        """Where the piece that begins at `at` ends."""
-        found = _PIECE.match(self._text, at)
+        """Where the piece that begins at `at` ends, or a run of constants."""
+        # Where items are counted, each comma is seen.
+        found = (_PIECE if self._items[-1] else _PIECE_OR_RUN).match(self._text, at)
         assert found is not None, at
         kind, end = found.lastgroup, found.end()
         if kind == "space":
+            return end
+        if kind == "run":
+            self._since_cut += found.group().count(",")
+            self._operators[-1] = self._prefixes = 0
+            give_way()
             return end
         if kind == "comment":
             return self._behind_comment(at)

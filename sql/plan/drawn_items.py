@@ -53,7 +53,7 @@ class DrawnItem:
 
     @property
     def drawn_place(self) -> int | None:
-        """Which of the drawn values it is, if it is nothing else."""
+        """Returns the place of the drawn value that an item is, or None for other items."""
         tree = self.tree.unnest()
         plain = isinstance(tree, exp.Column) and tree.name.startswith(DRAWN)
         return int(tree.name.removeprefix(DRAWN)) if plain else None
@@ -87,7 +87,7 @@ class DrawnItems:
     operand_count: int
 
     def type_of(self, place: int) -> ColumnType:
-        """Of a drawn value."""
+        """Returns the type of a drawn value."""
         type = self.draws[place].type
         assert type is not None, place
         return type

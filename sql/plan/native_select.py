@@ -58,7 +58,7 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
     condition = where.this if where is not None else None
     check_columns(condition, descriptor, relation, rows=True)
     try:
-        predicates = compile_predicates(condition, scope, relation)
+        predicates = compile_predicates(condition, scope, relation, arrays=True)
         limit = row_count(tree.args.get("limit"))
         offset = row_count(tree.args.get("offset"))
         columns, names = _columns(tree, descriptor, scope, relation)

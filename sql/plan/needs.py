@@ -49,7 +49,7 @@ Needs = tuple[Need, ...]
 
 
 def needs_of(statement: PlannedStatement, relations: Relations, plan: Plan | None = None) -> Needs:
-    """What a query or DML needs. Locking needs a plan to be seen."""
+    """Returns the privileges that a statement needs. Those of locks take a plan to be known."""
     wanted: dict[int, int] = {}
     tables = {table.id: table for table in relations.values()}
     for name in tables_read(statement):
@@ -69,7 +69,7 @@ def needs_of(statement: PlannedStatement, relations: Relations, plan: Plan | Non
 
 
 def _needs_of_views(relations: Relations) -> Iterable[Need]:
-    """What a view reads it reads by the rights of its owner, as in Postgres."""
+    """Yields the privileges that owners of views need on the tables below, as in Postgres."""
     views = {table.id: table for table in relations.values() if table.view is not None}
     for view in views.values():
         for name in names_in(view):
@@ -89,7 +89,7 @@ def _want(wanted: dict[int, int], table: TableDescriptor, privileges: int) -> No
 
 
 def _writing(statement: Insert | Update | Delete | Merge) -> Privilege:
-    """What is needed on the table that is written; to read its rows is SELECT there too."""
+    """Returns the privileges on the table that is written: SELECT too, where its rows are read."""
     reads = bool(statement.returning)
     match statement:
         case Merge(whens=whens):
@@ -151,7 +151,7 @@ def missing(rights: Rights, user: str, needs: Needs) -> Need | None:
 
 
 def refused(user: str, privileges: int, kind: SecurableKind, name: str) -> SQLError:
-    """What somebody is told who lacks privileges: the first of them is named."""
+    """Returns the error for a lack of privileges, which names the first of them."""
     lacking = next(str(one.name) for one in Privilege if one & privileges)
     if kind is SecurableKind.SYSTEM:
         return SQLError("42501", f"user {user} does not have {lacking} system privilege")

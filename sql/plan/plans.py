@@ -24,7 +24,7 @@ from .drawn_items import DrawnItems
 
 
 class Engine(Enum):
-    """Who carries out a statement. The value is what EXPLAIN prints."""
+    """The engine of a statement. The value is printed by EXPLAIN."""
 
     POINTS = "native: point reads"
     SPANS = "native: key range scan"
@@ -61,7 +61,7 @@ class LockedTable:
     when_locked: WhenLocked
 
     def stronger(self, other: LockedTable) -> LockedTable:
-        """What two clauses on one table come to: as in Postgres, the less patient one wins."""
+        """Returns the lock of two clauses on one table: as in Postgres, the less patient wins."""
         exclusive = LockMode.EXCLUSIVE in (self.mode, other.mode)
         order = (WhenLocked.WAIT, WhenLocked.SKIP, WhenLocked.NOWAIT)
         return LockedTable(
@@ -113,7 +113,7 @@ class SelectPlan:
 
     @property
     def shape(self) -> AnalyticSelect:
-        """What DuckDB is asked for the columns of the result."""
+        """Returns the query that DuckDB is asked for the columns of the result."""
         return self.analytic if self.make_shape is None else self.make_shape()
 
 
@@ -234,7 +234,7 @@ class DeletePlan:
 
 @dataclass(frozen=True, slots=True)
 class MergeActionPlan:
-    """What a WHEN does with a row: of an INSERT there is an assignment for every column."""
+    """The action of a WHEN on a row: an INSERT has an assignment for every column."""
 
     kind: MergeAction
     assignments: tuple[Assignment, ...]
@@ -298,7 +298,7 @@ Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan | MergePlan
 
 
 def engine_of(plan: Plan) -> Engine:
-    """Who does the reading of a plan."""
+    """Returns the engine that reads for a plan."""
     match plan:
         case WithPlan(main=main):
             return engine_of(main)

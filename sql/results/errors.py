@@ -14,10 +14,13 @@ from ...kvlayer.errors import (
     BatchTimestampBeforeGC,
     ClockStopped,
     Deadlock,
+    FollowerAway,
     KeyTooLarge,
     KVError,
     LockTimeout,
     LockUnavailable,
+    NotLeader,
+    OracleAway,
     OutcomeUnknown,
     RetryableTransaction,
     StoreClosed,
@@ -43,82 +46,79 @@ def told_of(error: Exception) -> SQLError:
     return SQLError("XX000", f"internal error: {error!r}", hint="The server's log says where.")
 
 
+_WORDS: tuple[tuple[type[KVError], str, str | None, str | None], ...] = (
+    (Deadlock, "40P01", "deadlock detected", RETRY_HINT),
+    (
+        WriteConflict,
+        "40001",
+        "restart transaction: could not serialize access due to concurrent update",
+        RETRY_HINT,
+    ),
+    (StoreUnreachable, "08006", None, "The node goes on when the store's server is back."),
+    (
+        OutcomeUnknown,
+        "08007",
+        "it is not known whether the transaction was committed",
+        "Look for what it wrote before running it again.",
+    ),
+    (RetryableTransaction, "40001", "restart transaction: could not serialize access", RETRY_HINT),
+    (
+        LockTimeout,
+        "55P03",
+        "could not obtain a lock in time",
+        "Another transaction has written the row and has not ended yet.",
+    ),
+    (
+        BatchTimestampBeforeGC,
+        "22023",
+        None,
+        "The history that far back has been removed: choose a later timestamp.",
+    ),
+    (KeyTooLarge, "54000", None, None),
+    (ReplicaRefused, "55000", None, "SHOW KEYSPACES tells replicas, and how far they have come."),
+    (
+        FollowerAway,
+        "55000",
+        None,
+        "The keyspace is written here as before. What is to lead it must be a replica of it, to "
+        "which a replication of this store sends.",
+    ),
+    (NotLeader, "57P03", None, "Nothing was written: try again there, or here later."),
+    (
+        OracleAway,
+        "57P03",
+        None,
+        "Raw writes go on by themselves when the oracle answers. SQL is served meanwhile.",
+    ),
+    (EntryUnreadable, "XX001", None, "The server's log and disk may say more."),
+    (TransactionState, "25000", None, None),
+    (
+        LogFull,
+        "53100",
+        "the disk is full: writes are refused, reads go on",
+        "Free space on the disk of the data folder; writes then go on by themselves.",
+    ),
+    (
+        ClockStopped,
+        "53100",
+        "the disk is full: the clock cannot go on",
+        "Free space on the disk of the data folder; statements then go on by themselves.",
+    ),
+)
+"""SQLSTATE, message and hint of each error, a class before those that it is derived from. Where
+there is no message, the error's own words are it, and elsewhere the detail."""
+
+
 def from_kv(error: KVError) -> SQLError:
     """The SQL error that says what `error` says."""
-    match error:
-        case Deadlock():
-            return SQLError("40P01", "deadlock detected", detail=_sentence(error), hint=RETRY_HINT)
-        case WriteConflict():
-            return SQLError(
-                "40001",
-                "restart transaction: could not serialize access due to concurrent update",
-                detail=_sentence(error),
-                hint=RETRY_HINT,
-            )
-        case StoreUnreachable():
-            return SQLError(
-                "08006", f"{error}", hint="The node goes on when the store's server is back."
-            )
-        case OutcomeUnknown():
-            return SQLError(
-                "08007",
-                "it is not known whether the transaction was committed",
-                detail=_sentence(error),
-                hint="Look for what it wrote before running it again.",
-            )
-        case RetryableTransaction():
-            return SQLError(
-                "40001",
-                "restart transaction: could not serialize access",
-                detail=_sentence(error),
-                hint=RETRY_HINT,
-            )
-        case LockUnavailable():
-            return lock_unavailable(error, ())
-        case LockTimeout():
-            return SQLError(
-                "55P03",
-                "could not obtain a lock in time",
-                detail=_sentence(error),
-                hint="Another transaction has written the row and has not ended yet.",
-            )
-        case BatchTimestampBeforeGC():
-            return SQLError(
-                "22023",
-                f"{error}",
-                hint="The history that far back has been removed: choose a later timestamp.",
-            )
-        case KeyTooLarge():
-            return SQLError("54000", f"{error}")
-        case ReplicaRefused():
-            return SQLError(
-                "55000",
-                f"{error}",
-                hint="SHOW KEYSPACES tells replicas, and how far they have come.",
-            )
-        case EntryUnreadable():
-            return SQLError("XX001", f"{error}", hint="The server's log and disk may say more.")
-        case TransactionState():
-            return SQLError("25000", f"{error}")
-        case LogFull():
-            return SQLError(
-                "53100",
-                "the disk is full: writes are refused, reads go on",
-                detail=_sentence(error),
-                hint="Free space on the disk of the data folder; writes then go on by themselves.",
-            )
-        case ClockStopped():
-            return SQLError(
-                "53100",
-                "the disk is full: the clock cannot go on",
-                detail=_sentence(error),
-                hint="Free space on the disk of the data folder; statements then go on by "
-                "themselves.",
-            )
-        case StoreClosed() if "failed" in f"{error}":
-            return SQLError("58030", f"{error}")
-        case StoreClosed():
-            return SQLError("57P03", f"{error}")
+    if isinstance(error, LockUnavailable):
+        return lock_unavailable(error, ())
+    for kind, sqlstate, message, hint in _WORDS:
+        if isinstance(error, kind):
+            detail = None if message is None else _sentence(error)
+            return SQLError(sqlstate, message or f"{error}", detail=detail, hint=hint)
+    if isinstance(error, StoreClosed):
+        return SQLError("58030" if "failed" in f"{error}" else "57P03", f"{error}")
     return SQLError("XX000", f"{error}")
 
 

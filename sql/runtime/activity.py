@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from datetime import datetime
 from types import TracebackType
 from typing import Protocol
+from weakref import ref
 
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
@@ -25,6 +27,11 @@ from .advisory_locks import AdvisoryLock
 
 STATEMENT_SHOWN_MAX = 10_000
 """Characters of a statement that are shown: a load of megabytes is known by how it begins."""
+
+
+running_activity: ContextVar[ref[Activity] | None] = ContextVar("running_activity", default=None)
+"""Whose statement a task runs, or ran last. Tasks that outlive the session inherit it, and do not
+keep the session alive."""
 
 
 class Activity:
@@ -74,6 +81,7 @@ class Activity:
         self._text_began = self._store.clock.last
         self.text_began_us = self._store.clock.wall.unix_us()
         self._task = asyncio.current_task()
+        running_activity.set(ref(self))
 
     def __exit__(
         self,

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
-from ..syntax.changefeed_statements import CreateSubscription
+from ..syntax.changefeed_statements import (
+    CreateSchedule,
+    CreateSubscription,
+    RetryDeadLetters,
+    SkipDeadLetters,
+)
 from ..syntax.connection_statements import AlterConnection, ConnectionChange, CreateConnection
+from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ..syntax.names import ObjectName
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
@@ -21,14 +27,22 @@ AUDITED = (
     | DropUser
     | CreateChangefeed
     | CreateSubscription
+    | CreateSchedule
     | ConnectionChange
     | ControlJobs
     | VerifyChangefeed
+    | RetryDeadLetters
+    | SkipDeadLetters
+    | BackupKeyspace
+    | RestoreKeyspace
     | SetClusterSetting
 )
-"""Changes of users and rights, of who somebody acts as, of feeds and of the cluster's settings."""
+"""Changes of users and rights, of who somebody acts as, of feeds, backups and the
+cluster's settings."""
 
-_NOT_TOLD = frozenset({"password", "position", "text", "sink", "options", "query", "uri"})
+_NOT_TOLD = frozenset(
+    {"password", "position", "text", "sink", "options", "schedule_options", "query", "uri"}
+)
 """Fields that hold secrets, or places in a text that is not told."""
 
 
@@ -38,11 +52,19 @@ def told(statement: object) -> Mapping[str, object]:
     if isinstance(statement, CreateUser | AlterUser):
         facts |= _fields(statement.options)
     if isinstance(statement, CreateChangefeed):
-        scheme = "" if statement.sink is None else statement.sink.partition(":")[0]
-        facts |= {"sink": scheme, "options": [option.name for option in statement.options]}
+        facts |= {
+            "sink": _scheme(statement.sink or ""),
+            "options": [option.name for option in statement.options],
+        }
     if isinstance(statement, CreateConnection | AlterConnection) and statement.uri is not None:
-        facts["sink"] = statement.uri.partition(":")[0]
+        facts["sink"] = _scheme(statement.uri)
     return facts
+
+
+def _scheme(uri: str) -> str:
+    """Empty for what is no URI, which may hold a secret anywhere."""
+    scheme, separator, _ = uri.partition("://")
+    return scheme if separator else ""
 
 
 def _fields(statement: object) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Protocol
 from ...catalog.rights.privileges import SYSTEM, Privilege
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
-from ...changefeed import SpanLag, StageReport
+from ...changefeed import DeadLetter, ScheduleStatus, SpanLag, StageReport
 from ...kvlayer.clock import Timestamp
 from ..syntax.statements import JobAction
 
@@ -39,6 +39,9 @@ class JobSummary:
     lag_seconds: float | None = None
     catch_up_seconds: float | None = None
     replication: str | None = None
+    partial: bool = False
+    """Whether a feed of a keyspace follows some of its keys, and not all."""
+    trouble: str | None = None
     watched: str | None = None
     """The feed's tables, each with what it is doing and how far it has come."""
 
@@ -75,6 +78,23 @@ class Jobs(Protocol):
         table. Raises SQLError."""
         ...
 
+    async def schedules(self) -> Sequence[ScheduleStatus]:
+        """All schedules that are not dropped."""
+        ...
+
+    async def dead_letters(self, job_id: int) -> Sequence[DeadLetter]:
+        """A feed's dead letters. Raises SQLError."""
+        ...
+
+    async def skip_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
+        """Forgets them."""
+        ...
+
+    async def retry_dead_letters(self, job_id: int, letters: Sequence[DeadLetter]) -> Sequence[str]:
+        """What became of each, one after the other. Raises SQLError 55000 for a feed that does not
+        run, and 0A000 for one that runs on another node."""
+        ...
+
     async def latency(self, job_id: int) -> Sequence[StageReport]:
         """Where a feed's rows spend their time. Raises SQLError: 0A000 for a feed that runs on
         another node."""
@@ -83,6 +103,13 @@ class Jobs(Protocol):
     async def lag(self, job_id: int) -> Sequence[SpanLag]:
         """How far each span of a feed is behind: none, where the feed is over."""
         ...
+
+
+def sees_schedule(rights: Rights, user: str, schedule: ScheduleStatus) -> bool:
+    """Whether SHOW SCHEDULES shows the user a schedule, as SHOW JOBS does a job."""
+    if rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
+        return True
+    return schedule.owner in rights.roles_of(user)
 
 
 def sees(rights: Rights, user: str, job: JobSummary) -> bool:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
 from ...catalog.values.interval_text import read_interval
-from ...kvlayer.raw import TTL_SECONDS_MAX
+from ...kvlayer.access import StoreAccess
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.leadership import Role
+from ...kvlayer.raw import TTL_SECONDS_MAX, keyspace_span
+from ...kvlayer.replica import Look
 from ..syntax.names import ObjectName
 
 _MICROSECONDS = 1_000_000
@@ -37,3 +41,23 @@ def check_keyspace(table: TableDescriptor, name: ObjectName | str) -> None:
             hint="SHOW KEYSPACES lists the keyspaces.",
             position=name.position if isinstance(name, ObjectName) else None,
         )
+
+
+async def replica_resolved(
+    store: StoreAccess, table: TableDescriptor, name: ObjectName
+) -> Timestamp | None:
+    """What a replica has of its source; None for a keyspace that is written here. Raises SQLError
+    55000 where that is nothing yet."""
+    assert table.keyspace is not None, table
+    state = await store.replica(keyspace_span(table.id), Look())
+    leads = not table.keyspace.replica if state is None else state.role is Role.LEADING
+    if leads:
+        return None
+    if state is None or not state.resolved:
+        raise SQLError(
+            "55000",
+            f'keyspace "{name}" is a replica that has resolved nothing of its source yet',
+            hint="SHOW KEYSPACES tells when it has.",
+            position=name.position,
+        )
+    return state.resolved

@@ -17,6 +17,7 @@ from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
 from ...changefeed import Changefeeds
 from ...kvlayer.access import StoreAccess
+from ...kvlayer.raw import Leadership
 from ..analyze.default_expressions import StoreGenerators
 from ..analyze.scalars import Generators
 from ..results.result_batches import WaitingResults
@@ -45,6 +46,8 @@ class Services:
     sessions: Sessions = field(default_factory=Sessions)
     images: Images | None = None
     audit: Audit = field(default_factory=NoAudit)
+    leadership: Leadership | None = None
+    """Of the store's keyspaces, where this node serves it."""
 
     @cached_property
     def waiting_results(self) -> WaitingResults:

@@ -9,9 +9,10 @@ The first text of a shape is parsed, and its numbers become *slots*: in Python t
 to what the text at hand says. A number keeps its length in the shape, so what an error says of
 positions is true of every text.
 
-Only numbers that are values have slots: in WHERE, in assignments and in VALUES, under comparisons
-and arithmetic. A statement with a number elsewhere (LIMIT 10, ORDER BY 1, DECIMAL(8,2)) has a shape
-of its own, which is no use to others, and neither is a plan of which DuckDB has a part.
+Only numbers that are values have slots: in items, in ON and WHERE, in assignments and in VALUES,
+under comparisons and arithmetic. DuckDB takes them as parameters where they stand beside INT8. A
+statement with a number elsewhere (LIMIT 10, ORDER BY 1, DECIMAL(8,2)) has a shape of its own, which
+is no use to others, and neither is a DuckDB query with a number beside another type.
 """
 
 from __future__ import annotations
@@ -23,13 +24,21 @@ from sqlglot import exp
 
 from ...catalog.values.column_types import INT8_MAX
 from ..analyze.scalars import SLOT
-from ..plan.plans import Engine, InsertPlan, Plan, SelectPlan, UpdatePlan, engine_of
+from ..plan.plans import (
+    DeletePlan,
+    Engine,
+    InsertPlan,
+    Plan,
+    SelectPlan,
+    UpdatePlan,
+    engine_of,
+)
 from ..syntax.statements import Delete, Insert, Query, Statement, Update
 
 SHAPED_LENGTH_MAX = 1000
 """Longer texts are lists of values, of which no two are as long."""
 
-_QUOTING = ("'", '"', "$", "\\", "--", "/*")
+_QUOTING = ("'", "$", "\\", "--", "/*")
 """Texts with these take a tokenizer to be understood, which costs a third of parsing them."""
 
 
@@ -53,6 +62,10 @@ def shape_of(text: str) -> Shape | None:
     while at < end:
         start, first = at, text[at]
         at += 1
+        if first == '"':
+            at = text.find('"', at) + 1
+            if not at:
+                return None  # a name without an end
         if not (first.isalnum() or first == "_"):
             continue
         while at < end and ((following := text[at]).isalnum() or following in "_."):
@@ -96,6 +109,11 @@ def _roots(statement: Statement) -> Iterator[exp.Expr]:
     """The trees whose numbers are values."""
     match statement:
         case Query(tree=exp.Select() as tree, as_of=None, locks=()):
+            if tree.args.get("group") is None:  # of which items are compared with its keys
+                items = [item.unalias() for item in tree.expressions]
+                yield from (item for item in items if isinstance(item, exp.Add | exp.Sub | exp.Mul))
+            joins = tree.args.get("joins") or ()
+            yield from (join.args["on"] for join in joins if join.args.get("on") is not None)
             if tree.args.get("where") is not None:
                 yield tree.args["where"].this
         case Update(where=where, assignments=assignments):
@@ -127,14 +145,12 @@ def _numbers(tree: exp.Expr) -> Iterator[exp.Literal]:
 
 
 def serves_shape(plan: Plan) -> bool:
-    """Whether a plan is for every text of its shape: nothing of it is but evaluated in Python."""
-    if engine_of(plan) is not Engine.POINTS:
-        return False
+    """Whether a plan is for every text of its shape: each number is a slot wherever it is used."""
     match plan:
-        case SelectPlan(locking=locking):
-            return locking is None
+        case SelectPlan(locking=None, drawn=None):
+            return engine_of(plan) is Engine.POINTS or not plan.analytic.fixed
         case InsertPlan(query=query, conflict=conflict):
             return query is None and conflict is None
-        case UpdatePlan(assignments=assignments):
-            return all(assignment.scalar is not None for assignment in assignments)
-    return True
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
+            return finder.analytic is None or not finder.analytic.fixed
+    return False

@@ -16,7 +16,9 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.session_zone import SessionZone
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
+from ..execute.admin.backups import run_backup
 from ..execute.admin.cluster_settings import set_cluster_setting
+from ..execute.admin.dead_letters import tell_dead_letters
 from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency
 from ..execute.admin.feeds import (
     await_jobs,
@@ -34,6 +36,7 @@ from ..execute.catalog_statements import (
     alter_feed,
     as_variables_say,
     begin_changefeed,
+    begin_schedule,
     change_catalog,
     change_connections,
     change_subscriptions,
@@ -62,13 +65,16 @@ from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
 from ..syntax.changefeed_statements import (
     AlterChangefeed,
+    CreateSchedule,
     FetchSubscription,
+    LetterStatement,
     ShowFeedLag,
     ShowFeedLatency,
     SubscriptionChange,
 )
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
+from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement, Statement
@@ -500,6 +506,8 @@ class Session:
                 return await explain_feed(services, statement, database, user)
             case AlterChangefeed():
                 return await alter_feed(services, statement, opened, database, user)
+            case CreateSchedule():
+                return await begin_schedule(services, statement, opened, database, user)
             case _ if isinstance(statement, SubscriptionChange):
                 return await change_subscriptions(services, statement, opened, database, user)
             case _ if isinstance(statement, ConnectionChange):
@@ -513,8 +521,13 @@ class Session:
                 return await show_feed_latency(services, job_id, user)
             case ShowFeedLag(job_id=job_id):
                 return await show_feed_lag(services, job_id, user)
+            case _ if isinstance(statement, LetterStatement):
+                return await tell_dead_letters(services, statement, user)
             case statements.VerifyChangefeed():
                 return await verify_changefeed(services, statement, user)
+            case BackupKeyspace() | RestoreKeyspace():
+                async with self._acting() as actor:
+                    return await run_backup(actor, statement)
             case statements.SetClusterSetting():
                 return await set_cluster_setting(services, statement, user)
             case _ if isinstance(statement, UserChange | RightsChange):

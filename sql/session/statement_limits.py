@@ -6,8 +6,15 @@ from typing import get_args
 
 from ..execute.ddl.ddl import DDL
 from ..syntax import statements
-from ..syntax.changefeed_statements import AlterChangefeed, SubscriptionChange
+from ..syntax.changefeed_statements import (
+    AlterChangefeed,
+    CreateSchedule,
+    RetryDeadLetters,
+    SkipDeadLetters,
+    SubscriptionChange,
+)
 from ..syntax.connection_statements import ConnectionChange
+from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ..syntax.merge_statements import Merge
 from .session_transactions import SessionTransactions
 
@@ -17,6 +24,10 @@ _NOT_IN_BLOCK: dict[type, str] = {
     statements.ExplainChangefeed: "EXPLAIN CHANGEFEED",
     statements.AwaitJobs: "SHOW JOBS WHEN COMPLETE",
     statements.VerifyChangefeed: "VERIFY CHANGEFEED",
+    RetryDeadLetters: "RETRY DEAD LETTERS",
+    SkipDeadLetters: "SKIP DEAD LETTERS",
+    BackupKeyspace: "BACKUP",
+    RestoreKeyspace: "RESTORE",
     statements.SetClusterSetting: "SET CLUSTER SETTING",
 }
 _NOT_READ_ONLY: dict[type, str] = {
@@ -28,6 +39,7 @@ _NOT_READ_ONLY: dict[type, str] = {
     statements.SplitAt: "ALTER",
     statements.UnsplitAt: "ALTER",
     AlterChangefeed: "ALTER CHANGEFEED",
+    CreateSchedule: "CREATE SCHEDULE",
     **dict.fromkeys(get_args(DDL), "DDL"),
     **dict.fromkeys(get_args(SubscriptionChange), "a change of subscriptions"),
     **dict.fromkeys(get_args(ConnectionChange), "a change of external connections"),

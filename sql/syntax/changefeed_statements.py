@@ -1,4 +1,4 @@
-"""Statements about changefeeds and subscriptions, as the parser hands them on."""
+"""Statements about changefeeds, their schedules and subscriptions, as the parser hands them on."""
 
 from __future__ import annotations
 
@@ -74,6 +74,39 @@ class ShowFeedLag:
     job_id: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterChoice:
+    """Of which dead letters a statement is: of one `table` where it is there, and of one `key`, as
+    the letter shows it."""
+
+    job_id: int
+    table: ObjectName | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowDeadLetters:
+    """SHOW DEAD LETTERS."""
+
+    chosen: LetterChoice
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDeadLetters:
+    """RETRY DEAD LETTERS: sends them again."""
+
+    chosen: LetterChoice
+
+
+@dataclass(frozen=True, slots=True)
+class SkipDeadLetters:
+    """SKIP DEAD LETTERS: forgets them."""
+
+    chosen: LetterChoice
+
+
+LetterStatement = ShowDeadLetters | RetryDeadLetters | SkipDeadLetters
+
 FeedClause = AddTables | DropTables | ControlTables | SetFeedOptions | UnsetFeedOptions
 
 
@@ -123,6 +156,29 @@ class FetchSubscription:
 @dataclass(frozen=True, slots=True)
 class ShowSubscriptions:
     """SHOW SUBSCRIPTIONS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSchedule:
+    """CREATE SCHEDULE: a changefeed of the tables into the sink at each time of the crontab. Where
+    it has no `label`, it is called by when it was made."""
+
+    label: str | None
+    if_not_exists: bool
+    tables: tuple[ObjectName, ...]
+    sink: str
+    options: tuple[Option, ...]
+    crontab: str
+    schedule_options: tuple[Option, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSchedules:
+    """SHOW [RUNNING | PAUSED] SCHEDULES, SHOW SCHEDULE id."""
+
+    schedule_id: int | None = None
+    paused: bool | None = None
 
 
 SubscriptionChange = CreateSubscription | DropSubscription | AcknowledgeSubscription

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from .as_of_clause import AsOf
 from .names import ObjectName, Option
 
 
@@ -27,6 +28,32 @@ class PromoteKeyspace:
     name: ObjectName
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupKeyspace:
+    """BACKUP KEYSPACE name INTO 'uri' [AS OF SYSTEM TIME …]."""
+
+    name: ObjectName
+    uri: str
+    as_of: AsOf | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreKeyspace:
+    """RESTORE KEYSPACE name FROM 'uri' [WITH (role = 'replica')]."""
+
+    name: ObjectName
+    uri: str
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TransferKeyspace:
+    """ALTER KEYSPACE name TRANSFER TO 'tailrace://…': the replica there leads from here on."""
+
+    name: ObjectName
+    target: str = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class ShowKeyspaces:
     """SHOW KEYSPACES."""
@@ -46,4 +73,4 @@ class KeyspaceFeed:
     end: bytes | None = None
 
 
-KeyspaceStatement = CreateKeyspace | DropKeyspace | PromoteKeyspace
+KeyspaceStatement = CreateKeyspace | DropKeyspace | PromoteKeyspace | TransferKeyspace

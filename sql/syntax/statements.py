@@ -15,11 +15,14 @@ from sqlglot import exp
 from .as_of_clause import AsOf
 from .changefeed_statements import (
     AlterChangefeed,
+    CreateSchedule,
     DatabaseFeed,
     FeedSelect,
     FetchSubscription,
+    LetterStatement,
     ShowFeedLag,
     ShowFeedLatency,
+    ShowSchedules,
     ShowSubscriptions,
     SubscriptionChange,
 )
@@ -28,8 +31,10 @@ from .connection_statements import ConnectionChange, ShowConnections
 from .copy_options import CopyOptions
 from .cursor_statements import CursorStatement
 from .keyspace_statements import (
+    BackupKeyspace,
     KeyspaceFeed,
     KeyspaceStatement,
+    RestoreKeyspace,
     ShowKeyspaces,
     ShowReplications,
 )
@@ -264,12 +269,14 @@ class JobAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlJobs:
-    """Of the jobs that are named, those that `query` finds, or that of a `replication`."""
+    """Of the jobs that are named, those that `query` finds, or that of a `replication`. With
+    `schedules` they are schedules, of which CANCEL is to drop them."""
 
     action: JobAction
     job_ids: tuple[int, ...]
     query: Query | None = None
     replication: str | None = None
+    schedules: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,6 +442,9 @@ Statement = (
     | CreateChangefeed
     | AlterChangefeed
     | ShowFeedLag
+    | LetterStatement
+    | CreateSchedule
+    | ShowSchedules
     | ShowFeedLatency
     | ShowJobs
     | ControlJobs
@@ -461,6 +471,8 @@ Statement = (
     | KeyspaceStatement
     | ShowKeyspaces
     | ShowReplications
+    | BackupKeyspace
+    | RestoreKeyspace
     | SubscriptionChange
     | ConnectionChange
     | ShowConnections

@@ -25,6 +25,9 @@ def position_of(node: exp.Expr | None) -> int | None:
     """Where the first identifier or literal of `node` stands, if sqlglot kept it."""
     if node is None:
         return None
+    if isinstance(node, exp.Literal):
+        start: int | None = node.meta.get("start")
+        return None if start is None else start + 1
     starts = [n.meta["start"] for n in walk(node) if "start" in n.meta]
     return min(starts) + 1 if starts else None
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.values.errors import SQLError
@@ -107,14 +108,96 @@ def test_a_scan_alone_is_one_commit(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+OFTEN = "WITH min_checkpoint_frequency = '50ms'"
+
+CHANGES = [
+    "ALTER TABLE items ADD COLUMN stock INT8 DEFAULT 7",
+    "ALTER TABLE items ADD COLUMN note STRING",
+    "ALTER TABLE items RENAME COLUMN name TO title",
+    "INSERT INTO items (id, title, price, mood) VALUES (901, 'new', 1, 'ok')",
+    "ALTER TABLE items ALTER COLUMN price TYPE STRING",
+    "ALTER TYPE mood RENAME VALUE 'ok' TO 'it''s fine'",
+    "ALTER TABLE items DROP COLUMN stock",
+    "ALTER TABLE items ADD COLUMN twice INT8 AS (id * 2) STORED",
+    "ALTER TABLE items ALTER COLUMN title SET NOT NULL",
+    "ALTER TABLE items ALTER PRIMARY KEY USING COLUMNS (title, id)",
+    "UPDATE items SET mood = 'sad' WHERE id < 5",
+    "DELETE FROM items WHERE id = 7",
+    "TRUNCATE items",
+    "INSERT INTO items (id, title, mood) VALUES (1, 'again', 'sad')",
+]
+
+
+async def source(database: AsyncDatabase, table: str) -> list[dict[str, object]]:
+    found = (await database.sql(f"SELECT * FROM {table}")).arrow().to_pylist()
+    return sorted(found, key=str)
+
+
+def mirrored(path: Path) -> list[dict[str, object]]:
+    """A mirror's rows by delta-rs."""
+    found = DeltaTable(str(path)).to_pyarrow_table().drop_columns("_commit_timestamp")
+    return sorted(found.to_pylist(), key=str)
+
+
+def test_a_mirror_equals_its_table_behind_every_change(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+            await database.sql(
+                "CREATE TABLE items (id INT8 PRIMARY KEY, name STRING, price INT8, mood mood)"
+            )
+            await database.sql(
+                "INSERT INTO items SELECT i, 'n' || i, i, 'ok' FROM generate_series(1, 300) g(i)"
+            )
+            job_id = await create(database, "items INTO 'delta:///lake?mode=mirror'")
+            for change in CHANGES:
+                await database.sql(change)
+                await caught_up(database, job_id)
+                path = tmp_path / "data" / "mirrors" / "lake"
+                assert mirrored(path) == await source(database, "items"), change
+
+    asyncio.run(scenario())
+
+
+def test_several_tables_come_and_go(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = tmp_path / "data" / "mirrors" / "lake"
+        async with store(tmp_path) as database:
+            for name in ("a", "b", "c"):
+                await database.sql(f"CREATE TABLE {name} (k INT PRIMARY KEY, v STRING)")
+                await database.sql(f"INSERT INTO {name} VALUES (1, '{name}')")
+            job_id = await create(database, f"a, b INTO 'delta:///lake/?mode=mirror' {OFTEN}")
+            await caught_up(database, job_id)
+            assert mirrored(path / "a") == [{"k": 1, "v": "a"}]
+            await database.sql(f"ALTER CHANGEFEED {job_id} ADD c DROP a")
+            await database.sql("INSERT INTO a VALUES (2, 'unseen')")
+            await database.sql("ALTER TABLE b RENAME TO renamed")
+            await database.sql("INSERT INTO renamed VALUES (2, 'later')")
+            await caught_up(database, job_id)
+        async with store(tmp_path) as database:
+            await database.sql(f"ALTER CHANGEFEED {job_id} ADD a")
+            await database.sql("DELETE FROM renamed WHERE k = 1")
+            async with asyncio.timeout(30):
+                while mirrored(path / "a") != await source(database, "a"):
+                    await asyncio.sleep(0.05)
+            await caught_up(database, job_id)
+            assert mirrored(path / "b") == [{"k": 2, "v": "later"}]
+            assert mirrored(path / "c") == [{"k": 1, "v": "c"}]
+        assert sorted(each.name for each in path.iterdir()) == ["a", "b", "c"]
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(
     ("rest", "sqlstate"),
     [
         ("orders INTO 'delta:////etc/lake'", "42501"),
+        ("orders INTO 'delta:///lake?mode=log&mode=mirror'", "22023"),
         ("orders INTO 'delta://host/lake'", "22023"),
-        ("orders INTO 'delta:///lake?mode=mirror'", "22023"),
+        ("orders INTO 'delta:///lake?mode=both'", "22023"),
         ("orders INTO 'delta:///lake' WITH updated", "22023"),
         ("orders, others INTO 'delta:///lake'", "0A000"),
+        ("\"od/d\", orders INTO 'delta:///lake/'", "0A000"),
         ("others INTO 'delta:///lake'", "42701"),
     ],
 )
@@ -122,6 +205,8 @@ def test_what_cannot_be_a_delta_table_is_refused(tmp_path: Path, rest: str, sqls
     async def scenario() -> None:
         async with store(tmp_path) as database:
             await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+            await database.sql("CREATE TABLE odd (k INT PRIMARY KEY)")
+            await database.sql('ALTER TABLE odd RENAME TO "od/d"')
             await database.sql('CREATE TABLE others ("_Op" INT PRIMARY KEY)')
             with pytest.raises(SQLError) as told:
                 await create(database, rest)
@@ -130,18 +215,27 @@ def test_what_cannot_be_a_delta_table_is_refused(tmp_path: Path, rest: str, sqls
     asyncio.run(scenario())
 
 
-def test_the_documents_command_runs(tmp_path: Path) -> None:
-    """That of docs/sinks.md, word for word."""
+def test_the_documents_commands_run(tmp_path: Path) -> None:
+    """Those of docs/sinks.md, word for word."""
     text = (Path(__file__).parents[2] / "docs" / "sinks.md").read_text()
-    (command,) = re.findall(r"```sql\n(CREATE CHANGEFEED[^`]*'delta:[^`]*)```", text)
+    (block,) = re.findall(r"```sql\n(CREATE CHANGEFEED[^`]*'delta:[^`]*)```", text)
+    command, mirror = block.strip().splitlines()
 
     async def scenario() -> None:
         async with store(tmp_path) as database:
             await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, name STRING)")
+            await database.sql("CREATE TABLE refunds (k INT PRIMARY KEY)")
             await database.sql("INSERT INTO orders VALUES (1, 'a')")
             ((job_id,),) = (await database.sql(command)).fetchall()
-            assert isinstance(job_id, int)
+            ((mirror_id,),) = (await database.sql(mirror)).fetchall()
+            assert isinstance(job_id, int) and isinstance(mirror_id, int)
             await caught_up(database, job_id)
+            await caught_up(database, mirror_id)
+            lake = tmp_path / "data" / "mirrors" / "lake"
+            assert (mirrored(lake / "orders"), mirrored(lake / "refunds")) == (
+                [{"k": 1, "name": "a"}],
+                [],
+            )
             await database.sql("DELETE FROM orders WHERE k = 1")
             await caught_up(database, job_id)
         rows = delta_reader.rows(tmp_path / "data" / "mirrors" / "orders")

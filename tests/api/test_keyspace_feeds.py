@@ -13,8 +13,10 @@ import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.api.keyspaces import AsyncKeyspace
+from tailrace.catalog.rights.privileges import Privilege
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp, duration, format_timestamp
+from tailrace.kvlayer.raw import IngestedEntry, ReplicaKeyspace
 
 MIRROR = "mirror.duckdb"
 
@@ -191,6 +193,64 @@ def test_messages_tell_the_value_before(tmp_path: Path) -> None:
                 for message in messages
             ]
             assert values == [("\\x31", "\\x32"), ("\\x32", None), (None, "\\x33")]
+
+    asyncio.run(main())
+
+
+class Replica:
+    """What the replica `copy` in the same store is sent."""
+
+    def __init__(self, on: Source) -> None:
+        self._on = on
+        self._epoch = 0
+        self.mirrored = AsyncKeyspace(on.database.node, "copy")
+
+    async def send(self, *entries: IngestedEntry, resolved: Timestamp) -> None:
+        node = self._on.database.node
+        async with node.keyspaces.opened("copy", needs=Privilege.INSERT) as raw:
+            replica = ReplicaKeyspace(node.store, raw.id)
+            if not self._epoch:
+                self._epoch = (await replica.open("main")).epoch
+            await replica.ingest(
+                entries, source="main", epoch=self._epoch, origin=9, resolved=resolved
+            )
+
+
+def test_a_mirror_of_a_replica_equals_it_where_it_is_resolved(tmp_path: Path) -> None:
+    """Entries are older than the replica's own descriptor, and what is not resolved is not shown.
+    It goes on when the replica is promoted, and ends when it is dropped."""
+
+    async def main() -> None:
+        async with source(tmp_path) as on:
+            now = await on.database.node.store.now()
+            old = [Timestamp(now - duration(seconds=3600 - second)) for second in range(9)]
+            await on.database.sql("CREATE KEYSPACE copy WITH (role = 'replica')")
+            replica = Replica(on)
+            ended = IngestedEntry(b"brief", b"1", old[0], old[1])
+            await replica.send(
+                ended, IngestedEntry(b"a", b"1", old[0]), IngestedEntry(b"b", b"1", old[2]),
+                resolved=old[1],
+            )  # fmt: skip
+            made = await on.database.sql(
+                f"CREATE CHANGEFEED FOR KEYSPACE copy INTO 'duckdb:///{MIRROR}?apply=transaction'"
+            )
+            job_id = made.fetchall()[0][0]
+            assert isinstance(job_id, int)
+            feed = on.database.feed(job_id)
+            await feed.wait_until(old[1])
+            assert await on.shown("copy") == {b"a": b"1"}
+            await replica.send(IngestedEntry(b"a", None, old[3], now), resolved=old[4])
+            await feed.wait_until(old[4])
+            assert await on.shown("copy") == {b"b": b"1"}
+            late = f"WITH cursor = '{format_timestamp(old[5])}'"
+            error = await on.refused(f"CREATE CHANGEFEED FOR KEYSPACE copy INTO 'null://' {late}")
+            assert "has everything of its source" in error.message
+            await on.database.sql("ALTER KEYSPACE copy PROMOTE")
+            await replica.mirrored.put(b"c", b"own")
+            await on.caught_up(job_id)
+            assert await on.shown("copy") == {b"b": b"1", b"c": b"own"}
+            await on.database.sql("DROP KEYSPACE copy")
+            assert "was dropped" in str((await on.becomes(job_id, "failed"))[9])
 
     asyncio.run(main())
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tailrace.api.node import NodeOptions
 from tailrace.kvlayer.clock import Timestamp, parse_timestamp
 from tailrace.kvlayer.command import EngineDelete, EnginePut
 from tailrace.kvlayer.store import Store
@@ -151,6 +153,41 @@ def test_a_paused_replication_goes_on_where_it_stood(main: HttpDoor, recovery: H
     assert versions(recovery) == versions(main)
 
 
+def test_a_replica_begins_with_a_backup(tmp_path: Path) -> None:
+    """It has the entries' own timestamps, and goes on from the backup's; what was written since
+    follows, and nothing that was restored is sent."""
+    options = NodeOptions(mirror_roots=(tmp_path,))
+    with HttpDoor(node=options) as main, HttpDoor(node=options) as recovery:
+        main.sql("CREATE KEYSPACE ks WITH (ttl = '1h')")
+        puts = [f"raw_put('ks', 'k{number}', 'old')" for number in range(60)]
+        main.sql(f"SELECT {', '.join(puts)}")
+        main.sql(
+            f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' "
+            "WITH (bootstrap = 'backup', backup = 'file:///ks')"
+        )
+        main.sql("SELECT raw_put('ks', 'k1', 'new'), raw_delete('ks', 'k2')")
+        caught_up(main, recovery)
+        assert content(recovery) == content(main)
+        newest = {key: found for key, *found in versions(main)}
+        assert {key: found for key, *found in versions(recovery)} == newest
+        assert (tmp_path / "ks" / "BACKUP.json").exists()
+        assert recovery.node.store.metrics.get("restore_rows_total") == 60
+        assert rows(main, "VERIFY REPLICATION r") == []
+        main.sql("CANCEL REPLICATION r")
+        until(main, lambda: state(main)["status"] == "canceled")
+        main.sql("SELECT raw_put('ks', 'k3', 'later')")
+        main.sql(f"CREATE REPLICATION again FOR KEYSPACE ks INTO '{uri(recovery)}'")
+        caught_up(main, recovery)
+        assert content(recovery) == content(main)
+
+
+def test_it_is_said_why_a_target_takes_nothing(main: HttpDoor) -> None:
+    main.sql("CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://root@127.0.0.1:1/ks'")
+    until(main, lambda: state(main)["error"] is not None)
+    told = state(main)
+    assert (told["status"], "127.0.0.1:1" in told["error"]) == ("running", True), told
+
+
 def test_promotion_ends_the_replication_and_new_writes_win(
     main: HttpDoor, recovery: HttpDoor
 ) -> None:
@@ -183,7 +220,17 @@ def test_promotion_ends_the_replication_and_new_writes_win(
         (
             "CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' "
             "WITH (bootstrap = 'backup')",
-            "not known",
+            "go together",
+        ),
+        (
+            "CREATE REPLICATION r FOR KEYSPACE ks FROM 'a' INTO 'tailrace://h/ks' "
+            "WITH (bootstrap = 'backup', backup = 'file:///x')",
+            "whole keyspace",
+        ),
+        (
+            "CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://127.0.0.1:1/ks' "
+            "WITH (bootstrap = 'backup', backup = 's3://x/y')",
+            "in a folder of this node",
         ),
         ("RESUME REPLICATION nosuch", "does not exist"),
     ],

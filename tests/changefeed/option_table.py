@@ -23,8 +23,12 @@ METRICS_TEST = (
     "tests/api/test_dashboard.py::test_metrics_bear_a_feeds_label_and_count_its_lagging_ranges"
 )
 FILES_TESTS = "tests/api/test_files_sink.py"
+KAFKA_TESTS = "tests/api/test_kafka_sink.py"
+AVRO_TESTS = "tests/system/test_schema_registry.py"
 WEBHOOK_TESTS = "tests/api/test_webhook_sink.py"
 QUERY_TESTS = "tests/api/test_cdc_queries.py"
+LETTER_TESTS = "tests/api/test_dead_letters.py"
+SCHEDULE_TESTS = "tests/api/test_schedules.py"
 ALTER_TESTS = "tests/api/test_alter_changefeed.py"
 
 
@@ -38,7 +42,15 @@ class Served:
 
 
 OPTIONS: dict[str, Served] = {
+    "avro_schema_prefix": Served(
+        f"{AVRO_TESTS}::test_rows_and_schemas_are_read_back",
+        "letters, digits and `_`; stands before the table's name in subjects and records",
+    ),
     "compression": Served(f"{FILES_TESTS}::test_compressed_files", "`gzip`, `zstd`; files only"),
+    "confluent_schema_registry": Served(
+        f"{AVRO_TESTS}::test_rows_and_schemas_are_read_back",
+        "a URI; it is shown nowhere. [sinks.md](sinks.md#avro)",
+    ),
     "cursor": Served(
         f"{ENDS_TESTS}::test_times_are_written_as_of_system_time",
         "an HLC decimal, or what AS OF SYSTEM TIME takes: a date and time, `-10s`",
@@ -64,13 +76,19 @@ OPTIONS: dict[str, Served] = {
         "`wrapped` (default), `bare`, `row`, `key_only`, `enriched`; files and webhooks: "
         "`wrapped`, `bare`, `enriched`",
     ),
+    "exactly_once": Served(
+        "tests/system/test_kafka_broker.py"
+        "::test_no_record_is_lost_nor_doubled_by_kill_9_of_either_side",
+        "a flag; Kafka, by transactions that hold the feed's progress: not CockroachDB's",
+    ),
     "extra_headers": Served(
         f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages",
-        "a JSON object of names and texts; webhooks",
+        "a JSON object of names and texts; webhooks and Kafka",
     ),
     "format": Served(
         f"{FILES_TESTS}::test_parquet_is_read_by_duckdb",
-        "`json` (default); `parquet` for files; `csv` with `initial_scan = 'only'`",
+        "`json` (default); `avro` for Kafka; `parquet` for files; `csv` with "
+        "`initial_scan = 'only'`",
     ),
     "full_table_name": Served(f"{OPTIONS_TESTS}::test_full_table_names_are_topics", "a flag"),
     "gc_protect_expires_after": Served(
@@ -81,6 +99,11 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "`yes`, `no`, `only`"
     ),
     "initial_scan_only": Served(f"{OPTIONS_TESTS}::test_a_scan_alone_ends", "a flag"),
+    "kafka_sink_config": Served(
+        f"{KAFKA_TESTS}::test_resolved_goes_to_every_partition",
+        "`ClientID`, `Compression`, `CompressionLevel`, `RequiredAcks` (`ALL` here), `Flush` "
+        "(Messages, MaxMessages, Bytes, Frequency); no `Version`: it is found out",
+    ),
     "key_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
         "a flag; always on for files and webhooks",
@@ -103,12 +126,20 @@ OPTIONS: dict[str, Served] = {
     "no_initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "a flag"
     ),
+    "on_bad_row": Served(
+        f"{LETTER_TESTS}::test_a_refused_row_is_a_dead_letter_until_it_is_sent",
+        "`fail`, `pause`, `dead_letter`, where the receiver refuses one row for ever; otherwise "
+        "`on_error` says. Webhooks: [sinks.md](sinks.md#dead-letters). Not CockroachDB's",
+    ),
     "on_error": Served(
         f"{ENDS_TESTS}::test_an_error_pauses_a_feed_that_was_told_so", "`fail` (default), `pause`"
     ),
     "on_table_dropped": Served(
         f"{ALTER_TESTS}::test_a_feed_goes_on_when_a_table_of_it_is_dropped",
         "`stop` (default), `leave`: not CockroachDB's",
+    ),
+    "partition_alg": Served(
+        f"{KAFKA_TESTS}::test_resolved_goes_to_every_partition", "`fnv-1a` (default), `murmur2`"
     ),
     "paused": Served(
         "tests/api/test_changefeed_jobs.py::test_a_paused_feed_is_made_and_does_not_begin",
@@ -190,15 +221,21 @@ STATEMENTS: dict[str, Served] = {
     "CREATE EXTERNAL CONNECTION c AS 'uri', INTO 'external://c'": Served(
         "tests/api/test_external_connections.py::test_a_changed_connection_moves_its_feeds"
     ),
+    "SHOW | RETRY | SKIP DEAD LETTERS FOR CHANGEFEED j [TABLE t] [KEY 'k']": Served(
+        f"{LETTER_TESTS}::test_a_refused_row_is_a_dead_letter_until_it_is_sent",
+        "[sinks.md](sinks.md#dead-letters); not CockroachDB's",
+    ),
+    "CREATE SCHEDULE [IF NOT EXISTS] [label] FOR CHANGEFEED t, … INTO 'uri' [WITH …] RECURRING "
+    "'crontab' [WITH SCHEDULE OPTIONS …]": Served(
+        f"{SCHEDULE_TESTS}::test_a_schedule_writes_a_scan_and_survives_a_restart",
+        "`first_run`, `on_execution_failure`, `on_previous_running`: [sql.md](sql.md#schedules). "
+        "No CDC queries",
+    ),
+    "SHOW [RUNNING | PAUSED] SCHEDULES, SHOW | PAUSE | RESUME | DROP SCHEDULE id": Served(
+        f"{SCHEDULE_TESTS}::test_a_schedule_writes_a_scan_and_survives_a_restart"
+    ),
     "SHOW CHANGEFEED JOB j": Served(f"{FILES_TESTS}::test_a_scan_alone_ends_with_whole_files"),
 }
-
-REFUSED_STATEMENTS: dict[str, str] = {
-    "CREATE SCHEDULE s FOR CHANGEFEED orders INTO 'null://' RECURRING '@daily'": (
-        "There are no schedules."
-    ),
-}
-"""Statements that the parser does not take (42601), and why they are not there."""
 
 NOT_APPLICABLE: dict[str, str] = {
     "sink": "An option of ALTER CHANGEFEED alone; it refuses a change of sink. Create another "
@@ -220,8 +257,6 @@ def lines() -> Iterator[str]:
     yield "## Statements\n\n| statement | | |\n| --- | --- | --- |\n"
     for statement, served in STATEMENTS.items():
         yield f"| `{statement}` | works: `{served.test}` | {served.values} |\n"
-    for statement, reason in REFUSED_STATEMENTS.items():
-        yield f"| `{statement}` | refused, 42601 | {reason} |\n"
     yield "\n## Options\n\n| option | | |\n| --- | --- | --- |\n"
     rows: dict[str, tuple[str, str]] = {
         option: (f"works: `{served.test}`", served.values) for option, served in OPTIONS.items()

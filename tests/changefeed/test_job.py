@@ -228,6 +228,25 @@ def test_protection_follows_the_feed_and_ends_with_it() -> None:
     sim.run(scenario())
 
 
+def test_feed_goes_on_whose_protection_was_released() -> None:
+    """ALTER CHANGEFEED … DROP releases a table's at once; the attempt hears of it later."""
+
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            protection_id = decode_details(bench.jobs.claims[job_id].payload).protection_id
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, bench.store.clock.now())
+                transaction = bench.store.begin()
+                await bench.protections.release(transaction, protection_id)
+                await transaction.commit()
+                await asyncio.sleep(70)
+                await bench.feeds.wait_until(job_id, bench.store.clock.now())
+
+    sim = Simulation(10)
+    sim.run(scenario())
+
+
 def test_status_shows_no_secrets() -> None:
     async def scenario() -> None:
         async with open_bench(sim) as bench:

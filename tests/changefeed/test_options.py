@@ -18,6 +18,7 @@ from tailrace.changefeed.contract.options import (
 from tailrace.changefeed.contract.unserved import UNSERVED
 from tailrace.changefeed.sinks.duckdb import DuckDBKind
 from tailrace.changefeed.sinks.files import FilesKind
+from tailrace.changefeed.sinks.kafka import KafkaKind
 from tailrace.changefeed.sinks.sinkless import OBEYED as SINKLESS
 from tailrace.changefeed.sinks.webhook import WebhookKind
 from tailrace.kvlayer.clock import timestamp_at
@@ -111,8 +112,8 @@ def test_options_that_are_not_served_say_why(name: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"format": "avro"}, {"format": "Protobuf"}],
-    ids=["avro", "protobuf"],
+    [{"format": "Protobuf"}],
+    ids=["protobuf"],
 )
 def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> None:
     error = refused(given)
@@ -173,6 +174,6 @@ def test_an_option_without_effect_is_refused() -> None:
 
 
 def test_every_option_is_obeyed_by_somebody_or_refused() -> None:
-    served = FilesKind.obeys | WebhookKind.obeys | DuckDBKind.obeys | SINKLESS
+    served = FilesKind.obeys | KafkaKind.obeys | WebhookKind.obeys | DuckDBKind.obeys | SINKLESS
     assert set(KNOWN_OPTIONS) == served
     assert not set(KNOWN_OPTIONS) & set(UNSERVED)

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tailrace.api.feeds import ChangefeedResumer
+from tailrace.api.feeds import ChangefeedResumer, ScheduleResumer
 from tailrace.catalog.jobs import JobRegistry, JobState, Resumer
 from tailrace.changefeed import JOB_KIND, Changefeeds, FeedState
+from tailrace.changefeed.schedules import SCHEDULE_KIND
 from tailrace.kvlayer.protected_timestamp import records
 from tests.changefeed.feeds import FeedBench, TargetKind
 from tests.changefeed.table import Table
@@ -30,6 +31,7 @@ class FeedNode:
         )
         self.feeds = self.bench.feeds = Changefeeds(self.bench.services, self.registry)
         resumers[JOB_KIND] = ChangefeedResumer(self.feeds)
+        resumers[SCHEDULE_KIND] = ScheduleResumer(self.feeds)
 
 
 @asynccontextmanager

@@ -4,6 +4,7 @@ log say which Parquet files are the table's."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -35,6 +36,25 @@ def rows(table: Path) -> list[dict[str, Any]]:
     """The rows of a table to which rows were only ever added."""
     assert not any("remove" in action for actions in log_actions(table) for action in actions)
     return [row for commit in commits(table) for row in commit]
+
+
+def states(table: Path) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """What each commit leaves: the timestamp that it says, and the rows with the table's columns,
+    of which older files may lack some."""
+    names: list[str] = []
+    files: dict[str, list[dict[str, Any]]] = {}
+    for actions in log_actions(table):
+        for action in actions:
+            if "add" in action:
+                path = action["add"]["path"]
+                files[path] = pq.read_table(table / unquote(path)).to_pylist()
+            elif "remove" in action:
+                del files[action["remove"]["path"]]
+            elif "metaData" in action:
+                schema = json.loads(action["metaData"]["schemaString"])
+                names = [field["name"] for field in schema["fields"]]
+        rows = [row for each in files.values() for row in each]
+        yield resolved_of(actions), [{name: row.get(name) for name in names} for row in rows]
 
 
 def resolved_of(actions: list[dict[str, Any]]) -> int:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from tailrace.api.http.server import HttpOptions, HttpServer
-from tailrace.api.node import Node
+from tailrace.api.node import Node, NodeOptions
 
 ARROW = "application/vnd.apache.arrow.stream"
 JSON_LINES = "application/x-ndjson"
@@ -31,7 +31,14 @@ Body = bytes | Iterable[bytes]
 class HttpDoor:
     """A client, and the server that it talks to."""
 
-    def __init__(self, options: HttpOptions | None = None, *, trust: bool = True) -> None:
+    def __init__(
+        self,
+        options: HttpOptions | None = None,
+        *,
+        trust: bool = True,
+        node: NodeOptions | None = None,
+    ) -> None:
+        self._node_options = node or NodeOptions()
         self._options = options or HttpOptions(trust=trust)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -45,7 +52,7 @@ class HttpDoor:
         self._loop = asyncio.get_running_loop()
         with self._listener:
             try:
-                node = await Node.open(":memory:")
+                node = await Node.open(":memory:", self._node_options)
             except BaseException as error:
                 self._ready.set_exception(error)
                 return

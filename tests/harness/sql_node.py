@@ -30,8 +30,10 @@ from tailrace.changefeed import (
     Alteration,
     Changefeeds,
     ChangefeedStream,
+    DeadLetter,
     FeedRequest,
     Latency,
+    ScheduleStatus,
     SpanLag,
     StageReport,
 )
@@ -122,6 +124,17 @@ class RecordedJobs:
         self, job_id: int, *, at_resolved: bool, repairs: bool
     ) -> Sequence[tuple[str, str, str]]:
         return [("t", "k=1", "differs in v")]
+
+    async def schedules(self) -> Sequence[ScheduleStatus]:
+        return []
+
+    async def dead_letters(self, job_id: int) -> Sequence[DeadLetter]:
+        return []
+
+    async def skip_dead_letters(self, letters: Sequence[DeadLetter]) -> None: ...
+
+    async def retry_dead_letters(self, job_id: int, letters: Sequence[DeadLetter]) -> Sequence[str]:
+        return []
 
     async def latency(self, job_id: int) -> Sequence[StageReport]:
         measured = Latency(count=1, p50=1.0, p95=2.0, p99=3.0, max=4.0)

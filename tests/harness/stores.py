@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from weakref import WeakKeyDictionary
 
-from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
+from tailrace.kvlayer.clock import Clock, MemoryBoundStore, PhysicalTime, Timestamp
 from tailrace.kvlayer.engine import Engine, MemoryEngine
 from tailrace.kvlayer.keys import TABLE_KIND
 from tailrace.kvlayer.metrics import Metrics
@@ -38,7 +38,11 @@ _engines: WeakKeyDictionary[Simulation, MemoryEngine] = WeakKeyDictionary()
 
 
 async def open_store(
-    sim: Simulation, *, engine: Engine | None = None, settings: Settings | None = None
+    sim: Simulation,
+    *,
+    engine: Engine | None = None,
+    settings: Settings | None = None,
+    physical: PhysicalTime | None = None,
 ) -> Store:
     """A store on the simulation's disk. Without an engine, a new one in memory."""
     if engine is None:
@@ -49,7 +53,7 @@ async def open_store(
     return await Store.start(
         disk=sim.disk,
         engine=engine,
-        clock=Clock(sim.wall, bounds),
+        clock=Clock(sim.wall, bounds, physical),
         offload=sim.offload,
         settings=settings or Settings(DEFAULTS),
         metrics=Metrics(),
@@ -66,9 +70,11 @@ def crash(sim: Simulation) -> None:
     _engines[sim] = _engines[sim].crashed()
 
 
-async def reopen(sim: Simulation, *, settings: Settings | None = None) -> Store:
+async def reopen(
+    sim: Simulation, *, settings: Settings | None = None, physical: PhysicalTime | None = None
+) -> Store:
     """The store after a crash. Call it in a new `sim.run`."""
-    return await open_store(sim, engine=_engines[sim], settings=settings)
+    return await open_store(sim, engine=_engines[sim], settings=settings, physical=physical)
 
 
 @dataclass(frozen=True, slots=True)

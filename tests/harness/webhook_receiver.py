@@ -46,6 +46,8 @@ class WebhookReceiver:
         self.status = 200
         self.words = ""
         self.bytes_max = 1 << 30
+        self.refused: set[str] = set()
+        """Names: a request with a row of such a name is answered with 422."""
         self._closed = threading.Event()
         self._lock = threading.Lock()
         receiver = self
@@ -124,6 +126,8 @@ class WebhookReceiver:
         if "payload" in document:
             payload = document["payload"]
             assert document == {"payload": payload, "length": len(payload)}, document
+            if any((each.get("after") or {}).get("name") in self.refused for each in payload):
+                return 422
         status = {Fault.BUSY: 429, Fault.FAIL: 503, Fault.HALF: 500}.get(fault, 200)  # type: ignore[arg-type]
         if fault in (Fault.BUSY, Fault.FAIL, Fault.HANG, Fault.VANISH):
             payload = []

@@ -58,8 +58,15 @@ def test_other_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "FORMAT").write_text("7\n")
     message = refusal(tmp_path)
     assert "format '7'" in message
-    assert "reads format 1" in message
+    assert "reads formats up to 2" in message
     assert "open it with the version that wrote it" in message
+
+
+def test_earlier_format_becomes_this_one(tmp_path: Path) -> None:
+    DataFolder.open(tmp_path).close()
+    (tmp_path / "FORMAT").write_text("1\n")
+    DataFolder.open(tmp_path).close()
+    assert (tmp_path / "FORMAT").read_text() == "2\n", "the earlier version would lose changes"
 
 
 @pytest.mark.parametrize("made", [["LOCK"], ["LOCK", "log"], ["LOCK", "log", "engine", "CLOCK"]])
@@ -72,7 +79,7 @@ def test_half_made_folder_is_made_again(tmp_path: Path, made: list[str]) -> None
     folder = DataFolder.open(tmp_path)
     assert folder.clock_bounds.load() == ZERO
     folder.close()
-    assert (tmp_path / "FORMAT").read_text() == "1\n"
+    assert (tmp_path / "FORMAT").read_text() == "2\n"
 
 
 def test_folder_of_others_stays_as_it_was(tmp_path: Path) -> None:

@@ -9,14 +9,20 @@ import pytest
 
 from tailrace.kvlayer.clock import ZERO, Timestamp, duration
 from tailrace.kvlayer.engine import EngineBatch, EngineStall, MemoryEngine
-from tailrace.kvlayer.errors import BatchTimestampBeforeGC, StoreClosed, TransactionState
+from tailrace.kvlayer.errors import (
+    BatchTimestampBeforeGC,
+    StoreClosed,
+    TransactionState,
+    WriteConflict,
+)
 from tailrace.kvlayer.events import Checkpoint, SteadyState, ValueBatch
-from tailrace.kvlayer.keys import ALL_KEYS, table_span
+from tailrace.kvlayer.keys import ALL_KEYS, TIME_INDEX, table_span
 from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.settings import Settings
-from tailrace.kvlayer.span import Span
+from tailrace.kvlayer.span import Span, prefix_end
 from tailrace.kvlayer.store import Store
+from tailrace.kvlayer.transaction_modes import Isolation
 from tests.harness.simulation import Simulation
 from tests.harness.stores import (
     crash,
@@ -119,6 +125,41 @@ def test_reads_at_or_below_the_threshold_are_refused() -> None:
             with pytest.raises(BatchTimestampBeforeGC):
                 store.span_feed([SPAN], Timestamp(threshold - 1))
             await writer.rollback()
+
+    sim.run(main())
+
+
+def test_old_transaction_writes_nothing_over_a_version_that_it_does_not_see() -> None:
+    """Though collection took the version's entry out of the time index."""
+    sim = Simulation(31)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            old = store.begin(isolation=Isolation.REPEATABLE_READ)
+            await put(store, {A: b"1", B: b"1"})
+            await store.collect_garbage(SPAN, store.clock.now())
+            with pytest.raises(WriteConflict):
+                await old.put([A], [b"2"])
+            await old.rollback()
+
+    sim.run(main())
+
+
+def test_time_index_is_as_large_as_what_came_since_the_threshold() -> None:
+    sim = Simulation(32)
+
+    def entries(store: Store) -> int:
+        return len(list(store.engine.scan(TIME_INDEX, prefix_end(TIME_INDEX))))
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await put(store, {key(f"{n:04}"): b"1" for n in range(1200)})
+            assert entries(store) < 5, "several keys share an entry"
+            await store.collect_garbage(SPAN, store.clock.now())
+            await store.collect_garbage(table_span(8), store.clock.now())
+            assert entries(store) == 0
+            await put(store, {A: b"2"})
+            assert entries(store) == 1
 
     sim.run(main())
 

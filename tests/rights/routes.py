@@ -123,6 +123,12 @@ ROUTES += (
     keyed("DELETE", "keys", "SELECT, DELETE"),
     keyed("POST", "batch", "INSERT", {"pairs": []}),
     keyed("POST", "ingest/open", "INSERT, DELETE", {"source": "main"}),
+    keyed(
+        "POST",
+        "ingest/lead",
+        "INSERT, DELETE",
+        {"source": "main", "group": "main", "term": 2, "barrier": 1, "oracle": "other"},
+    ),
     keyed("GET", "ingest", "INSERT, DELETE"),
     keyed("POST", "ingest", "INSERT, DELETE", {"source": "main", "epoch": 1, "origin": 1}),
     keyed("POST", "cas", "SELECT, INSERT", {"key": "aw==", "expected": None, "value": "dg=="}),

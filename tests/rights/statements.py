@@ -31,6 +31,11 @@ FEED_OF_OTHER = (
     "GRANT CHANGEFEED ON t{n} TO other{n}",
     "SET ROLE other{n}; CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'; RESET ROLE",
 )
+SCHEDULE_OF_OTHER = (
+    *FEED_OF_OTHER[:-1],
+    "SET ROLE other{n}; CREATE SCHEDULE FOR CHANGEFEED t{n} INTO 'null://' RECURRING '@yearly'; "
+    "RESET ROLE",
+)
 MIRROR_OF_OTHER = (
     *FEED_OF_OTHER[:-1],
     FEED_OF_OTHER[-1].replace("null://", "duckdb:///r{n}.duckdb"),
@@ -62,6 +67,8 @@ class Row:
     owning: Sequence[str] = ()
     everybody: bool = False
     refusal: str = "42501"
+    told: str = "ok"
+    """What who may is told: an error, where nothing is there that it could do."""
 
 
 def on_table(
@@ -139,6 +146,9 @@ ROWS: Sequence[Row] = (
     on_table("ALTER TABLE t{n} UNSPLIT ALL", "INSERT", setup=SPLIT),
     on_table("SHOW RANGES FROM TABLE t{n}", "SELECT"),
     on_table("CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
+    on_table(
+        "CREATE SCHEDULE s{n} FOR CHANGEFEED t{n} INTO 'null://' RECURRING '@daily'", "CHANGEFEED"
+    ),
     on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} INTO 'null://'", "CHANGEFEED"),
     on_table("EXPLAIN CHANGEFEED FOR TABLE t{n} WITH sample = 1", "SELECT"),
     Row(
@@ -196,11 +206,24 @@ ROWS: Sequence[Row] = (
         "CREATE REPLICATION p{n} FOR KEYSPACE r{n} INTO 'tailrace://127.0.0.1:1/r{n}'", "CHANGEFEED"
     ),
     on_keyspace("DROP KEYSPACE r{n}", "DROP"),
+    on_keyspace("BACKUP KEYSPACE r{n} INTO 'file:///backup{n}'", "SELECT"),
+    Row(
+        sql="RESTORE KEYSPACE h{n}.x FROM 'file:///kept{n}'",
+        needs="admin; or CREATE on the schema, and to own the folder",
+        setup=[SCHEMA, KEYSPACE, "BACKUP KEYSPACE r{n} INTO 'file:///kept{n}'"],
+    ),
     Row(
         sql="ALTER KEYSPACE r{n} PROMOTE",
         needs="CREATE on the keyspace",
         setup=[f"{KEYSPACE} WITH (role = 'replica')"],
         grants=["GRANT CREATE ON r{n} TO {user}"],
+    ),
+    Row(
+        sql="ALTER KEYSPACE r{n} TRANSFER TO 'tailrace://127.0.0.1/'",
+        needs="CREATE on the keyspace",
+        setup=[KEYSPACE],
+        grants=["GRANT CREATE ON r{n} TO {user}"],
+        told="22023",  # no keyspace is named
     ),
     on_table("SHOW CREATE TABLE t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW COLUMNS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
@@ -317,6 +340,7 @@ ROWS: Sequence[Row] = (
     for_system(
         "PAUSE JOBS (SELECT {job}::INT8)", "CONTROLJOB", setup=FEED_OF_OTHER, refusal="42704"
     ),
+    for_system("PAUSE SCHEDULE {job}", "CONTROLJOB", setup=SCHEDULE_OF_OTHER, refusal="42704"),
     for_system(
         "ALTER CHANGEFEED {job} SET resolved = '1s'",
         "CONTROLJOB",
@@ -341,6 +365,17 @@ ROWS: Sequence[Row] = (
         grants=["GRANT SYSTEM CONTROLJOB TO {user}", "GRANT SELECT ON t{n} TO {user}"],
         owning=["GRANT other{n} TO {user}"],
         refusal="42704",
+    ),
+    *(
+        Row(
+            sql=f"{verb} DEAD LETTERS FOR CHANGEFEED {{job}}",
+            needs=f"{right} of the system, and SELECT on the tables",
+            setup=MIRROR_OF_OTHER,
+            grants=[f"GRANT SYSTEM {right} TO {{user}}", "GRANT SELECT ON t{n} TO {user}"],
+            owning=["GRANT other{n} TO {user}"],
+            refusal="42704",
+        )
+        for verb, right in (("SHOW", "VIEWJOB"), ("RETRY", "CONTROLJOB"), ("SKIP", "CONTROLJOB"))
     ),
     Row(
         sql="GRANT SELECT ON t{n} TO other{n}",
@@ -394,6 +429,7 @@ ROWS: Sequence[Row] = (
             "SHOW KEYSPACES",
             "SHOW REPLICATIONS",
             "SHOW SUBSCRIPTIONS",
+            "SHOW SCHEDULES",
             "SHOW EXTERNAL CONNECTIONS",
             "SHOW SESSIONS",
             "SHOW QUERIES",

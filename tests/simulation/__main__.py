@@ -8,7 +8,8 @@ Every seed is a store alone under load and misfortune (`kv_run`), which is cheap
 also a whole stack with a feed into a mirror (`random_run`), a lease between two nodes
 (`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), a relaxed store and the
 readers of its log (`relaxed_run`), of which the misfortunes are counted, raw keyspaces (`raw_run`),
-and a keyspace with a replica in another store (`replica_run`). `--kind` chooses one of them for
+a keyspace with a replica in another store (`replica_run`), and one that two stores hand to one
+another (`transfer_run`). `--kind` chooses one of them for
 every seed. Ends with status 1 if a seed failed.
 """
 
@@ -29,7 +30,8 @@ from tests.simulation.random_run import run_seed
 from tests.simulation.raw_run import RawOutcome, run_raw
 from tests.simulation.relaxed_run import RelaxedOutcome, run_relaxed
 from tests.simulation.replica_run import run_replica
-from tests.simulation.schema_storm import run_storm
+from tests.simulation.schema_storm import StormOutcome, run_storm
+from tests.simulation.transfer_run import run_transfer
 from tests.simulation.two_nodes import run_two_nodes
 
 PROGRESS_EVERY = 100
@@ -50,6 +52,7 @@ KINDS: Mapping[str, Callable[[int], object]] = {
     "relaxed": run_relaxed,
     "raw": run_raw,
     "replica": run_replica,
+    "transfer": run_transfer,
 }
 
 
@@ -73,6 +76,8 @@ class Tally:
             return
         if isinstance(outcome, RelaxedOutcome | RawOutcome):
             self.misfortunes += outcome.counts
+        elif isinstance(outcome, StormOutcome):
+            self.misfortunes += outcome.misfortunes
         elif isinstance(outcome, Counter):
             self.misfortunes += outcome
 

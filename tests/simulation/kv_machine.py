@@ -14,7 +14,7 @@ from enum import Enum, auto
 from random import Random
 
 from tailrace.kvlayer import keys
-from tailrace.kvlayer.clock import ZERO, Clock, Timestamp
+from tailrace.kvlayer.clock import ZERO, Clock, PhysicalTime, Timestamp
 from tailrace.kvlayer.data_folder import ClockBoundFile
 from tailrace.kvlayer.engine import EngineBatch, EngineStall, MemoryEngine
 from tailrace.kvlayer.log import CommandLog
@@ -66,7 +66,7 @@ class Machine:
         self._left: tuple[SimDisk, StallingEngine] | None = None
         self._store: Store | None = None
 
-    async def start(self, settings: Settings) -> Store:
+    async def start(self, settings: Settings, physical: PhysicalTime | None = None) -> Store:
         log = await CommandLog.open(
             self.sim.disk,
             self.sim.offload,
@@ -77,7 +77,9 @@ class Machine:
         self._store = await Store.open(
             log=log,
             engine=self.engine,
-            clock=Clock(self.sim.wall, ClockBoundFile(self.sim.disk, "the simulated disk")),
+            clock=Clock(
+                self.sim.wall, ClockBoundFile(self.sim.disk, "the simulated disk"), physical
+            ),
             offload=self.sim.offload,
             settings=settings,
             metrics=self.metrics,

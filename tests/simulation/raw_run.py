@@ -4,8 +4,9 @@
 
 A run is some lives of one store. Clients put, delete, compare and swap, scan and look back in two
 keyspaces; followers follow them; ranges are split and merged, garbage is collected, the clock
-jumps, the disk is full, and a life ends by a crash at some byte of the log. Everything is judged
-by `raw_model`, which knows what each key was at each timestamp.
+jumps, the disk is full, and a life ends by a crash at some byte of the log. Half of the stores take
+their time from an oracle, which is away for a while, or goes back. Everything is judged by
+`raw_model`, which knows what each key was at each timestamp.
 """
 
 from __future__ import annotations
@@ -21,17 +22,26 @@ from tailrace.kvlayer import keys as key_format
 from tailrace.kvlayer.clock import ZERO, Timestamp, duration
 from tailrace.kvlayer.errors import (
     BatchTimestampBeforeGC,
+    ClockStopped,
     LockTimeout,
+    OracleAway,
     RetryableTransaction,
     StoreClosed,
 )
 from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.mvcc import body_of
 from tailrace.kvlayer.ranges import collection
-from tailrace.kvlayer.raw import RawKeyspace, dead_at, keyspace_span
+from tailrace.kvlayer.raw import (
+    OracleTime,
+    OracleWatch,
+    RawKeyspace,
+    dead_at,
+    keyspace_span,
+)
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.span import prefix_end
 from tailrace.kvlayer.store import Store
+from tests.harness.sim_oracle import SimOracle
 from tests.harness.simulation import Simulation
 from tests.harness.validators import Start, Watch
 from tests.simulation.kv_followers import SpanFollower
@@ -51,7 +61,11 @@ from tests.simulation.raw_model import (
 
 LIVES_MAX = 3
 SETTLE_SECONDS = 60.0
-REFUSED = (RetryableTransaction, LockTimeout, LogFull, BatchTimestampBeforeGC)
+REFUSED = (
+    RetryableTransaction, LockTimeout, LogFull, BatchTimestampBeforeGC, OracleAway, ClockStopped,
+)  # fmt: skip
+OUTAGE_SECONDS_MAX = 30.0
+ASK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +86,28 @@ class RawFollower(SpanFollower):
 
 
 class RawNemeses(Nemeses):
-    """Those of a store; ranges and garbage are the keyspaces'."""
+    """Those of a store; ranges and garbage are the keyspaces'. With an oracle there are its own."""
+
+    def __init__(self, run: RawRun, store: Store) -> None:
+        super().__init__(run.machine, store, cast(KVModel, run.model), run.sim.random, run.counts)
+        self._oracle = run.oracle
+        if self._oracle is not None:
+            self.gathered += [self.take_oracle_away, self.set_oracle_back]
+
+    async def take_oracle_away(self) -> None:
+        """Clients hardly write meanwhile: they would fill the log with what no seed needs."""
+        assert self._oracle is not None
+        self._oracle.away = self._oracle.quiet = True
+        await asyncio.sleep(self.random.choice((1.0, 20.0, 29.0, 31.0, 40.0)))
+        self._oracle.away = self._oracle.quiet = False
+        self.counts["outages"] += 1
+
+    async def set_oracle_back(self) -> None:
+        assert self._oracle is not None
+        self._oracle.back_seconds = 3600
+        await asyncio.sleep(self.random.choice((0.6, 2.0)))
+        self._oracle.back_seconds = 0
+        self.counts["oracle went back"] += 1
 
     async def cut_range(self) -> None:
         place = self.random.choice((*RAW_KEYS, *[span.start for span in SPANS]))
@@ -82,10 +117,24 @@ class RawNemeses(Nemeses):
     async def collect_garbage(self) -> None:
         span = self.random.choice(SPANS)
         ago = duration(seconds=self.random.choice((0.0, 0.01, 0.1)))
-        threshold = Timestamp(self.store.clock.now() - ago)
+        threshold = Timestamp(max(self.store.clock.now() - ago, 1))
         removed = await self.store.collect_garbage(span, threshold, dead_at=dead_at)
         self.counts["collections"] += 1
         self.counts["versions collected"] += removed
+
+
+class RunOracle(SimOracle):
+    """An oracle, and whether clients are to be quiet since it is away for long."""
+
+    quiet = False
+
+    def begin(self, *, away: bool) -> None:
+        """Its asker starts anew."""
+        self.away, self.quiet, self.back_seconds = away, False, 0
+        self.greatest, self.good_at = ZERO, None
+
+    def come_back(self) -> None:
+        self.away = self.quiet
 
 
 class RawClients:
@@ -93,6 +142,7 @@ class RawClients:
 
     def __init__(self, run: RawRun, store: Store) -> None:
         self._model, self._random, self._counts = run.model, run.sim.random, run.counts
+        self._oracle, self._sim = run.oracle, run.sim
         self._store = store
         self._keyspaces = {id: RawKeyspace(store, id) for id in (7, 8)}
 
@@ -101,14 +151,23 @@ class RawClients:
             *[self._put] * 4, *[self._delete] * 2, self._put_many, self._swap, self._swap,
             self._delete_range, self._get, self._look_back, self._scan,
         ]  # fmt: skip
-        while not stop.is_set():
+        pauses: tuple[float, ...]
+        while not stop.is_set() or self._quiet:
+            pauses = (0.0, 0.001, 0.01)
             try:
                 await self._random.choice(actions)()
+            except OracleAway:
+                self._counts["refused: OracleAway"] += 1
+                pauses = (0.1, 0.3)
             except REFUSED as error:
                 self._counts[f"refused: {type(error).__name__}"] += 1
             except StoreClosed:
                 return
-            await asyncio.sleep(self._random.choice((0.0, 0.001, 0.01)))
+            await asyncio.sleep(self._random.choice((0.7, 2.0) if self._quiet else pauses))
+
+    @property
+    def _quiet(self) -> bool:
+        return self._oracle is not None and self._oracle.quiet
 
     def _some(self) -> tuple[RawKeyspace, bytes]:
         return self._keyspaces[self._random.choice((7, 8))], self._random.choice(NAMES)
@@ -119,13 +178,32 @@ class RawClients:
     async def _write(self, op: Op, writing: Coroutine[None, None, Timestamp | None]) -> None:
         """What is refused has not happened, and what nobody answers may have."""
         floor = self._model.begin(op)
+        began, oracle = self._sim.now, self._oracle
+        told = ZERO if oracle is None else oracle.greatest
         try:
             at = await writing
+        except OracleAway:
+            self._model.refuse(op)
+            self._check_refused()
+            raise
         except REFUSED:
             self._model.refuse(op)
             raise
         self._model.acknowledge(op, at, floor)
         self._counts[op.kind.value] += 1
+        if at is not None and oracle is not None and not self._model.frozen:
+            assert at >= told, f"{op} at {at} lies below the oracle's {told}"
+            assert oracle.good_at is not None, f"{op} was written before the oracle answered"
+            age = began - oracle.good_at
+            assert age <= OUTAGE_SECONDS_MAX, f"{op} was written {age} s after the last answer"
+            self._counts["written in an outage"] += age > ASK_SECONDS
+
+    def _check_refused(self) -> None:
+        assert self._oracle is not None
+        good_at = self._oracle.good_at
+        assert good_at is None or self._sim.now - good_at > OUTAGE_SECONDS_MAX, "refused in vain"
+        when = "before the first answer" if good_at is None else "in a long outage"
+        self._counts[f"refused {when}"] += 1
 
     async def _put(self) -> None:
         keyspace, name = self._some()
@@ -202,9 +280,11 @@ class RawRun:
         self.random = self.sim.random
         self.machine = Machine(self.sim)
         self.model = RawModel()
+        self.oracle = RunOracle(self.sim) if self.random.random() < 0.5 else None
         self.counts: Counter[str] = Counter()
         self.followers: list[RawFollower] = []
         self.crash_count = 0
+        self.watches: list[OracleWatch] = []
 
     def run(self) -> RawOutcome:
         lives = self.random.randint(1, LIVES_MAX)
@@ -222,7 +302,7 @@ class RawRun:
         )
 
     async def _live(self, *, first: bool, last: bool) -> None:
-        store = await self.machine.start(self._settings())
+        store = await self.machine.start(self._settings(), await self._physical())
         if not first:
             self.model.adopt(self._versions())
             self._judge(store)
@@ -230,9 +310,7 @@ class RawRun:
         following = [asyncio.create_task(each.follow(store)) for each in self.followers]
         stop = asyncio.Event()
         clients = RawClients(self, store)
-        nemeses = RawNemeses(
-            self.machine, store, cast(KVModel, self.model), self.random, self.counts
-        )
+        nemeses = RawNemeses(self, store)
         works = [clients.work(stop) for _ in range(self.random.randint(2, 5))]
         tasks = [asyncio.create_task(work) for work in (*works, nemeses.strike(stop))]
         if last:
@@ -246,6 +324,20 @@ class RawRun:
         else:
             await self._until_crash([*tasks, *following])
             self.machine.bring_back()
+        while self.watches:
+            await self.watches.pop().close()
+
+    async def _physical(self) -> OracleTime | None:
+        """The time of a store that starts: its oracle may be away then."""
+        if self.oracle is None:
+            return None
+        self.oracle.begin(away=self.random.random() < 0.4)
+        time = OracleTime("oracle", self.machine.sim.wall)
+        watch = OracleWatch(time, self.oracle.now, self.machine.metrics)
+        await watch.start()
+        self.watches.append(watch)
+        asyncio.get_running_loop().call_later(self.random.random(), self.oracle.come_back)
+        return time
 
     def _settings(self) -> Settings:
         choice = self.random.choice

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -41,13 +41,14 @@ from tailrace.changefeed.sinks.tailrace.requests import Opening
 from tailrace.changefeed.sinks.tailrace.transport import TransportBroken
 from tailrace.changefeed.targets import Versions
 from tailrace.kvlayer import keys as key_format
-from tailrace.kvlayer.clock import ZERO, Clock, MemoryBoundStore, Timestamp
+from tailrace.kvlayer.clock import ZERO, Clock, MemoryBoundStore, PhysicalTime, Timestamp
 from tailrace.kvlayer.engine import MemoryEngine
 from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.events import ValueBatch
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.mvcc import body_of
 from tailrace.kvlayer.raw import (
+    DELETED_TTL,
     IngestedEntry,
     RawKeyspace,
     ReplicaKeyspace,
@@ -74,13 +75,21 @@ Stored = dict[tuple[bytes, Timestamp], bytes]
 class SimStore:
     """A store that dies and comes back, on a disk of its own."""
 
-    def __init__(self, sim: Simulation, name: str) -> None:
+    def __init__(
+        self,
+        sim: Simulation,
+        name: str,
+        time: Callable[[], Awaitable[PhysicalTime]] | None = None,
+    ) -> None:
+        """Each life's time is what `time` returns; without it, the wall's."""
         self.sim = sim
         self.name = name
+        self._time = time
         self.disk = SimDisk(Random(f"{sim.seed}:{name}"))
         self.engine = MemoryEngine()
         self.bounds = MemoryBoundStore()
         self.lives = 0
+        self.down = False
         self.store: Store
 
     async def start(self) -> None:
@@ -88,7 +97,9 @@ class SimStore:
         self.store = await Store.start(
             disk=self.disk,
             engine=engine,
-            clock=Clock(self.sim.wall, self.bounds),
+            clock=Clock(
+                self.sim.wall, self.bounds, None if self._time is None else await self._time()
+            ),
             offload=self.sim.offload,
             settings=Settings(),
             metrics=Metrics(),
@@ -101,9 +112,11 @@ class SimStore:
         """What was not durable is gone; the store is up again when the call returns."""
         dead = self.store
         self.lives += 1
+        self.down = True
         self.disk = self.disk.crash()
         dead.fail(OSError("the process died"))
         await self.start()
+        self.down = False
         await dead.close()  # of a process that is dead, what it holds of the simulation goes
 
     def stored(self) -> Stored:
@@ -123,7 +136,7 @@ class Link:
     def __init__(self, run: ReplicaRun) -> None:
         self._run = run
 
-    async def post(self, path: str, body: bytes) -> Reply:
+    async def post(self, path: str, body: bytes, *, seconds: float = 0.0) -> Reply:
         run, random = self._run, self._run.random
         await asyncio.sleep(random.random() * 0.01)
         if run.cut or random.random() < 0.05:
@@ -329,7 +342,9 @@ class ReplicaRun:
             concurrency=self.random.choice((1, 3)), batch_size=self.random.choice((3, 20, 500)),
             backoff_min=0.01, backoff_max=0.1,
         )  # fmt: skip
-        kind = ReplicaKind(self.random, lambda _: Link(self))
+        kind = ReplicaKind(
+            self.random, lambda: store.settings.get(DELETED_TTL), lambda _: Link(self)
+        )
         context = SinkContext(
             identity=FeedIdentity(store_id=self.source, job_id=1, epoch=1),
             position=lambda: store.position,

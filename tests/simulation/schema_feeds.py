@@ -104,6 +104,8 @@ class Membership:
     claims: PrefixMaximum = field(default_factory=PrefixMaximum)
     scanned: list[tuple[Timestamp, int, int]] = field(default_factory=list)
     """Scans that have ended: as of when, and the flushes behind which and with which."""
+    _noted: int = 0
+    """The last flush that claimed progress: a scan may have begun with one that claimed none."""
     _low: Timestamp | None = None
     _scanning: tuple[Timestamp, int] | None = None
     _counts: bool = False
@@ -113,13 +115,14 @@ class Membership:
 
     def note(self, flush: int, progress: SinkProgress) -> None:
         """A flush has claimed `progress`."""
+        noted, self._noted = self._noted, flush
         parts = part_of(progress.frontier, table_span(self.table_id))
         if not parts:  # it has not begun, or begins anew
             self._low = self._scanning = None
             return
         low = min(at for _, at in parts)
         if self._scanning is None and (low == ZERO or (self._low is None and self.scans)):
-            self._scanning = (self._low or self.start_at, flush - 1 if self._low else 0)
+            self._scanning = (self._low or self.start_at, noted if self._low else 0)
         if low == ZERO:
             return
         if self._scanning is not None:
@@ -146,6 +149,8 @@ class Record:
     flushed_in: dict[tuple[int, int, Timestamp, bool], int] = field(default_factory=dict)
     scanned_in: dict[tuple[int, int, Timestamp], list[int]] = field(default_factory=dict)
     duplicates: int = 0
+    failures: int = 0
+    """Flushes that the sink refused, as the seed says."""
     flushes: int = 0
     known: SinkProgress | None = None
 
@@ -303,6 +308,7 @@ class RecordingSink:
 
     async def flush(self, progress: SinkProgress | None) -> None:
         if self._sim.random.random() < self._fail_chance:
+            self._record.failures += 1
             raise SinkError("the sink was away")
         for batch in self._batches:
             batch.stages.sunk = self._wall.monotonic_ns()
@@ -485,6 +491,10 @@ class StormFeed:
             return None
         return None if table.modification_time >= at else table
 
+    async def _there(self, node: SqlNode, added: AddTarget, at: Timestamp) -> bool:
+        table = await DescriptorStore(node.store).read_at(added.table.id, at)
+        return isinstance(table, TableDescriptor) and not table.dropped
+
     async def _attempt(self, node: SqlNode, feeds: Changefeeds, job_id: int) -> None:
         """A claim of the job, to its end."""
         jobs = JobStore(node.store)
@@ -539,6 +549,9 @@ class StormFeed:
         if self.job_id is None or not alterations:
             return
         at = await node.store.now()
+        for clause in alterations:  # a statement holds a lease: nothing is dropped before its time
+            if isinstance(clause, AddTarget) and not await self._there(node, clause, at):
+                return
         transaction = node.store.begin()
         try:
             await self._feeds(node).alter(transaction, self.job_id, alterations, at=at)
@@ -593,7 +606,7 @@ class StormFeed:
         if details.followed and progress.resolved < at:  # one that follows nothing resolves nothing
             return False
         spans = [table_span(target.table_id) for target in details.followed]
-        begun = not any(target.fresh or target.again for target in details.targets)
+        begun = not any(target.fresh or target.again for target in details.followed)
         return begun and all(
             parts and min(reached for _, reached in parts) >= at
             for parts in (part_of(progress.frontier, span) for span in spans)

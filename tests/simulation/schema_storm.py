@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from tests.simulation import storm_limits
 from tests.simulation.raw_history import TableHistory, check_two_versions
 from tests.simulation.schema_feeds import StormFeed
 from tests.simulation.schema_model import TableModel
+from tests.simulation.schema_steps import Truncate
 from tests.simulation.storm_clients import Clients, Read
 from tests.simulation.storm_mirrors import StormMirror
 from tests.simulation.storm_nemeses import Nemeses, resume_jobs
@@ -71,6 +73,8 @@ class StormOutcome:
     alterations: int
     duplicates: int
     mirrored: int
+    misfortunes: Counter[str]
+    """By name, how often each came."""
     fingerprint: str
     """Another run that was not the same would hardly have it."""
 
@@ -89,7 +93,7 @@ class SchemaStorm:
         self.settings = {**SETTINGS, TICK_INTERVAL.name: self.random.choice(TICKS)}
         self.settings |= storm_limits.settings(self.random)
         self.pauses = 0
-        self.alterations = 0
+        self.alterations: Counter[str] = Counter()
         self.mirrored = 0
         self.crashes = 0
         self.deaths = 0
@@ -110,11 +114,28 @@ class SchemaStorm:
             deaths=self.deaths,
             reads=len(self.clients.reads),
             pauses=self.pauses,
-            alterations=self.alterations,
+            alterations=self.alterations.total(),
             duplicates=sum(record.duplicates for feed in self.feeds for record in feed.records),
             mirrored=self.mirrored,
+            misfortunes=self._misfortunes(),
             fingerprint=self.sim.fingerprint(),
         )
+
+    def _misfortunes(self) -> Counter[str]:
+        applied = [step for model in self.models for each in model.changes for step in each.applied]
+        records = [record for feed in self.feeds for record in feed.records]
+        counts = Counter(
+            {
+                "crashes of the store": self.crashes,
+                "deaths of nodes": self.deaths,
+                "feeds away": self.pauses,
+                "flushes refused": sum(record.failures for record in records),
+                "schema changes": len(applied),
+                "tables truncated": applied.count(Truncate()),
+                "tables dropped": sum(model.dropped for model in self.models),
+            }
+        )
+        return counts + self.alterations
 
     # A life.
 

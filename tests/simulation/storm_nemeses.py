@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.schema_change.job import JOB_KIND
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed import Alteration, ControlTarget
 from tailrace.kvlayer.errors import KVError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
@@ -28,7 +30,8 @@ class Nemeses:
         self._feeds = feeds
         self.deaths = 0
         self.pauses = 0
-        self.alterations = 0
+        self.alterations: Counter[str] = Counter()
+        """Targets of feeds that were altered, by what was done to them."""
 
     async def trouble_nodes(self, places: list[Place], stop: asyncio.Event) -> None:
         """Nodes that stop, lose their connections or their notices, and die."""
@@ -91,8 +94,9 @@ class Nemeses:
                 continue
 
     async def _alter(self, feed: StormFeed, place: Place) -> None:
-        await feed.alter(place.node, await feed.choose_alterations(place.node, self._random))
-        self.alterations += 1
+        chosen = await feed.choose_alterations(place.node, self._random)
+        await feed.alter(place.node, chosen)
+        self.alterations.update(map(_deed, chosen))
 
     def _trouble_file(self, mirror: StormMirror) -> None:
         match self._random.randrange(4):
@@ -144,6 +148,12 @@ class Nemeses:
                     known[job.id] = (state, self._sim.now)
                 elif self._sim.now - since > SILENT_SECONDS_MAX:
                     assert job.error, f"{job} has stood still since {since}, and does not say why"
+
+
+def _deed(alteration: Alteration) -> str:
+    if isinstance(alteration, ControlTarget):
+        return f"targets: {alteration.action.value}"
+    return f"targets: {type(alteration).__name__}"
 
 
 async def resume_jobs(node: SqlNode) -> None:

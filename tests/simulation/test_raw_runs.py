@@ -15,15 +15,20 @@ HAPPENINGS = (
     "engine stalls",
     "log hung",
     "merges",
+    "oracle went back",
+    "outages",
     "protected",
     "puts",
     "deletes",
     "range deletions",
     "splits",
     "swaps",
+    "refused before the first answer",
+    "refused in a long outage",
     "refused: BatchTimestampBeforeGC",
     "refused: LogFull",
     "versions collected",
+    "written in an outage",
 )
 
 

@@ -77,11 +77,18 @@ def conditions(draw: st.DrawFn, name: str, kind: str, parameters: list[object]) 
         parameters.append(value)
         return f"${len(parameters)}"
 
-    form = draw(st.sampled_from(["=", "=", "<", "<=", ">", ">=", "<>", "IN", "BETWEEN", "NULL"]))
+    forms = ["=", "=", "<", "<=", ">", ">=", "<>", "IN", "BETWEEN", "NULL"]
+    if kind in ("INT8", "STRING", "UUID", "DATE"):
+        forms += ["ANY", "ANY"]
+    form = draw(st.sampled_from(forms))
     match form:
         case "IN":
             items = [constant() for _ in range(draw(st.integers(1, 3)))]
             return f"{name} IN ({', '.join(items)})"
+        case "ANY":
+            elements = st.lists(st.sampled_from([*VALUES[kind], None]), max_size=4)
+            parameters.append(draw(st.one_of(elements, elements, st.none())))
+            return f"{name} = ANY (${len(parameters)}::{kind}[])"
         case "BETWEEN":
             return f"{name} BETWEEN {constant()} AND {constant()}"
         case "NULL":
@@ -193,5 +200,38 @@ def test_a_sum_by_key_takes_no_duckdb() -> None:
             await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, n INT8)")
             for text in ("SELECT n + 1 - k * 2 FROM t WHERE k = 1", "SELECT (n) FROM t LIMIT 1"):
                 assert "native" in str(await node.rows(f"EXPLAIN {text}"))
+
+    sim.run(main())
+
+
+def test_elements_of_an_array_are_read_by_key() -> None:
+    sim = Simulation(seed=1)
+
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql(
+                "CREATE TABLE t (k INT8, l INT4, v STRING, PRIMARY KEY (k, l), INDEX (v))"
+            )
+            await node.sql(
+                "INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'b'), (4, 1, NULL)"
+            )
+            by_key = "SELECT k FROM t WHERE k = ANY ($1) AND l = 1 ORDER BY k"
+            by_index = "SELECT k FROM t WHERE v = ANY ($1) ORDER BY v, k"
+            for query, engine in (
+                (by_key, "native: point reads"),
+                (by_index, "native: index scan"),
+            ):
+                literal = query.replace("$1", "'{1}'")
+                assert (await node.rows(f"EXPLAIN {literal}"))[0] == ("engine", engine)
+            for elements, found in (
+                ([4, 1, None, 9, 1, 3], [(1,), (4,)]),
+                ([], []),
+                (None, []),
+                (list(range(2, 5000)), [(2,), (4,)]),  # DuckDB's
+            ):
+                assert await node.rows(by_key, elements) == found
+            assert await node.rows(by_index, ["b", "", None]) == [(2,), (3,)]
+            assert await error_of(node, by_key.replace("$1", "'{x}'")) == "22P02"
+            assert await error_of(node, by_key.replace("$1", "'{a}'::STRING[]")) == "42883"
 
     sim.run(main())

@@ -34,6 +34,7 @@ class Program:
 PROGRAMS = (
     Program("chromium", "chromium"),
     Program("java", "openjdk-17-jre-headless"),
+    Program("mvn", "maven"),
     Program("node", "nodejs"),
     Program("npm", "npm"),
     Program("psql", "postgresql-client"),
@@ -52,15 +53,29 @@ def _cache() -> Path:
     return cache / "tailrace-tests"
 
 
+AZURITE = "azurite@3.35.0"
+"""The last emulator of Azure's blobs that runs on Node 20."""
+
+
 def node_modules() -> Path:
     """The folder with node-postgres, installed by npm when it is first asked for."""
-    folder = _cache() / NODE_POSTGRES.replace("@", "-")
+    return _npm(NODE_POSTGRES)
+
+
+def azurite() -> Path:
+    """The program of Azurite's blobs, which `node` runs; installed likewise."""
+    return _npm(AZURITE) / "azurite" / "dist" / "src" / "blob" / "main.js"
+
+
+def _npm(package: str) -> Path:
+    """The modules of a package, by its name and exact version."""
+    folder = _cache() / package.replace("@", "-")
     modules = folder / "node_modules"
-    if not (modules / "pg" / "package.json").exists():
+    if not (modules / package.partition("@")[0] / "package.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(
             ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--silent",
-             "--no-save", "--ignore-scripts", NODE_POSTGRES],
+             "--no-save", "--ignore-scripts", package],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
     return modules
@@ -80,6 +95,37 @@ def python_with(name: str, *requirements: str) -> Path:
         subprocess.run([*pip, *requirements], check=True)
         (folder / "installed").touch()
     return python
+
+
+SPARK_OF_DELTA = "pyspark==4.2.0"
+"""The newest Spark that Delta's own libraries are of: not ours."""
+
+DELTA_LIBRARIES = ("io.delta:delta-spark_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
+
+DUCKDB_EXTENSIONS = (
+    "duckdb==1.4.4",
+    "duckdb-ext-avro==1.4.4.20260205",
+    "duckdb-ext-delta==1.4.4.20260205",
+    "duckdb-ext-iceberg==1.4.4.20260205",
+)
+"""The newest wheels of DuckDB's extensions that read lakes, and the DuckDB that they are of."""
+
+
+def java_libraries(*coordinates: str) -> list[Path]:
+    """Libraries of Maven Central, by `group:name:version`, without what they depend on."""
+    folder = _cache() / "jars"
+    found = []
+    for each in coordinates:
+        _, name, version = each.split(":")
+        path = folder / f"{name}-{version}.jar"
+        if not path.exists():
+            subprocess.run(
+                ["mvn", "--quiet", "--batch-mode", "dependency:copy", f"-Dartifact={each}",
+                 f"-DoutputDirectory={folder}"],
+                check=True, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+        found.append(path)
+    return found
 
 
 def main() -> int:

@@ -7,6 +7,7 @@
     DELETE …/keys?from=a&to=b
     POST   …/batch                {"pairs": [{"key": "YWRh", "value": "MQ=="}], "ttl_seconds": 60}
     POST   …/ingest/open          {"source": "…"}
+    POST   …/ingest/lead          {"source": "…", "group": "…", "term": 2, "barrier": 1, …}
     GET    …/ingest               where a replica stands
     POST   …/ingest               {"source": "…", "epoch": 3, "origin": 7, "entries": […]}
     POST   …/cas                  {"key": "YWRh", "expected": "MQ==", "value": "Mg=="}
@@ -26,7 +27,7 @@ from starlette.exceptions import HTTPException
 from ....catalog.rights.privileges import Privilege
 from ....kvlayer.clock import MAX_TIMESTAMP, Timestamp, format_timestamp, parse_timestamp
 from ....kvlayer.raw import IngestedEntry, ReplicaKeyspace
-from ....kvlayer.replica import Look, ReplicaState
+from ....kvlayer.replica import Look, ReplicaState, TakeOver
 from ....sql.execute.write.keyspaces import OpenedKeyspace
 from ....sql.runtime.keyspaces import whole_seconds
 from ...node import Node
@@ -37,6 +38,7 @@ from ..bodies import (
     RawBatch,
     RawDeleted,
     RawIngest,
+    RawLeading,
     RawOpening,
     RawPair,
     RawReplica,
@@ -181,6 +183,28 @@ def _replica_routes(router: APIRouter, node: Node) -> None:
         opening = await read_json(request, RawOpening, bytes_max=JSON_BYTES_MAX)
         async with _opened(node, request, keyspace, _INGEST) as raw:
             state = await ReplicaKeyspace(node.store, raw.id).open(opening.source)
+        return _json(_replica(state))
+
+    @router.post(
+        "/v1/keyspaces/{keyspace}/ingest/lead", **described(reply=RawReplica, request=RawLeading)
+    )
+    async def lead_keyspace(request: Request, keyspace: str) -> Response:
+        """Makes a replica the leader of its keyspace, which its leader hands over: ALTER KEYSPACE …
+        TRANSFER there asks it."""
+        asked = await read_json(request, RawLeading, bytes_max=JSON_BYTES_MAX)
+        async with _opened(node, request, keyspace, _INGEST) as raw:
+            leadership = node.services.leadership
+            if leadership is None:
+                raise HTTPException(
+                    409, "the node has joined its store: ask the one that serves it"
+                )
+            order = TakeOver(
+                source=asked.source,
+                group=asked.group,
+                term=asked.term,
+                barrier=_timestamp(asked.barrier),
+            )
+            state = await leadership.take_over(raw.id, order, asked.oracle)
         return _json(_replica(state))
 
     @router.get("/v1/keyspaces/{keyspace}/ingest", **described(reply=RawReplica))

@@ -80,6 +80,17 @@ class NodeCollector(Collector):
             "how late the event loop runs what is due, in nanoseconds",
             self._node.loop_delay.histogram,
         )
+        steps = self._node.loop_steps
+        yield CounterMetricFamily(
+            "tailrace_event_loop_long_steps_total",
+            "steps of the event loop that took more than 10 ms of CPU time",
+            steps.count,
+        )
+        yield _gauge(
+            "tailrace_event_loop_longest_step_nanos",
+            "the CPU time of the longest of them",
+            steps.longest_ns,
+        )
 
     def _served(self, store: Store) -> Iterator[Metric]:
         yield _gauge(

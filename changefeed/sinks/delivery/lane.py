@@ -4,19 +4,21 @@
               pending       under way, until acknowledged
 
 A key belongs to one lane, so that no two batches of it are ever under way together. A batch that
-failed is sent again, and nothing of the lane goes before it.
+failed is sent again, and nothing of the lane goes before it. One that the receiver refuses for what
+it holds goes in halves, down to the message that is why; what becomes of that one is the feed's to
+say, and the lane goes on when that is settled.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ..protocol import SinkError
-from .sender import Message, MessageSender
+from .sender import BatchRefused, Message, MessageSender
 
 BATCH_MESSAGES_MAX = 1_000
 BATCH_BYTES_MAX = 1024 * 1024
@@ -26,8 +28,9 @@ BACKOFF_SECONDS_MAX = 30.0
 
 
 class DeliveryLane:
-    """Counts what it was given and what was acknowledged, so that who compares both knows what is
-    durable. `on_acknowledged` is told the bytes of each batch, as `Message.size` counts them."""
+    """Counts what it was given and what was acknowledged, or settled by `refuse`: who compares both
+    knows what is durable. `on_acknowledged` is told the bytes of each batch, as `Message.size`
+    counts them. With `isolates` the message that a batch is refused for is found."""
 
     def __init__(
         self,
@@ -35,12 +38,18 @@ class DeliveryLane:
         flush: FlushConfig,
         retry: RetryConfig,
         on_acknowledged: Callable[[int], None],
+        refuse: Callable[[Message, BatchRefused], Awaitable[None]],
+        *,
+        isolates: bool,
     ) -> None:
         self._sender = sender
         self._flush = flush
         self._retry = retry
         self._on_acknowledged = on_acknowledged
-        self._messages_max = flush.messages or BATCH_MESSAGES_MAX
+        self._refuse = refuse
+        self._isolates = isolates
+        self._messages_max = flush.messages_max or flush.messages or BATCH_MESSAGES_MAX
+        self._messages_wanted = flush.messages or self._messages_max
         self._bytes_max = flush.bytes or BATCH_BYTES_MAX
         self._pending: deque[Message] = deque()
         self._pending_bytes = 0
@@ -60,10 +69,25 @@ class DeliveryLane:
         while True:
             await self._due()
             batch = self._take()
-            await retried(self._retry, partial(self._sender.send, batch))
+            await self._deliver(batch)
             self.acknowledged += len(batch)
             assert self.acknowledged <= self.given, (self.acknowledged, self.given)
             self._on_acknowledged(sum(message.size for message in batch))
+
+    async def _deliver(self, batch: Sequence[Message]) -> None:
+        """Returns when the receiver has acknowledged every message, but for such as it will never
+        take, of which `refuse` has returned."""
+        try:
+            await retried(self._retry, partial(self._sender.send, batch))
+        except BatchRefused as refused:
+            if len(batch) == 1:
+                await self._refuse(batch[0], refused)
+                return
+            if not (refused.too_large or self._isolates):
+                raise
+            middle = len(batch) // 2
+            await self._deliver(batch[:middle])
+            await self._deliver(batch[middle:])
 
     async def _due(self) -> None:
         """Returns when a batch is to be sent."""
@@ -82,7 +106,7 @@ class DeliveryLane:
 
     @property
     def _full(self) -> bool:
-        return len(self._pending) >= self._messages_max or self._pending_bytes >= self._bytes_max
+        return len(self._pending) >= self._messages_wanted or self._pending_bytes >= self._bytes_max
 
     def _take(self) -> list[Message]:
         """The next batch: the oldest messages, at least one."""

@@ -5,16 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-MESSAGE_OVERHEAD_BYTES = 120
+from ...contract.changes import ChangeBatch
+from ..protocol import SinkRefused
+
+MESSAGE_OVERHEAD_BYTES = 136
 """What a message costs in memory beside its key and value: a tuple, and two objects' headers."""
 
 
+class BatchRefused(SinkRefused):
+    """The receiver will never take these messages together: perhaps the half of them, or all but
+    one. It does take other messages. `too_large` says that it is their size alone."""
+
+    def __init__(self, text: str, *, too_large: bool) -> None:
+        super().__init__(text)
+        self.too_large = too_large
+
+
 class Message(NamedTuple):
-    """One message. A value of None is a message without a value."""
+    """One message. A value of None is a message without a value.
+
+    Where it is of a row, that is the one at `place` in `batch`.
+    """
 
     topic: str
     key: bytes
     value: bytes | None
+    batch: ChangeBatch | None = None
+    place: int = 0
 
     @property
     def size(self) -> int:
@@ -26,7 +43,8 @@ class MessageSender(Protocol):
     """Sends messages to one receiver. Calls of `send` may overlap, with other keys.
 
     Each method raises SinkError where trying again may help, and SinkRefused where it never will;
-    both name the receiver, and hold no secret.
+    both name the receiver, and hold no secret. `send` raises BatchRefused where that is because of
+    these messages, and others would be taken.
     """
 
     @property

@@ -24,10 +24,11 @@ from ....kvlayer.settings import declare_int
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ...contract.sink_config import FlushConfig, RetryConfig
-from ...encode import Encoder, Topics
-from ..protocol import SinkContext, SinkProgress, SinkStand
+from ...encode import Encoder, RegisteredSchema, RegisteringEncoder, Topics
+from ..protocol import BadRow, SinkContext, SinkProgress, SinkStand
+from ..registry import SchemaRegistry
 from .lane import DeliveryLane, retried
-from .sender import Message, MessageSender
+from .sender import BatchRefused, Message, MessageSender
 
 IN_FLIGHT_BYTES = declare_int(
     "changefeed.sink_in_flight_bytes",
@@ -64,12 +65,26 @@ class MessageSink:
         self._encoder = encoder
         self._topics = topics
         self._retry = retry
+        self._bad_rows = bad_rows = context.bad_rows
         self._monotonic_ns = context.clock.wall.monotonic_ns
         self._window_bytes = context.settings.get(IN_FLIGHT_BYTES)
         self._lanes = [
-            DeliveryLane(sender, flush, retry, self._note_acknowledged)
+            DeliveryLane(
+                sender,
+                flush,
+                retry,
+                self._note_acknowledged,
+                self._refuse,
+                isolates=bad_rows is not None and bad_rows.isolates,
+            )
             for _ in range(requests or max(1, context.settings.get(REQUESTS)))
         ]
+        self._registering = encoder if isinstance(encoder, RegisteringEncoder) else None
+        self._registry = (
+            None
+            if self._registering is None
+            else SchemaRegistry.of(context.options, context.settings)
+        )
         self._tasks: list[asyncio.Task[None]] = []
         self._topic_names: tuple[str, ...] = ()
         self._waiting: deque[ChangeBatch] = deque()
@@ -120,6 +135,8 @@ class MessageSink:
         by_topic = self._sender.resolved_by_topic
         topics: Sequence[str | None] = self._topic_names if by_topic else (None,)
         for topic in topics:
+            if self._registering is not None:
+                await self._give_ids(self._registering.resolved_schemas(topic))
             value = self._encoder.encode_resolved(topic, resolved)
             await retried(self._retry, partial(self._sender.send_resolved, topic, value))
 
@@ -128,6 +145,8 @@ class MessageSink:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._waiting.clear()
+        if self._registry is not None:
+            await self._registry.close()
         await self._sender.close()
 
     async def _encode(self) -> None:
@@ -136,18 +155,43 @@ class MessageSink:
             while not self._waiting or self._in_flight_bytes >= self._window_bytes:
                 self._work.clear()
                 await self._work.wait()
-            self._give(self._waiting.popleft())
+            batch = self._waiting.popleft()
+            if self._registering is not None:
+                await self._give_ids(self._registering.schemas(batch))
+            self._give(batch)
             await asyncio.sleep(0)
+
+    async def _give_ids(self, schemas: Sequence[RegisteredSchema]) -> None:
+        assert self._registry is not None, "an option of the format"
+        await retried(self._retry, partial(self._registry.give_ids, schemas))
 
     def _give(self, batch: ChangeBatch) -> None:
         encoded = self._encoder.encode(batch)
         topic, lanes, count = encoded.topic, self._lanes, len(self._lanes)
-        for key, value in zip(encoded.keys, encoded.values, strict=True):
-            message = Message(topic, key, value)
+        for place, (key, value) in enumerate(zip(encoded.keys, encoded.values, strict=True)):
+            message = Message(topic, key, value, batch, place)
             self._in_flight_bytes += message.size
             lanes[crc32(key) % count].put(message)
         self._encoded += 1
         self._moved.set()
+
+    async def _refuse(self, message: Message, error: BatchRefused) -> None:
+        """The receiver will never take the message. Returns when it is a dead letter; else raises
+        what ends the attempt."""
+        batch, place = message.batch, message.place
+        if self._bad_rows is None or batch is None:
+            raise error
+        own = batch.timestamps if batch.versions is None else batch.versions
+        gone = place in batch.deleted if batch.rows is None else batch.rows[place] is None
+        row = BadRow(
+            table_id=batch.descriptor.id,
+            key=batch.keys[place],
+            shown_key=message.key.decode(errors="replace"),
+            at=own[place],
+            deleted=gone,
+            message=message.value,
+        )
+        await self._bad_rows.refuse(row, error)
 
     def _note_acknowledged(self, size: int) -> None:
         self._in_flight_bytes -= size

@@ -11,10 +11,11 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload, OffloadLane
 from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from ..lake.columns import check_names
+from ..locations import Mode
 from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkRefused
-from .columns import COMMIT_TIMESTAMP, OPERATION
-from .location import SCHEME, delta_path
+from .location import SCHEME, DeltaTarget, delta_target
 
 CHECKPOINT_SECONDS = 5.0
 """Each checkpoint with changes is a commit and a file: who reads the table wants few large ones."""
@@ -24,7 +25,7 @@ WRITE_THREADS = 4
 
 
 class DeltaKind:
-    """The kind of sink that appends each change of one table to a Delta table of this node."""
+    """The kind of sink that keeps Delta tables on this node: of every change, or of the rows."""
 
     transactional = True
     local = True
@@ -39,35 +40,38 @@ class DeltaKind:
         self._pool = offload.pool(SCHEME, WRITE_THREADS)
         self._lanes: dict[Path, OffloadLane] = {}
 
+    def follows(self, uri: str) -> bool:
+        """A log's rows have the columns of their own schemas; a mirror has those of its source."""
+        return delta_target(uri, self._roots).mode is Mode.MIRROR
+
     def check_options(self, options: ChangefeedOptions) -> None:
         """It obeys options of the pipeline alone, with any value."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        path = delta_path(uri, self._roots)
-        if len(tables) > 1:
-            raise SQLError(
-                "0A000", "a Delta table takes one table", hint="Create a changefeed for each table."
-            )
+        target = delta_target(uri, self._roots)
+        folders = target.folders(table.name for table in tables)
         for table in tables:
-            _check_names(table)
-        obstacle = await self._lane(path).run(lambda: _obstacle(path))
+            check_names(table)
+        places = folders or [target.path]
+        obstacle = await self._lane(target.path).run(lambda: _obstacle(target, places))
         if obstacle is not None:
             raise SQLError("58030", f"a Delta table cannot be written: {obstacle}")
 
     def place(self, uri: str) -> Place:
-        """The table's folder, and those around it."""
-        return place_at(delta_path(uri, self._roots))
+        """The folder, and those around it."""
+        return place_at(delta_target(uri, self._roots).path)
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        return frozenset([f"folder {delta_path(uri, self._roots)}"])
+        target = delta_target(uri, self._roots)
+        return frozenset(f"folder {folder}" for folder in target.folders(table_names))
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         if (missing := _missing()) is not None:
             raise SinkRefused(missing)
         from .sink import DeltaSink  # the package deltalake is an extra
 
-        path = delta_path(uri, self._roots)
-        return DeltaSink(path, self._lane(path), context)
+        target = delta_target(uri, self._roots)
+        return DeltaSink(target, self._lane(target.path), context)
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The table stays as it is, and belongs to nobody else."""
@@ -82,32 +86,24 @@ class DeltaKind:
         return self._lanes[path]
 
 
-def _check_names(table: TableDescriptor) -> None:
-    """Raises SQLError where a Delta table cannot have the columns of `table`."""
-    names = [OPERATION, COMMIT_TIMESTAMP]
-    for column in table.shown_columns:
-        if column.name.lower() in names:
-            raise SQLError(
-                "42701",
-                f'a Delta table cannot have column "{column.name}" of table {table.name}',
-                detail=f"Names ignore case, and {OPERATION} and {COMMIT_TIMESTAMP} are taken.",
-            )
-        names.append(column.name.lower())
-
-
 def _missing() -> str | None:
     if find_spec("deltalake") is None:
         return "the package deltalake is not installed: pip install 'tailrace[delta]'"
     return None
 
 
-def _obstacle(path: Path) -> str | None:
-    """Why no Delta table can be begun there, if so."""
+def _obstacle(target: DeltaTarget, folders: Sequence[Path]) -> str | None:
+    """Why no Delta tables can be begun there, if so."""
     if (missing := _missing()) is not None:
         return missing
-    there = next(each for each in (path, *path.parents) if each.exists())
-    if not os.access(there, os.W_OK | os.X_OK):
-        return f"folder {there} cannot be written"
-    if path.exists() and any(path.iterdir()):
-        return f"folder {path} is not empty"
+    if target.several and (target.path / "_delta_log").exists():
+        return f"folder {target.path} is a Delta table, and none can be in it"
+    for folder in folders:
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            return f"folder {there} cannot be written"
+        if target.several and folder == target.path:
+            continue
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            return f"folder {folder} is not empty"
     return None

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload, OffloadLane
-from ...contract.message_form import WHOLE_ENVELOPES
-from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
+from ....kvlayer.offload import Offload
 from ..place import Place, place_at
-from ..protocol import FeedIdentity, Sink, SinkContext
+from ..protocol import Sink, SinkContext
+from .file_sinks import FileSinks
 from .folder import FilesFolder
 from .location import FilesLocation
-from .sink import FilesSink
 
 SCHEMES = ("file", "nodelocal")
 
@@ -25,23 +21,11 @@ WRITE_THREADS = 4
 """How many folders of a node are written at a time: encoding holds the interpreter's lock, syncing
 a disk does not."""
 
-CHECKPOINT_SECONDS = 5.0
-"""Each checkpoint with changes is a file of each table: a program that reads a folder wants few
-large ones."""
 
-
-FILES_OPTIONS = PIPELINE_OPTIONS | MESSAGE_OPTIONS | {"compression"}
-
-
-class FilesKind:
+class FilesKind(FileSinks):
     """The kind of sink that writes files of changes into a folder of this node."""
 
-    transactional = False
     local = True
-    columnar = True
-    follows_schema = False
-    obeys = FILES_OPTIONS
-    checkpoint_seconds = CHECKPOINT_SECONDS
 
     def __init__(
         self,
@@ -52,21 +36,27 @@ class FilesKind:
         folder: Callable[[Path, int], FilesFolder] = FilesFolder,
     ) -> None:
         """`folder` makes the folder of a job's files at a path."""
+        super().__init__(offload.pool("files", WRITE_THREADS))
         self._folder = folder
         self._roots = tuple(roots)
         self._node_id = node_id
-        self._pool = offload.pool("files", WRITE_THREADS)
-        self._lanes: dict[Path, OffloadLane] = {}
-        self._attempts = count(1)
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        check_files_options(options)
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         location = self._location(uri)
-        obstacle = await self._lane(location.path).run(lambda: _obstacle(location.path))
+        obstacle = await self._lane(str(location.path)).run(lambda: _obstacle(location.path))
         if obstacle is not None:
             raise SQLError("58030", f"files cannot be written: {obstacle}")
+
+    def folder_of(self, uri: str) -> Path:
+        """The folder that a URI names. Raises SQLError for one of another kind, too."""
+        if uri.partition(":")[0].lower() not in SCHEMES:
+            raise SQLError(
+                "0A000",
+                "a backup of a keyspace lies in a folder of this node",
+                hint="Write 'file:///folder', relative to the first mirror root, or a whole path "
+                "under any of them: 'file:////srv/backups/sessions'.",
+            )
+        return self._location(uri).path
 
     def place(self, uri: str) -> Place:
         """The folder, and those around it."""
@@ -78,17 +68,9 @@ class FilesKind:
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         location = self._location(uri)
-        return FilesSink(
-            location.layout,
-            self._folder(location.path, context.identity.job_id),
-            self._lane(location.path),
-            context,
-            replace(context.options, key_in_value=True),
-            attempt=next(self._attempts),
-        )
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The files stay as they are."""
+        folder = self._folder(location.path, context.identity.job_id)
+        lane = self._lane(str(location.path))
+        return self._opened(location.layout, folder, lane, context)
 
     def redacted(self, uri: str) -> str:
         """As it is: a folder's path is no secret."""
@@ -96,23 +78,6 @@ class FilesKind:
 
     def _location(self, uri: str) -> FilesLocation:
         return FilesLocation.read(uri, self._roots, node_id=self._node_id)
-
-    def _lane(self, path: Path) -> OffloadLane:
-        """The lane of a folder, one call at a time whoever the feed is."""
-        if path not in self._lanes:
-            self._lanes[path] = self._pool.lane(path.name)
-        return self._lanes[path]
-
-
-def check_files_options(options: ChangefeedOptions) -> None:
-    """Raises SQLError where files of changes cannot be as the options say."""
-    if options.envelope not in WHOLE_ENVELOPES:
-        raise SQLError(
-            "22023",
-            f"files of changes have no envelope {options.envelope.value}",
-            detail="A line is a whole message, and that envelope has messages without a value.",
-            hint="Envelopes of files: wrapped, bare, enriched.",
-        )
 
 
 def _obstacle(path: Path) -> str | None:

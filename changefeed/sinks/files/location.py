@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ....catalog.values.errors import SQLError
 from ..locations import path_under
+from ..uri import shown_place
 from .layout import LAYOUT_PARAMETERS, FilesLayout, read_layout
 
 _FORM = "Write file:///folder, relative to the first mirror root, or nodelocal://self/folder."
@@ -57,7 +58,7 @@ def _parameters(uri: str, query: str) -> dict[str, str]:
         if name not in LAYOUT_PARAMETERS:
             raise SQLError(
                 "22023",
-                f"unknown parameter {name!r} in sink URI {uri!r}",
+                f"unknown parameter {name!r} in sink URI {shown_place(uri)!r}",
                 hint=f"Known parameters: {', '.join(LAYOUT_PARAMETERS)}.",
             )
         if name in given:
@@ -67,4 +68,4 @@ def _parameters(uri: str, query: str) -> dict[str, str]:
 
 
 def _bad(uri: str, why: str) -> SQLError:
-    return SQLError("22023", f"bad file sink {uri!r}: {why}", hint=_FORM)
+    return SQLError("22023", f"bad file sink {shown_place(uri)!r}: {why}", hint=_FORM)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from itertools import count
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload, OffloadLane
+from ....kvlayer.offload import Offload
 from ....kvlayer.settings import Settings, declare_bool
-from ...contract.options import ChangefeedOptions
-from ..files.kind import CHECKPOINT_SECONDS, FILES_OPTIONS, check_files_options
-from ..files.sink import FilesSink
-from ..protocol import FeedIdentity, Sink, SinkContext
+from ..files.file_sinks import FileSinks
+from ..protocol import Sink, SinkContext
 from .folder import ObjectsFolder
 from .location import ObjectsLocation, parse_location, redacted_location
 
@@ -27,15 +23,10 @@ SEND_THREADS = 8
 """How many folders of a node are written at a time: sending waits for the network."""
 
 
-class ObjectsKind:
+class ObjectsKind(FileSinks):
     """The kind of sink that writes files of changes into a bucket."""
 
-    transactional = False
     local = False
-    columnar = True
-    follows_schema = False
-    obeys = FILES_OPTIONS
-    checkpoint_seconds = CHECKPOINT_SECONDS
 
     def __init__(
         self,
@@ -45,19 +36,14 @@ class ObjectsKind:
         folder: Callable[[ObjectsLocation, int], ObjectsFolder] = ObjectsFolder,
     ) -> None:
         """`folder` makes the folder of a job's files at a location."""
+        super().__init__(offload.pool("objects", SEND_THREADS))
         self._settings = settings
         self._folder = folder
-        self._pool = offload.pool("objects", SEND_THREADS)
-        self._lanes: dict[str, OffloadLane] = {}
-        self._attempts = count(1)
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        check_files_options(options)
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         location = self._location(uri)
         folder = self._folder(location, 0)
-        obstacle = await self._lane(location).run(folder.obstacle)
+        obstacle = await self._lane(location.target).run(folder.obstacle)
         if obstacle is not None:
             raise SQLError(
                 "58030",
@@ -71,17 +57,8 @@ class ObjectsKind:
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         location = self._location(uri)
-        return FilesSink(
-            location.layout,
-            self._folder(location, context.identity.job_id),
-            self._lane(location),
-            context,
-            replace(context.options, key_in_value=True),
-            attempt=next(self._attempts),
-        )
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The files stay as they are."""
+        folder = self._folder(location, context.identity.job_id)
+        return self._opened(location.layout, folder, self._lane(location.target), context)
 
     def redacted(self, uri: str) -> str:
         return redacted_location(uri)
@@ -96,9 +73,3 @@ class ObjectsKind:
                 "the credentials of the node.",
             )
         return location
-
-    def _lane(self, location: ObjectsLocation) -> OffloadLane:
-        """The lane of a folder, one call at a time whoever the feed is."""
-        if location.target not in self._lanes:
-            self._lanes[location.target] = self._pool.lane(location.path)
-        return self._lanes[location.target]

@@ -33,8 +33,6 @@ REFUSED_CLASSES = ("22", "54")
 """Classes of errors that come again whenever the rows do: a value that the database cannot hold,
 and one beyond a limit."""
 
-CANNOT_CONNECT = "08001"
-
 
 async def connect(target: PostgresTarget) -> Connection:
     """Raises SinkError with the server's own words."""

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
+from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused, cannot_connect
 from ..uri import redacted_uri
 from .connection import (
-    CANNOT_CONNECT,
     Connection,
     cancellable,
     connected,
@@ -53,11 +52,7 @@ class PostgresKind:
         except SinkRefused as error:
             raise SQLError("55000", str(error)) from error
         except SinkError as error:
-            raise SQLError(
-                CANNOT_CONNECT,
-                str(error),
-                hint="A changefeed is created when its sink can be reached.",
-            ) from error
+            raise cannot_connect(error) from error
 
     async def _check(
         self, connection: Connection, target: PostgresTarget, names: Sequence[str], store_id: str

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import msgspec
 
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.keys import table_span
 from ...contract.options import ScanChoice
 from ..protocol import SinkError, SinkProgress, SinkRefused
 from ..worker import WorkerFeed
@@ -170,7 +169,7 @@ class LakeApplication:
         feed = self._feed
         resolved = Timestamp(report.resolved)
         progress = SinkProgress(
-            frontier=((table_span(feed.table_id), resolved),), resolved=resolved, scan_complete=True
+            frontier=((feed.span, resolved),), resolved=resolved, scan_complete=True
         )
         await feed.report(progress, report.rows)
         self._resolved = resolved

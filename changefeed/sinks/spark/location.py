@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ....catalog.values.errors import SQLError
 from ..locations import path_under
+from ..uri import shown_place
 
 SCHEME_PREFIX = "spark+"
 FORMATS = ("parquet",)
@@ -48,7 +49,7 @@ def _master(uri: str, query: str) -> str:
     if unknown:
         raise SQLError(
             "22023",
-            f"unknown parameter {unknown[0]!r} in sink URI {uri!r}",
+            f"unknown parameter {unknown[0]!r} in sink URI {shown_place(uri)!r}",
             hint="Known parameters: master.",
         )
     master = parameters.get("master", DEFAULT_MASTER)
@@ -58,4 +59,4 @@ def _master(uri: str, query: str) -> str:
 
 
 def _bad(uri: str, why: str) -> SQLError:
-    return SQLError("22023", f"bad lake location {uri!r}: {why}", hint=_FORM)
+    return SQLError("22023", f"bad lake location {shown_place(uri)!r}: {why}", hint=_FORM)

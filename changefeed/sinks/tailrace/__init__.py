@@ -7,17 +7,20 @@ still sends is refused.
 Never knows: range feeds, jobs, what a replica is made of.
 """
 
+from .follower import ReplicaFollower
 from .kind import SCHEME, ReplicaKind
-from .location import ReplicaTarget
+from .location import ReplicaTarget, parse_target
 from .requests import ReplicaRequests
 from .transport import HttpTransport, Reply, Transport
 
 __all__ = [
     "SCHEME",
     "HttpTransport",
+    "ReplicaFollower",
     "ReplicaKind",
     "ReplicaRequests",
     "ReplicaTarget",
     "Reply",
     "Transport",
+    "parse_target",
 ]

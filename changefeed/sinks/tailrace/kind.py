@@ -13,14 +13,17 @@ from ..protocol import FeedIdentity, Sink, SinkContext
 from ..uri import redacted_uri
 from .location import SCHEME, ReplicaTarget, parse_target
 from .requests import ReplicaRequests
-from .sink import ReplicaSink
+from .sink import BackupMaker, ReplicaSink
 from .transport import HttpTransport, Transport
 
 __all__ = ["SCHEME", "ReplicaKind"]
 
 
 class ReplicaKind:
-    """The kind of sink that replicates a keyspace into another store."""
+    """The kind of sink that replicates a keyspace into another store.
+
+    `kept_seconds` says for how long keyspaces of this store keep a deletion.
+    """
 
     transactional = True
     local = False
@@ -30,10 +33,16 @@ class ReplicaKind:
     obeys = PIPELINE_OPTIONS | {"mvcc_timestamp"}
 
     def __init__(
-        self, random: Random, connect: Callable[[ReplicaTarget], Transport] = HttpTransport
+        self,
+        random: Random,
+        kept_seconds: Callable[[], float],
+        connect: Callable[[ReplicaTarget], Transport] = HttpTransport,
+        backups: BackupMaker | None = None,
     ) -> None:
         self._random = random
+        self._kept_seconds = kept_seconds
         self._connect = connect
+        self._backups = backups
 
     def check_options(self, options: ChangefeedOptions) -> None:
         """Raises SQLError 0A000 for a feed that would not tell when each row was written."""
@@ -47,7 +56,11 @@ class ReplicaKind:
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError for a URI that cannot be, or for tables. The target need not be there
         yet: the replication waits for it."""
-        parse_target(uri)
+        folder = self.backup_of(uri)
+        if folder is not None:
+            if self._backups is None:
+                raise SQLError("0A000", "this node makes no backups")
+            self._backups.check(folder)
         for table in tables:
             if table.keyspace is None:
                 raise SQLError(
@@ -55,6 +68,10 @@ class ReplicaKind:
                     f'table "{table.name}" cannot be replicated into another store',
                     hint="A replication is of a raw keyspace.",
                 )
+
+    def backup_of(self, uri: str) -> str | None:
+        """The folder of the backup that a replica is restored from, if it is to be."""
+        return parse_target(uri).backup
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The keyspace there: it has one source."""
@@ -65,8 +82,14 @@ class ReplicaKind:
 
     def sink(self, target: ReplicaTarget, context: SinkContext) -> ReplicaSink:
         """A sink of a target, however that was named."""
-        requests = ReplicaRequests(target, self._connect(target), self._random, context.metrics)
-        return ReplicaSink(target, context, requests)
+        requests = ReplicaRequests(
+            target,
+            self._connect(target),
+            self._random,
+            context.metrics,
+            context.note_trouble,
+        )
+        return ReplicaSink(target, context, requests, self._kept_seconds, self._backups)
 
     def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
         """What asks the replica, beside the feed's sink."""

@@ -16,6 +16,7 @@ from ..uri import bad_uri, parse_server_uri
 SCHEME = "tailrace"
 DEFAULT_PORT = 8081
 PARAMETERS = (
+    "backup",
     "backoff_max",
     "backoff_min",
     "batch_size",
@@ -38,7 +39,8 @@ class ReplicaTarget:
 
     `concurrency` requests are under way at one time, of `batch_size` entries each; `rate_limit` is
     in entries a second. What fails is sent again after `backoff_min` seconds, and each time after
-    twice as many, up to `backoff_max`.
+    twice as many, up to `backoff_max`. A keyspace that has nothing yet is restored from a `backup`,
+    a folder that both stores know by that URI.
     """
 
     host: str
@@ -53,6 +55,7 @@ class ReplicaTarget:
     rate_limit: int | None = None
     backoff_min: float = 0.1
     backoff_max: float = 10.0
+    backup: str | None = None
 
     @property
     def address(self) -> str:
@@ -94,6 +97,7 @@ def parse_target(text: str) -> ReplicaTarget:
         rate_limit=_whole(text, values, "rate_limit", 0, RATE_MAX) or None,
         backoff_min=_seconds(text, values, "backoff_min", 0.1),
         backoff_max=_seconds(text, values, "backoff_max", 10.0),
+        backup=values.get("backup"),
     )
     if target.backoff_min > target.backoff_max:
         raise bad_uri(text, "backoff_min is more than backoff_max")

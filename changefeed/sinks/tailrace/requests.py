@@ -21,8 +21,24 @@ S = TypeVar("S", bound=msgspec.Struct)
 TRIES_MAX = 8
 """Then the attempt fails, and the feed's next one opens the replica anew."""
 
+RESTORE_SECONDS = 6 * 3600.0
+"""How long a restoration may take: nothing is lost by waiting, and asking again begins anew."""
+
 REFUSALS = frozenset(
-    {"55000", "42501", "42P01", "3D000", "3F000", "42809", "28000", "28P01", "22023", "54000"}
+    {
+        "55000",
+        "42P07",
+        "0A000",
+        "42501",
+        "42P01",
+        "3D000",
+        "3F000",
+        "42809",
+        "28000",
+        "28P01",
+        "22023",
+        "54000",
+    }
 )
 """What no further try would mend: SQLSTATEs of the target's answers."""
 
@@ -49,6 +65,17 @@ class Sent(msgspec.Struct, omit_defaults=True):
     entries: list[msgspec.Raw] = []
     resolved: int | None = None
     note: bytes | None = None
+
+
+class Leading(msgspec.Struct):
+    """That the replica is to lead: see `kvlayer.replica.TakeOver`. `oracle` is the store that keeps
+    the placement."""
+
+    source: str
+    group: str
+    term: int
+    barrier: int
+    oracle: str
 
 
 class Statement(msgspec.Struct):
@@ -115,12 +142,18 @@ class ReplicaRequests:
     """Asks one replica. What is not answered is sent again: the replica drops what it has."""
 
     def __init__(
-        self, target: ReplicaTarget, transport: Transport, random: Random, metrics: Metrics
+        self,
+        target: ReplicaTarget,
+        transport: Transport,
+        random: Random,
+        metrics: Metrics,
+        note_trouble: Callable[[str | None], None] = lambda words: None,
     ) -> None:
         self._target = target
         self._transport = transport
         self._random = random
         self._metrics = metrics
+        self._note_trouble = note_trouble
         self._bucket = TokenBucket(target.rate_limit)
         self._place = f"/v1/keyspaces/{target.keyspace}/ingest"
 
@@ -131,12 +164,24 @@ class ReplicaRequests:
         except Refused as refused:
             if refused.sqlstate != "42P01":
                 raise
-        name = ".".join(
-            '"' + part.replace('"', '""') + '"' for part in self._target.keyspace.split(".")
-        )
-        text = f"CREATE KEYSPACE IF NOT EXISTS {name} WITH (role = 'replica')"
+        text = f"CREATE KEYSPACE IF NOT EXISTS {self._name} WITH (role = 'replica')"
         await self._post("/v1/sql", Statement(text), None)
         return await self._post(f"{self._place}/open", Opening(source), Stand)
+
+    async def restore(self, uri: str) -> None:
+        """Makes the replica from a backup, or goes on with one that was not finished."""
+        place = uri.replace("'", "''")
+        text = f"RESTORE KEYSPACE {self._name} FROM '{place}' WITH (role = 'replica')"
+        asked = partial(
+            self._transport.post, "/v1/sql", _encode(Statement(text)), seconds=RESTORE_SECONDS
+        )
+        await self._tried(asked, None)
+
+    @property
+    def _name(self) -> str:
+        """The keyspace's, as SQL takes it."""
+        parts = self._target.keyspace.split(".")
+        return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
     async def send(self, sent: Sent) -> Stand:
         """Returns when what was sent is durable there. Raises SinkError, SinkRefused."""
@@ -146,6 +191,10 @@ class ReplicaRequests:
     async def look(self) -> Stand:
         """Where the replica stands, without beginning an epoch."""
         return await self._tried(partial(self._transport.get, self._place, {}), Stand)
+
+    async def lead(self, asked: Leading) -> Stand:
+        """Returns when the replica is written there."""
+        return await self._post(f"{self._place}/lead", asked, Stand)
 
     async def page(self, start: bytes, end: bytes | None, at: Timestamp) -> Page:
         """A page of the replica's keys in `[start, end)` and their values, as of `at`."""
@@ -170,8 +219,11 @@ class ReplicaRequests:
                 words = str(broken)
             else:
                 if answer.status == 200:
+                    if words:
+                        self._note_trouble(None)
                     return msgspec.json.decode(answer.body, type=reply or msgspec.Raw)  # type: ignore[return-value]
                 words = self._judge(answer)
+            self._note_trouble(words)
             if tries < TRIES_MAX:
                 self._metrics.add("replication_retries_total")
                 # Half of it is drawn, so that senders which failed together do not come together.

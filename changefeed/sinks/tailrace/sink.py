@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from uuid import UUID
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -11,8 +11,8 @@ from ....catalog.descriptors.descriptor import EXPIRES_AT, TableDescriptor
 from ....kvlayer.clock import Timestamp, duration
 from ....kvlayer.history import StorePosition
 from ....kvlayer.keys import decode_bytes, index_prefix
-from ....kvlayer.raw import DELETED_TTL
-from ....kvlayer.settings import Settings
+from ....kvlayer.replica import origin_of, source_of
+from ....kvlayer.span import EVERYTHING
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ...contract.sink_config import FlushConfig, RetryConfig
@@ -21,7 +21,7 @@ from ..delivery import Message, MessageSink
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
 from ..protocol import SinkContext, SinkProgress, SinkStand
 from .location import ReplicaTarget
-from .requests import ReplicaRequests, Sent, SentEntry, Stand
+from .requests import Refused, ReplicaRequests, Sent, SentEntry, Stand
 
 
 class _Note(msgspec.Struct, array_like=True, frozen=True):
@@ -39,18 +39,33 @@ _encode_entry = msgspec.json.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(_Note)
 
 
-class EntryEncoder:
-    """Implements `encode.Encoder`: a message is an entry, as a replica takes it."""
+class BackupMaker(Protocol):
+    """Makes the backup that a replica begins with."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def check(self, uri: str) -> None:
+        """Raises SQLError for what names no folder."""
+        ...
+
+    async def back_up(self, keyspace_id: int, name: str, at: Timestamp, uri: str) -> None:
+        """Returns when there is a backup as of `at`. Raises SinkError and SinkRefused."""
+        ...
+
+
+class EntryEncoder:
+    """Implements `encode.Encoder`: a message is an entry, as a replica takes it.
+
+    A deletion is kept for `kept_seconds` from when it was made, as its keyspace keeps it.
+    """
+
+    def __init__(self, kept_seconds: Callable[[], float]) -> None:
+        self._kept_seconds = kept_seconds
 
     def encode(self, batch: ChangeBatch) -> EncodedBatch:
         table = batch.descriptor
         prefix = len(index_prefix(table.id, table.primary_index_id))
         names = [column.name for column in table.visible_columns]
         value, ends = names.index("value"), names.index(EXPIRES_AT)
-        kept = duration(seconds=self._settings.get(DELETED_TTL))
+        kept = duration(seconds=self._kept_seconds())
         stamps = batch.timestamps if batch.versions is None else batch.versions
         keys = [decode_bytes(key, prefix)[0] for key in batch.keys]
         entries = [
@@ -72,11 +87,26 @@ class EntrySender:
 
     def __init__(self, requests: ReplicaRequests, context: SinkContext) -> None:
         store_id, (table_id,) = context.identity.store_id, context.names
-        self.source = f"{store_id}/{table_id}"
+        self.source = source_of(store_id, table_id)
         """The main keyspace: a job that is created anew goes on where the one before it stood."""
         self.epoch = 0
+        self._names = context.names
         self._origin = origin_of(store_id)
         self._requests = requests
+
+    async def restore(self, backups: BackupMaker, uri: str, at: Timestamp) -> None:
+        """Makes the replica from a backup as of `at`, where it has nothing yet."""
+        try:
+            stand = await self._requests.look()
+        except Refused as refused:
+            if refused.sqlstate != "42P01":
+                raise
+        else:
+            if stand.resolved or stand.note:
+                return
+        ((table_id, name),) = self._names.items()
+        await backups.back_up(table_id, name, at, uri)
+        await self._requests.restore(uri)
 
     async def begin(self) -> Stand:
         """Begins an epoch, in which everything is sent from here on."""
@@ -111,14 +141,21 @@ class ReplicaSink:
     """
 
     def __init__(
-        self, target: ReplicaTarget, context: SinkContext, requests: ReplicaRequests
+        self,
+        target: ReplicaTarget,
+        context: SinkContext,
+        requests: ReplicaRequests,
+        kept_seconds: Callable[[], float],
+        backups: BackupMaker | None = None,
     ) -> None:
         self._context = context
+        self._target = target
+        self._backups = backups
         self._sender = EntrySender(requests, context)
         self._messages = MessageSink(
             self._sender,
             context,
-            EntryEncoder(context.settings),
+            EntryEncoder(kept_seconds),
             Topics(),
             flush=FlushConfig(messages=target.batch_size),
             retry=RetryConfig(max=0),  # `requests` tries again by itself
@@ -127,9 +164,19 @@ class ReplicaSink:
 
     async def stand(self) -> SinkStand | None:
         """Begins an epoch, and says how far the replica has come."""
+        backup = self._target.backup
+        if backup is not None:
+            assert self._backups is not None, "a target with a backup was validated"
+            await self._sender.restore(self._backups, backup, self._context.start_at)
         stand = await self._sender.begin()
-        if not stand.note:
+        if not stand.note and not stand.resolved:
             return None
+        if not stand.note:  # it was restored from a backup of the whole keyspace, or has led it
+            resolved = Timestamp(stand.resolved)
+            progress = SinkProgress(
+                frontier=((EVERYTHING, resolved),), resolved=resolved, scan_complete=True
+            )
+            return SinkStand(progress=progress, position=self._context.position())
         note = _decoder.decode(stand.note)
         resolved = Timestamp(note.resolved)
         return SinkStand(
@@ -169,8 +216,3 @@ class ReplicaSink:
 
     async def close(self) -> None:
         await self._messages.close()
-
-
-def origin_of(store_id: str) -> int:
-    """The number of a store, which its versions bear in others."""
-    return UUID(store_id).int >> 96

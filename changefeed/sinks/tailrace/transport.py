@@ -29,8 +29,8 @@ class Reply:
 class Transport(Protocol):
     """A connection to the target's store, or several."""
 
-    async def post(self, path: str, body: bytes) -> Reply:
-        """Raises TransportBroken."""
+    async def post(self, path: str, body: bytes, *, seconds: float = REQUEST_SECONDS) -> Reply:
+        """Raises TransportBroken, also where no answer comes for so many seconds."""
         ...
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
@@ -47,21 +47,25 @@ class HttpTransport:
         self._target = target
         self._client: httpx2.AsyncClient | None = None
 
-    async def post(self, path: str, body: bytes) -> Reply:
-        return await self._ask("POST", quote(path), body)
+    async def post(self, path: str, body: bytes, *, seconds: float = REQUEST_SECONDS) -> Reply:
+        return await self._ask("POST", quote(path), body, seconds)
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
         query = urlencode(parameters, encoding="latin-1")
         return await self._ask("GET", f"{quote(path)}?{query}" if query else quote(path), None)
 
-    async def _ask(self, method: str, path: str, body: bytes | None) -> Reply:
+    async def _ask(
+        self, method: str, path: str, body: bytes | None, seconds: float = REQUEST_SECONDS
+    ) -> Reply:
         import httpx2  # takes a while, and few processes replicate
 
         try:
             if self._client is None:
                 self._client = self._connected()
             headers = {} if body is None else {"content-type": "application/json"}
-            answer = await self._client.request(method, path, content=body, headers=headers)
+            answer = await self._client.request(
+                method, path, content=body, headers=headers, timeout=seconds
+            )
         except (httpx2.HTTPError, OSError) as error:
             raise TransportBroken(
                 f"{self._target.shown}: {error or type(error).__name__}"

@@ -12,13 +12,12 @@ from ...contract.message_form import WHOLE_ENVELOPES, Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...encode import Topics, encoder_for
 from ..delivery import MessageSink
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkError
-from .address import AddressRefused, find_address
+from ..http.address import AddressRefused, find_address
+from ..http.target import INSECURE_SCHEME, SECURE_SCHEME, parse_target, shown_uri
+from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, cannot_connect
 from .sender import WebhookSender
-from .target import INSECURE_SCHEME, SECURE_SCHEME, parse_target, shown_uri
 
 SCHEMES = (SECURE_SCHEME, INSECURE_SCHEME)
-CANNOT_CONNECT = "08001"
 
 
 class WebhookKind:
@@ -33,6 +32,7 @@ class WebhookKind:
         | MESSAGE_OPTIONS
         | {
             "extra_headers",
+            "on_bad_row",
             "webhook_auth_header",
             "webhook_client_timeout",
             "webhook_sink_config",
@@ -62,11 +62,7 @@ class WebhookKind:
         except AddressRefused as error:
             raise SQLError("42501", str(error)) from error
         except SinkError as error:
-            raise SQLError(
-                CANNOT_CONNECT,
-                str(error),
-                hint="A changefeed is created when its sink can be reached.",
-            ) from error
+            raise cannot_connect(error) from error
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """Nothing: a receiver tells feeds apart by what they send."""

@@ -39,7 +39,7 @@ VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFacts:
-    """What a session knows of its client. `user` is whose rights it has: see `acting_user`."""
+    """Facts of a session's client. `user` has the rights of the session: see `acting_user`."""
 
     user: str = ROOT
     session_user: str = ROOT
@@ -57,7 +57,7 @@ SOMEBODY = ClientFacts()
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One of these functions: what it tells, and of which type."""
+    """A function that tells a fact of the session, and the fact's type."""
 
     tell: Callable[[ClientFacts], str | int | datetime | Decimal]
     type: ColumnType = STRING
@@ -104,7 +104,7 @@ def _moment(unix_us: int) -> datetime:
 
 
 def client_fact(tree: exp.Expr) -> Fact | None:
-    """What a node asks of the session, if it is one of these functions."""
+    """Returns the fact that a call asks the session for, or None for any other node."""
     name = _NODES.get(type(tree))
     if name is not None:
         return None if tree.args.get("this") else _FACTS[name]

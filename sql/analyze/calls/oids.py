@@ -37,7 +37,7 @@ def user_type_oid(type_id: int) -> int:
 
 
 def user_array_oid(type_id: int) -> int:
-    """Of the arrays of a user's type."""
+    """Returns the oid of the array type of a user's type."""
     return _USER_ARRAYS | type_id
 
 
@@ -78,7 +78,8 @@ _WELL_KNOWN = {
 
 
 def relation_oid(id: int, name: str) -> int:
-    """Of a table or view by its descriptor's id and name; those of virtual tables are negative."""
+    """Returns the oid of a table or view by its descriptor's id and name. Ids of virtual tables are
+    negative."""
     if id > 0:
         return id
     return _WELL_KNOWN.get(name) or derived("virtual", id)

@@ -61,8 +61,8 @@ SequenceCall = Callable[[SequenceGenerators], int]
 
 
 def sequence_call(tree: exp.Expr) -> SequenceCall | None:
-    """What an expression asks of a sequence; None for any other. Raises SQLError 0A000 for a name
-    or a value that is computed."""
+    """Returns the sequence call of an expression, or None for any other. Raises SQLError 0A000 for
+    a name or a value that is computed."""
     if not isinstance(tree, exp.Anonymous) or tree.name.lower() not in FUNCTIONS:
         return None
     function, given = tree.name.lower(), tree.expressions
@@ -96,7 +96,7 @@ def computes_arguments(call: exp.Anonymous) -> bool:
 def computed_call(
     call: exp.Anonymous,
 ) -> Callable[[SequenceGenerators, Sequence[object]], int | None]:
-    """What a call asks, given its arguments; nothing where one of them is NULL. Raises SQLError
+    """Returns a call with its arguments' values; None where one of them is NULL. Raises SQLError
     42883 for a wrong number of them."""
     function = call.name.lower()
     counts = {"setval": (2, 3)}.get(function, (1,))

@@ -51,7 +51,7 @@ class SessionCalls(Protocol):
     """Carries calls out, for one statement."""
 
     async def call(self, name: str, arguments: Sequence[Datum]) -> Datum:
-        """What the function returns. Raises SQLError."""
+        """Returns the function's result. Raises SQLError."""
         ...
 
 

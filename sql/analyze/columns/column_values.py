@@ -85,7 +85,7 @@ def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
 
 
 def _written_number(item: exp.Expr) -> exp.Expr:
-    """What is left of an item without parentheses and signs."""
+    """Returns the item without its parentheses and signs."""
     while isinstance(item, exp.Paren | exp.Neg):
         item = item.this
     return item

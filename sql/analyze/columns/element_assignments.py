@@ -63,7 +63,7 @@ def _document(before: exp.Expr, subscript: exp.Expr, part: exp.Expr, column: Col
 
 
 def _empty(subscript: exp.Expr) -> str:
-    """What a NULL is taken for: an array where the first subscript is a number."""
+    """Returns the value in a NULL's place: an array where the first subscript is a number."""
     first = subscript.expressions[0].unnest()
     number = first.this if isinstance(first, exp.Neg) else first
     return "[]" if isinstance(number, exp.Literal) and not number.is_string else "{}"

@@ -77,7 +77,7 @@ def _check_sources(select: exp.Select) -> None:
 
 
 def _columns(item: exp.Expr, stars: StarColumns) -> list[exp.Column] | None:
-    """None for what is no star, and where nobody can say what it stands for."""
+    """Returns the columns of a star; None for other items and where the columns are not known."""
     if not stars.is_star(item):
         return None
     assert isinstance(item, exp.Column), item

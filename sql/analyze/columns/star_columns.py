@@ -43,7 +43,7 @@ class StarColumns:
         return isinstance(node, exp.Column) and node.name == self._mark
 
     def columns(self, star: exp.Column) -> list[Item]:
-        """What a star of a select list stands for. Raises SQLError where nobody can say."""
+        """Returns the columns of a star. Raises SQLError where they are not known."""
         select = star.parent
         assert isinstance(select, exp.Select), star
         qualifier = star.args.get("table")

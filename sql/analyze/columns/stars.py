@@ -17,7 +17,7 @@ Columns = list[tuple[str, ColumnType | None]]
 
 
 class ColumnTypes(Protocol):
-    """What is asked of the query's types."""
+    """The part of `types.Types` that stars need."""
 
     def columns_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]: ...
 
@@ -93,7 +93,7 @@ def given_names(tree: exp.Expr) -> list[str]:
 
 
 def tree_of(source: exp.Expr | QueryScope) -> exp.Expr:
-    """What a name in FROM stands for."""
+    """Returns the tree of a name in FROM."""
     return source.expression if isinstance(source, QueryScope) else source
 
 

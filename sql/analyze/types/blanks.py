@@ -89,7 +89,7 @@ def _parts(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _common(parts: Sequence[exp.Expr], types: Types) -> TypeKind | None:
-    """What alternatives are: what the first of them is that has a type."""
+    """Returns the kind of the first alternative that has a type."""
     return next((kind for part in parts if (kind := _kind(part, types)) is not None), None)
 
 

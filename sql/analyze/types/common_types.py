@@ -44,7 +44,7 @@ def check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
 
 
 def _sides(node: exp.Expr) -> list[exp.Expr]:
-    """What a UNION unites, from left to right: two queries, or those of a chain."""
+    """Returns the queries of a UNION or of a chain of them, from left to right."""
     found: list[exp.Expr] = []
     waiting = [node.args["expression"], node.this]
     while waiting:

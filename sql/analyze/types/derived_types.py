@@ -22,7 +22,7 @@ SCALE_UNKNOWN = 12
 
 
 def widest(types: Sequence[ColumnType]) -> ColumnType:
-    """What alternatives of these types are: the first, unless another one holds more."""
+    """Returns the type of alternatives: the first one's, unless another holds more."""
     kinds = {type.kind for type in types}
     if kinds <= set(NUMBERS):
         if TypeKind.FLOAT8 in kinds:
@@ -93,7 +93,7 @@ def of_bare_numeric(node: exp.Cast, source: ColumnType | None) -> ColumnType | N
 
 
 def listed_item(item: exp.Expr) -> exp.Expr:
-    """What array_agg() is over, without its order."""
+    """Returns the operand of array_agg() without its order."""
     while isinstance(item, exp.Order | exp.Distinct):
         item = item.this if isinstance(item, exp.Order) else item.expressions[0]
     return item
@@ -133,7 +133,7 @@ def of_recursion(seed: ColumnType | None, further: Sequence[exp.Expr]) -> Column
 
 
 def at_zone(kind: TypeKind | None) -> ColumnType | None:
-    """What `AT TIME ZONE` makes of a moment."""
+    """Returns the type of a moment `AT TIME ZONE`."""
     match kind:
         case TypeKind.TIMESTAMPTZ | TypeKind.DATE:
             return ColumnType(TypeKind.TIMESTAMP)
@@ -143,7 +143,7 @@ def at_zone(kind: TypeKind | None) -> ColumnType | None:
 
 
 def truncated(moment: ColumnType | None) -> ColumnType | None:
-    """What date_trunc() makes of a moment."""
+    """Returns the type of date_trunc() of a moment."""
     match None if moment is None else moment.kind:
         case TypeKind.DATE:
             return ColumnType(TypeKind.TIMESTAMPTZ)
@@ -153,7 +153,7 @@ def truncated(moment: ColumnType | None) -> ColumnType | None:
 
 
 def series(bounds: Sequence[ColumnType | None]) -> ColumnType | None:
-    """What generate_series() gives, by its start, its end and its step."""
+    """Returns the type of generate_series() by its start, its end and its step."""
     start = bounds[0]
     if start is not None and start.kind is TypeKind.DATE:
         return ColumnType(TypeKind.TIMESTAMPTZ)

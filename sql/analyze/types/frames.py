@@ -55,7 +55,7 @@ def _reaches(offset: ColumnType, key: ColumnType) -> bool:
 
 
 def _key(spec: exp.WindowSpec) -> exp.Expr | None:
-    """What the window is ordered by, by its own words or by those of the window that it names."""
+    """Returns the window's order, its own or that of the window that it names."""
     window = spec.parent
     for _ in range(_NAMED_MAX):
         if not isinstance(window, exp.Window):

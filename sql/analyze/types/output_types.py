@@ -93,7 +93,7 @@ def _of_item(item: exp.Expr, scope: QueryScope, relations: Relations) -> ColumnT
 
 
 def _of_expression(item: exp.Expr, scope: QueryScope, relations: Relations) -> ColumnType | None:
-    """What keeps the type of its parts: an object id stays one in CASE, and in array_agg()."""
+    """Returns the type of an expression that keeps its parts' type, as CASE of object ids does."""
     match item:
         case exp.Case() | exp.Coalesce():
             parts = [branch.args["true"] for branch in item.args.get("ifs") or ()]

@@ -44,7 +44,7 @@ def check_recursion(node: exp.SetOperation, types: Types) -> None:
 
 
 def _recursive_name(node: exp.SetOperation) -> str | None:
-    """What the common table expression is called whose rows a UNION makes of its own rows."""
+    """Returns the name of the common table expression whose UNION reads its own rows."""
     table = node.parent
     if not isinstance(table, exp.CTE) or not isinstance(table.parent, exp.With):
         return None

@@ -256,7 +256,7 @@ def entries(tree: exp.Expr) -> list[exp.Expr] | None:
 
 
 def operands(tree: exp.Expr) -> list[exp.Expr]:
-    """What `tree.this` is compared with."""
+    """Returns the operands that `tree.this` is compared with."""
     match tree:
         case exp.In():
             return list(tree.expressions)

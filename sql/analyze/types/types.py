@@ -147,7 +147,7 @@ class Types:
         return None if found is None else found.kind
 
     def say(self, tree: exp.Expr, type: ColumnType | None) -> None:
-        """What is put in place of another tree is of its type."""
+        """Keeps a type for a tree that was put in place of another."""
         tree.meta[_TYPE] = type
 
     def given(self, tree: exp.Expr) -> Argument:

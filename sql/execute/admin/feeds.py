@@ -27,8 +27,6 @@ from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.errors import KVError
 from ....kvlayer.fibre import in_slices
-from ....kvlayer.raw import keyspace_span
-from ....kvlayer.replica import Look
 from ...analyze.feed_queries import feed_query
 from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
 from ...plan.needs import missing, needs_on
@@ -36,8 +34,8 @@ from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv
 from ...results.results import INT8, STRING, Result, Row, listing
 from ...runtime.authorization import Actor, current_rights, require
-from ...runtime.jobs import JobSummary, sees
-from ...runtime.keyspaces import check_keyspace
+from ...runtime.jobs import JobSummary, sees, sees_schedule
+from ...runtime.keyspaces import check_keyspace, replica_resolved
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import Services
 from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
@@ -118,7 +116,7 @@ async def create_changefeed(
     user: str = ROOT,
 ) -> Result:
     """The job's id, or the rows of a feed without a sink. Does not commit."""
-    statement, request = await _requested(services, statement, transaction, scope, database, user)
+    statement, request = await requested(services, statement, transaction, scope, database, user)
     if statement.sink is None:
         stream = await services.changefeeds.stream(request)
         return Result(tag="CREATE CHANGEFEED", columns=CHANGEFEED_COLUMNS, stream=_rows(stream))
@@ -141,7 +139,7 @@ async def explain_changefeed(
     """What the feed would do, or messages as it would send them; the transaction is to be rolled
     back. Needs the rights that CREATE CHANGEFEED needs, and SELECT for messages."""
     check_sink_options(explained.changefeed.options)
-    statement, request = await _requested(
+    statement, request = await requested(
         services, explained.changefeed, transaction, scope, database, user
     )
     facts = await services.changefeeds.explain(transaction, request, statement.sink)
@@ -155,7 +153,7 @@ async def explain_changefeed(
     return Result(tag="EXPLAIN", columns=CHANGEFEED_COLUMNS, rows=list(rows), row_count=len(rows))
 
 
-async def _requested(
+async def requested(
     services: Services,
     statement: CreateChangefeed,
     transaction: Transaction,
@@ -170,6 +168,7 @@ async def _requested(
         return statement, await _of_database(actor, statement, statement.whole_database, at)
     if statement.relaxed_log is not None:
         statement = await _of_log(services, statement, statement.relaxed_log, transaction)
+    part, resolved = None, None
     relations = await resolve_all(
         services,
         transaction,
@@ -183,7 +182,13 @@ async def _requested(
     if statement.keyspace is not None:
         keyspace = relations[statement.keyspace.name.parts]
         check_keyspace(keyspace, statement.keyspace.name)
-        await _check_main(services, keyspace, statement.keyspace.name)
+        resolved = await replica_resolved(services.store, keyspace, statement.keyspace.name)
+        part = KeyspacePart(
+            statement.keyspace.start,
+            statement.keyspace.end,
+            replica=resolved is not None
+            or (keyspace.keyspace is not None and keyspace.keyspace.replica),
+        )
     tables = [relations[name.parts] for name in statement.tables]
     await _check_rights(Actor(services, user, database, transaction), statement, tables)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
@@ -194,9 +199,8 @@ async def _requested(
         at=at,
         user=user,
         replication=statement.replication,
-        keyspace=None
-        if statement.keyspace is None
-        else KeyspacePart(statement.keyspace.start, statement.keyspace.end),
+        keyspace=part,
+        resolved=resolved,
         query=None
         if statement.query is None
         else await _query(services, statement.query, tables[0]),
@@ -221,21 +225,6 @@ async def _query(services: Services, select: FeedSelect, table: TableDescriptor)
     query = await in_slices(lambda: feed_query(select, table))
     await compile_feed_query(select, table, table, services.analytics)
     return query
-
-
-async def _check_main(services: Services, table: TableDescriptor, name: ObjectName) -> None:
-    """Raises SQLError for a replica: its entries lie further back than its own descriptor."""
-    assert table.keyspace is not None, table
-    if table.keyspace.replica:
-        state = await services.store.replica(keyspace_span(table.id), Look())
-        if state is None or not state.ended:
-            raise SQLError(
-                "0A000",
-                f'keyspace "{name}" is a replica: changefeeds of replicas are not supported',
-                hint=f"Create the changefeed where it is written, or ALTER KEYSPACE {name} "
-                "PROMOTE first.",
-                position=name.position,
-            )
 
 
 async def _of_database(
@@ -425,12 +414,27 @@ async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
             await _check_tables(services, job, user, Privilege.SELECT)
 
 
+async def check_controls_feed(services: Services, user: str, job_id: int) -> None:
+    """Raises SQLError 42501 and 42704 as for PAUSE JOB, and 42501 where another user's feed is of
+    tables that this one may not SELECT: what is told of it holds keys."""
+    rights = services.rights.current
+    if rights.admin(user):
+        return
+    jobs = await services.jobs.find([job_id])
+    check_control(rights, user, job_id, jobs[0] if jobs else None)
+    for job in jobs:
+        if (job.user_name or ROOT) not in rights.roles_of(user):
+            await _check_tables(services, job, user, Privilege.SELECT)
+
+
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
     """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
     if statement.replication is not None:
         found = await replication_job(services, statement.replication, user)
         statement = replace(statement, job_ids=(found,), replication=None)
     rights = services.rights.current
+    if statement.schedules:
+        await _check_schedules(services, statement.job_ids, user)
     resumes = statement.action is JobAction.RESUME
     if resumes or not rights.admin(user):
         jobs = {job.id: job for job in await services.jobs.find(statement.job_ids)}
@@ -441,8 +445,25 @@ async def control_jobs(services: Services, statement: ControlJobs, user: str) ->
                 await _check_owner(services, rights, jobs[job_id])
     for job_id in statement.job_ids:
         await services.jobs.control(job_id, statement.action)
-    count = len(statement.job_ids)
-    return Result(tag=f"{statement.action.value} JOBS {count}", row_count=count)
+    count, tag = len(statement.job_ids), f"{statement.action.value} JOBS"
+    if statement.schedules:
+        dropped = statement.action is JobAction.CANCEL
+        tag = "DROP SCHEDULES" if dropped else f"{statement.action.value} SCHEDULES"
+    return Result(tag=f"{tag} {count}", row_count=count)
+
+
+async def _check_schedules(services: Services, ids: Sequence[int], user: str) -> None:
+    """Raises SQLError 42704 where one is no schedule, or one that the user does not see."""
+    rights = services.rights.current
+    found = {each.id: each for each in await services.jobs.schedules()}
+    for schedule_id in ids:
+        schedule = found.get(schedule_id)
+        if schedule is None or not sees_schedule(rights, user, schedule):
+            raise SQLError(
+                "42704",
+                f"schedule with ID {schedule_id} does not exist",
+                hint="SHOW SCHEDULES lists them.",
+            )
 
 
 async def verify_changefeed(services: Services, statement: VerifyChangefeed, user: str) -> Result:
@@ -453,13 +474,7 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
     if statement.replication is not None:
         job_id = await replication_job(services, statement.replication, user)
         statement = replace(statement, job_id=job_id, replication=None)
-    rights = services.rights.current
-    if not rights.admin(user):
-        jobs = await services.jobs.find([statement.job_id])
-        check_control(rights, user, statement.job_id, jobs[0] if jobs else None)
-        for job in jobs:
-            if (job.user_name or ROOT) not in rights.roles_of(user):
-                await _check_tables(services, job, user, Privilege.SELECT)
+    await check_controls_feed(services, user, statement.job_id)
     rows = await services.jobs.verify(
         statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
     )

@@ -9,12 +9,13 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rights.privileges import Privilege, securable
 from ....kvlayer.access import StoreAccess
 from ....kvlayer.clock import format_timestamp
+from ....kvlayer.leadership import Role
 from ....kvlayer.raw import keyspace_span
 from ....kvlayer.replica import Look
 from ...results.results import INT8, STRING, Result, Row, listing
 from ...runtime.authorization import Actor, check_show
 from ...runtime.relations import LeaseScope
-from ...syntax.changefeed_statements import ShowSubscriptions
+from ...syntax.changefeed_statements import ShowSchedules, ShowSubscriptions
 from ...syntax.connection_statements import ShowConnections
 from ...syntax.keyspace_statements import ShowKeyspaces, ShowReplications
 from ...syntax.relaxed_statements import ShowRelaxedLogs
@@ -28,6 +29,7 @@ from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .relaxed_logs import show_relaxed_logs
 from .replications import show_replications
+from .schedules import show_schedules
 from .show import Show, run_show
 from .show_grants import show_rights
 from .show_objects import cancel, show_objects
@@ -40,6 +42,7 @@ Listing = (
     | ShowKeyspaces
     | ShowReplications
     | ShowSubscriptions
+    | ShowSchedules
     | ShowConnections
     | ShowUsers
     | RightsListing
@@ -64,6 +67,8 @@ async def run_listing(
             return await show_replications(actor)
         case ShowSubscriptions():
             return await show_subscriptions(actor)
+        case ShowSchedules():
+            return await show_schedules(actor, statement)
         case ShowConnections():
             return await show_connections(actor, statement)
         case Cancel():
@@ -125,11 +130,11 @@ async def show_keyspaces(actor: Actor) -> Result:
 
 
 async def _role(store: StoreAccess, table: TableDescriptor) -> tuple[str, str | None]:
-    """`main` or `replica`, and up to what timestamp a replica has everything of its source."""
+    """`main`, `replica`, or what lies between where a keyspace is handed over; and up to what
+    timestamp a replica has everything of its source, or had when it became the main."""
     assert table.keyspace is not None, table
-    if not table.keyspace.replica:
-        return "main", None
     state = await store.replica(keyspace_span(table.id), Look())
-    if state is None or not state.resolved:
-        return "replica", None
-    return "main" if state.ended else "replica", format_timestamp(state.resolved)
+    if state is None:
+        return "replica" if table.keyspace.replica else "main", None
+    shown = {Role.LEADING: "main", Role.FOLLOWING: "replica"}.get(state.role, state.role.value)
+    return shown, format_timestamp(state.resolved) if state.resolved else None

@@ -70,5 +70,5 @@ def _row(job: JobSummary) -> Row:
         job.state,
         checkpoint,
         job.lag_seconds,
-        job.error,
+        job.error or job.trouble,
     )

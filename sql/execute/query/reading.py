@@ -18,7 +18,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.span import Span
 from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
-from ...access.key_access import KeyAccess
+from ...access.key_access import KeyAccess, TooManyRows
 from ...access.predicates import bind_predicates
 from ...analyze.columns.column_origins import with_origins
 from ...analyze.scalars import Bindings, Scalar
@@ -50,10 +50,6 @@ JOINED_FOR_DUCKDB_MAX = 10_000
 DuckDB is given all rows."""
 
 KeyedRow = tuple[bytes, Row]
-
-
-class TooManyRows(Exception):
-    """A native scan went past NATIVE_ROWS_MAX."""
 
 
 async def run_select(
@@ -162,7 +158,7 @@ async def read_rows(
     when_locked: WhenLocked = WhenLocked.WAIT,
     only: Sequence[bytes] | None = None,
 ) -> AsyncIterator[list[KeyedRow]]:
-    """The rows of an access in key order, in chunks. Where `bounded`, TooManyRows may be raised.
+    """The rows of an access in key order, in chunks. Raises TooManyRows where it is `bounded`.
 
     Of an access by points, `only` narrows the keys. Of one by a secondary index rows are known by
     their own keys, and those `covered` have only the columns that its entries hold.

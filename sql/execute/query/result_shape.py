@@ -9,8 +9,14 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...introspection.jobs import JOB_COLUMNS
 from ...plan.plans import MergePlan, Plan, SelectPlan, WithPlan
-from ...results.results import INT8, STRING, ResultColumn
-from ...syntax.changefeed_statements import AlterChangefeed, FetchSubscription
+from ...results.results import INT8, STRING, TIMESTAMPTZ, ResultColumn
+from ...syntax.changefeed_statements import (
+    AlterChangefeed,
+    CreateSchedule,
+    FetchSubscription,
+    RetryDeadLetters,
+)
+from ...syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ...syntax.statements import (
     AwaitJobs,
     CreateChangefeed,
@@ -71,6 +77,12 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return tuple(ResultColumn(name, type) for name, type in JOB_COLUMNS.items())
         case VerifyChangefeed():
             return VERIFY_COLUMNS
+        case CreateSchedule():
+            return SCHEDULE_COLUMNS
+        case RetryDeadLetters():
+            return RETRY_COLUMNS
+        case BackupKeyspace() | RestoreKeyspace():
+            return BACKUP_COLUMNS
         case Explain():
             return EXPLAIN_COLUMNS
         case SplitAt() | UnsplitAt():
@@ -83,6 +95,27 @@ EXPLAIN_COLUMNS = (ResultColumn("property", STRING), ResultColumn("value", STRIN
 
 VERIFY_COLUMNS = tuple(ResultColumn(name, STRING) for name in ("table_name", "key", "difference"))
 """What VERIFY CHANGEFEED returns: a row for each row that differs."""
+
+SCHEDULE_COLUMNS = (
+    ResultColumn("schedule_id", INT8),
+    ResultColumn("label", STRING),
+    ResultColumn("status", STRING),
+    ResultColumn("first_run", TIMESTAMPTZ),
+    ResultColumn("schedule_expr", STRING),
+)
+"""What CREATE SCHEDULE returns."""
+
+RETRY_COLUMNS = tuple(
+    ResultColumn(name, STRING) for name in ("table_name", "key", "mvcc_timestamp", "outcome")
+)
+"""What RETRY DEAD LETTERS returns: a row for each letter."""
+
+BACKUP_COLUMNS = (
+    ResultColumn("checkpoint", STRING),
+    ResultColumn("rows", INT8),
+    ResultColumn("files", INT8),
+)
+"""What BACKUP and RESTORE return: as of when the backup is, and how much it holds."""
 
 CHANGEFEED_COLUMNS = (
     ResultColumn("table", STRING),

@@ -24,6 +24,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import BatchTimestampBeforeGC
 from ....kvlayer.span import Span
 from ....kvlayer.txn import Transaction
+from ...access.key_access import TooManyRows
 from ...analyze.columns.column_origins import with_origins
 from ...analyze.scalars import Bindings
 from ...lower.analytic_select import AnalyticSelect, TableScan
@@ -34,7 +35,7 @@ from ...results.results import Result
 from ...runtime.query_evaluator import Answer, QueryEvaluator
 from .duckdb_query import BATCH_BYTES, BATCH_ROWS
 from .evaluator_errors import from_duckdb
-from .reading import TooManyRows, cut, read_arrow, read_image, run_native
+from .reading import cut, read_arrow, read_image, run_native
 
 PART_ROWS = 16 * 1024
 """Rows of a part of a table: decoding them takes some ten milliseconds, DuckDB's start one."""

@@ -19,8 +19,9 @@ from ....catalog.store.catalog import unknown_table
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.errors import KVError
+from ....kvlayer.leadership import Role
 from ....kvlayer.raw import RawKeyspace, keyspace_span
-from ....kvlayer.replica import Begin
+from ....kvlayer.replica import Begin, Look
 from ...plan.needs import needs_on
 from ...results.errors import from_kv
 from ...runtime.authorization import require
@@ -61,10 +62,10 @@ class RawKeyspaces:
             assert table.keyspace is not None, table
             await require(services, user, tuple(needs_on(table, int(needs))))
             resolved: Timestamp | None = None
-            if table.keyspace.replica:
-                state = await services.store.replica(keyspace_span(table.id), Begin())
-                assert state is not None, table
-                resolved = None if state.ended else state.resolved
+            order = Begin() if table.keyspace.replica else Look()
+            state = await services.store.replica(keyspace_span(table.id), order)
+            if state is not None and state.role is not Role.LEADING:
+                resolved = state.resolved
             yield RawKeyspace(
                 services.store,
                 table.id,

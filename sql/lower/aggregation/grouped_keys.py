@@ -85,7 +85,8 @@ def _complete(select: exp.Select, group: exp.Group, scope: QueryScope, sources: 
 
 
 def _meant(item: exp.Expr, select: exp.Select, sources: Sources) -> exp.Expr | None:
-    """What an item of GROUP BY says: itself, or the result's column of that number or name."""
+    """Returns the expression of a GROUP BY item: its own, or that of the result's column which it
+    names by number or name."""
     item = item.unnest()
     if isinstance(item, exp.Literal) and item.is_int:
         place = int(item.this) - 1

@@ -36,7 +36,7 @@ Wrap = Callable[[exp.Expr], exp.Expr]
 
 
 def same(node: exp.Expr) -> exp.Expr:
-    """What equal documents share."""
+    """Returns an expression that is the same for equal documents."""
     inner = node.unnest()
     if isinstance(inner, exp.Cast) and is_literal(inner.this):
         inner = inner.this.unnest()
@@ -53,7 +53,7 @@ def sort_key(node: exp.Expr) -> exp.Expr:
 
 
 def grouped(node: exp.Expr, types: Types) -> exp.Expr | None:
-    """What stands for a node that compares, orders or groups; None for itself."""
+    """Returns the replacement of a node that compares, orders or groups; None where it stays."""
     match node:
         case exp.In():
             _compare([node.this, *node.expressions, *_queried(node)], types, same)

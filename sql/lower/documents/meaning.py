@@ -65,7 +65,7 @@ def mean_documents(query: exp.Query, types: Types) -> exp.Query:
 
 
 class _Meaning:
-    """What stands for each node, whose parts have been replaced already."""
+    """The replacement of each node, whose parts have been replaced already."""
 
     def __init__(self, types: Types) -> None:
         self._types = types
@@ -336,7 +336,7 @@ def _constant_step(node: exp.Expr) -> Step | None:
 
 
 def _at_steps(base: exp.Expr, steps: list[Step], texts: str) -> exp.Expr:
-    """What constant steps lead to; those of an inner arrow are taken along."""
+    """Returns the value at the end of constant steps, with those of an inner arrow."""
     inner = base.unnest()
     taken = inner.meta.get(_STEPS)
     if taken is not None:

@@ -154,19 +154,19 @@ def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
     """`JOB id`, `JOBS id, …` or `JOBS query`."""
     if not cursor.accept_words("jobs"):
         cursor.expect_words("job")
-    ids, query = _jobs(cursor)
+    ids, query = job_ids(cursor)
     return ControlJobs(action=action, job_ids=ids, query=query)
 
 
-def _jobs(cursor: Cursor) -> tuple[tuple[int, ...], Query | None]:
+def job_ids(cursor: Cursor, what: str = "a job's id") -> tuple[tuple[int, ...], Query | None]:
     """The ids of jobs, or the query that finds them, to the end of the statement."""
     if not cursor.finished:
         rest = cursor.tokens[cursor.current.token_index :]
         if rest[0].token_type in QUERY_TOKENS:
             return (), parse_query(cursor.text, rest)
-    ids = [cursor.integer("a job's id")]
+    ids = [cursor.integer(what)]
     while cursor.accept_symbol(","):
-        ids.append(cursor.integer("a job's id"))
+        ids.append(cursor.integer(what))
     cursor.expect_end()
     return tuple(ids), None
 
@@ -203,7 +203,7 @@ def _shown(cursor: Cursor) -> Statement:
     if cursor.accept_words("jobs", "when", "complete") or cursor.accept_words(
         "job", "when", "complete"
     ):
-        ids, query = _jobs(cursor)
+        ids, query = job_ids(cursor)
         cursor.skip_to_token(len(cursor.tokens))
         return AwaitJobs(job_ids=ids, query=query)
     for words, only in ((("changefeed",), True), ((), False)):

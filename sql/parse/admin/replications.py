@@ -22,7 +22,7 @@ _NAME = "a replication's name"
 SENDING = ("backoff_max", "backoff_min", "batch_size", "concurrency", "rate_limit")
 """Options of how entries are sent: parameters of the sink."""
 
-KNOWN = (*SENDING, "bootstrap", "start_ts")
+KNOWN = (*SENDING, "backup", "bootstrap", "start_ts")
 
 
 def create_replication(cursor: Cursor) -> CreateChangefeed:
@@ -34,6 +34,7 @@ def create_replication(cursor: Cursor) -> CreateChangefeed:
     sink = cursor.string("the URI of a replica")
     given = with_options(cursor)
     cursor.expect_end()
+    _check_backup(given, whole=not keyspace.start and keyspace.end is None)
     return CreateChangefeed(
         tables=(keyspace.name,),
         sink=_with_parameters(sink, given),
@@ -62,8 +63,26 @@ def show_replications(cursor: Cursor) -> ShowReplications:
     return ShowReplications()
 
 
+def _check_backup(given: tuple[Option, ...], *, whole: bool) -> None:
+    """Raises SQLError 22023 where a bootstrap by backup is not all there, or cannot be."""
+    values = {option.name: option for option in given}
+    bootstrap, folder = values.get("bootstrap"), values.get("backup")
+    asked = bootstrap is not None and bootstrap.value == "backup"
+    if asked is not (folder is not None):
+        raise SQLError(
+            "22023",
+            "bootstrap = 'backup' and backup = 'file:///folder' go together",
+            hint="The folder is one that both stores reach.",
+        )
+    if asked and (not whole or "start_ts" in values):
+        raise SQLError(
+            "22023", "a backup is of a whole keyspace as of now: leave out FROM, TO and start_ts"
+        )
+
+
 def _with_parameters(sink: str, given: tuple[Option, ...]) -> str:
-    sending = {option.name: option.value or "" for option in given if option.name in SENDING}
+    names = (*SENDING, "backup")
+    sending = {option.name: option.value or "" for option in given if option.name in names}
     if not sending:
         return sink
     return f"{sink}{'&' if '?' in sink else '?'}{urlencode(sending)}"
@@ -82,13 +101,13 @@ def _feed_options(given: tuple[Option, ...]) -> tuple[Option, ...]:
         if option.name == "start_ts":
             found.append(replace(option, name="cursor"))
         elif option.name == "bootstrap":
-            scans = {"scan": "initial_scan", "none": "no_initial_scan"}
+            scans = {"scan": "initial_scan", "backup": "initial_scan", "none": "no_initial_scan"}
             if option.value not in scans:
                 raise SQLError(
                     "22023",
                     f'bootstrap "{option.value}" is not known',
-                    hint="'scan' sends the keys that are there first, 'none' only what is written "
-                    "from here on.",
+                    hint="'scan' sends the keys that are there first, 'backup' has them restored "
+                    "there from a folder, and 'none' sends only what is written from here on.",
                     position=option.position,
                 )
             found.append(Option(scans[option.value], None, option.position))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from ....catalog.values.errors import SQLError
+from ...syntax.as_of_clause import AsOf
 from ...syntax.keyspace_statements import (
+    BackupKeyspace,
     CreateKeyspace,
     DropKeyspace,
     KeyspaceFeed,
     PromoteKeyspace,
+    RestoreKeyspace,
     ShowKeyspaces,
+    TransferKeyspace,
 )
 from ...syntax.names import Option
 from ..cursor import Cursor
@@ -20,6 +24,12 @@ def create_keyspace(cursor: Cursor) -> CreateKeyspace:
     """`[IF NOT EXISTS] name [WITH ( option = value, … )]`, or without parentheses"""
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = cursor.object_name(_NAME)
+    options = _options(cursor)
+    cursor.expect_end()
+    return CreateKeyspace(name=name, if_not_exists=if_not_exists, options=options)
+
+
+def _options(cursor: Cursor) -> tuple[Option, ...]:
     options: list[Option] = []
     if cursor.accept_words("with"):
         parenthesized = cursor.accept_symbol("(")
@@ -28,8 +38,30 @@ def create_keyspace(cursor: Cursor) -> CreateKeyspace:
             options.append(cursor.option())
         if parenthesized:
             cursor.expect_symbol(")")
+    return tuple(options)
+
+
+def backup_keyspace(cursor: Cursor) -> BackupKeyspace:
+    """`name INTO 'uri' [AS OF SYSTEM TIME timestamp]`"""
+    name = cursor.object_name(_NAME)
+    cursor.expect_words("into")
+    uri = cursor.string("the URI of a folder")
+    as_of = None
+    if cursor.accept_words("as", "of", "system", "time"):
+        position = cursor.position
+        as_of = AsOf(cursor.string("a timestamp"), None, position)
     cursor.expect_end()
-    return CreateKeyspace(name=name, if_not_exists=if_not_exists, options=tuple(options))
+    return BackupKeyspace(name=name, uri=uri, as_of=as_of)
+
+
+def restore_keyspace(cursor: Cursor) -> RestoreKeyspace:
+    """`name FROM 'uri' [WITH (role = 'replica')]`"""
+    name = cursor.object_name(_NAME)
+    cursor.expect_words("from")
+    uri = cursor.string("the URI of a backup")
+    options = _options(cursor)
+    cursor.expect_end()
+    return RestoreKeyspace(name=name, uri=uri, options=options)
 
 
 def drop_keyspace(cursor: Cursor) -> DropKeyspace:
@@ -40,9 +72,14 @@ def drop_keyspace(cursor: Cursor) -> DropKeyspace:
     return DropKeyspace(name=name, if_exists=if_exists)
 
 
-def alter_keyspace(cursor: Cursor) -> PromoteKeyspace:
-    """`name PROMOTE`"""
+def alter_keyspace(cursor: Cursor) -> PromoteKeyspace | TransferKeyspace:
+    """`name PROMOTE`, or `name TRANSFER TO 'uri'`"""
     name = cursor.object_name(_NAME)
+    if cursor.accept_words("transfer"):
+        cursor.expect_words("to")
+        target = cursor.string("the URI of a replica")
+        cursor.expect_end()
+        return TransferKeyspace(name, target)
     cursor.expect_words("promote")
     cursor.expect_end()
     return PromoteKeyspace(name)

@@ -48,6 +48,9 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         before = tokens[place - 1].token_type if place else None
         kind = token.token_type
         give_way()
+        if kind in _LISTED and following in _LISTED:
+            made.append(token)
+            continue
         if kind == TokenType.NUMBER and following in _WORDS:
             _refuse_junk(token, tokens[place + 1])
         if following == TokenType.L_PAREN and _called(token, before):
@@ -82,6 +85,7 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
     return made
 
 
+_LISTED = (TokenType.COMMA, TokenType.NUMBER)
 _WORDS = (TokenType.VAR, TokenType.NUMBER)
 _QUANTIFIERS = {
     TokenType.ANY: (TokenType.ALL, "ALL"),

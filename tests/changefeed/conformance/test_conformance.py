@@ -8,10 +8,17 @@ from random import Random
 
 import pytest
 
+from tailrace.catalog.rights.bootstrap import bootstrap
+from tailrace.changefeed import Changefeeds, ChangefeedServices
+from tailrace.changefeed.sinks import default_kinds
 from tailrace.kvlayer.clock import ZERO, Timestamp
+from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tests.changefeed.conformance.sources import SOURCES, Source
+from tests.changefeed.feeds import MemoryJobs, TargetKind
+from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
-from tests.harness.sql_node import SqlNode, sql_node
+from tests.harness.sql_node import SqlNode, sql_node, sql_services
+from tests.harness.stores import crash, open_store, reopen
 from tests.harness.validators import Watch
 
 WRITES = 25
@@ -31,8 +38,10 @@ class Following:
     async def write(self) -> None:
         for _ in range(WRITES):
             await self.source.write(self.random)
+            if self.random.random() < 0.5:
+                await self.source.resolve()
             await asyncio.sleep(self.random.choice((0, 0.01, 0.3)))
-        self.ended_at = await self.node.store.now()
+        self.ended_at = await self.source.resolve()
 
     async def watch(self, start: Timestamp, *, with_previous: bool, patience: float) -> None:
         starts = [(span, start) for span in self.source.spans]
@@ -61,7 +70,7 @@ def test_feed_keeps_its_promises(make: Make, seed: int) -> None:
                 tasks.create_task(following.watch(ZERO, with_previous=True, patience=0.5))
                 writing = tasks.create_task(following.write())
                 await asyncio.sleep(1)
-                middle = await node.store.now()
+                middle = await source.resolve()
                 tasks.create_task(following.watch(middle, with_previous=True, patience=0.1))
                 await writing
                 late = sim.random.choice(source.timestamps)
@@ -71,3 +80,143 @@ def test_feed_keeps_its_promises(make: Make, seed: int) -> None:
     following = sim.run(scenario())
     assert following.watched == 4
     assert len(following.source.timestamps) > WRITES // 4
+
+
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("seed", range(2))
+def test_feed_goes_on_after_a_crash(make: Make, seed: int) -> None:
+    """What a feed had resolved is all that it knows: from there on everything comes again."""
+    sim = Simulation(seed)
+    kept: list[tuple[Source, Watch]] = []
+
+    async def before() -> None:
+        store = await open_store(sim)
+        await bootstrap(store)
+        async with sql_services(sim, store, 1) as node:
+            source = await make(node)
+            starts = [(span, ZERO) for span in source.spans]
+            watch = Watch(source.history, starts, restarts_hidden=True)
+            feed = store.span_feed_from(starts)
+            for _ in range(WRITES):
+                await source.write(sim.random)
+                if sim.random.random() < 0.3:
+                    middle = await source.resolve()
+                    while watch.resolved < middle:
+                        watch.note_events(await feed.next())
+            kept.append((source, watch))
+            crash(sim)
+
+    async def after() -> None:
+        ((source, watch),) = kept
+        store = await reopen(sim)
+        async with sql_services(sim, store, 1) as node:
+            source.moved(node)
+            for span, at in watch.entries:
+                watch.note_restart(span, at)
+            feed = store.span_feed_from(watch.entries)
+            for _ in range(WRITES):
+                await source.write(sim.random)
+            ended_at = await source.resolve()
+            while watch.resolved < ended_at:
+                watch.note_events(await feed.next())
+            feed.close()
+            watch.finish()
+            assert not watch.failures, watch.failures
+        await store.close()
+
+    sim.run(before())
+    sim.run(after())
+
+
+class Jobs:
+    """Changefeeds of a node, whose jobs a test runs and stops by hand."""
+
+    def __init__(self, sim: Simulation, node: SqlNode) -> None:
+        self.node = node
+        self.kind = TargetKind(sim, fail=0.1)
+        self.jobs = MemoryJobs()
+        kinds = default_kinds()
+        kinds.register("target", self.kind)
+        services = ChangefeedServices(
+            store=node.store,
+            descriptors=node.services.catalog.descriptors,
+            leases=node.services.leases,
+            kinds=kinds,
+            offload=sim.offload,
+            protections=ProtectedTimestamps(node.store),
+            rights=node.services.rights,
+            sealer=sealer(),
+        )
+        self.feeds = Changefeeds(services, self.jobs)
+
+    async def create(self, source: Source) -> int:
+        await self.node.sql(f"CREATE CHANGEFEED FOR {source.feed} INTO 'target://a'")
+        request, sink = self.node.feeds.requests[-1]
+        assert sink is not None
+        transaction = self.node.store.begin()
+        job_id = await self.feeds.create(transaction, request, sink)
+        await transaction.commit()
+        return job_id
+
+    async def run_until(self, job_id: int, resolved: Timestamp) -> None:
+        """The job is claimed, and paused when its sink holds all up to `resolved`."""
+        running = asyncio.create_task(self.feeds.run(self.jobs.claims[job_id]))
+        await self.feeds.wait_until(job_id, resolved)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def due(source: Source, upto: Timestamp) -> list[tuple[Timestamp, tuple[object, ...]]]:
+    """The oracle: when each row was written that is there at the end, and the row."""
+    newest: dict[bytes, tuple[Timestamp, bytes | None]] = {}
+    for (key, at), body in source.history.bodies.items():
+        if at <= upto and at > newest.get(key, (ZERO, None))[0]:
+            newest[key] = (at, body)
+    shown = [
+        (at, None if body is None else source.shown(key, body, at))
+        for key, (at, body) in newest.items()
+    ]
+    return sorted(((at, row) for at, row in shown if row is not None), key=repr)
+
+
+@pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("seed", range(3))
+def test_changefeed_scans_stops_and_catches_up(make: Make, seed: int) -> None:
+    """Rows that were there, rows written while it runs, while its sink fails and while it is
+    paused: in the end its target has each row as it was written last, and at that timestamp."""
+    sim = Simulation(seed)
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            source, jobs = await make(node), Jobs(sim, node)
+            for _ in range(WRITES):
+                await source.write(sim.random)
+            await source.resolve()
+            job_id = await jobs.create(source)
+            scanned_at = node.feeds.requests[-1][0].newest
+            for _ in range(3):
+                writing = asyncio.create_task(_write(source, sim.random))
+                await jobs.run_until(job_id, await source.resolve())
+                await writing
+            ended_at = await source.resolve()
+            await jobs.run_until(job_id, ended_at)
+            target = jobs.kind.targets["target://a"]
+            assert target.progress is not None
+            assert target.progress.resolved >= ended_at
+            found = [(at, row) for at, row in target.versions.values() if row is not None]
+            # A scan shows rows as of one timestamp, whenever they were written.
+            assert sorted(found, key=repr) == sorted(
+                ((max(at, scanned_at), row) for at, row in due(source, ended_at)), key=repr
+            )
+            for key in {key for key, _ in target.applied}:
+                stamps = [at for each, at in target.applied if each == key]
+                assert stamps == sorted(stamps), (key, stamps)
+
+    sim.run(scenario())
+
+
+async def _write(source: Source, random: Random) -> None:
+    for _ in range(WRITES):
+        await source.write(random)
+        await asyncio.sleep(random.choice((0, 0.01)))
+        await source.resolve()

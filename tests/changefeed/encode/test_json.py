@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import struct
@@ -11,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,7 @@ from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, StageT
 from tailrace.changefeed.contract.options import parse_options
 from tailrace.changefeed.encode import Encoder, FeedOrigin, Topics, encoder_for
 from tailrace.changefeed.encode.json_texts import ColumnTexts, as_list, joined
+from tailrace.changefeed.encode.parquet import parquet_table
 from tailrace.changefeed.pipeline.decode import decode
 from tailrace.changefeed.targets import Versions
 from tailrace.kvlayer.clock import Timestamp, timestamp_at
@@ -305,3 +308,26 @@ def test_topics_bear_the_name_that_the_feed_was_made_with(
 
 def test_one_topic_for_all_tables() -> None:
     assert Topics(topic_name="all", topic_prefix="eu_").of(TABLE) == "eu_all"
+
+
+def test_golden_files_have_every_type() -> None:
+    assert {type.kind for type in COLUMNS.values()} == set(TypeKind)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_tables_of_parquet_equal_the_golden_file(columnar: bool) -> None:
+    """Read back from the bytes of a file, as any reader of Parquet sees them."""
+    file = io.BytesIO()
+    options = parse_options({"format": "parquet", **FULL})
+    pq.write_table(parquet_table(batch(columnar=columnar), options), file)
+    table = pq.read_table(file).slice(100 if columnar else 0)
+    lines = [f"{field.name}: {field.type}" for field in table.schema]
+    lines += [
+        f"{name}: {' | '.join(map(str, table.column(name).to_pylist()))}"
+        for name in table.column_names
+    ]
+    path = GOLDEN / "parquet.txt"
+    text = "\n".join(line.replace("\n", "\\n") for line in lines) + "\n"
+    if os.environ.get("TAILRACE_REWRITE"):
+        path.write_text(text)
+    assert text == path.read_text()

@@ -9,9 +9,9 @@ import pytest
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks.delivery import Message
-from tailrace.changefeed.sinks.webhook.address import INSECURE_HTTP, PRIVATE_ADDRESSES, public
+from tailrace.changefeed.sinks.http.address import INSECURE_HTTP, PRIVATE_ADDRESSES, public
+from tailrace.changefeed.sinks.http.target import parse_target, shown_uri
 from tailrace.changefeed.sinks.webhook.sender import WebhookSender
-from tailrace.changefeed.sinks.webhook.target import parse_target, shown_uri
 from tailrace.kvlayer.settings import Settings
 from tests.harness.webhook_receiver import WebhookReceiver
 

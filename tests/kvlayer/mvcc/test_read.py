@@ -8,16 +8,18 @@ from hypothesis import strategies as st
 from tailrace.kvlayer import keys
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.command import Command, RemoveVersions, WriteValue, engine_batch
-from tailrace.kvlayer.engine import MemoryEngine
+from tailrace.kvlayer.engine import EngineBatch, MemoryEngine
 from tailrace.kvlayer.mvcc import (
     LIVE,
     TOMBSTONE,
     body_of,
     changes_between,
     find_garbage,
+    find_outdated,
     newest_version,
     read_at,
     scan_at,
+    time_entries,
 )
 from tailrace.kvlayer.span import Span
 from tests.harness.stores import key
@@ -47,14 +49,22 @@ spans = (
     .map(lambda bounds: Span(*bounds))
 )
 times = st.integers(0, 41).map(Timestamp)
+few_times = st.integers(0, 4).map(Timestamp)
+crowded_histories = st.dictionaries(
+    st.tuples(st.sampled_from(NAMES), few_times), st.just(b""), min_size=10
+)
 
 
 def engine_of(history: History) -> MemoryEngine:
+    """What was written at one timestamp is written by one operation."""
     engine = MemoryEngine()
-    for index, ((name, ts), body) in enumerate(history.items(), 1):
-        value = TOMBSTONE if body is None else LIVE + body
-        batch = engine_batch(Command(1, Timestamp(0), [WriteValue(ts, [name], [value])]))
-        engine.write(batch, applied_index=index)
+    written: dict[Timestamp, WriteValue] = {}
+    for (name, ts), body in history.items():
+        op = written.setdefault(ts, WriteValue(ts, [], []))
+        op.keys.append(name)
+        op.values.append(TOMBSTONE if body is None else LIVE + body)
+    for index, op in enumerate(written.values(), 1):
+        engine.write(engine_batch(Command(1, Timestamp(0), [op])), applied_index=index)
     return engine
 
 
@@ -138,3 +148,26 @@ def test_garbage_changes_no_read_above(history: History, span: Span, threshold: 
         below = [ts for written, ts in kept if written == name and ts <= threshold]
         if span.contains(name):
             assert len(below) <= 1, "one version at most stays below the threshold"
+
+
+@given(crowded_histories, spans, few_times, few_times)
+def test_trimmed_time_index_tells_the_rest(
+    history: History, span: Span, threshold: Timestamp, after: Timestamp
+) -> None:
+    """The span's keys go up to the threshold; those beside them in an entry, and later ones, do
+    not."""
+    engine = engine_of(history)
+    resume: bytes | None = None
+    while True:
+        found = find_outdated(engine, span, threshold, resume=resume, entries=2)
+        batch = EngineBatch(deletes=found.deletes, puts=found.puts)
+        engine.write(batch, applied_index=engine.applied_index + 1)
+        resume = found.resume
+        if resume is None:
+            break
+    everything = Span(key(""), key("", 9))
+    assert set(time_entries(engine, everything, after, Timestamp(41))) == {
+        (name, ts)
+        for name, ts in history
+        if ts > after and (ts > threshold or not span.contains(name))
+    }

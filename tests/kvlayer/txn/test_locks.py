@@ -7,9 +7,16 @@ import gc
 
 import pytest
 
-from tailrace.kvlayer.errors import Deadlock, LockTimeout, TransactionAborted, TransactionState
+from tailrace.kvlayer.errors import (
+    Deadlock,
+    LockTimeout,
+    TransactionAborted,
+    TransactionState,
+    WriteConflict,
+)
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
+from tailrace.kvlayer.transaction_modes import Isolation
 from tailrace.kvlayer.txn import LockMode, Priority, TransactionStatus
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store, unbuffered
@@ -303,5 +310,29 @@ def test_circle_through_a_queue_is_refused() -> None:
             await writer.commit()
             await sharing
             await sharer.commit()
+
+    sim.run(main())
+
+
+def test_keys_locked_at_once_have_no_newer_version() -> None:
+    sim = Simulation(41)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            late, first = (store.begin(isolation=Isolation.REPEATABLE_READ) for _ in range(2))
+            await first.lock([A, B])
+            waiting = asyncio.create_task(late.lock([C, B]))
+            await asyncio.sleep(0)
+            assert not waiting.done(), "one of its keys is held"
+            await first.put([B], [b"1"])
+            await first.commit()
+            with pytest.raises(WriteConflict):
+                await waiting
+            await late.rollback()
+            again = store.begin(isolation=Isolation.REPEATABLE_READ)
+            await put(store, {B: b"2"})
+            with pytest.raises(WriteConflict):
+                await again.lock([A, B])
+            await again.rollback()
 
     sim.run(main())

@@ -55,11 +55,11 @@ ShowJobs(changefeeds_only=True, job_id=12, watched=False)
 
 CANCEL JOB 12
 ----
-ControlJobs(action=CANCEL, job_ids=(12), query=None, replication=None)
+ControlJobs(action=CANCEL, job_ids=(12), query=None, replication=None, schedules=False)
 
 PAUSE JOBS 1, 2
 ----
-ControlJobs(action=PAUSE, job_ids=(1, 2), query=None, replication=None)
+ControlJobs(action=PAUSE, job_ids=(1, 2), query=None, replication=None, schedules=False)
 
 RESUME JOB x
 ----
@@ -140,15 +140,15 @@ HINT: Expected the end of the statement.
 
 PAUSE JOBS (SELECT job_id FROM [SHOW CHANGEFEED JOBS] WHERE status = 'running')
 ----
-ControlJobs(action=PAUSE, job_ids=(), query=Query(tree=‹SELECT job_id FROM tailrace_internal.changefeed_jobs WHERE status = 'running'›, as_of=None, locks=()), replication=None)
+ControlJobs(action=PAUSE, job_ids=(), query=Query(tree=‹SELECT job_id FROM tailrace_internal.changefeed_jobs WHERE status = 'running'›, as_of=None, locks=()), replication=None, schedules=False)
 
 CANCEL JOBS SELECT 1
 ----
-ControlJobs(action=CANCEL, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()), replication=None)
+ControlJobs(action=CANCEL, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()), replication=None, schedules=False)
 
 RESUME JOB (SELECT 1)
 ----
-ControlJobs(action=RESUME, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()), replication=None)
+ControlJobs(action=RESUME, job_ids=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()), replication=None, schedules=False)
 
 SHOW JOBS WHEN COMPLETE 1, 2
 ----

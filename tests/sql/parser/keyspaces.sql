@@ -52,3 +52,12 @@ CREATE CHANGEFEED FOR KEYSPACE sessions, others
 ----
 position 40: syntax error at or near "," (SQLSTATE 42601)
 HINT: Expected the end of the statement.
+
+ALTER KEYSPACE web.sessions TRANSFER TO 'tailrace://app:secret@127.0.0.1:8081/sessions'
+----
+TransferKeyspace(name=ObjectName(parts=('web', 'sessions'), position=16), target='tailrace://app:secret@127.0.0.1:8081/sessions')
+
+ALTER KEYSPACE sessions TRANSFER
+----
+position 33: syntax error at end of input (SQLSTATE 42601)
+HINT: Expected TO.

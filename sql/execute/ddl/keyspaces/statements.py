@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .....catalog.descriptors.descriptor import TableDescriptor
 from .....catalog.descriptors.keyspace import Keyspace
 from .....catalog.rights.privileges import Privilege
 from .....catalog.values.errors import SQLError
+from .....changefeed.sinks.tailrace import ReplicaFollower, parse_target
 from .....kvlayer.access import Transaction
 from .....kvlayer.clock import format_timestamp
+from .....kvlayer.errors import KVError
+from .....kvlayer.leadership import Role
 from .....kvlayer.raw import keyspace_span
-from .....kvlayer.replica import Begin, End
-from ....results.results import STRING, Result, listing
+from .....kvlayer.replica import Begin, End, Look
+from ....results.errors import from_kv
+from ....results.results import INT8, STRING, Result, listing
 from ....runtime.authorization import Actor
 from ....runtime.keyspaces import check_keyspace, whole_seconds
 from ....runtime.relations import LeaseScope, find_table, unknown_relation
 from ....runtime.services import Services
-from ....syntax.keyspace_statements import DropKeyspace, KeyspaceStatement, PromoteKeyspace
-from ....syntax.names import Option
+from ....syntax.keyspace_statements import (
+    DropKeyspace,
+    KeyspaceStatement,
+    PromoteKeyspace,
+    TransferKeyspace,
+)
+from ....syntax.names import ObjectName, Option
 from ..new_names import new_table_name
 from ..schema_changes import SchemaChangeStatements
 
@@ -27,7 +37,7 @@ async def check_keyspaces(actor: Actor, statement: KeyspaceStatement) -> None:
     if isinstance(statement, DropKeyspace):
         await actor.need_named(statement.name, Privilege.DROP, keyspaces=True)
         return
-    if isinstance(statement, PromoteKeyspace):
+    if isinstance(statement, PromoteKeyspace | TransferKeyspace):
         await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
         return
     name = await new_table_name(actor.services, actor.reader, statement.name, actor.database)
@@ -47,6 +57,8 @@ async def run_keyspace_statement(
         return await _drop(services, statement, transaction, scope, database)
     if isinstance(statement, PromoteKeyspace):
         return await _promote(services, statement, transaction, database)
+    if isinstance(statement, TransferKeyspace):
+        return await _transfer(services, statement, transaction, database)
     keyspace = _keyspace(statement.options)
     name = await new_table_name(services, transaction, statement.name, database)
     try:
@@ -104,23 +116,72 @@ async def _promote(
     It takes effect at once, whatever becomes of the transaction: promoting again says the same.
     """
     name = statement.name
-    table = await find_table(services, transaction, name, database, views=True, keyspaces=True)
-    if table is None:
-        raise unknown_relation(name)
-    check_keyspace(table, name)
+    table = await _found(services, name, transaction, database)
     assert table.keyspace is not None, table
-    if not table.keyspace.replica:
+    span = keyspace_span(table.id)
+    if not table.keyspace.replica and await services.store.replica(span, Look()) is None:
         raise SQLError(
             "55000",
             f'keyspace "{name}" is no replica: it is written here already',
             position=name.position,
         )
-    span = keyspace_span(table.id)
     await services.store.replica(span, Begin())
     state = await services.store.replica(span, End())
     assert state is not None, table
     checkpoint = format_timestamp(state.resolved) if state.resolved else None
     return listing("ALTER KEYSPACE", [("checkpoint", STRING)], [(checkpoint,)])
+
+
+async def _transfer(
+    services: Services, statement: TransferKeyspace, transaction: Transaction, database: str
+) -> Result:
+    """Hands the keyspace to a replica of it. As with PROMOTE, no transaction undoes it."""
+    name = statement.name
+    table = await _found(services, name, transaction, database)
+    leadership = services.leadership
+    if leadership is None:
+        raise SQLError(
+            "55000",
+            f'keyspace "{name}" cannot be transferred from a node that has joined its store',
+            hint="Say it to the process that serves the store.",
+            position=name.position,
+        )
+    follower = ReplicaFollower(statement.target, services.store)
+    try:
+        await _check_replicated(services, table, follower.address)
+        state = await leadership.transfer(table.id, follower, follower.address)
+    except KVError as error:
+        raise from_kv(error) from error
+    finally:
+        await follower.close()
+    assert state.role is Role.FOLLOWING, state
+    row = (follower.address, state.term, format_timestamp(state.resolved))
+    columns = [("leader", STRING), ("epoch", INT8), ("checkpoint", STRING)]
+    return listing("ALTER KEYSPACE", columns, [row])
+
+
+async def _check_replicated(services: Services, table: TableDescriptor, address: str) -> None:
+    """Raises SQLError where what is to lead is not sent all keys: it cannot know what it lacks."""
+    for job in await services.jobs.list(changefeeds_only=True):
+        runs = job.replication is not None and job.finished is None and table.id in job.table_ids
+        if runs and not job.partial and parse_target(job.sink or "").shown == address:
+            return
+    raise SQLError(
+        "55000",
+        f'no replication sends the whole of keyspace "{table.name}" into {address}',
+        hint=f"CREATE REPLICATION r FOR KEYSPACE {table.name} INTO 'tailrace://…' first.",
+    )
+
+
+async def _found(
+    services: Services, name: ObjectName, transaction: Transaction, database: str
+) -> TableDescriptor:
+    """Raises SQLError 42P01, and 42809 for what is no keyspace."""
+    table = await find_table(services, transaction, name, database, views=True, keyspaces=True)
+    if table is None:
+        raise unknown_relation(name)
+    check_keyspace(table, name)
+    return table
 
 
 async def _drop(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -18,7 +18,7 @@ from tailrace.changefeed.contract.options import (
 from tailrace.changefeed.contract.sink_config import FlushConfig, RetryConfig
 from tailrace.changefeed.encode import Topics, encoder_for
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError
-from tailrace.changefeed.sinks.delivery import Message, MessageSink
+from tailrace.changefeed.sinks.delivery import BatchRefused, Message, MessageSink
 
 
 @dataclass
@@ -37,6 +37,10 @@ class Receiver:
     resolved_by_topic: bool = False
     arrived: list[tuple[bytes | None, dict[str, Any]]] = field(default_factory=list)
     batches: list[list[Message]] = field(default_factory=list)
+    takes: Callable[[dict[str, Any]], bool] = lambda message: True
+    """A batch is refused for ever for any message that it does not take."""
+    on_resolved: Callable[[str], Awaitable[None]] | None = None
+    """Told each mark before it has arrived."""
     accepted_bytes: int = 0
     most: int = 0
     """Requests under way together, at the most."""
@@ -59,7 +63,10 @@ class Receiver:
             self._under_way.remove(keys)
 
     async def send_resolved(self, topic: str | None, value: bytes) -> None:
-        await self._request([(None, json.loads(value))])
+        mark = json.loads(value)
+        if self.on_resolved is not None:
+            await self.on_resolved(mark["resolved"])
+        await self._request([(None, mark)])
 
     async def close(self) -> None:
         assert not self._under_way, "requests under way are cancelled first"
@@ -67,6 +74,8 @@ class Receiver:
     async def _request(self, messages: Sequence[tuple[bytes | None, dict[str, Any]]]) -> None:
         await asyncio.sleep(self.seconds * self.random.random())
         await self.answers.wait()
+        if not all(self.takes(message) for _, message in messages):
+            raise BatchRefused("receiver: 422", too_large=False)
         taken = len(messages)
         failed = self.random.random() < self.chance
         if failed:
@@ -87,7 +96,7 @@ class ReceiverKind:
     local = False
     columnar = True
     follows_schema = False
-    obeys = PIPELINE_OPTIONS | MESSAGE_OPTIONS
+    obeys = PIPELINE_OPTIONS | MESSAGE_OPTIONS | {"on_bad_row"}
 
     def check_options(self, options: ChangefeedOptions) -> None:
         """Any value will do."""

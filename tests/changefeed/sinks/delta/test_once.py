@@ -3,65 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable
+from deltalake import DeltaTable
 
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import parse_options
-from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, SinkProgress
-from tailrace.changefeed.sinks.delta import DeltaKind, held_rows
-from tailrace.changefeed.sinks.delta.location import delta_path
-from tailrace.changefeed.sinks.delta.sink import DeltaSink
+from tailrace.changefeed.sinks import FeedIdentity, SinkContext, SinkError, SinkProgress, held_rows
+from tailrace.changefeed.sinks.delta import DeltaKind
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.settings import Settings
 from tests.changefeed.feeds import FeedBench, open_bench
+from tests.changefeed.sinks.delta.faults import FaultyKind, attempt
 from tests.harness import delta_reader
 from tests.harness.descriptors import table
 from tests.harness.simulation import Simulation
 
 URI = "delta:///lake"
 KEYS = 6
-
-
-class FaultySink(DeltaSink):
-    """Fails now and then before and after a commit."""
-
-    def fail(self, random: Random, chance: float) -> None:
-        self._random, self._chance = random, chance
-
-    def _append(
-        self, schemas: Sequence[pa.Schema], resolved: Timestamp, properties: CommitProperties
-    ) -> None:
-        self._fail()
-        super()._append(schemas, resolved, properties)
-        self._fail()
-
-    def _fail(self) -> None:
-        if self._random.random() < self._chance:
-            raise OSError(errno.EIO, "told to fail")
-
-
-class FaultyKind(DeltaKind):
-    def __init__(self, sim: Simulation, root: Path) -> None:
-        super().__init__([root], sim.offload)
-        self._root = root
-        self._random = sim.random
-        self.chance = 0.15
-
-    def create(self, uri: str, context: SinkContext) -> Sink:
-        path = delta_path(uri, [self._root])
-        sink = FaultySink(path, self._lane(path), context)
-        sink.fail(self._random, self.chance)
-        return sink
 
 
 async def write(
@@ -74,14 +38,6 @@ async def write(
         else:
             written[key, await bench.table.write((key, value))] = value
         await asyncio.sleep(random.random() * 0.05)
-
-
-async def attempt(bench: FeedBench, job_id: int, work: asyncio.Task[None]) -> None:
-    bench.jobs.claims[job_id].epoch += 1
-    async with bench.running(job_id) as feed:
-        await work
-    if feed.done() and not feed.cancelled() and feed.exception() is not None:
-        assert isinstance(feed.exception(), SinkError), feed.exception()
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
@@ -147,7 +103,7 @@ def change(at: int, value: str) -> ChangeBatch:
 
 def progress(resolved: int) -> SinkProgress:
     at = Timestamp(resolved)
-    return SinkProgress(frontier=((table().primary_span, at),), resolved=at, scan_complete=True)
+    return SinkProgress(frontier=((table().span, at),), resolved=at, scan_complete=True)
 
 
 def test_who_was_taken_over_commits_no_more(tmp_path: Path) -> None:

@@ -21,12 +21,7 @@ ENDPOINT = "http%3A%2F%2F127.0.0.1%3A1"
         (f"S3://lake/a/?{S3}&AWS_REGION=eu-west-1", "lake/a", fs.S3FileSystem),
         ("gs://lake/a?BEARER_TOKEN=kanari7", "lake/a", fs.GcsFileSystem),
         (f"azure://lake/a?{AZURE}&AZURE_ENDPOINT={ENDPOINT}", "lake/a", fs.AzureFileSystem),
-        (
-            "azure-blob://lake/a?AZURE_ACCOUNT_NAME=app&AZURE_TENANT_ID=t&AZURE_CLIENT_ID=c"
-            "&AZURE_CLIENT_SECRET=kanari7",
-            "lake/a",
-            fs.AzureFileSystem,
-        ),
+        (f"azure-blob://lake/a?{AZURE}", "lake/a", fs.AzureFileSystem),
     ],
 )
 def test_a_folder_of_a_bucket(uri: str, path: str, client: type) -> None:
@@ -52,7 +47,11 @@ def test_a_folder_of_a_bucket(uri: str, path: str, client: type) -> None:
         ("s3://lake/x?AWS_SECRET_ACCESS_KEY=kanari7", "credentials are"),
         ("s3://lake/x", "credentials are"),
         ("azure://lake/x?AZURE_ACCOUNT_KEY=kanari7", "AZURE_ACCOUNT_NAME is missing"),
-        (f"azure://lake/x?{AZURE}&AZURE_CLIENT_ID=c", "credentials are"),
+        (f"azure://lake/x?{AZURE}x", "AZURE_ACCOUNT_KEY is no key"),
+        (f"azure://lake/x?{AZURE.replace('a2F', 'kanari7!')}", "AZURE_ACCOUNT_KEY is no key"),
+        (f"azure://lake/x?{AZURE}&AZURE_CLIENT_SECRET=kanari7", "unknown parameter"),
+        ("azure://lake/x?AZURE_ACCOUNT_NAME=app&AUTH=implicit", "not those of the node"),
+        ("azure://lake/x?AZURE_ACCOUNT_NAME=app", "credentials are AZURE_ACCOUNT_KEY"),
         ("gs://lake/x?CREDENTIALS=kanari7", "unknown parameter"),
         (f"s3://lake/x?{S3}&file_size=big", "file_size"),
     ],

@@ -20,6 +20,7 @@ from tailrace.changefeed.sinks.worker import WorkerFeed
 from tailrace.changefeed.sinks.worker_tokens import Worker, WorkerTokens
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.history import StorePosition
+from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.offload import Offload, ThreadOffload
 from tailrace.kvlayer.settings import SettingError, Settings
 from tests.harness.java import fake_java
@@ -147,6 +148,7 @@ def test_lake_of_another_past_is_refused(tmp_path: Path, held: bool) -> None:
             identity=FeedIdentity(store_id="s", job_id=7, epoch=1),
             uri="spark+parquet:///lake",
             table_id=104,
+            span=table_span(104),
             user="ada",
             start_at=Timestamp(1),
             resolved=Timestamp(1),

@@ -1,0 +1,1 @@
+"""The demo of replication: two stores, the link between them, and what is killed meanwhile."""

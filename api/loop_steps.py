@@ -1,0 +1,106 @@
+"""Long steps of the event loop: everything else that a process serves waits for each of them.
+
+A step is one callback of the loop. What it takes is CPU time, of the loop's thread and of the
+fibres (`kvlayer.fibre`) that it waited for, so a machine that others use makes no step long.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from asyncio import AbstractEventLoop, Handle
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..kvlayer.fibre import cpu_of_slices_ns
+from ..sql.runtime.activity import running_activity, shown
+
+LONG_STEP_NS = 10_000_000
+LOUD_STEP_NS = 100_000_000
+"""From so much on a step is a warning; a shorter one is told to who asks for `--log-level info`."""
+
+LOGGED_EVERY_NS = 1_000_000_000
+"""Between two lines of the log; a line says how many steps had none."""
+
+TEXT_SHOWN_MAX = 500
+
+_log = logging.getLogger("tailrace.loop")
+
+
+class LoopSteps:
+    """Counts steps of more than `long_ns`, and logs what they were. `count` is of all, `longest_ns`
+    the longest's time."""
+
+    def __init__(self, long_ns: int = LONG_STEP_NS) -> None:
+        self.count = 0
+        self.longest_ns = 0
+        self._long_ns = long_ns
+        self._collecting_since_ns = self._collected_ns = 0
+        self._logged_ns: int | None = None
+        self._unlogged = 0
+
+    @contextmanager
+    def watched(self, loop: AbstractEventLoop) -> Iterator[None]:
+        """Within the block, steps of `loop` are measured. Only the program that owns its process
+        may ask for it: the interpreter's own `Handle` is changed, for asyncio has no hook."""
+        run, spent, long_ns = Handle._run, time.thread_time_ns, self._long_ns
+        # A reading takes a microsecond: one a step, so that what is between two is the later's.
+        ended = spent() + cpu_of_slices_ns()
+
+        def measured(handle: Handle) -> None:
+            nonlocal ended
+            run(handle)
+            if handle._loop is not loop:  # type: ignore[attr-defined]
+                return
+            began, ended = ended, spent() + cpu_of_slices_ns()
+            if ended - began > long_ns:
+                self._note(handle, ended - began)
+
+        Handle._run = measured  # type: ignore[method-assign, assignment]
+        gc.callbacks.append(self._note_collection)
+        try:
+            yield
+        finally:
+            gc.callbacks.remove(self._note_collection)
+            Handle._run = run  # type: ignore[method-assign]
+
+    def _note_collection(self, phase: str, info: dict[str, int]) -> None:
+        if info["generation"] < 2:
+            return
+        if phase == "start":
+            self._collecting_since_ns = time.thread_time_ns()
+        else:
+            self._collected_ns += time.thread_time_ns() - self._collecting_since_ns
+
+    def _note(self, handle: Handle, took_ns: int) -> None:
+        self.count += 1
+        self.longest_ns = max(self.longest_ns, took_ns)
+        collected_ns, self._collected_ns = min(self._collected_ns, took_ns), 0
+        level = logging.WARNING if took_ns >= LOUD_STEP_NS else logging.INFO
+        if not _log.isEnabledFor(level):
+            return
+        now = time.monotonic_ns()
+        if self._logged_ns is not None and now - self._logged_ns < LOGGED_EVERY_NS:
+            self._unlogged += 1
+            return
+        _log.log(
+            level,
+            "a step of the event loop took %.0f ms of CPU time, %.0f of it in the collector, "
+            "for %s (%d more since the last such line)",
+            took_ns / 1e6,
+            collected_ns / 1e6,
+            _doing(handle),
+            self._unlogged,
+        )
+        self._logged_ns, self._unlogged = now, 0
+
+
+def _doing(handle: Handle) -> str:
+    """The statement that the step was for, its session and user; or the callback."""
+    running = handle._context.get(running_activity)  # type: ignore[attr-defined]
+    activity = None if running is None else running()
+    text = None if activity is None else activity.text or activity.last_text
+    if activity is None or text is None:
+        return repr(handle)[:TEXT_SHOWN_MAX]
+    return f"session {activity.id} of {activity.user}: {shown(text)[:TEXT_SHOWN_MAX]!r}"

@@ -1,0 +1,324 @@
+"""Raw keyspaces under replication: what capturing costs a main, and how far a replica is behind.
+
+    python -m benchmarks.raw [--rounds 9] [--seconds 3] [--writers 600] [--backlog 10000]
+
+The main runs in this process, its recovery in another one, behind a link of 30 ms. Writers put, and
+every fourth operation is a get; in the open loop they offer half the rate that they reach in a
+closed loop without a capture. A round has a part without a capture, one with a capture that joined
+the main as a process of its own, and one whose capture runs in the main's process. Ratios are
+medians over the rounds.
+
+- `put_avg_overhead`, `put_p99_overhead`, `get_avg_overhead`, `get_p99_overhead`: what a capture
+  adds to a latency of the open loop, as a part of that without one; `put_avg_overhead_in_process`.
+- `put_throughput_ratio`: puts of the closed loop with a capture, over those without.
+- `replication_rows_over_offered`: rows a second into the replica, over those offered.
+- `recovery_point_s_p99`: the age of the oldest acknowledged write that the recovery lacks.
+- `delayed_over_undelayed`: rows a second of a backlog over the link, over those without its delay.
+- `entry_bytes`: what an entry has beyond the user's key and value; the time index is apart.
+- `get_us_over_plain`: a get of a keyspace, over a get of the store.
+
+The grid is rows a second of a backlog over the link, by concurrency and batch size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import httpx2
+
+from benchmarks.outcome import print_outcome
+from benchmarks.servers import free_port
+from tailrace.api.cli.joining import open_node
+from tailrace.api.demo.raw.link import Link
+from tailrace.api.demo.raw.server import DemoServer
+from tailrace.api.keyspaces import AsyncKeyspace
+from tailrace.api.node import Node, NodeOptions
+from tailrace.kvlayer import keys
+from tailrace.kvlayer.clock import Timestamp, seconds_between
+from tailrace.kvlayer.raw import RawKeyspace, raw_key
+from tailrace.kvlayer.store import Store
+
+LINK_SECONDS = 0.03
+VALUE = b"v" * 100
+KEY_COUNT = 5_000
+GET_EVERY = 4
+LOOK_SECONDS = 0.05
+PATIENCE_SECONDS = 120.0
+GRID = [(concurrency, batch) for concurrency in (1, 4, 16) for batch in (100, 500, 2_000)]
+PLAIN_READS = 2_000
+
+
+@dataclass(slots=True)
+class Latencies:
+    """Seconds of each operation of a part."""
+
+    puts: list[float] = field(default_factory=list)
+    gets: list[float] = field(default_factory=list)
+
+
+def average(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def p99(values: Sequence[float]) -> float:
+    return sorted(values)[min(len(values) - 1, len(values) * 99 // 100)]
+
+
+class Bench:
+    """A main, its capture and its recovery."""
+
+    def __init__(
+        self, main: Node, capture: DemoServer, recovery: DemoServer, links: Sequence[Link]
+    ) -> None:
+        self.main = main
+        self.capture = capture
+        self.recovery = recovery
+        self.slow, self.fast = links
+        self.keyspace = AsyncKeyspace(main, "ks")
+        self.acknowledged: list[Timestamp] = []
+        self._session = main.session()
+
+    async def sql(self, text: str) -> None:
+        await self._session.execute(text)
+
+    async def rows(self, text: str) -> Sequence[Sequence[object]]:
+        return (await self._session.execute(text))[-1].fetch_rows()
+
+    # Load
+
+    async def closed_loop(self, writers: int, seconds: float) -> float:
+        """Puts a second of writers that never pause."""
+        count, until = 0, time.monotonic() + seconds
+
+        async def write(number: int) -> None:
+            nonlocal count
+            while time.monotonic() < until:
+                await self.keyspace.put(b"%06d" % (number % KEY_COUNT), VALUE)
+                count, number = count + 1, number + writers
+
+        await asyncio.gather(*(write(number) for number in range(writers)))
+        return count / seconds
+
+    async def open_loop(self, writers: int, rate: float, seconds: float) -> Latencies:
+        """Each writer has its times at which it begins an operation, however long the last took."""
+        found, began = Latencies(), time.monotonic()
+        pause = writers / rate
+
+        async def write(number: int) -> None:
+            due, turn = began + number / rate, number
+            while due < began + seconds:
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                key, turn = b"%06d" % (turn % KEY_COUNT), turn + 1
+                if turn % GET_EVERY == 0:
+                    await self.keyspace.get(key)
+                    found.gets.append(time.monotonic() - due)
+                else:
+                    self.acknowledged.append(await self.keyspace.put(key, VALUE))
+                    found.puts.append(time.monotonic() - due)
+                due += pause
+
+        await asyncio.gather(*(write(number) for number in range(writers)))
+        return found
+
+    # Replication
+
+    async def replicate(self, name: str, link: Link, *, apart: bool, sending: str = "") -> None:
+        """Begins a replication: in the capture's process, or in this one."""
+        target = f"tailrace://127.0.0.1:{link.port}/{name}"
+        text = (
+            f"CREATE REPLICATION {name} FOR KEYSPACE ks INTO '{target}' "
+            f"WITH (bootstrap = 'none'{sending})"
+        )
+        if apart:
+            await self.capture.rows(text)
+        else:
+            await self.sql(text)
+
+    async def cancel(self, name: str) -> None:
+        await self.sql(f"CANCEL REPLICATION {name}")
+        await self._until(lambda: self._state(name, "canceled"))
+        await self.recovery.rows(f"DROP KEYSPACE {name}")
+
+    async def caught_up(self, name: str) -> None:
+        """Until the replica has resolved the present."""
+        now = await self.main.store.now()
+
+        async def there() -> bool:
+            return await self.resolved(name) >= now
+
+        await self._until(there)
+
+    async def resolved(self, name: str) -> Timestamp:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            answer = await client.get(f"{self.recovery.url}/v1/keyspaces/{name}/ingest")
+        found: int = answer.json().get("resolved", 0)
+        return Timestamp(found)
+
+    async def recovery_points(self, name: str, stop: asyncio.Event) -> list[float]:
+        """The age of the oldest acknowledged write that the recovery lacks, again and again."""
+        ages: list[float] = []
+        while not stop.is_set():
+            resolved, now = await self.resolved(name), self.main.store.clock.last
+            lacking = [at for at in self.acknowledged if at > resolved]
+            self.acknowledged = lacking
+            ages.append(seconds_between(min(lacking), now) if lacking else 0.0)
+            await asyncio.sleep(LOOK_SECONDS)
+        return ages
+
+    async def backlog(self, name: str, link: Link, rows: int, sending: str = "") -> float:
+        """Rows a second into a replica that has to catch up with so many."""
+        await self.replicate(name, link, apart=True, sending=sending)
+        await self.caught_up(name)
+        await self.sql(f"PAUSE REPLICATION {name}")
+        await self._until(lambda: self._state(name, "paused"))
+        for first in range(0, rows, 5_000):
+            count = min(5_000, rows - first)
+            await self.keyspace.put_many(
+                [(b"b%06d" % n, VALUE) for n in range(first, first + count)]
+            )
+        began = time.monotonic()
+        await self.sql(f"RESUME REPLICATION {name}")
+        await self.caught_up(name)
+        seconds = time.monotonic() - began
+        await self.cancel(name)
+        return rows / seconds
+
+    async def _state(self, name: str, state: str) -> bool:
+        rows = await self.rows("SHOW REPLICATIONS")
+        return any(row[0] == name and row[4] == state for row in rows)
+
+    async def _until(self, check: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not await check():
+                await asyncio.sleep(0.01)
+
+
+async def entry_bytes(bench: Bench, keyspace_id: int) -> float:
+    """What is stored of an entry beyond the user's key, as it is encoded, and the value."""
+    store = bench.main.store
+    assert isinstance(store, Store)
+    await bench.keyspace.put(b"entry", VALUE)
+    start = keys.VERSION + raw_key(keyspace_id, b"entry")
+    ((key, value),) = store.engine.scan(start, start + b"\xff")
+    return len(key) - len(start) + len(value) - len(VALUE)
+
+
+async def get_us_over_plain(bench: Bench, keyspace_id: int) -> float:
+    """Microseconds of processor time of a get of an open keyspace, beyond one of the store."""
+    store, raw = bench.main.store, RawKeyspace(bench.main.store, keyspace_id)
+    key = raw_key(keyspace_id, b"entry")
+
+    async def timed(read: Callable[[], Awaitable[object]]) -> float:
+        began = time.process_time()
+        for _ in range(PLAIN_READS):
+            await read()
+        return (time.process_time() - began) / PLAIN_READS * 1e6
+
+    async def plain() -> object:
+        return await store.snapshot(await store.now()).get(key)
+
+    differences = [await timed(lambda: raw.get(b"entry")) - await timed(plain) for _ in range(5)]
+    return median(differences)
+
+
+async def measure(bench: Bench, asked: argparse.Namespace) -> dict[str, float]:
+    await bench.keyspace.put_many([(b"%06d" % n, VALUE) for n in range(KEY_COUNT)])
+    ((_, _, keyspace_id, *_),) = await bench.rows("SHOW KEYSPACES")
+    assert isinstance(keyspace_id, int)
+    metrics = {
+        "entry_bytes": await entry_bytes(bench, keyspace_id),
+        "get_us_over_plain": await get_us_over_plain(bench, keyspace_id),
+    }
+    writers, seconds = asked.writers, asked.seconds
+    rate = await bench.closed_loop(writers, seconds) / 2
+    found: dict[str, list[float]] = {}
+    ages: list[float] = []
+    for number in range(asked.rounds):
+        plain = await bench.open_loop(writers, rate, seconds)
+        for apart in (True, False):
+            name = f"r{number}{'apart' if apart else 'inside'}"
+            await bench.replicate(name, bench.slow, apart=apart)
+            await bench.caught_up(name)
+            bench.acknowledged.clear()
+            stop = asyncio.Event()
+            looking = asyncio.create_task(bench.recovery_points(name, stop))
+            began = time.monotonic()
+            captured = await bench.open_loop(writers, rate, seconds)
+            await bench.caught_up(name)
+            took = time.monotonic() - began
+            stop.set()
+            seen = await looking
+            if apart:
+                ages += seen
+                rows = len(captured.puts)
+                note(found, "replication_rows_over_offered", rows / took / (rows / seconds))
+                note(found, "replication_rows_per_s", rows / took)
+                with_capture = await bench.closed_loop(writers, seconds)
+                note(found, "put_throughput_ratio", with_capture / rate / 2)
+                for kind, of in (("avg", average), ("p99", p99)):
+                    puts = of(captured.puts) / of(plain.puts) - 1
+                    note(found, f"put_{kind}_overhead", puts)
+                    note(found, f"get_{kind}_overhead", of(captured.gets) / of(plain.gets) - 1)
+            else:
+                puts = average(captured.puts) / average(plain.puts) - 1
+                note(found, "put_avg_overhead_in_process", puts)
+            await bench.cancel(name)
+    metrics |= {name: median(values) for name, values in found.items()}
+    metrics["offered_per_s"] = rate
+    metrics["recovery_point_s_p99"] = p99(ages)
+    rates = {link: await bench.backlog(f"b{n}", link, asked.backlog) for n, link in
+             enumerate((bench.slow, bench.fast))}  # fmt: skip
+    metrics["delayed_over_undelayed"] = rates[bench.slow] / rates[bench.fast]
+    print(f"{'concurrency':>12}{'batch_size':>12}{'rows/s':>10}")
+    for place, (concurrency, batch) in enumerate(GRID):
+        sending = f", concurrency = {concurrency}, batch_size = {batch}"
+        reached = await bench.backlog(f"g{place}", bench.slow, asked.backlog, sending)
+        print(f"{concurrency:>12}{batch:>12}{reached:>10.0f}", flush=True)
+    return metrics
+
+
+def note(found: dict[str, list[float]], name: str, value: float) -> None:
+    found.setdefault(name, []).append(value)
+
+
+async def run(asked: argparse.Namespace, folder: Path) -> dict[str, float]:
+    async with AsyncExitStack() as running:
+        port = free_port()
+        main = await open_node(folder / "main", NodeOptions(), ("127.0.0.1", port), None)
+        running.push_async_callback(main.close)
+        await main.session().execute("CREATE KEYSPACE ks")
+        rpc = f"127.0.0.1:{port}"
+        token = folder / "main" / "join.token"
+        capture = DemoServer(folder / "capture", "--join", rpc, "--join-token", str(token))
+        recovery = DemoServer(folder / "recovery")
+        for server in (capture, recovery):
+            running.push_async_callback(server.kill)
+            await server.start()
+        links = [Link(recovery.port, delay) for delay in (LINK_SECONDS, 0.0)]
+        for link in links:
+            await running.enter_async_context(link.relaying())
+        return await measure(Bench(main, capture, recovery, links), asked)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--writers", type=int, default=600)
+    parser.add_argument("--backlog", type=int, default=10_000)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
+        metrics = asyncio.run(run(asked, Path(folder)))
+    print_outcome("raw", metrics)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""Rows that were emitted and are above how far their feed has come: they wait until all at or below
+them is there.
+
+    held       k1@10  k2@30 | k1@20
+    cut at 20
+    due        k1@10  k1@20        in the order in which they came
+    held       k2@30
+
+So what a sink commits is everything up to its cut and nothing above it, and what a feed that starts
+again is to send is told by the cut alone. Rows beyond `MEMORY_BYTES_MAX` wait in a temporary file,
+which ends with the process.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.span import EVERYTHING, Span
+
+COMMIT_TIMESTAMP = "_commit_timestamp"
+"""The column that each table of rows has."""
+
+ROW_KEY = "_row_key"
+"""The column of the store's keys, where a cut differs from key to key."""
+
+MEMORY_BYTES_MAX = 32 << 20
+"""Arrow bytes of rows that wait, of a feed: what is shown again waits as a whole."""
+
+SEGMENT_BYTES = 2048
+"""What a batch costs in memory beside its rows."""
+
+
+LAST = Timestamp(2**63 - 1)
+
+
+class Cut:
+    """How far a feed has come: a frontier's entries. Keys in none of them stand at `outside`: by
+    default the feed has left them, and all that waits of them is due."""
+
+    def __init__(
+        self, entries: Iterable[tuple[Span, Timestamp]], *, outside: Timestamp = LAST
+    ) -> None:
+        self._outside = outside
+        self._entries = sorted(entries)
+        self._starts = [span.start for span, _ in self._entries]
+
+    @classmethod
+    def at_one(cls, timestamp: Timestamp) -> Cut:
+        """The cut of a feed all of whose keys have come to `timestamp`."""
+        return cls([], outside=timestamp)
+
+    def range(self, span: Span) -> tuple[Timestamp, Timestamp]:
+        """The least and the greatest that a key of `span` may have reached."""
+        reached = [at for part, at in self._entries if part.overlaps(span)]
+        return min(reached, default=self._outside), max(reached, default=self._outside)
+
+    def at(self, key: bytes) -> Timestamp:
+        """How far `key` has come."""
+        place = bisect_right(self._starts, key) - 1
+        if place < 0 or not self._entries[place][0].contains(key):
+            return self._outside
+        return self._entries[place][1]
+
+    def due(self, rows: pa.Table, span: Span) -> Any:
+        """For each of the rows, whose keys lie in `span`, whether it is due: Arrow's booleans."""
+        least, greatest = self.range(span)
+        reached: Any = pa.scalar(least, pa.int64())
+        if least < greatest:
+            keys: Any = rows.column(ROW_KEY).to_pylist()
+            reached = pa.array([self.at(key) for key in keys], pa.int64())
+        timestamps: Any = rows.column(COMMIT_TIMESTAMP)
+        return pc.less_equal(timestamps, reached)
+
+
+@dataclass(slots=True)
+class _Segment:
+    """Rows of one batch, whose keys lie in `span`. `table` is None where they wait in the file,
+    `length` bytes from `start` on."""
+
+    span: Span
+    least: Timestamp
+    greatest: Timestamp
+    schema: pa.Schema
+    nbytes: int
+    table: pa.Table | None
+    start: int = 0
+    length: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory."""
+        return 0 if self.table is None else self.table.nbytes + SEGMENT_BYTES
+
+
+class HeldRows:
+    """The rows of one attempt of a feed. It does I/O and raises OSError: use it in a lane."""
+
+    def __init__(self, memory_bytes: int | None = None) -> None:
+        """Rows of more than `memory_bytes` wait in the file; None is `MEMORY_BYTES_MAX`."""
+        self._memory_bytes = MEMORY_BYTES_MAX if memory_bytes is None else memory_bytes
+        self._segments: list[_Segment] = []
+        self._bytes = 0
+        self._file: IO[bytes] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._segments)
+
+    def add(self, rows: pa.Table, span: Span = EVERYTHING) -> None:
+        """The keys of the rows lie in `span`."""
+        bounds: Any = pc.min_max(rows.column(COMMIT_TIMESTAMP)).as_py()
+        least, greatest = Timestamp(bounds["min"]), Timestamp(bounds["max"])
+        segment = _Segment(span, least, greatest, rows.schema, rows.nbytes, rows)
+        self._segments.append(segment)
+        self._bytes += segment.size
+        if self._bytes > self._memory_bytes:
+            self._spill()
+
+    @property
+    def least(self) -> Timestamp | None:
+        """The least timestamp of a row; None where there is none."""
+        return min((segment.least for segment in self._segments), default=None)
+
+    def part(self, upto: Timestamp, bytes_max: int) -> Timestamp:
+        """A timestamp at or below `upto` up to which there are about `bytes_max` bytes of rows, or
+        those of one batch."""
+        size = 0
+        for segment in sorted(self._segments, key=lambda segment: segment.greatest):
+            size += segment.nbytes
+            if size > bytes_max:
+                return min(segment.greatest, upto)
+        return upto
+
+    def due(self, cut: Cut) -> list[pa.Schema]:
+        """The schemas of the rows that `take` would return, without repetitions."""
+        found = [each.schema for each in self._segments if each.least <= cut.range(each.span)[1]]
+        return [schema for place, schema in enumerate(found) if schema not in found[:place]]
+
+    def take(self, cut: Cut) -> Iterator[pa.Table]:
+        """The rows that are due, batch by batch. They wait on until `drop` is told that they are
+        committed."""
+        for segment in self._segments:
+            least, greatest = cut.range(segment.span)
+            if segment.least <= greatest:
+                rows = self._rows(segment)
+                if segment.greatest > least:
+                    rows = rows.filter(cut.due(rows, segment.span))
+                yield rows
+
+    def drop(self, cut: Cut) -> None:
+        """Lets go of the rows that are due."""
+        segments, self._segments, self._bytes = self._segments, [], 0
+        for segment in segments:
+            least, greatest = cut.range(segment.span)
+            if segment.least > greatest:
+                self._segments.append(segment)
+                self._bytes += segment.size
+            elif segment.greatest > least:
+                rows = self._rows(segment)
+                rows = rows.filter(pc.invert(cut.due(rows, segment.span)))
+                if rows.num_rows:
+                    self.add(rows, _span(rows, segment.span))
+        if self._file is not None and all(each.table is not None for each in self._segments):
+            self.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _rows(self, segment: _Segment) -> pa.Table:
+        if segment.table is not None:
+            return segment.table
+        assert self._file is not None, segment
+        self._file.seek(segment.start)
+        return pa.ipc.open_stream(self._file.read(segment.length)).read_all()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        kept = self._segments
+        self._segments, self._bytes = [], 0
+        for _, together in groupby(kept, lambda each: (each.table is None, each.schema)):
+            group = list(together)
+            if group[0].table is None:
+                self._segments += group
+            else:
+                self._segments.append(self._written(group, self._file))
+
+    def _written(self, group: Sequence[_Segment], file: IO[bytes]) -> _Segment:
+        """One segment in the file of several in memory."""
+        rows = pa.concat_tables(each.table for each in group if each.table is not None)
+        return _Segment(
+            span=Span(min(each.span.start for each in group), max(each.span.end for each in group)),
+            least=min(each.least for each in group),
+            greatest=max(each.greatest for each in group),
+            schema=rows.schema,
+            nbytes=rows.nbytes,
+            table=None,
+            start=file.seek(0, 2),
+            length=file.write(_as_stream(rows.combine_chunks())),
+        )
+
+
+def _span(rows: pa.Table, within: Span) -> Span:
+    """The least span of the rows' keys, where they tell them."""
+    if ROW_KEY not in rows.column_names:
+        return within
+    keys: Any = rows.column(ROW_KEY).to_pylist()
+    return Span.of_keys(keys)
+
+
+def _as_stream(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()

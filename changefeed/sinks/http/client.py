@@ -1,0 +1,136 @@
+"""Requests to one receiver, at the address that was judged when the client was opened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx2
+
+from ....kvlayer.settings import Settings
+from ..protocol import SinkError
+from .address import find_address
+from .target import WebhookTarget
+
+REQUEST_TIMEOUT, TOO_EARLY, TOO_MANY_REQUESTS = 408, 425, 429
+PASSING_STATUSES = frozenset({REQUEST_TIMEOUT, TOO_EARLY, TOO_MANY_REQUESTS})
+"""Of those from 400 to 499, what a receiver may answer otherwise later."""
+
+ANSWER_BYTES_MAX = 64 * 1024
+"""Of an answer: one that is longer is cut off, and its connection with it."""
+
+WORDS_MAX = 200
+
+CONTENT_TYPE = "Content-Type"
+"""The header that is no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    reason: str
+    body: bytes
+
+    @property
+    def good(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may be answered otherwise later."""
+        return self.status >= 500 or self.status in PASSING_STATUSES
+
+    @property
+    def words(self) -> str:
+        said = " ".join(self.body.decode(errors="replace").split())
+        return f"{self.status} {self.reason}" + (f": {said}" if said else "")
+
+
+class PinnedClient:
+    """Posts to a target, over connections that are kept alive. `headers` may hold secrets, and an
+    answer may take `seconds`."""
+
+    def __init__(
+        self,
+        target: WebhookTarget,
+        settings: Settings,
+        headers: Mapping[str, str],
+        *,
+        authorization: str | None,
+        seconds: float,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._seconds = seconds
+        self._headers = {**headers, "Host": target.authority, "User-Agent": "tailrace"}
+        if authorization is not None:
+            self._headers["Authorization"] = authorization
+        self._secrets = _secrets(target, headers, authorization)
+        self._transport: httpx2.AsyncHTTPTransport | None = None
+        self._base = ""
+
+    async def open(self) -> None:
+        """Raises SinkError where nobody takes connections, or the settings forbid the address."""
+        target, tls = self._target, self._target.tls()
+        address = await find_address(target, self._settings, tls)
+        host = f"[{address}]" if ":" in address else address
+        self._base = f"{'https' if target.secure else 'http'}://{host}:{target.port}"
+        # The transport alone: a client would log URLs, follow redirects and heed proxies.
+        self._transport = httpx2.AsyncHTTPTransport(verify=tls or False, trust_env=False)
+
+    async def close(self) -> None:
+        if self._transport is not None:
+            await self._transport.aclose()
+
+    async def post(self, path: str, body: bytes) -> Answer:
+        """Posts to a path, with its query. Raises SinkError where there is no answer."""
+        assert self._transport is not None, "not open"
+        request = httpx2.Request(
+            "POST",
+            httpx2.URL(self._base + path),
+            headers=self._headers,
+            content=body,
+            extensions={"sni_hostname": self._target.host},
+        )
+        try:
+            async with asyncio.timeout(self._seconds):
+                response = await self._transport.handle_async_request(request)
+                try:
+                    answer = await _beginning(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise self.error(f"no answer within {self._seconds:g} s") from None
+        except (httpx2.TransportError, OSError) as error:
+            raise self.error(str(error) or type(error).__name__) from None
+        return Answer(response.status_code, response.reason_phrase, answer)
+
+    def error(self, words: str) -> SinkError:
+        """What the receiver said, without what a receiver that repeats its request would tell."""
+        for secret in self._secrets:
+            words = words.replace(secret, "redacted")
+        return SinkError(f"{self._target.shown}: {words[:WORDS_MAX]}")
+
+
+def _secrets(
+    target: WebhookTarget, headers: Mapping[str, str], authorization: str | None
+) -> list[str]:
+    """Texts that no message may hold, the longest first."""
+    told = [value for name, value in headers.items() if name != CONTENT_TYPE]
+    found = {*told, target.request_target.partition("?")[2]}
+    found |= {part.partition("=")[2] for part in target.request_target.partition("?")[2].split("&")}
+    for each in (authorization, target.authorization):
+        if each is not None:
+            found |= {each, *each.split()[1:]}
+    return sorted(found - {""}, key=len, reverse=True)
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    """The answer's body, as far as it matters."""
+    found = b""
+    async for chunk in response.aiter_raw():
+        found += chunk
+        if len(found) > ANSWER_BYTES_MAX:
+            break
+    return found

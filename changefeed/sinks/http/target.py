@@ -1,0 +1,142 @@
+"""What a `webhook-https://` URI names: an endpoint, and how it is trusted.
+
+webhook-https://hooks.example:8443/orders?token=secret&ca_cert=LS0tLS1CRUdJTi…
+
+ca_cert, client_cert, client_key    PEM, in base64
+insecure_tls_skip_verify=true       takes any certificate
+any other parameter                 is the receiver's, and secret
+"""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64decode, b64encode
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from tempfile import NamedTemporaryFile
+from urllib.parse import quote, urlencode
+
+from ..uri import AllBut, bad_uri, parse_server_uri, redacted_uri
+
+SECURE_SCHEME, INSECURE_SCHEME = "webhook-https", "webhook-http"
+CERTIFICATE_PARAMETERS = ("ca_cert", "client_cert", "client_key")
+SKIP_VERIFY = "insecure_tls_skip_verify"
+OWN_PARAMETERS = frozenset({*CERTIFICATE_PARAMETERS, SKIP_VERIFY})
+SECRET_PARAMETERS = AllBut({SKIP_VERIFY})
+"""Certificates are none, and are left out all the same: they are long."""
+
+_PATH_CHARACTERS = "/:@!$&'()*+,;=-._~"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookTarget:
+    """`request_target` is the path and query of requests. `authorization` is that of the URI's user
+    and password, if it has any."""
+
+    secure: bool
+    host: str
+    port: int
+    request_target: str = field(repr=False)
+    authorization: str | None = field(repr=False)
+    certificates: dict[str, bytes] = field(repr=False)
+    skip_verify: bool
+    what: str = "webhook"
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def shown(self) -> str:
+        """The receiver, as messages name it."""
+        return f"{self.what} at {self.authority}"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What requests are secured with; None where they are not. Raises ValueError, which says
+        which certificate will not do."""
+        if not self.secure:
+            return None
+        authorities = self.certificates.get("ca_cert")
+        try:
+            context = ssl.create_default_context(
+                cadata=None if authorities is None else authorities.decode()
+            )
+        except (ssl.SSLError, UnicodeDecodeError, ValueError):
+            raise ValueError("ca_cert is no certificate in PEM") from None
+        if self.skip_verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if "client_cert" in self.certificates:
+            _load_client(context, self.certificates)
+        return context
+
+
+def parse_target(
+    text: str,
+    *,
+    what: str = "webhook",
+    secure_scheme: str = SECURE_SCHEME,
+    known: Collection[str] | None = None,
+) -> WebhookTarget:
+    """The target of a URI: of a sink, or of `what` else is asked over HTTP, whose own parameters
+    are `known`. Raises SQLError 22023."""
+    uri = parse_server_uri(text, known=known, secret=SECRET_PARAMETERS)
+    secure = uri.scheme == secure_scheme
+    skip_verify = uri.parameters.get(SKIP_VERIFY, "false").lower()
+    if skip_verify not in ("true", "false"):
+        raise bad_uri(text, f"{SKIP_VERIFY} is true or false", secret=SECRET_PARAMETERS)
+    theirs = {name: value for name, value in uri.parameters.items() if name not in OWN_PARAMETERS}
+    query = f"?{urlencode(theirs)}" if theirs else ""
+    target = WebhookTarget(
+        secure=secure,
+        host=uri.host,
+        port=uri.port or (443 if secure else 80),
+        request_target=quote(uri.path or "/", safe=_PATH_CHARACTERS) + query,
+        authorization=None if uri.user is None else _basic(uri.user, uri.password or ""),
+        certificates={
+            name: _decoded(text, name, uri.parameters[name])
+            for name in CERTIFICATE_PARAMETERS
+            if name in uri.parameters
+        },
+        skip_verify=skip_verify == "true",
+        what=what,
+    )
+    if not secure and (target.certificates or SKIP_VERIFY in uri.parameters):
+        raise bad_uri(text, f"{uri.scheme} has no certificates", secret=SECRET_PARAMETERS)
+    if ("client_key" in target.certificates) != ("client_cert" in target.certificates):
+        raise bad_uri(text, "client_cert and client_key go together", secret=SECRET_PARAMETERS)
+    try:
+        target.tls()
+    except ValueError as error:
+        raise bad_uri(text, str(error), secret=SECRET_PARAMETERS) from None
+    return target
+
+
+def shown_uri(text: str) -> str:
+    """The URI as anybody may see it."""
+    return redacted_uri(text, SECRET_PARAMETERS)
+
+
+def _decoded(text: str, name: str, value: str) -> bytes:
+    try:
+        return b64decode(value.replace(" ", "+"), validate=True)  # a '+' that was not encoded
+    except ValueError:
+        raise bad_uri(text, f"{name} is not base64", secret=SECRET_PARAMETERS) from None
+
+
+def _basic(user: str, password: str) -> str:
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _load_client(context: ssl.SSLContext, certificates: dict[str, bytes]) -> None:
+    """The client's certificate and key, by way of a file that only we can read: ssl takes no
+    other."""
+    with NamedTemporaryFile(prefix="tailrace-") as file:
+        file.write(certificates["client_cert"] + b"\n" + certificates["client_key"])
+        file.flush()
+        try:
+            # Without a password OpenSSL would ask the terminal for that of an encrypted key.
+            context.load_cert_chain(file.name, password="")
+        except (ssl.SSLError, ValueError):
+            raise ValueError("client_cert and client_key are no pair of PEM") from None

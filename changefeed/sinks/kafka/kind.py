@@ -1,0 +1,156 @@
+"""What stands behind `kafka://` and its relatives: judges a URI, and opens sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
+from ....kvlayer.offload import Offload
+from ...contract.message_form import Format
+from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
+from ...contract.sink_config import Acks, FlushConfig, RetryConfig
+from ...encode import Encoder, Topics, encoder_for
+from ..delivery import MessageSink
+from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused, cannot_connect
+from ..registry import check_avro
+from .target import KafkaTarget, parse_target, shown_uri
+
+if TYPE_CHECKING:
+    from .sender import KafkaSender
+
+ONCE = RetryConfig(max=0)
+"""librdkafka sends again by itself."""
+
+
+class KafkaKind:
+    """The kind of sink that produces changes into topics."""
+
+    transactional = False
+    local = False
+    columnar = True
+    follows_schema = False
+    obeys = (
+        PIPELINE_OPTIONS
+        | MESSAGE_OPTIONS
+        | {"exactly_once", "extra_headers", "kafka_sink_config", "on_bad_row", "partition_alg"}
+    )
+
+    def __init__(self, offload: Offload) -> None:
+        self._offload = offload
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        if options.format not in (Format.JSON, Format.AVRO):
+            raise SQLError("0A000", f"Kafka in format {options.format.value} is not supported")
+        check_avro(options)
+        config = options.kafka_sink_config
+        if options.exactly_once and config.acks is not Acks.ALL:
+            raise SQLError(
+                "22023",
+                f"exactly_once does not go with RequiredAcks {config.acks.name}",
+                detail="Transactions of Kafka are acknowledged by all replicas that are in sync.",
+            )
+        if options.exactly_once and config.flush != FlushConfig():
+            raise SQLError(
+                "22023",
+                "exactly_once does not go with Flush",
+                detail="Each checkpoint is one transaction, with all that is due.",
+                hint="min_checkpoint_frequency says how often.",
+            )
+        if options.exactly_once and options.format is Format.AVRO:
+            raise SQLError(
+                "0A000",
+                "exactly_once in format avro is not supported",
+                hint="Leave out exactly_once, or take format = 'json'.",
+            )
+        if options.exactly_once and options.on_bad_row is not None:
+            raise SQLError(
+                "22023",
+                "exactly_once does not go with on_bad_row",
+                detail="A transaction is taken as a whole, or not at all.",
+            )
+
+    def keeps_progress(self, options: ChangefeedOptions) -> bool:
+        return options.exactly_once
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        """Raises SQLError also where no broker answers. Makes no topic."""
+        target = parse_target(uri)
+        sender = _sender(target, ChangefeedOptions(), self._offload)
+        try:
+            await sender.open()
+        except SinkRefused as error:
+            raise cannot_connect(SinkError(str(error))) from error
+        except SinkError as error:
+            raise cannot_connect(error) from error
+        finally:
+            await sender.close()
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """Nothing: several feeds may produce into one topic."""
+        return frozenset()
+
+    def create(self, uri: str, context: SinkContext) -> Sink:
+        target, options = parse_target(uri), context.options
+        topics = Topics(
+            full_names=context.names,
+            full_table_name=options.full_table_name,
+            topic_name=target.topic_name,
+            topic_prefix=target.topic_prefix,
+        )
+        encoder = encoder_for(options, topics, context.origin("kafka"))
+        if options.exactly_once:
+            return _transactional(target, context, encoder, topics)
+        return MessageSink(
+            _sender(target, options, context.offload),
+            context,
+            encoder,
+            topics,
+            flush=options.kafka_sink_config.flush,
+            retry=ONCE,
+        )
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """Nothing was held."""
+
+    def redacted(self, uri: str) -> str:
+        return shown_uri(uri)
+
+
+def _sender(target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> KafkaSender:
+    """Raises SQLError where confluent-kafka is not installed."""
+    try:
+        from .sender import KafkaSender
+    except ImportError:
+        raise _not_installed() from None
+    return KafkaSender(target, options, offload)
+
+
+def _transactional(
+    target: KafkaTarget, context: SinkContext, encoder: Encoder, topics: Topics
+) -> Sink:
+    """Raises SQLError where confluent-kafka is not installed."""
+    try:
+        from .progress_topic import ProgressTopic, feed_name
+        from .sender import client_configuration
+        from .sink import TransactionalSink
+        from .transactions import TransactionalSender
+    except ImportError:
+        raise _not_installed() from None
+    options, identity, offload = context.options, context.identity, context.offload
+    return TransactionalSink(
+        TransactionalSender(target, options, offload, feed_name(identity)),
+        ProgressTopic(target, client_configuration(target, options), identity, offload),
+        context,
+        encoder,
+        topics,
+    )
+
+
+def _not_installed() -> SQLError:
+    return SQLError(
+        "0A000",
+        "this node cannot feed Kafka: confluent-kafka is not installed",
+        hint="pip install 'tailrace[kafka]'",
+    )

@@ -1,0 +1,283 @@
+"""Sends batches to Kafka by librdkafka, which has threads of its own.
+
+    send -> produce (a queue of librdkafka) -> brokers
+            poll (a thread of ours) <- acknowledgements -> the future that `send` waits for
+
+Order: the producer is idempotent, and no record is ever too old for it to send. A batch that takes
+too long, or of which a record is refused, ends the attempt, and with it everything that is queued.
+
+HAZARD: librdkafka takes a request that a broker accepted for proof that those before it were, too.
+A broker that knows nothing yet of a producer in a partition accepts any request of it. Of two that
+are under way into a new partition the first may be refused, because its leader is not ready, and
+the second be taken: the first one's records are then reported as delivered, and are nowhere. So a
+connection has one request under way at a time, and a record is acknowledged by its offset: one
+that is reported without was not seen by a broker that said so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Message as Record
+
+from ....kvlayer.offload import Offload
+from ...contract.options import ChangefeedOptions, PartitionAlgorithm
+from ...contract.sink_config import Acks
+from ...encode.topics import topic_name
+from ..delivery import BatchRefused, Message
+from ..protocol import SinkError, SinkRefused
+from .target import KafkaTarget
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 10.0
+LOOK_SECONDS = 0.5
+SEND_SECONDS = 30.0
+"""A batch that no broker has acknowledged by then is the feed's to send again."""
+
+POLL_SECONDS = 0.1
+"""How long the thread waits for an acknowledgement before it looks whether it is to end."""
+
+PARTITIONERS = {PartitionAlgorithm.FNV_1A: "fnv1a", PartitionAlgorithm.MURMUR2: "murmur2"}
+
+REFUSALS = frozenset(
+    {
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.TOPIC_EXCEPTION,
+    }
+)
+"""Errors that come again whenever the record does."""
+
+BAD_RECORDS = frozenset(
+    {KafkaError.INVALID_RECORD, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+)
+"""Of these, what speaks of one record: its topic takes others."""
+
+
+class KafkaSender:
+    """One attempt of one feed, with a producer and a thread."""
+
+    resolved_by_topic = True
+
+    def __init__(self, target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> None:
+        self._target = target
+        self._lane = offload.lane("kafka")
+        self._headers = list(options.extra_headers.items())
+        self._placed = options.kafka_sink_config.acks is not Acks.NONE
+        """Whether brokers tell the offsets of records."""
+        self._said = ""
+        """What librdkafka said last of its connections."""
+        self._configuration = {
+            **_configuration(target, options),
+            "error_cb": self._note_error,
+        }
+        self._producer: Producer | None = None
+        self._polling: asyncio.Task[None] | None = None
+        self._topics: dict[str, str] = {}
+
+    async def open(self) -> None:
+        """Returns when a broker has answered."""
+        try:
+            self._producer = producer = Producer(self._configuration)
+        except KafkaException as error:
+            raise SinkRefused(f"{self._target.shown}: {error.args[0].str()}") from None
+        await self._run(partial(self._reach, producer))
+        self._polling = asyncio.create_task(self._poll(producer))
+
+    async def send(self, messages: Sequence[Message]) -> None:
+        producer = self._opened
+        batch = _Batch(len(messages), placed=self._placed)
+        named: dict[str, Any] = {"headers": self._headers} if self._headers else {}
+        try:
+            for message in messages:
+                producer.produce(
+                    self._topic(message.topic),
+                    message.value,
+                    message.key,
+                    on_delivery=batch.note,
+                    **named,
+                )
+        except KafkaException as error:
+            raise self._error(error.args[0]) from None
+        await self._delivered(batch)
+
+    async def send_resolved(self, topic: str | None, value: bytes) -> None:
+        """One record for each partition of the topic, as many as there are by now."""
+        assert topic is not None, "resolved records go to topics"
+        producer = self._opened
+        name = self._topic(topic)
+        partitions = await self._partitions(producer, name)
+        batch = _Batch(len(partitions), placed=self._placed)
+        for partition in partitions:
+            producer.produce(name, value, partition=partition, on_delivery=batch.note)
+        await self._delivered(batch)
+
+    async def close(self) -> None:
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.gather(self._polling, return_exceptions=True)
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await self._lane.run(partial(_discard, producer))
+        self._lane.close()
+
+    async def _partitions(self, producer: Producer, topic: str) -> list[int]:
+        """The partitions of a topic. One that is made by being asked for is there a moment
+        later."""
+        looks = round(CONNECT_SECONDS / LOOK_SECONDS)
+        while True:
+            found = await self._run(partial(producer.list_topics, topic, timeout=CONNECT_SECONDS))
+            metadata = found.topics[topic]
+            if metadata.error is None:
+                return list(metadata.partitions)
+            looks -= 1
+            if not looks:
+                raise self._error(metadata.error)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    @property
+    def _opened(self) -> Producer:
+        assert self._producer is not None, "not open"
+        return self._producer
+
+    def _reach(self, producer: Producer) -> None:
+        """Returns when a broker has answered. Raises KafkaException when none has by the end of
+        the time, or as soon as librdkafka has said why."""
+        for _ in range(round(CONNECT_SECONDS / LOOK_SECONDS)):
+            try:
+                producer.list_topics(timeout=LOOK_SECONDS)
+                return
+            except KafkaException as error:
+                failure = error
+                producer.poll(0)  # calls `_note_error`
+                if self._said:
+                    break
+        raise failure
+
+    async def _poll(self, producer: Producer) -> None:
+        while True:
+            await self._run(partial(producer.poll, POLL_SECONDS))
+
+    async def _delivered(self, batch: _Batch) -> None:
+        """Returns when all of the batch is acknowledged. A producer that can go on no more raises
+        that where it is polled."""
+        assert self._polling is not None, "not open"
+        either: list[asyncio.Future[Any]] = [batch.delivered, self._polling]
+        await asyncio.wait(
+            either,
+            timeout=SEND_SECONDS,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        if batch.delivered.done():
+            error = batch.delivered.result()
+            if error is not None:
+                raise self._error(error)
+            if batch.unplaced:
+                raise SinkError(
+                    f"{self._target.shown}: {batch.unplaced} records of topic {batch.topic} were "
+                    "acknowledged without their offsets: they are sent again"
+                )
+        elif self._polling.done():
+            self._polling.result()
+        else:
+            said = f": {self._said}" if self._said else ""
+            raise SinkError(
+                f"{self._target.shown}: not acknowledged within {SEND_SECONDS:g} s{said}"
+            )
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return await self._lane.run(call)
+        except KafkaException as error:
+            raise self._error(error.args[0]) from None
+
+    def _note_error(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._said:
+            self._said = error.str()
+
+    def _error(self, error: KafkaError) -> SinkError | SinkRefused:
+        said = f": {self._said}" if self._said and self._said != error.str() else ""
+        words = f"{self._target.shown}: {error.str()}{said}"
+        if error.code() in BAD_RECORDS:
+            return BatchRefused(words, too_large=False)
+        return SinkRefused(words) if error.code() in REFUSALS else SinkError(words)
+
+    def _topic(self, name: str) -> str:
+        found = self._topics.get(name)
+        if found is None:
+            found = self._topics[name] = topic_name(name)
+        return found
+
+
+class _Batch:
+    """Counts acknowledgements, in the thread that polls; `delivered` is done when all are there,
+    with the first error among them. Where records are to be `placed`, `unplaced` counts those
+    without an offset, of `topic` the last one."""
+
+    def __init__(self, count: int, *, placed: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._left = count
+        self._placed = placed
+        self._error: KafkaError | None = None
+        self.unplaced = 0
+        self.topic: str | None = None
+        self.delivered: asyncio.Future[KafkaError | None] = self._loop.create_future()
+        if not count:
+            self.delivered.set_result(None)
+
+    def note(self, error: KafkaError | None, record: Record) -> None:
+        self._error = self._error or error
+        if self._placed and error is None and record.offset() is None:
+            self.unplaced += 1
+            self.topic = record.topic()
+        self._left -= 1
+        if not self._left:
+            self._loop.call_soon_threadsafe(self._finish)
+
+    def _finish(self) -> None:
+        if not self.delivered.done():  # nobody waits any more
+            self.delivered.set_result(self._error)
+
+
+def _discard(producer: Producer) -> None:
+    """Ends a producer without waiting for what it still holds."""
+    producer.purge()
+    producer.flush(0)
+
+
+def client_configuration(target: KafkaTarget, options: ChangefeedOptions) -> dict[str, Any]:
+    """What any client of librdkafka needs to reach the brokers."""
+    return {
+        **target.client,
+        "bootstrap.servers": ",".join(target.brokers),
+        "client.id": options.kafka_sink_config.client_id,
+        "log_level": 0,  # its errors come to `error_cb`, or with a call
+    }
+
+
+def _configuration(target: KafkaTarget, options: ChangefeedOptions) -> dict[str, Any]:
+    config = options.kafka_sink_config
+    found: dict[str, Any] = {
+        **client_configuration(target, options),
+        "acks": config.acks.value,
+        "compression.type": config.compression.value,
+        "partitioner": PARTITIONERS[options.partition_alg],
+        "linger.ms": 1,
+        # What waits is bounded by the sink, and in time by `SEND_SECONDS`.
+        "queue.buffering.max.messages": 0,
+        "queue.buffering.max.kbytes": 2**31 - 1,
+        "message.timeout.ms": 0,
+        "max.in.flight.requests.per.connection": 1,  # see HAZARD
+        "enable.idempotence": config.acks is Acks.ALL,
+    }
+    if config.compression_level is not None:
+        found["compression.level"] = config.compression_level
+    return found

@@ -1,0 +1,180 @@
+"""The sink of Kafka with `exactly_once`: rows and progress in one transaction.
+
+    emit          a@10  b@20              c@30  d@50
+    flush         progress to 20          progress to 40
+    transaction   a b, progress 20        c, progress 40        d waits
+
+A transaction holds all changes up to where the feed has come and nothing above it (`HeldRows`). The
+feed that begins again does so there, so what comes again was not committed, and who reads what is
+committed sees each change once, whatever was killed when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....kvlayer.clock import ZERO, Timestamp
+from ....kvlayer.span import Span
+from ....schemafeed.table_events import TableEvent
+from ...contract.changes import ChangeBatch, ChangeKind
+from ...encode import Encoder, Topics
+from ..delivery import Message
+from ..held_rows import COMMIT_TIMESTAMP, MEMORY_BYTES_MAX, ROW_KEY, Cut, HeldRows
+from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
+from .progress_topic import ProgressTopic
+from .transactions import TransactionalSender
+
+T = TypeVar("T")
+
+SLICE_MESSAGES = 1000
+"""So many are handed to librdkafka in one step of the loop."""
+
+TOPIC, KEY, VALUE, LIVE = "topic", "key", "value", "live"
+
+
+class TransactionalSink:
+    """Feeds Kafka for one attempt of one feed. After a failure the sink is of no further use."""
+
+    def __init__(
+        self,
+        sender: TransactionalSender,
+        progress: ProgressTopic,
+        context: SinkContext,
+        encoder: Encoder,
+        topics: Topics,
+    ) -> None:
+        self._sender = sender
+        self._progress = progress
+        self._encoder = encoder
+        self._topics = topics
+        self._known = context.known
+        self._position = context.position
+        self._monotonic_ns = context.clock.wall.monotonic_ns
+        self._lane = context.offload.lane("kafka-held")
+        self._topic_names: tuple[str, ...] = ()
+        self._pending: list[ChangeBatch] = []
+        self._held: dict[int, HeldRows] = {}
+        """By table: the tables of a feed come on at different paces."""
+        self._cut = Cut([], outside=ZERO)
+        """Of what is committed."""
+        self._transactions = asyncio.Lock()
+        """A producer has one under way: a resolved record may be due while a flush runs."""
+
+    async def stand(self) -> SinkStand | None:
+        await self._sender.open()
+        stand = await self._progress.read()
+        if stand is not None:
+            self._cut = Cut(stand.progress.frontier, outside=ZERO)
+        elif self._known is not None:
+            raise SinkRefused(
+                f"the topic {self._progress.name} no longer tells how far the changefeed has come: "
+                "create the changefeed again, with a cursor where this one is resolved"
+            )
+        return stand
+
+    async def open(self, tables: Sequence[TableDescriptor]) -> None:
+        self._topic_names = tuple(dict.fromkeys(map(self._topics.of, tables)))
+        each_bytes = MEMORY_BYTES_MAX // max(1, len(tables))
+        self._held = {table.id: HeldRows(each_bytes) for table in tables}
+
+    def emit(self, batch: ChangeBatch) -> None:
+        batch.stages.received = self._monotonic_ns()
+        self._pending.append(batch)
+
+    def change_schema(self, event: TableEvent) -> None:
+        """Messages carry their own schema: those behind the event are under the new one."""
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        batches, self._pending = self._pending, []
+        for batch in batches:
+            await self._hold(batch)
+        if progress is not None:
+            # Rows of a backfill wait until it has ended: another attempt begins with it again.
+            await self._commit(
+                SinkStand(progress=replace(progress, backfills=()), position=self._position())
+            )
+        now = self._monotonic_ns()
+        for batch in batches:
+            batch.stages.sunk = now
+
+    async def emit_resolved(self, resolved: Timestamp) -> None:
+        async with self._transactions, self._sender.transaction():
+            for topic in self._topic_names:
+                value = self._encoder.encode_resolved(topic, resolved)
+                await self._sender.send_resolved(topic, value)
+
+    async def close(self) -> None:
+        self._pending.clear()
+        await self._sender.close()
+        await self._progress.close()
+        for held in self._held.values():
+            await self._lane.run(held.close)
+        self._lane.close()
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return await self._lane.run(call)
+        except OSError as error:
+            raise SinkError(f"what waits for Kafka cannot be kept: {error}") from error
+
+    async def _hold(self, batch: ChangeBatch) -> None:
+        encoded = self._encoder.encode(batch)
+        live = batch.kind is ChangeKind.LIVE
+        rows = pa.table(
+            {
+                TOPIC: pa.repeat(encoded.topic, len(batch)),
+                KEY: pa.array(encoded.keys, pa.binary()),
+                VALUE: pa.array(encoded.values, pa.binary()),
+                ROW_KEY: pa.array(batch.keys, pa.binary()),
+                COMMIT_TIMESTAMP: pa.array(batch.timestamps, pa.int64()),
+                LIVE: pa.repeat(live, len(batch)),
+            }
+        )
+        span = Span.of_keys(batch.keys)
+        if live and min(batch.timestamps) <= self._cut.range(span)[1]:
+            # What a range feed that began anew tells again, and is committed.
+            rows = rows.filter(pc.invert(self._cut.due(rows, span)))
+        if rows.num_rows:
+            await self._run(partial(self._held[batch.descriptor.id].add, rows, span))
+
+    async def _commit(self, stand: SinkStand) -> None:
+        progress = stand.progress
+        cut = Cut(progress.frontier)
+        async with self._transactions, self._sender.transaction():
+            seen: set[tuple[bytes, int]] = set()
+            for held in filter(None, self._held.values()):
+                taken = held.take(cut)
+                while (rows := await self._run(partial(next, taken, None))) is not None:
+                    for messages in _slices(rows, seen):
+                        await self._sender.send(messages)
+            await self._sender.send([self._progress.record(stand)])
+        for held in filter(None, self._held.values()):
+            await self._run(partial(held.drop, cut))
+        self._cut = Cut(progress.frontier, outside=ZERO)
+
+
+def _slices(rows: pa.Table, seen: set[tuple[bytes, int]]) -> Iterator[list[Message]]:
+    """The messages of the rows, without live changes that were `seen` already: those are added."""
+    for start in range(0, rows.num_rows, SLICE_MESSAGES):
+        columns = rows.slice(start, SLICE_MESSAGES)
+        changes = zip(
+            *(columns.column(name).to_pylist() for name in (ROW_KEY, COMMIT_TIMESTAMP, LIVE)),
+            strict=True,
+        )
+        messages: list[Message] = []
+        parts = (columns.column(name).to_pylist() for name in (TOPIC, KEY, VALUE))
+        for message, (key, at, live) in zip(zip(*parts, strict=True), changes, strict=True):
+            if live:
+                if (key, at) in seen:
+                    continue
+                seen.add((key, at))
+            messages.append(Message(*message))
+        yield messages

@@ -1,0 +1,85 @@
+"""Sends batches to Kafka in transactions: a reader of what is committed sees all of one or nothing.
+
+A transactional id belongs to one feed. Who opens a sender of that id ends what an earlier one had
+under way, and the earlier one can commit no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from confluent_kafka import KafkaError, KafkaException
+
+from ....kvlayer.offload import Offload
+from ...contract.options import ChangefeedOptions
+from ..protocol import SinkError
+from .sender import KafkaSender
+from .target import KafkaTarget
+
+CALL_SECONDS = 1.0
+"""How long a thread waits for the coordinator before it looks whether anybody still asks."""
+
+CALLS_MAX = 30
+
+OPEN_MS_MAX = 15 * 60 * 1000
+"""What a broker allows by default. It then ends the transaction of a feed that has died: until then
+readers of what is committed see nothing behind it."""
+
+
+class TransactionalSender(KafkaSender):
+    """One attempt of one feed. What is sent outside of a transaction is an error."""
+
+    def __init__(
+        self, target: KafkaTarget, options: ChangefeedOptions, offload: Offload, name: str
+    ) -> None:
+        """`name` is the transactional id."""
+        super().__init__(target, options, offload)
+        self._configuration |= {"transactional.id": name, "transaction.timeout.ms": OPEN_MS_MAX}
+        self._coordinator = offload.lane("kafka-transactions")
+        self._begun = False
+
+    async def open(self) -> None:
+        """Returns when no transaction of an earlier sender is under way any more."""
+        await super().open()
+        await self._ask(self._opened.init_transactions)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """What is sent inside is committed at the end. After a failure nobody knows, and the sender
+        is of no further use."""
+        producer = self._opened
+        try:
+            producer.begin_transaction()
+        except KafkaException as error:
+            raise self._error(error.args[0]) from None
+        self._begun = True
+        yield
+        await self._ask(producer.commit_transaction)
+        self._begun = False
+
+    async def close(self) -> None:
+        await self._coordinator.run(self._abort)
+        await super().close()
+        self._coordinator.close()
+
+    def _abort(self) -> None:
+        if self._begun and self._producer is not None:
+            try:
+                self._producer.abort_transaction(CALL_SECONDS)
+            except KafkaException:
+                pass  # the next sender ends it, or time does
+
+    async def _ask(self, call: Callable[[float], None]) -> None:
+        """Makes a call of the coordinator until it has ended. Such a call goes on where it was."""
+        for _ in range(CALLS_MAX):
+            try:
+                return await self._coordinator.run(partial(call, CALL_SECONDS))
+            except KafkaException as error:
+                failure = error.args[0]
+                if failure.code() != KafkaError._TIMED_OUT and not failure.retriable():
+                    raise self._error(failure) from None
+            await asyncio.sleep(0)
+        raise SinkError(f"{self._error(failure)}: not done within {CALL_SECONDS * CALLS_MAX:g} s")

@@ -1,0 +1,81 @@
+"""SHOW, RETRY and SKIP DEAD LETTERS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....changefeed import DeadLetter
+from ....kvlayer.clock import format_timestamp
+from ...results.results import INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...runtime.services import Services
+from ...syntax.changefeed_statements import (
+    LetterChoice,
+    LetterStatement,
+    RetryDeadLetters,
+    ShowDeadLetters,
+    SkipDeadLetters,
+)
+from ..query.result_shape import RETRY_COLUMNS
+from .feeds import check_controls_feed, check_reads_feed
+
+_COLUMNS = (
+    ("table_name", STRING),
+    ("key", STRING),
+    ("mvcc_timestamp", STRING),
+    ("error", STRING),
+    ("message", STRING),
+    ("message_bytes", INT8),
+    ("refused", TIMESTAMPTZ),
+)
+
+
+async def tell_dead_letters(services: Services, statement: LetterStatement, user: str) -> Result:
+    """Raises SQLError as SHOW CHANGEFEED LAG and VERIFY CHANGEFEED do, and for RETRY where the feed
+    takes no rows now."""
+    chosen = statement.chosen
+    if isinstance(statement, ShowDeadLetters):
+        await check_reads_feed(services, user, chosen.job_id)
+    else:
+        await check_controls_feed(services, user, chosen.job_id)
+    letters = _chosen(await services.jobs.dead_letters(chosen.job_id), chosen)
+    match statement:
+        case ShowDeadLetters():
+            return listing("SHOW DEAD LETTERS", _COLUMNS, [_row(letter) for letter in letters])
+        case SkipDeadLetters():
+            await services.jobs.skip_dead_letters(letters)
+            return Result(tag=f"SKIP DEAD LETTERS {len(letters)}", row_count=len(letters))
+        case RetryDeadLetters():
+            outcomes = await services.jobs.retry_dead_letters(chosen.job_id, letters)
+            rows: list[Row] = [
+                (letter.table_name, letter.key, format_timestamp(letter.at), outcome)
+                for letter, outcome in zip(letters, outcomes, strict=True)
+            ]
+            return Result(
+                tag=f"RETRY DEAD LETTERS {len(rows)}",
+                columns=RETRY_COLUMNS,
+                rows=rows,
+                row_count=len(rows),
+            )
+
+
+def _chosen(letters: Sequence[DeadLetter], chosen: LetterChoice) -> list[DeadLetter]:
+    """A table may be named by the end of its full name."""
+    named = None if chosen.table is None else list(chosen.table.parts)
+    return [
+        letter
+        for letter in letters
+        if (named is None or letter.table_name.split(".")[-len(named) :] == named)
+        and chosen.key in (None, letter.key)
+    ]
+
+
+def _row(letter: DeadLetter) -> Row:
+    return (
+        letter.table_name,
+        letter.key,
+        format_timestamp(letter.at),
+        letter.error,
+        letter.message,
+        letter.message_bytes,
+        letter.refused,
+    )

@@ -1,0 +1,97 @@
+"""CREATE SCHEDULE and SHOW SCHEDULES; PAUSE, RESUME and DROP are those of jobs (`feeds`)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ....catalog.values.errors import SQLError
+from ....changefeed import parse_schedule_options
+from ....kvlayer.clock import unix_us
+from ...results.results import INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...runtime.authorization import Actor
+from ...runtime.jobs import sees_schedule
+from ...runtime.relations import LeaseScope
+from ...syntax.changefeed_statements import CreateSchedule, ShowSchedules
+from ...syntax.statements import CreateChangefeed
+from ..ddl.ownership import own_jobs
+from ..query.result_shape import SCHEDULE_COLUMNS
+from .feeds import check_sink_options, requested
+
+_COLUMNS = (
+    ("id", INT8),
+    ("label", STRING),
+    ("schedule_status", STRING),
+    ("next_run", TIMESTAMPTZ),
+    ("state", STRING),
+    ("recurrence", STRING),
+    ("running_job_id", INT8),
+    ("owner", STRING),
+    ("created", TIMESTAMPTZ),
+    ("command", STRING),
+)
+
+
+async def create_schedule(actor: Actor, statement: CreateSchedule, scope: LeaseScope) -> Result:
+    """Needs the rights that CREATE CHANGEFEED needs. Does not commit. Raises SQLError."""
+    services, transaction = actor.services, actor.reader
+    check_sink_options(statement.options)
+    check_sink_options(statement.schedule_options)
+    label = statement.label
+    if statement.if_not_exists and any(
+        each.label == label for each in await services.jobs.schedules()
+    ):
+        return _created([])
+    changefeed = CreateChangefeed(
+        tables=statement.tables, sink=statement.sink, options=statement.options
+    )
+    _, request = await requested(
+        services, changefeed, transaction, scope, actor.database, actor.user
+    )
+    now = unix_us(request.at) / 1e6
+    label = label or f"CHANGEFEED {datetime.fromtimestamp(int(now), UTC):%Y-%m-%d %H:%M:%S}"
+    given = {option.name: option.value for option in statement.schedule_options}
+    schedule_id, first_run = await services.changefeeds.create_schedule(
+        transaction,
+        request,
+        statement.sink,
+        label=label,
+        crontab=statement.crontab,
+        options=parse_schedule_options(given, now),
+    )
+    await own_jobs(transaction, actor.user, [schedule_id])
+    row: Row = (schedule_id, label, "ACTIVE", first_run, statement.crontab)
+    return _created([row])
+
+
+def _created(rows: list[Row]) -> Result:
+    return Result(tag="CREATE SCHEDULE", columns=SCHEDULE_COLUMNS, rows=rows, row_count=len(rows))
+
+
+async def show_schedules(actor: Actor, statement: ShowSchedules) -> Result:
+    """One's own; all of them for who has VIEWJOB or CONTROLJOB."""
+    rights = await actor.rights()
+    found = [
+        each
+        for each in await actor.services.jobs.schedules()
+        if sees_schedule(rights, actor.user, each)
+        and statement.paused in (None, each.paused)
+        and statement.schedule_id in (None, each.id)
+    ]
+    if statement.schedule_id is not None and not found:
+        raise SQLError("42704", f"schedule with ID {statement.schedule_id} does not exist")
+    rows: list[Row] = [
+        (
+            each.id,
+            each.label,
+            "PAUSED" if each.paused else "ACTIVE",
+            each.next_run,
+            each.error or None,
+            each.crontab,
+            each.run or None,
+            each.owner,
+            each.created,
+            each.description,
+        )
+        for each in found
+    ]
+    return listing("SHOW SCHEDULES", _COLUMNS, rows)

@@ -1,0 +1,206 @@
+"""Changefeeds into Kafka, through SQL: read back by a consumer, from librdkafka's mock cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.encode.topics import topic_name
+from tailrace.changefeed.sinks.kafka.target import parse_target, shown_uri
+from tests.harness.kafka_reader import MockCluster, Record, read
+
+
+@asynccontextmanager
+async def orders(path: Path) -> AsyncIterator[AsyncDatabase]:
+    database = await aopen(path / "data")
+    try:
+        await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, name STRING)")
+        await database.sql("INSERT INTO orders SELECT g, 'old' FROM generate_series(1, 20) g")
+        yield database
+    finally:
+        await database.close()
+
+
+async def fed(database: AsyncDatabase, uri: str, options: str, *changes: str) -> None:
+    """Runs a feed over the changes, until all of them are acknowledged."""
+    created = await database.sql(f"CREATE CHANGEFEED FOR orders INTO '{uri}' WITH {options}")
+    ((job_id,),) = created.fetchall()
+    assert isinstance(job_id, int)
+    for change in ("", *changes):
+        if change:
+            await database.sql(change)
+        async with asyncio.timeout(30):
+            await database.feed(job_id).wait_until(await database.node.store.now())
+
+
+def fnv_1a(key: bytes) -> int:
+    found = 2166136261
+    for byte in key:
+        found = (found ^ byte) * 16777619 % 2**32
+    return found
+
+
+def sarama(key: bytes, partitions: int) -> int:
+    """The partition that Sarama's hash partitioner chooses."""
+    signed = fnv_1a(key) - 2**32 if fnv_1a(key) >= 2**31 else fnv_1a(key)
+    return abs(signed) % partitions
+
+
+def rows(records: list[Record]) -> list[Record]:
+    return [record for record in records if record.key is not None]
+
+
+def test_records_have_keys_partitions_and_headers(tmp_path: Path) -> None:
+    async def scenario(cluster: MockCluster) -> list[Record]:
+        async with orders(tmp_path) as database:
+            await fed(
+                database,
+                f"kafka://{cluster.addresses}?topic_prefix=eu_",
+                'updated, extra_headers = \'{"origin": "shop"}\'',
+                *(f"UPDATE orders SET name = '{name}' WHERE k <= 10" for name in "abc"),
+                "DELETE FROM orders WHERE k = 1",
+            )
+        return await asyncio.to_thread(read, cluster.addresses, "eu_orders", lambda r: len(r) >= 51)
+
+    with MockCluster() as cluster:
+        records = asyncio.run(scenario(cluster))
+    partitions = 1 + max(record.partition for record in records)
+    assert partitions > 1
+    assert {record.partition for record in records} == {
+        sarama(record.key or b"", 4) for record in records
+    }
+    assert all(record.partition == sarama(record.key or b"", 4) for record in records)
+    assert all(record.headers == (("origin", b"shop"),) for record in records)
+    ones = [record.value["after"] for record in records if record.key == b"[1]"]
+    assert [one and one["name"] for one in ones] == ["old", "a", "b", "c", None]
+
+
+def test_resolved_goes_to_every_partition(tmp_path: Path) -> None:
+    def complete(records: list[Record]) -> bool:
+        return len({record.partition for record in records if record.key is None}) == 4
+
+    async def scenario(cluster: MockCluster) -> list[Record]:
+        async with orders(tmp_path) as database:
+            config = """'{"Compression": "LZ4", "RequiredAcks": "ONE", "ClientID": "shop"}'"""
+            await fed(
+                database,
+                f"kafka://{cluster.addresses}?topic_name=all",
+                f"resolved, kafka_sink_config = {config}, partition_alg = 'murmur2'",
+            )
+            return await asyncio.to_thread(read, cluster.addresses, "all", complete)
+
+    with MockCluster() as cluster:
+        records = asyncio.run(scenario(cluster))
+    for partition in range(4):
+        kinds = [record.key is None for record in records if record.partition == partition]
+        assert kinds == sorted(kinds), "a resolved record came before what it speaks for"
+    assert {record.value["after"]["k"] for record in rows(records)} == set(range(1, 21))
+
+
+def test_exactly_once_is_chosen_at_the_beginning(tmp_path: Path) -> None:
+    async def scenario(cluster: MockCluster) -> None:
+        async with orders(tmp_path) as database:
+            create = f"CREATE CHANGEFEED FOR orders INTO 'kafka://{cluster.addresses}' WITH "
+            refused = [
+                ('{"RequiredAcks": "ONE"}', "exactly_once does not go with RequiredAcks ONE"),
+                ('{"Flush": {"MaxMessages": 7}}', "exactly_once does not go with Flush"),
+            ]
+            for config, words in refused:
+                with pytest.raises(SQLError, match=words):
+                    await database.sql(f"{create} exactly_once, kafka_sink_config = '{config}'")
+            created = await database.sql(create + "updated, paused")
+            ((job_id,),) = created.fetchall()
+            with pytest.raises(SQLError, match="exactly_once cannot be altered"):
+                await database.sql(f"ALTER CHANGEFEED {job_id!r} SET exactly_once")
+
+    with MockCluster() as cluster:
+        asyncio.run(scenario(cluster))
+
+
+def test_brokers_that_do_not_answer_are_told_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with orders(tmp_path) as database:
+            with pytest.raises(SQLError, match=r"Kafka at 127.0.0.1:1: .*refused") as caught:
+                await fed(database, "kafka://127.0.0.1:1", "updated")
+            assert caught.value.sqlstate == "08001"
+
+    asyncio.run(scenario())
+
+
+BAD_URIS = [
+    ("kafka://", "brokers"),
+    ("kafka://u:kanari@h", "brokers"),
+    ("kafka://h/path", "no path"),
+    ("kafka://h?topic_name=", "no value"),
+    ("kafka://h?colour=kanari", "unknown parameter 'colour'"),
+    ("kafka://h?ca_cert=AAAA", "tls_enabled"),
+    ("kafka://h?tls_enabled=yes", "true or false"),
+    ("kafka://h?sasl_user=a", "sasl_enabled"),
+    ("kafka://h?sasl_enabled=true&sasl_user=a", "sasl_password is missing"),
+    ("kafka://h?sasl_enabled=true&sasl_mechanism=AWS_MSK_IAM", "sasl_mechanism is one of"),
+    ("confluent-cloud://h?api_key=a", "api_secret is missing"),
+    ("azure-event-hub://h?shared_access_key_name=a", "shared_access_key is missing"),
+]
+
+
+@pytest.mark.parametrize(("uri", "words"), BAD_URIS)
+def test_uris_that_will_not_do_are_refused(uri: str, words: str) -> None:
+    with pytest.raises(SQLError, match=words) as caught:
+        parse_target(uri)
+    assert caught.value.sqlstate == "22023"
+    assert "kanari" not in str(caught.value)
+
+
+def test_secrets_are_not_shown() -> None:
+    text = (
+        "kafka://b1:9092,[::1]:9093?sasl_enabled=true&sasl_user=ada&sasl_password=kanari%26"
+        "&sasl_mechanism=SCRAM-SHA-256&tls_enabled=true"
+    )
+    target = parse_target(text)
+    assert target.brokers == ("b1:9092", "[::1]:9093")
+    assert target.client == {
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": "ada",
+        "sasl.password": "kanari&",
+    }
+    assert "kanari" not in shown_uri(text) + repr(target)
+    assert shown_uri(text).startswith("kafka://b1:9092,[::1]:9093?sasl_enabled=true&sasl_user=ada&")
+    assert shown_uri(shown_uri(text)) == shown_uri(text)
+    hub = parse_target("azure-event-hub://ns.x?shared_access_key_name=n&shared_access_key=k%3D")
+    assert hub.brokers == ("ns.x:9093",)
+    assert hub.client["sasl.password"] == (
+        "Endpoint=sb://ns.x/;SharedAccessKeyName=n;SharedAccessKey=k="
+    )
+
+
+def test_names_of_tables_become_names_of_topics() -> None:
+    assert topic_name("shop.public.orders-1_x") == "shop.public.orders-1_x"
+    assert topic_name("a b☃") == "a_u0020_b_u2603_"
+    assert topic_name("..") == "_u002e__u002e_"
+
+
+def test_a_record_that_is_too_large_is_a_dead_letter(tmp_path: Path) -> None:
+    async def scenario(cluster: MockCluster) -> list[Record]:
+        async with orders(tmp_path) as database:
+            await fed(
+                database,
+                f"kafka://{cluster.addresses}",
+                "on_bad_row = 'dead_letter'",
+                "INSERT INTO orders VALUES (21, 'a'), (22, repeat('x', 2000000)), (23, 'b')",
+            )
+            letters = await database.sql("SELECT key, error FROM system.dead_letters")
+            ((key, error),) = letters.fetchall()
+            assert key == "[22]"
+            assert "too large" in str(error)
+        return await asyncio.to_thread(read, cluster.addresses, "orders", lambda r: len(r) >= 22)
+
+    with MockCluster() as cluster:
+        keys = {record.key for record in rows(asyncio.run(scenario(cluster)))}
+    assert keys == {b"[%d]" % k for k in range(1, 24) if k != 22}

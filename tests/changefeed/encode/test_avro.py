@@ -1,0 +1,132 @@
+"""Messages in Avro are those of the golden files, read back by fastavro with the schema alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import fastavro
+import pytest
+
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.catalog.values.errors import SQLError
+from tailrace.catalog.values.interval import Interval
+from tailrace.catalog.values.type_kinds import TypeKind
+from tailrace.changefeed.contract.changes import ChangeBatch
+from tailrace.changefeed.contract.options import parse_options
+from tailrace.changefeed.encode import RegisteringEncoder, encoder_for
+from tailrace.changefeed.encode.avro_types import avro_name, writer_of
+from tests.changefeed.encode.test_json import GOLDEN, TABLE, TOPICS, TS, batch
+
+AVRO = {"format": "avro", "confluent_schema_registry": "https://registry"}
+CASES: dict[str, dict[str, str | None]] = {
+    "wrapped": {},
+    "wrapped-full": {
+        "diff": None,
+        "updated": None,
+        "mvcc_timestamp": None,
+        "avro_schema_prefix": "shop_",
+    },
+    "bare": {"envelope": "bare", "updated": None},
+    "key_only": {"envelope": "key_only"},
+}
+
+
+class Registry:
+    """Gives ids, and reads messages by them."""
+
+    def __init__(self, **options: str | None) -> None:
+        encoder = encoder_for(parse_options({**AVRO, **options}), TOPICS)
+        assert isinstance(encoder, RegisteringEncoder)
+        self.encoder = encoder
+        self.schemas: dict[int, Any] = {}
+        self.lines: list[str] = []
+
+    def encoded(self, changes: ChangeBatch) -> list[tuple[Any, Any]]:
+        self._give(self.encoder.schemas(changes))
+        found = self.encoder.encode(changes)
+        return [
+            (self.read(key), None if value is None else self.read(value))
+            for key, value in zip(found.keys, found.values, strict=True)
+        ]
+
+    def resolved(self, topic: str) -> Any:
+        self._give(self.encoder.resolved_schemas(topic))
+        return self.read(self.encoder.encode_resolved(topic, TS[1]))
+
+    def read(self, message: bytes) -> Any:
+        assert message[0] == 0
+        schema = self.schemas[int.from_bytes(message[1:5], "big")]
+        body = BytesIO(message[5:])
+        found = fastavro.schemaless_reader(body, schema, None)
+        assert not body.read()
+        return found
+
+    def _give(self, schemas: Any) -> None:
+        for schema in schemas:
+            if schema.id is None:
+                schema.id = len(self.schemas) + 1
+                self.schemas[schema.id] = fastavro.parse_schema(json.loads(schema.text))
+                self.lines.append(f"{schema.subject} {schema.text}")
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("name", CASES)
+def test_records_equal_the_golden_file(name: str, columnar: bool) -> None:
+    registry = Registry(**CASES[name])
+    messages = registry.encoded(batch(columnar=columnar))[-5:]
+    resolved = registry.resolved("eu_every thing")
+    lines = [*registry.lines, *(f"{key} {value}" for key, value in messages), f"{resolved}"]
+    path = GOLDEN / f"avro-{name}.txt"
+    text = "\n".join(lines) + "\n"
+    if os.environ.get("TAILRACE_REWRITE"):
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_schemas_are_registered_once_for_a_version() -> None:
+    registry = Registry()
+    changes = batch(columnar=False)
+    registry.encoded(changes)
+    known = len(registry.schemas)
+    registry.encoded(changes)
+    assert len(registry.schemas) == known == 2
+    registry.encoded(replace(changes, descriptor=replace(TABLE, version=TABLE.version + 1)))
+    assert len(registry.schemas) == 4
+
+
+@pytest.mark.parametrize(
+    ("months", "days", "microseconds", "text"),
+    [
+        (0, 0, 0, "PT0S"),
+        (14, 3, 4 * 3_600_000_000 + 5 * 60_000_000 + 6_500_000, "P1Y2M3DT4H5M6.5S"),
+        (-1, 2, -500_000, "P-1M2DT-0.5S"),
+        (0, 0, -3_661_000_000, "PT-1H-1M-1S"),
+    ],
+)
+def test_intervals_are_of_iso_8601(months: int, days: int, microseconds: int, text: str) -> None:
+    write = writer_of(ColumnType(TypeKind.INTERVAL))
+    assert write is not None
+    assert write(Interval(months=months, days=days, microseconds=microseconds)) == text
+
+
+def test_names_are_avros() -> None:
+    assert avro_name("1 a-ü") == "_u0031__u0020_a_u002d__u00fc_"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"confluent_schema_registry": "https://h"}, "goes with format = 'avro'"),
+        ({**AVRO, "envelope": "row"}, "no envelope row"),
+        ({**AVRO, "envelope": "enriched"}, "goes with format = 'json'"),
+        ({**AVRO, "key_in_value": None}, "does not go with format = 'avro'"),
+        ({**AVRO, "avro_schema_prefix": "a-b"}, "letters, digits"),
+    ],
+)
+def test_options_that_do_not_go_together(options: dict[str, str | None], words: str) -> None:
+    with pytest.raises(SQLError, match=words):
+        parse_options(options)

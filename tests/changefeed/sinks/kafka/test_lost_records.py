@@ -1,0 +1,60 @@
+"""Brokers that refuse records, and what the sender takes for acknowledged then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from confluent_kafka import KafkaError
+
+from tailrace.changefeed.contract.options import ChangefeedOptions
+from tailrace.changefeed.sinks.delivery import Message
+from tailrace.changefeed.sinks.kafka.sender import KafkaSender
+from tailrace.changefeed.sinks.kafka.target import parse_target
+from tailrace.changefeed.sinks.protocol import SinkError
+from tailrace.kvlayer.offload import ThreadOffload
+from tests.harness.kafka_reader import MockCluster, read_all
+
+
+def with_sender(cluster: MockCluster, use: Callable[[KafkaSender], Awaitable[None]]) -> None:
+    async def scenario() -> None:
+        offload = ThreadOffload()
+        target = parse_target(f"kafka://{cluster.addresses}")
+        sender = KafkaSender(target, ChangefeedOptions(), offload)
+        try:
+            await sender.open()
+            await use(sender)
+        finally:
+            await sender.close()
+            offload.close()
+
+    asyncio.run(scenario())
+
+
+def message(number: int) -> Message:
+    """All of one key, and so of one partition, and each so large that a request holds but one."""
+    return Message("t", b"[1]", b"%d" % number + b" " * 600_000)
+
+
+def test_a_refused_request_is_not_overtaken() -> None:
+    async def use(sender: KafkaSender) -> None:
+        await sender.send([Message("warm", b"[1]", b"0")])
+        cluster.refuse_a_record(KafkaError.NOT_LEADER_FOR_PARTITION, after_ms=30)
+        await asyncio.gather(*(sender.send([message(number)]) for number in range(5)))
+
+    with MockCluster(brokers=1) as cluster:
+        with_sender(cluster, use)
+        assert [record.value for record in read_all(cluster.addresses, "t")] == [*range(5)]
+
+
+def test_a_record_without_an_offset_is_not_acknowledged() -> None:
+    async def use(sender: KafkaSender) -> None:
+        await sender.send([message(1)])
+        # librdkafka says of such a record that it was delivered.
+        cluster.refuse_a_record(KafkaError.DUPLICATE_SEQUENCE_NUMBER, after_ms=0)
+        with pytest.raises(SinkError, match="1 records of topic t were acknowledged without"):
+            await sender.send([message(2)])
+
+    with MockCluster(brokers=1) as cluster:
+        with_sender(cluster, use)

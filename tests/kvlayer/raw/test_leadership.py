@@ -1,0 +1,248 @@
+"""A keyspace that stores hand over: what each step takes with it, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import product
+
+import pytest
+
+from tailrace.kvlayer.clock import Timestamp, duration
+from tailrace.kvlayer.errors import FollowerAway, NotLeader
+from tailrace.kvlayer.leadership import Event, Role, next_role
+from tailrace.kvlayer.raw import (
+    IngestedEntry,
+    Leadership,
+    Placement,
+    Placements,
+    RawKeyspace,
+    ReplicaKeyspace,
+    encode_entry,
+    keyspace_span,
+    raw_key,
+)
+from tailrace.kvlayer.replica import (
+    Begin,
+    Drain,
+    Follow,
+    Lead,
+    Reclaim,
+    ReplicaRefused,
+    ReplicaState,
+    TakeOver,
+)
+from tailrace.kvlayer.store import Store
+from tests.harness.simulation import Simulation
+from tests.harness.stores import crash, hold_log, open_store, release_log, reopen, running_store
+
+SPAN = keyspace_span(7)
+A, B, M = (raw_key(7, name) for name in (b"a", b"b", b"m"))
+DRAIN = Drain(group="g", term=1, leader="store b")
+
+
+def run(body: Callable[[Simulation, Store], Awaitable[None]]) -> None:
+    sim = Simulation(1)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await body(sim, store)
+
+    sim.run(main())
+
+
+async def drained(store: Store) -> ReplicaState:
+    state = await store.replica(SPAN, DRAIN)
+    assert state is not None
+    return state
+
+
+async def following(store: Store, *, resolved: Timestamp) -> None:
+    """The store has everything of place `a` up to `resolved`, and one version there."""
+    await store.replica(SPAN, Begin())
+    replica = ReplicaKeyspace(store, 7)
+    opened = await replica.open("a")
+    entry = IngestedEntry(b"k", b"a's", resolved)
+    await replica.ingest([entry], source="a", epoch=opened.epoch, origin=1, resolved=resolved)
+
+
+def taking(barrier: Timestamp, *, term: int = 2, source: str = "a") -> TakeOver:
+    return TakeOver(source=source, group="g", term=term, barrier=barrier)
+
+
+def test_the_table_has_six_steps() -> None:
+    steps = {(role, event): next_role(role, event) for role, event in product(Role, Event)}
+    assert sum(after is not None for after in steps.values()) == 6
+    assert {role for (role, _), after in steps.items() if after is Role.LEADING} == {
+        Role.DRAINING,
+        Role.TAKING_OVER,
+    }
+
+
+def test_a_leader_that_drains_refuses_writes_and_says_where_to_go() -> None:
+    async def body(sim: Simulation, store: Store) -> None:
+        keyspace = RawKeyspace(store, 7)
+        before = await keyspace.put(b"k", b"1")
+        state = await drained(store)
+        assert state.role is Role.DRAINING
+        assert state.resolved >= before
+        with pytest.raises(NotLeader, match="write to store b"):
+            await keyspace.put(b"k", b"2")
+        assert await keyspace.get(b"k", at=state.resolved) == b"1"
+        await RawKeyspace(store, 8).put(b"k", b"other keyspaces go on")
+        reclaimed = await store.replica(SPAN, Reclaim(2))
+        assert reclaimed is not None
+        assert (reclaimed.role, reclaimed.term) == (Role.LEADING, 2)
+        assert await keyspace.put(b"k", b"2") > state.resolved
+
+    run(body)
+
+
+@pytest.mark.parametrize("change", ["split", "merge", "nothing"])
+def test_what_is_not_durable_is_below_the_barrier(change: str) -> None:
+    """The store has closed nothing of it, so it is the ranges' maximum that says so: a split copies
+    it to both halves, and a merge keeps the greater."""
+
+    async def body(sim: Simulation, store: Store) -> None:
+        for border in (SPAN.start, M, SPAN.end):
+            await store.split(border)
+        await asyncio.sleep(0.1)
+        hold_log(store)
+        pending = await store.submit_one_phase(lambda step: step.put([A], [encode_entry(b"v")]))
+        changes = {
+            "split": lambda: store.split(B),
+            "merge": lambda: store.merge(_range_of(store, A)),
+        }
+        tasks: list[asyncio.Task[object]] = []
+        if change in changes:
+            tasks.append(asyncio.create_task(changes[change]()))
+        await asyncio.sleep(0.01)
+        tasks.append(asyncio.create_task(drained(store)))
+        await asyncio.sleep(0.01)
+        assert not tasks[-1].done(), "what is not durable drains first"
+        ((_, state),) = store.replicas()
+        assert state.resolved >= pending.timestamp, "the maximum was forgotten"
+        release_log(store)
+        await asyncio.gather(*tasks)
+
+    run(body)
+
+
+def _range_of(store: Store, key: bytes) -> int:
+    return next(each.id for each in store.ranges() if each.span.contains(key))
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_who_takes_over_writes_above_its_leader(crashes: bool) -> None:
+    """Also where the leader's clock was ahead of its own."""
+    sim = Simulation(1)
+
+    async def before() -> None:
+        store = await open_store(sim)
+        ahead = Timestamp(store.clock.now() + duration(seconds=30))
+        await following(store, resolved=ahead)
+        await store.replica(SPAN, taking(ahead))
+        with pytest.raises(ReplicaRefused, match="is a replica's"):
+            await RawKeyspace(store, 7).put(b"k", b"mine")
+        if crashes:
+            crash(sim)
+        else:
+            await lead(store)
+
+    async def after() -> None:
+        await lead(await reopen(sim))
+
+    async def lead(store: Store) -> None:
+        ((_, taken),) = store.replicas()
+        assert taken.role is Role.TAKING_OVER
+        await store.replica(SPAN, Lead(2))
+        assert await RawKeyspace(store, 7).put(b"k", b"mine") > taken.resolved
+        assert await RawKeyspace(store, 7).get(b"k") == b"mine"
+        await store.close()
+
+    sim.run(before())
+    if crashes:
+        sim.run(after())
+
+
+def test_who_lacks_something_or_comes_late_does_not_take_over() -> None:
+    async def body(sim: Simulation, store: Store) -> None:
+        now = store.clock.now()
+        await following(store, resolved=now)
+        for order, words in (
+            (taking(Timestamp(now + 1)), "its leader has written up to"),
+            (taking(now, source="c"), "the replica's source is a"),
+            (taking(now, term=0), "another leader's"),
+        ):
+            with pytest.raises(ReplicaRefused, match=words):
+                await store.replica(SPAN, order)
+        await store.replica(SPAN, taking(now, term=3))
+        with pytest.raises(ReplicaRefused, match="epoch 2 is over"):
+            await store.replica(SPAN, Lead(2))
+        with pytest.raises(ReplicaRefused, match="taking over cannot drain"):
+            await store.replica(SPAN, DRAIN)
+        followed = await store.replica(SPAN, Follow(source="c", term=4))
+        assert followed is not None
+        assert (followed.role, followed.source) == (Role.FOLLOWING, "c")
+
+    run(body)
+
+
+def test_old_leader_takes_nothing_until_it_follows() -> None:
+    async def body(sim: Simulation, store: Store) -> None:
+        await RawKeyspace(store, 7).put(b"k", b"1")
+        await drained(store)
+        replica = ReplicaKeyspace(store, 7)
+        with pytest.raises(ReplicaRefused, match="is led here"):
+            await replica.open("b")
+        await store.replica(SPAN, Follow(source="b", term=2))
+        with pytest.raises(ReplicaRefused, match="another source"):
+            await replica.open("c")
+        assert (await replica.open("b")).resolved > 0
+
+    run(body)
+
+
+class Away:
+    """A follower that has everything, and is never heard of again once it is to lead."""
+
+    async def resolved(self) -> Timestamp:
+        return Timestamp(1 << 62)
+
+    async def take_over(self, order: TakeOver, oracle_id: str) -> None:
+        raise FollowerAway("it does not answer")
+
+
+def test_leader_goes_on_where_the_follower_did_not_take_over() -> None:
+    async def body(sim: Simulation, store: Store) -> None:
+        placements = Placements(_own(store))
+        leadership, keyspace = Leadership(store, placements), RawKeyspace(store, 7)
+        first = await keyspace.put(b"k", b"1")
+        with pytest.raises(FollowerAway):
+            await leadership.transfer(7, Away(), "store b")
+        assert await keyspace.put(b"k", b"2") > first
+        assert await placements.read(leadership.place(7)) == Placement(leadership.place(7), 2)
+
+    run(body)
+
+
+def test_leader_of_an_older_copy_is_fenced() -> None:
+    """Two stores claim one keyspace: the placement knows whose it is, and in which epoch."""
+
+    async def body(sim: Simulation, store: Store) -> None:
+        placements = Placements(_own(store))
+        leadership = Leadership(store, placements)
+        group = leadership.place(7)
+        await placements.swap(group, None, Placement("another/7", 5))
+        with pytest.raises(NotLeader, match="another/7 leads the keyspace, in epoch 5"):
+            await leadership.transfer(7, Away(), "store b")
+        assert not await placements.swap(group, Placement("another/7", 4), Placement(group, 6))
+
+    run(body)
+
+
+def _own(store: Store) -> Callable[[], Awaitable[Store]]:
+    async def reach() -> Store:
+        return store
+
+    return reach

@@ -1,0 +1,235 @@
+"""A keyspace that two servers hand to one another under load, killed at moments of the transfer.
+
+    python -m tests.system.transfers --moments 12 --seed 1
+
+Writers put keys wherever the leader is. Each moment is one transfer, and a kill -9 of the leader or
+of the follower a moment after the leader has begun to drain. When both are back, one leads and the
+other follows; of each key, a put that began when another had been answered has a greater timestamp;
+and every put that was answered is in both stores, at its timestamp.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from threading import Event, Thread
+
+import httpx2
+
+from tailrace.kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
+from tests.harness.server_process import ServerProcess
+
+DOCUMENT = (Path(__file__).parents[2] / "docs/raw.md").read_text()
+KEYS = "/v1/keyspaces/ks/keys"
+KEY_COUNT = 20
+PATIENCE_SECONDS = 90.0
+CHECKED = 10
+"""Puts of a key that are looked for in each store: the newest."""
+
+
+class Writer(Thread):
+    """Puts keys of its own at the server that takes them, and remembers what was answered."""
+
+    def __init__(self, servers: list[ServerProcess], number: int, stop: Event) -> None:
+        super().__init__()
+        self.answered: dict[str, list[tuple[Timestamp, bytes]]] = {}
+        self.failure: str | None = None
+        self.refused = 0
+        self._servers = servers
+        self._number = number
+        self._stopped = stop
+
+    def run(self) -> None:
+        count, at = 0, 0
+        with httpx2.Client(timeout=5.0) as client:
+            while not self._stopped.is_set() and self.failure is None:
+                count += 1
+                key, value = f"w{self._number}-{count % KEY_COUNT}", b"%d" % count
+                try:
+                    answer = client.put(f"{self._servers[at].url}{KEYS}/{key}", content=value)
+                    written = parse_timestamp(answer.json()["timestamp"])
+                except (httpx2.HTTPError, KeyError, ValueError):
+                    self.refused += 1
+                    at = 1 - at  # it does not lead, or was killed
+                    time.sleep(0.02)
+                    continue
+                before = self.answered.setdefault(key, [])
+                if before and written <= before[-1][0]:
+                    self.failure = f"{key} at {written} came behind one at {before[-1][0]}"
+                before.append((written, value))
+
+
+class Transfers:
+    """Two servers, of which the first is the oracle of the second."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        port = _free_port()
+        first = ServerProcess(folder / "first", "--rpc-port", str(port))
+        token = folder / "first" / "join.token"
+        oracle = ("--oracle", f"127.0.0.1:{port}", "--oracle-token", str(token))
+        self.servers = [stack.enter_context(first)]
+        self.servers.append(stack.enter_context(ServerProcess(folder / "second", *oracle)))
+        self.servers[0].sql("CREATE KEYSPACE ks")
+        self._names = iter(f"r{number}" for number in range(1, 1000))
+        self.replicate()
+
+    def leader(self) -> int | None:
+        """Which server leads, once the other follows."""
+        roles = [_role(server) for server in self.servers]
+        assert roles.count("main") <= 1 or None in roles, roles
+        return roles.index("main") if set(roles) == {"main", "replica"} else None
+
+    def replicate(self) -> None:
+        """From the leader into the other, where no replication that runs does."""
+        leads = self.leader() or 0
+        leader, other = self.servers[leads], self.servers[1 - leads]
+        running = [row for row in leader.rows("SHOW REPLICATIONS") if row[4] == "running"]
+        if not running:
+            leader.sql(
+                f"CREATE REPLICATION {next(self._names)} FOR KEYSPACE ks "
+                f"INTO 'tailrace://127.0.0.1:{other.port}/ks'"
+            )
+
+    def caught_up(self, follower: ServerProcess, upto: Timestamp) -> None:
+        """A replication that began before the last transfer may fail while it is waited for."""
+
+        def reached() -> bool:
+            self.replicate()
+            return _role(follower) == "replica" and _resolved(follower) >= upto
+
+        _wait(reached, "the follower does not catch up")
+
+    def settled(self) -> int:
+        """Which server leads, when it is decided."""
+        found: list[int] = []
+
+        def decided() -> bool:
+            leads = self.leader()
+            found.append(-1 if leads is None else leads)
+            return leads is not None
+
+        _wait(decided, "no server leads, or nobody follows")
+        return found[-1]
+
+    def transfer(self, *, kill: int | None = None, after: float = 0.0) -> bool:
+        """Whether the keyspace was handed over. Server `kill` dies so many seconds after the leader
+        has begun to drain, and comes back."""
+        leads = self.settled()
+        leader, other = self.servers[leads], self.servers[1 - leads]
+        self.caught_up(other, Timestamp(1))
+        answers: list[str] = []
+        text = transfer_statement(f"tailrace://127.0.0.1:{other.port}/ks")
+
+        def ask() -> None:
+            try:
+                with httpx2.Client(timeout=PATIENCE_SECONDS) as client:
+                    answers.append(client.post(f"{leader.url}/v1/sql", json={"sql": text}).text)
+            except httpx2.HTTPError as error:
+                answers.append(repr(error))
+
+        asking = Thread(target=ask)
+        asking.start()
+        if kill is not None:
+            while asking.is_alive() and _role(leader) == "main":
+                pass
+            time.sleep(after)
+            victim = self.servers[kill]
+            port = victim.port
+            victim.kill()
+            victim.start(port=port)
+        asking.join()
+        handed_over = self.settled() != leads
+        assert handed_over or kill is not None, answers
+        return handed_over
+
+    def check(self, writers: list[Writer]) -> int:
+        """How many puts were answered; each of the last is in both stores."""
+        leads = self.settled()
+        leader, other = self.servers[leads], self.servers[1 - leads]
+        newest = max(puts[-1][0] for writer in writers for puts in writer.answered.values())
+        self.caught_up(other, newest)
+        for writer in writers:
+            assert writer.failure is None, writer.failure
+            for key, puts in writer.answered.items():
+                for at, value in puts[-CHECKED:]:
+                    for server in (leader, other):
+                        asked = {"at": format_timestamp(at)}
+                        found = server.client.get(f"{server.url}{KEYS}/{key}", params=asked)
+                        assert found.content == value, (key, at, value, found.text)
+        return sum(len(puts) for writer in writers for puts in writer.answered.values())
+
+
+def transfer_statement(uri: str) -> str:
+    """That of docs/raw.md, for another keyspace."""
+    (found,) = re.findall(r"^ALTER KEYSPACE sessions TRANSFER TO '.*';$", DOCUMENT, flags=re.M)
+    return re.sub("'.*'", f"'{uri}'", str(found)).replace("sessions", "ks")
+
+
+def _role(server: ServerProcess) -> str | None:
+    """What it does with the keyspace; None where it has none."""
+    return next((str(row[4]) for row in server.rows("SHOW KEYSPACES")), None)
+
+
+def _resolved(server: ServerProcess) -> Timestamp:
+    text = server.rows("SHOW KEYSPACES")[0][5]
+    return Timestamp(0) if text is None else parse_timestamp(str(text))
+
+
+def _wait(done: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not done():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port: int = found.getsockname()[1]
+        return port
+
+
+def transfer_at_moments(
+    folder: Path, *, moments: int, seed: int, say: Callable[[str], object] = print
+) -> None:
+    """The whole story. Raises AssertionError with what was lost."""
+    random = Random(seed)
+    with ExitStack() as stack:
+        transfers = Transfers(folder, stack)
+        stop = Event()
+        writers = [Writer(transfers.servers, number, stop) for number in range(2)]
+        for writer in writers:
+            writer.start()
+        try:
+            time.sleep(0.5)
+            assert transfers.transfer()
+            for moment in range(1, moments + 1):
+                kill, after = random.randrange(2), random.choice((0.0, 0.02, 0.05, 0.1, 0.2))
+                handed = transfers.transfer(kill=kill, after=after)
+                ended = "handed over" if handed else "kept"
+                say(f"moment {moment}: server {kill} killed after {after} s; {ended}")
+                time.sleep(0.5)
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join()
+        say(f"{transfers.check(writers)} puts, {sum(each.refused for each in writers)} refused")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--moments", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        transfer_at_moments(Path(scratch), moments=arguments.moments, seed=arguments.seed)
+
+
+if __name__ == "__main__":
+    main()
