@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from ..catalog.jobs import JobContext, JobRecord, JobState
 from ..catalog.jobs.record import encode_progress as encode_job_progress
@@ -35,7 +34,7 @@ from .jobs.connection_feeds import (
     drop_connection,
     give_connection,
 )
-from .jobs.create import FeedRequest, check_query, check_start, plan_changefeed
+from .jobs.create import FeedRequest, JobCreator, check_query, check_start, plan_changefeed
 from .jobs.dead_letters import DeadLetter, Retry, read_letters, skip_letters
 from .jobs.description import describe
 from .jobs.details import (
@@ -90,20 +89,6 @@ from .verify import (
 
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""
-
-
-class JobCreator(Protocol):
-    """What creating a feed asks of the job registry."""
-
-    async def create(
-        self,
-        transaction: Transaction,
-        kind: str,
-        description: str,
-        payload: bytes,
-        *,
-        paused: bool,
-    ) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
@@ -81,6 +82,20 @@ class FeedRequest:
     def newest(self) -> Timestamp:
         """Nothing at or below it is still to come: where a feed without a cursor begins."""
         return self.at if self.resolved is None else self.resolved
+
+
+class JobCreator(Protocol):
+    """What creating a feed or a schedule asks of the job registry."""
+
+    async def create(
+        self,
+        transaction: Transaction,
+        kind: str,
+        description: str,
+        payload: bytes,
+        *,
+        paused: bool,
+    ) -> int: ...
 
 
 async def plan_changefeed(

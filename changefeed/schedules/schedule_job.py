@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
@@ -23,7 +22,7 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.txn import Transaction
 from ..contract.options import SCAN_OPTIONS
-from ..jobs.create import FeedRequest, plan_changefeed
+from ..jobs.create import FeedRequest, JobCreator, plan_changefeed
 from ..jobs.description import describe, quoted
 from ..jobs.details import ChangefeedDetails, encode_details
 from ..jobs.reservations import JOB_KIND
@@ -53,20 +52,6 @@ SLEEP_SECONDS_MAX = 60.0
 RETRY_SECONDS = 60.0
 
 US = 1e6
-
-
-class FeedCreator(Protocol):
-    """What making a run asks of the job registry."""
-
-    async def create(
-        self,
-        transaction: Transaction,
-        kind: str,
-        description: str,
-        payload: bytes,
-        *,
-        paused: bool,
-    ) -> int: ...
 
 
 async def plan_schedule(
@@ -136,7 +121,7 @@ class ScheduleJob:
     """One claim of one schedule."""
 
     def __init__(
-        self, services: ChangefeedServices, creator: FeedCreator, context: JobContext
+        self, services: ChangefeedServices, creator: JobCreator, context: JobContext
     ) -> None:
         self._services = services
         self._creator = creator

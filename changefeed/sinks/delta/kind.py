@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload, OffloadLane
-from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from ....kvlayer.offload import Offload
 from ..lake.columns import check_names
+from ..lake.kind import LakeKind, unwritable
 from ..locations import Mode
 from ..place import Place, place_at
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkRefused
+from ..protocol import Sink, SinkContext, SinkRefused
 from .location import SCHEME, DeltaTarget, delta_target
-
-CHECKPOINT_SECONDS = 5.0
-"""Each checkpoint with changes is a commit and a file: who reads the table wants few large ones."""
 
 WRITE_THREADS = 4
 """How many tables of a node are written at a time."""
 
 
-class DeltaKind:
+class DeltaKind(LakeKind):
     """The kind of sink that keeps Delta tables on this node: of every change, or of the rows."""
 
-    transactional = True
-    local = True
-    columnar = True
-    follows_schema = False
-    whole_tables = "A table of the lake has the columns of its source."
-    obeys = PIPELINE_OPTIONS
-    checkpoint_seconds = CHECKPOINT_SECONDS
-
     def __init__(self, roots: Sequence[Path], offload: Offload) -> None:
-        self._roots = tuple(roots)
-        self._pool = offload.pool(SCHEME, WRITE_THREADS)
-        self._lanes: dict[Path, OffloadLane] = {}
+        super().__init__(SCHEME, roots, offload, write_threads=WRITE_THREADS)
 
     def follows(self, uri: str) -> bool:
         """A log's rows have the columns of their own schemas; a mirror has those of its source."""
         return delta_target(uri, self._roots).mode is Mode.MIRROR
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """It obeys options of the pipeline alone, with any value."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         target = delta_target(uri, self._roots)
@@ -73,18 +56,6 @@ class DeltaKind:
         target = delta_target(uri, self._roots)
         return DeltaSink(target, self._lane(target.path), context)
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The table stays as it is, and belongs to nobody else."""
-
-    def redacted(self, uri: str) -> str:
-        """As it is: a folder's path is no secret."""
-        return uri
-
-    def _lane(self, path: Path) -> OffloadLane:
-        if path not in self._lanes:
-            self._lanes[path] = self._pool.lane(path.name)
-        return self._lanes[path]
-
 
 def _missing() -> str | None:
     if find_spec("deltalake") is None:
@@ -99,9 +70,8 @@ def _obstacle(target: DeltaTarget, folders: Sequence[Path]) -> str | None:
     if target.several and (target.path / "_delta_log").exists():
         return f"folder {target.path} is a Delta table, and none can be in it"
     for folder in folders:
-        there = next(each for each in (folder, *folder.parents) if each.exists())
-        if not os.access(there, os.W_OK | os.X_OK):
-            return f"folder {there} cannot be written"
+        if (obstacle := unwritable(folder)) is not None:
+            return obstacle
         if target.several and folder == target.path:
             continue
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload, OffloadLane
-from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from ....kvlayer.offload import Offload
 from ..lake.columns import check_names
+from ..lake.kind import LakeKind, unwritable
 from ..place import Place, place_at
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkRefused
+from ..protocol import Sink, SinkContext, SinkRefused
 from .location import SCHEME, IcebergTarget, iceberg_target
 from .sink import IcebergSink
-
-CHECKPOINT_SECONDS = 5.0
-"""Each checkpoint with changes is a commit and four files: who reads the table wants few."""
 
 WRITE_THREADS = 2
 """How many catalogs of a node are written at a time."""
 
 
-class IcebergKind:
+class IcebergKind(LakeKind):
     """The kind of sink that appends each change of a table to an Iceberg table of this node."""
 
-    transactional = True
-    local = True
-    columnar = True
-    follows_schema = False
-    whole_tables = "A table of the lake has the columns of its source."
-    obeys = PIPELINE_OPTIONS
-    checkpoint_seconds = CHECKPOINT_SECONDS
-
     def __init__(self, roots: Sequence[Path], offload: Offload) -> None:
-        self._roots = tuple(roots)
-        self._pool = offload.pool(SCHEME, WRITE_THREADS)
-        self._lanes: dict[Path, OffloadLane] = {}
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """It obeys options of the pipeline alone, with any value."""
+        super().__init__(SCHEME, roots, offload, write_threads=WRITE_THREADS)
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         target = iceberg_target(uri, self._roots)
@@ -68,18 +51,6 @@ class IcebergKind:
         target = iceberg_target(uri, self._roots)
         return IcebergSink(target, self._lane(target.path), context)
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The tables stay as they are, and belong to nobody else."""
-
-    def redacted(self, uri: str) -> str:
-        """As it is: a folder's path is no secret."""
-        return uri
-
-    def _lane(self, path: Path) -> OffloadLane:
-        if path not in self._lanes:
-            self._lanes[path] = self._pool.lane(path.name)
-        return self._lanes[path]
-
 
 def _missing() -> str | None:
     if find_spec("pyiceberg") is None or find_spec("sqlalchemy") is None:
@@ -91,10 +62,8 @@ def _obstacle(target: IcebergTarget, names: Sequence[str]) -> str | None:
     """Why no Iceberg tables can be begun there, if so."""
     if (missing := _missing()) is not None:
         return missing
-    path = target.path
-    there = next(each for each in (path, *path.parents) if each.exists())
-    if not os.access(there, os.W_OK | os.X_OK):
-        return f"folder {there} cannot be written"
+    if (obstacle := unwritable(target.path)) is not None:
+        return obstacle
     if target.catalog.exists():
         from .catalog import open_catalog
 
