@@ -147,7 +147,7 @@ class Node:
         self.served = served
         """The store, where it is this process that serves it."""
         self.backups: Backups | None = None
-        """Of the data folder that this process serves, if it has one."""
+        """The backups of the data folder that this process serves, if it has one."""
         self.services = services
         self.jobs = jobs
         self.feeds = feeds

@@ -79,7 +79,7 @@ class RangeTombstones:
 
     @classmethod
     def load(cls, reader: _Scanned) -> RangeTombstones:
-        """Those that the engine holds."""
+        """The range tombstones that the engine holds."""
         prefix = keys.RANGE_TOMBSTONE
         entries = reader.scan(prefix, prefix_end(prefix))
         found = tuple(RangeTombstone.decode(key, value) for key, value in entries)

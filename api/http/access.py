@@ -107,7 +107,7 @@ class Doorkeeper:
 
 
 def parse_authorization(header: str) -> Credentials | None:
-    """None for what is neither Basic nor Bearer."""
+    """The credentials of an Authorization header; None where it is neither Basic nor Bearer."""
     scheme, _, rest = header.strip().partition(" ")
     match scheme.lower():
         case "bearer":
@@ -216,7 +216,8 @@ def _unauthorized() -> Problem:
 
 
 def _may_ask(worker: Worker, method: str, path: str) -> bool:
-    """Of a position's table its own route asks: see `check_readable`."""
+    """Whether a worker may ask the route at all. The route of a position checks the right on its
+    table: see `check_readable`."""
     table = f"/v1/tables/{worker.table_id}"
     if path.startswith("/v1/positions/"):
         return True

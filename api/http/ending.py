@@ -31,7 +31,7 @@ class EndingReplies:
         self._app = app
         self._stopped = False
         self._begun: set[asyncio.Event] = set()
-        """Of each endless reply that has begun what tells it to end."""
+        """The events that tell endless replies to end, one for each reply that has begun."""
 
     def stop(self) -> None:
         """Ends the endless replies that have begun, and others as they begin."""

@@ -105,7 +105,7 @@ class Extended:
                 del kept[other]
 
     def _statement(self, name: str) -> WireStatement:
-        """Those of PREPARE are found too, and those of DEALLOCATE are not."""
+        """The prepared statement of a name, one made by PREPARE too, until DEALLOCATE."""
         prepared = self._session.prepared_names.find(name)
         known = self._statements.get(name)
         if known is None or known.prepared is not prepared:

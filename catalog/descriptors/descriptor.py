@@ -172,7 +172,7 @@ class TableDescriptor:
 
     @cached_property
     def shown_columns(self) -> tuple[Column, ...]:
-        """Those of SELECT *, and of an INSERT or COPY that names none."""
+        """The columns of SELECT *, and of an INSERT or COPY that names none."""
         return tuple(column for column in self.visible_columns if not column.hidden)
 
     @property

@@ -177,7 +177,7 @@ class HeldVersions:
 
     @property
     def leased_versions(self) -> frozenset[int]:
-        """Those with a row in the store, as far as the node knows."""
+        """The versions that have a lease row in the store, as far as the node knows."""
         return frozenset(held.version for held in self.versions if held.row is RowState.HELD)
 
     def note(self, version: int) -> bool:

@@ -163,7 +163,7 @@ class _Fields:
     hours: int
     minutes: int
     microseconds: int
-    """Of the seconds."""
+    """The seconds, with their fraction."""
 
     def __neg__(self) -> _Fields:
         return _Fields(*(-field for field in self.all))

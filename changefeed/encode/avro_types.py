@@ -74,7 +74,7 @@ def _stands(letter: str, *, first: bool) -> bool:
 
 
 def _branches(type: ColumnType) -> list[object]:
-    """Of the union, behind null."""
+    """The branches of the column's union behind null."""
     if type.element is not None:
         return [{"type": "array", "items": ["null", *_branches(type.element)]}]
     if type.kind in INTEGERS:

@@ -93,7 +93,7 @@ def key_schema(table: TableDescriptor, topic: str) -> Schema:
 
 
 def value_schema(table: TableDescriptor, topic: str, options: ChangefeedOptions) -> Schema:
-    """Of the whole payload, its fields in CockroachDB's order."""
+    """The schema of a whole payload, its fields in CockroachDB's order."""
     columns = [
         _column(column.name, column.type, nullable=column.nullable)
         for column in table.visible_columns

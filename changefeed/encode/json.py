@@ -61,7 +61,7 @@ class JSONEncoder:
         assert origin is not None or options.envelope is not Envelope.ENRICHED, options
         self._tables: dict[tuple[int, int], _Table] = {}
         self._replaced: dict[tuple[int, int], _Table] = {}
-        """Of the rows before changes: those of a query have the table's columns, not its own."""
+        """Tables of the rows before changes, which have a query's table's columns, not its own."""
 
     def encode(self, batch: ChangeBatch) -> EncodedBatch:
         table, envelope = self._table(batch.descriptor, self._tables), self._options.envelope

@@ -58,9 +58,9 @@ class RegisteringEncoder(Encoder, Protocol):
     """An encoder whose messages name schemas. Whoever encodes sees to it that they have ids."""
 
     def schemas(self, batch: ChangeBatch) -> Sequence[RegisteredSchema]:
-        """Those of the messages of `batch`."""
+        """The schemas that the messages of `batch` name."""
         ...
 
     def resolved_schemas(self, topic: str | None) -> Sequence[RegisteredSchema]:
-        """Those of a resolved message of `topic`."""
+        """The schemas that a resolved message of `topic` names."""
         ...

@@ -54,7 +54,7 @@ class ScanEstimate:
     rows: int | None
     exact: bool
     seconds: float | None
-    """Of reading and decoding; a sink that takes longer sets the pace."""
+    """The time of reading and decoding; a sink that takes longer sets the pace."""
 
     def __str__(self) -> str:
         if self.rows is None:

@@ -65,7 +65,7 @@ class PlannedTarget:
     followed: bool = True
     protected_at: Timestamp = ZERO
     created_at: Timestamp = ZERO
-    """Of a table that joined when it was created: there was none below."""
+    """When the table was created, if it joined then: it has no rows below."""
 
     @property
     def scan_at(self) -> Timestamp:

@@ -64,7 +64,7 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     keyspace: KeyspacePart | None = None
     """Which keys, where it is a raw keyspace."""
     created_at: Timestamp = ZERO
-    """Of a table that joined a feed of its database when it was created: when that was."""
+    """When the table was created, if it joined a feed of its database then."""
 
     @property
     def refused(self) -> bool:

@@ -102,10 +102,10 @@ class _Taken:
     proof: Proof
     versions: Versions = field(default_factory=Versions)
     batches: list[ValueBatch] = field(default_factory=list)
-    """Those that the versions are the rows of; with `parted`, of one not all of them are."""
+    """The batches whose rows the versions are; with `parted`, one has further rows."""
     parted: bool = False
     commits: list[CommitTimes] = field(default_factory=list)
-    """Those of the batches that end in the slice."""
+    """The commits of the batches that end in the slice."""
     size: int = 0
     """The bytes that these batches were charged."""
     bytes: int = 0

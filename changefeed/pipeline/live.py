@@ -89,11 +89,11 @@ class LiveFeed:
         self.scanned_rows = 0
         self.scanned_bytes = 0
         self.advance = Rate()
-        """Of the resolved timestamp, in its seconds."""
+        """How fast the resolved timestamp moves: its seconds a second."""
         self.scan_rate = Rate()
-        """Of `scanned_bytes`."""
+        """How fast `scanned_bytes` grows."""
         self.holdups: Callable[[Timestamp], list[Holdup]] = no_holdups
-        """Of the pipeline that runs: what waits there, as of a timestamp of now."""
+        """The running pipeline's: the rows that wait in it, as of a timestamp of now."""
         self.backfills = 0
         """How many tables show their rows as of a schema change."""
         self.paced_seconds = 0.0
@@ -103,9 +103,9 @@ class LiveFeed:
         """Why the sink tries something again, or the feed does: it may pass."""
         self.progress: SinkProgress | None = None
         self.send_again: SendAgain | None = None
-        """Of the pipeline that runs."""
+        """The running pipeline's."""
         self.reached: Callable[[], Timestamp | None] = nowhere
-        """Of the pipeline that runs: what a checkpoint would resolve now, None while rows are on
+        """The running pipeline's: what a checkpoint would resolve now, None while rows are on
         their way to the sink."""
         self.on_wait: Callable[[], None] = nothing
         self._waiters: list[tuple[Timestamp, int, asyncio.Future[None]]] = []

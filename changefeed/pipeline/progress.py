@@ -35,7 +35,7 @@ def progress_at(spans: Iterable[Span], at: Timestamp, *, scan_complete: bool) ->
 def part_of(
     entries: Iterable[tuple[Span, Timestamp]], span: Span
 ) -> Sequence[tuple[Span, Timestamp]]:
-    """Those of a frontier's entries that lie in `span`, cut to it."""
+    """The part of a frontier's entries that lies in `span`."""
     shared = [(span.intersect(part), at) for part, at in entries]
     return [(part, at) for part, at in shared if part is not None]
 

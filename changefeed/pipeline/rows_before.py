@@ -43,7 +43,7 @@ class RowsBefore:
     def of(
         self, found: dict[bytes, tuple[Datum, ...] | None], keys: Sequence[bytes]
     ) -> PreviousRows:
-        """Those of `keys`, in their order."""
+        """The rows before of `keys`, in their order."""
         return PreviousRows([found[key] for key in keys], self._descriptor)
 
 

@@ -73,7 +73,7 @@ class StageRecorder:
         self._reached = tuple(self._milestones.values())
         self._passed = tuple(self._stages.values())
         self.emit = Histogram()
-        """Of all commits ever; who looks again and again sees by its count what is new."""
+        """Latencies of all commits; a reader that comes again sees by the count what is new."""
         self.sink = Histogram()
 
     def note_received(self, commits: Sequence[CommitTimes], stages: StageTimes) -> None:
@@ -94,7 +94,7 @@ class StageRecorder:
                 self.emit.observe(received - called)
 
     def note_sunk(self, commits: Sequence[CommitTimes], stages: StageTimes) -> None:
-        """Those rows are durable in the sink."""
+        """Notes that the rows of `commits` are durable in the sink."""
         _, _, sinks = self._reached
         *_, flush, sink = self._passed
         sunk, waited = stages.sunk, stages.flushing - stages.received

@@ -122,7 +122,7 @@ def secrets_of(text: str, secret: Container[str] = ()) -> frozenset[str]:
 
 
 def _read(text: str) -> ServerURI | None:
-    """None for what is no URI, or is read by some as one thing and by others as another."""
+    """The parts of a URI; None for other texts, and for URIs that parsers read differently."""
     if any(ord(character) < 0x21 or ord(character) == 0x7F for character in text):
         return None  # urlsplit drops some of these without a word
     try:

@@ -41,7 +41,7 @@ def spark_schema(table: pa.Schema) -> StructType:
 
 
 def table_columns(wanted: Sequence[str]) -> list[str]:
-    """Those of `wanted` that the server has, in order."""
+    """The columns of `wanted` that the server has, in order."""
     return [name for name in wanted if name not in METADATA]
 
 

@@ -70,8 +70,8 @@ class Subscription:
 
     @property
     def options(self) -> ChangefeedOptions:
-        """Those of a feed that reads on from the position. Its resolved messages are what a client
-        acknowledges, so they are never missing."""
+        """The options of a feed that reads on from the position. A client acknowledges its resolved
+        messages, so they are never missing."""
         options = replace(parse_options(self.definition.options), resolved=True)
         if self.acknowledged is None:
             return options

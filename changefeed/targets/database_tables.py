@@ -76,7 +76,7 @@ class FoundTable:
 async def find_tables(
     tables: DatabaseTables, descriptors: DescriptorStore, reader: DescriptorReader
 ) -> list[FoundTable]:
-    """Those that are there, by schema and name."""
+    """The feed's tables that are there, by schema and name."""
     found: list[FoundTable] = []
     for _, schema_id in await descriptors.children(reader, tables.id, 0):
         for _, table_id in await descriptors.children(reader, tables.id, schema_id):

@@ -29,7 +29,7 @@ class Versions:
         return len(self.keys)
 
     def pick(self, positions: Sequence[int]) -> Versions:
-        """Those at `positions`, in that order."""
+        """The versions at `positions`, in that order."""
         keys, values, timestamps = self.keys, self.values, self.timestamps
         return Versions(
             [keys[index] for index in positions],
@@ -71,7 +71,7 @@ class FeedTarget(Protocol):
         ...
 
     def select(self, versions: Versions, descriptor: TableDescriptor) -> Versions:
-        """Those that are rows under `descriptor`, as they are in the store."""
+        """The versions that are rows under `descriptor`, as they are in the store."""
         ...
 
     def present(self, versions: Versions, descriptor: TableDescriptor) -> Versions:

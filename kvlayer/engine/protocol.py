@@ -43,7 +43,7 @@ class Reader(Protocol):
 
     @property
     def range_tombstones(self) -> RangeTombstones:
-        """Those of this state, at hand: readers of versions look each time."""
+        """The range tombstones of this state, in memory: every reader of versions looks at them."""
         ...
 
     def get(self, key: bytes) -> bytes | None: ...

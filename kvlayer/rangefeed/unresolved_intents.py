@@ -71,7 +71,7 @@ class UnresolvedIntents:
             self._forward(transaction_id, known, timestamp)
 
     def drop(self, transaction_id: bytes) -> None:
-        """None of the transaction's intents will ever commit, or none is left."""
+        """Forgets a transaction whose intents are all gone, or will never commit."""
         known = self._transactions.pop(transaction_id, None)
         if known is not None:
             self._order.remove((known.timestamp, transaction_id))

@@ -286,7 +286,7 @@ class Operated(Message, frozen=True):
 
 
 class ScanSlices(Message, frozen=True):
-    """Of the transaction `handle` if there is one, else of a snapshot at `at`.
+    """Asks for slices as the transaction `handle` reads, or without one a snapshot at `at`.
 
     With `after`, which only a transaction takes, what has changed since then: bodies may be None.
     """

@@ -57,7 +57,8 @@ class Turn:
 
 
 class _Queue:
-    """Those who wait for one key. Readers do not queue: once the intent is gone they all go on."""
+    """The writers that wait for one key. Readers do not queue: once the intent is gone they all go
+    on."""
 
     __slots__ = ("readers", "turns", "waiting")
 

@@ -28,7 +28,7 @@ def split(text: str) -> tuple[list[str], str]:
 
 
 def _split_before_quote(text: str) -> tuple[list[str], str]:
-    """Of a text that ends within quotes: the statements before the last semicolon that is none."""
+    """Splits a text that ends within quotes: its complete statements, and the rest."""
     end = text.rfind(";")
     while end >= 0:
         try:

@@ -160,7 +160,7 @@ class NodeCollector(Collector):
         yield from (behind, lagging, breaches, emitted, emit, commit)
 
     def _relaxed_logs(self) -> Iterator[Metric]:
-        """Of the logs that were loaded through this node since it started."""
+        """Metrics of the relaxed logs that were loaded through this node since it started."""
         gaps = GaugeMetricFamily(
             "tailrace_relaxed_gaps",
             "epochs of which a record or events are missing",

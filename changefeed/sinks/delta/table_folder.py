@@ -162,7 +162,7 @@ class TableFolder:
         self._seen = self.table.version()
 
     def _records(self, table: DeltaTable, limit: int | None) -> Iterable[TableRecord]:
-        """Those of the last commits, the newest first."""
+        """The records of the last commits, the newest first."""
         for commit in table.history(limit):
             text = commit.get(FIELD)
             if text is not None:

@@ -31,7 +31,7 @@ UNSETTLED_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Of some rows: how many they are, and the sum of their hashes."""
+    """A fingerprint of rows: their number, and the sum of their hashes."""
 
     count: int
     total: int
@@ -119,12 +119,12 @@ class SnapshotTable:
         return [bytes(key) for (key,) in found]  # type: ignore[arg-type]
 
     def fingerprint(self, bounds: Bounds) -> Fingerprint:
-        """Of the rows in a range that are settled."""
+        """The fingerprint of the settled rows in a range."""
         where, given = self._within(bounds)
         return self._summed(f"{self.schema.base} WHERE {where}", given)
 
     def fingerprint_of(self, rows: pa.Table) -> Fingerprint:
-        """Of rows of the source, as `source_rows` makes them."""
+        """The fingerprint of rows of the source, as `source_rows` makes them."""
         with _Registered(self._cursor, rows):
             return self._summed(self._source, [])
 

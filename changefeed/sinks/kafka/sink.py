@@ -64,7 +64,7 @@ class TransactionalSink:
         self._held: dict[int, HeldRows] = {}
         """By table: the tables of a feed come on at different paces."""
         self._cut = Cut([], outside=ZERO)
-        """Of what is committed."""
+        """How far the committed transactions go, key by key."""
         self._transactions = asyncio.Lock()
         """A producer has one under way: a resolved record may be due while a flush runs."""
 

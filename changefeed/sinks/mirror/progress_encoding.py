@@ -44,7 +44,7 @@ def decode_frontier(data: bytes, resolved: Timestamp) -> tuple[tuple[Span, Times
 
 
 def encode_backfills(progress: SinkProgress) -> bytes | None:
-    """None where there are none, as nearly always."""
+    """The backfills that are under way; None where there are none, as nearly always."""
     if not progress.backfills:
         return None
     return _encode(

@@ -26,7 +26,7 @@ class LakeRecord:
         self._lane = lane
 
     async def read(self) -> StorePosition | None:
-        """None for a lake that has not begun. Raises OSError."""
+        """The position of the store that the lake has; None before it has begun. Raises OSError."""
         try:
             found = await self._lane.run(self._path.read_bytes)
         except FileNotFoundError:
