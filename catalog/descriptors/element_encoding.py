@@ -49,6 +49,8 @@ class ForeignKeyWire(msgspec.Struct, frozen=True, tag_field="kind", tag="foreign
     on_delete: str
     on_update: str
     validity: str
+    deferrable: bool = False
+    initially_deferred: bool = False
 
 
 ConstraintWire = CheckWire | ForeignKeyWire
@@ -101,6 +103,8 @@ def constraint_to_wire(constraint: Constraint) -> ConstraintWire:
                 on_delete=constraint.on_delete.value,
                 on_update=constraint.on_update.value,
                 validity=constraint.validity.value,
+                deferrable=constraint.deferrable,
+                initially_deferred=constraint.initially_deferred,
             )
 
 
@@ -123,4 +127,6 @@ def constraint_from_wire(wire: ConstraintWire) -> Constraint:
                 on_delete=ReferentialAction(wire.on_delete),
                 on_update=ReferentialAction(wire.on_update),
                 validity=Validity(wire.validity),
+                deferrable=wire.deferrable,
+                initially_deferred=wire.initially_deferred,
             )

@@ -110,7 +110,8 @@ class ForeignKey:
     """Rows whose `columns` are all set refer to a row of table `referenced_id`.
 
     `referenced_columns` are the referenced table's primary key, or the columns of a unique index
-    of it, in the order of `columns`.
+    of it, in the order of `columns`. A key that is deferrable is looked at when its transaction
+    commits, where the transaction says so, or where it is deferred initially.
     """
 
     name: str
@@ -120,9 +121,19 @@ class ForeignKey:
     on_delete: ReferentialAction = ReferentialAction.NO_ACTION
     on_update: ReferentialAction = ReferentialAction.NO_ACTION
     validity: Validity = Validity.VALIDATED
+    deferrable: bool = False
+    initially_deferred: bool = False
 
     def __post_init__(self) -> None:
         assert len(self.columns) == len(self.referenced_columns), self
+        assert self.deferrable or not self.initially_deferred, self
+
+    @property
+    def deferral(self) -> str:
+        """How SQL says when the key is looked at, with a space before it; empty for the usual."""
+        if not self.deferrable:
+            return ""
+        return " DEFERRABLE INITIALLY DEFERRED" if self.initially_deferred else " DEFERRABLE"
 
 
 Constraint = CheckConstraint | ForeignKey

@@ -34,16 +34,18 @@ def referenced_key(
     table: TableDescriptor, key: ForeignKey, body: bytes, index: Index, referrer: TableDescriptor
 ) -> bytes | None:
     """The key of the entry that the row with this body refers to; None if it refers to none."""
-    row = _decode(body)
-    found = dict(zip(row[::2], row[1::2], strict=True))
-    values: dict[int, object] = {}
-    for column_id, referenced in zip(key.columns, key.referenced_columns, strict=True):
-        value = found.get(column_id, _missing(referrer, column_id))
-        if value is None:
-            return None
-        values[referenced] = value
+    return key_of_values(table, key, physicals_of(referrer, key.columns, body), index)
+
+
+def key_of_values(
+    table: TableDescriptor, key: ForeignKey, values: Sequence[Physical], index: Index
+) -> bytes | None:
+    """The key of the entry that values of the foreign key refer to; None if they refer to none."""
+    if None in values:
+        return None
     codec = index_codec_for(table, index)
-    flat = [part for pair in sorted(values.items()) for part in pair]
+    pairs = sorted(zip(key.referenced_columns, values, strict=True), key=lambda pair: pair[0])
+    flat = [part for pair in pairs for part in pair]
     if index.kind is IndexKind.PRIMARY:
         return codec.entry(_encode(flat))[0]
     return codec.prefix_of(_encode(flat))
@@ -84,8 +86,15 @@ def physicals_of(
 
 def datums_of(table: TableDescriptor, column_ids: Sequence[int], body: bytes) -> tuple[Datum, ...]:
     """The values of some columns in the row with this body."""
+    return read_datums(table, column_ids, physicals_of(table, column_ids, body))
+
+
+def read_datums(
+    table: TableDescriptor, column_ids: Sequence[int], physicals: Sequence[Physical]
+) -> tuple[Datum, ...]:
+    """Values of some columns, from what bodies hold."""
     values: list[Datum] = []
-    for column_id, value in zip(column_ids, physicals_of(table, column_ids, body), strict=True):
+    for column_id, value in zip(column_ids, physicals, strict=True):
         read = datum_reader(table.column_by_id(column_id).type)
         values.append(value if value is None or read is None else read(value))
     return tuple(values)

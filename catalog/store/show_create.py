@@ -100,7 +100,7 @@ def _constraint(
     for event, action in (("DELETE", constraint.on_delete), ("UPDATE", constraint.on_update)):
         if action is not ReferentialAction.NO_ACTION:
             line += f" ON {event} {action.value}"
-    return [line + unproven]
+    return [line + constraint.deferral + unproven]
 
 
 def _names(table: TableDescriptor, column_ids: Iterable[int]) -> str:

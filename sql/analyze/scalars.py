@@ -18,9 +18,11 @@ from uuid import UUID
 
 from sqlglot import exp
 
+from ...catalog.descriptors.elements import ForeignKey
 from ...catalog.values.column_types import INT8_MAX, ColumnType, Datum, array_of, coerce, truncate
 from ...catalog.values.errors import SQLError
 from ...catalog.values.literals import read_decimal
+from ...catalog.values.physical import Physical
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.fibre import give_way
 from ..parse import folded, position_of
@@ -61,13 +63,34 @@ class Generators(SequenceGenerators, Protocol):
         ...
 
 
+class Deferral(Protocol):
+    """Which foreign keys the transaction looks at when it commits, and what it has to look at."""
+
+    def defers(self, table_id: int, key: ForeignKey) -> bool:
+        """Whether a foreign key of a table is looked at when the transaction commits."""
+        ...
+
+    def note(
+        self,
+        table_id: int,
+        key: ForeignKey,
+        values: Mapping[tuple[Datum, ...], tuple[Physical, ...]],
+        *,
+        inserted: bool,
+    ) -> None:
+        """Rows refer with `values`, given as they are stored too, to rows that are not there: they
+        were `inserted` so, or what they refer to is gone. Raises SQLError 54000 for too many."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Bindings:
     """The values that a plan is run with: parameters as given, the statement's time in UTC.
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
     `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out
-    `session_calls`. `slots` are the text's numbers, where the plan is that of its shape."""
+    `session_calls`. `slots` are the text's numbers, where the plan is that of its shape. `deferral`
+    is that of the open transaction; a statement by itself is looked at when it is done."""
 
     parameters: Sequence[object]
     now: datetime
@@ -78,6 +101,7 @@ class Bindings:
     trace: Trace | None = None
     slots: tuple[int, ...] = ()
     calls: SessionCalls | None = None
+    deferral: Deferral | None = None
 
 
 Values = Sequence[Datum]

@@ -273,7 +273,7 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
 
 async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    bindings = _bindings(services, execution, opened.began)
+    bindings = replace(_bindings(services, execution, opened.began), deferral=opened.deferred)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)

@@ -161,7 +161,8 @@ def constraint_definition(
                 for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete))
                 if action.value != "NO ACTION"
             )
-            return f"FOREIGN KEY ({names}) REFERENCES {referenced}({columns}){actions}{tail}"
+            tail = f"{actions}{key.deferral}{tail}"
+            return f"FOREIGN KEY ({names}) REFERENCES {referenced}({columns}){tail}"
         case NamedConstraint(kind="p"):
             return f"PRIMARY KEY ({names})"
     return f"UNIQUE ({names})"

@@ -95,11 +95,17 @@ async def _constraints(context: IntrospectionContext) -> Sequence[Row]:
     return [
         (
             context.database, found.schema, constraint.name, context.database, found.schema,
-            found.table.name, _KINDS[constraint.kind], "NO", "NO",
+            found.table.name, _KINDS[constraint.kind],
+            _yes(constraint.key is not None and constraint.key.deferrable),
+            _yes(constraint.key is not None and constraint.key.initially_deferred),
         )
         for found in await _visible_tables(context)
         for constraint in found.constraints
     ]  # fmt: skip
+
+
+def _yes(whether: bool) -> str:
+    return "YES" if whether else "NO"
 
 
 async def _key_columns(context: IntrospectionContext) -> Sequence[Row]:

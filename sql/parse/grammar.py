@@ -15,7 +15,6 @@ from ..syntax.merge_statements import Merge
 from ..syntax.schema_statements import TableChange
 from ..syntax.statements import (
     Delete,
-    Discard,
     DropTable,
     Explain,
     ExplainChange,
@@ -291,7 +290,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("show", "changefeed", "latency"): feeds.show_feed_latency,
     ("show", "changefeed", "lag"): feeds.show_feed_lag,
     ("show",): feeds.show,
-    ("set", "constraints"): lambda cursor: Discard(target=set_constraints(cursor)),
+    ("set", "constraints"): set_constraints,
     ("set",): feeds.set_statement,
     ("reset",): feeds.reset_statement,
     ("use",): feeds.use,

@@ -14,6 +14,7 @@ from ...kvlayer.savepoint import Savepoint
 from ...kvlayer.transaction_modes import Isolation, Priority
 from ...kvlayer.txn import Transaction
 from ..variables.variables import LOCK_TIMEOUT, SessionVariables, VariableMark
+from .deferred_keys import Deferrals, DeferredKeys
 from .relations import LeaseScope
 from .services import Services
 
@@ -50,6 +51,7 @@ class _Marked:
     variables: VariableMark
     number: int
     read_only: bool
+    deferrals: Deferrals
 
 
 class OpenTransaction:
@@ -80,6 +82,7 @@ class OpenTransaction:
         self._variables = variables
         self._savepoints: list[_Marked] = []
         self._before = variables.mark()
+        self.deferred = DeferredKeys()
         self._began: Timestamp | None = None
         self.opened_at = services.store.clock.last
         self.transaction = self._new()
@@ -177,7 +180,9 @@ class OpenTransaction:
         self.savepoints_made += 1
         mark = self._variables.mark()
         number, read_only = self.savepoints_made, self.modes.read_only
-        self._savepoints.append(_Marked(name, savepoint, mark, number, read_only))
+        self._savepoints.append(
+            _Marked(name, savepoint, mark, number, read_only, self.deferred.deferrals)
+        )
 
     async def release_savepoint(self, name: str, position: int, commit_called_ns: int) -> None:
         """RELEASE: what was done since becomes part of what was done before it."""
@@ -203,6 +208,7 @@ class OpenTransaction:
         else:
             await self.transaction.rollback_to(marked.savepoint)
             del self._savepoints[place + 1 :]
+            self.deferred.deferrals = marked.deferrals
         await self._forbid_as_before(marked)
         earlier = self._undone
         self._undone = marked.number if earlier is None else min(earlier, marked.number)
@@ -238,6 +244,7 @@ class OpenTransaction:
         await self.transaction.started()
         self._began = None
         self.failed = False
+        self.deferred = DeferredKeys()
         self.statement_count = 0
         kept = self._savepoints[:keep_savepoints]
         self._savepoints = [

@@ -49,6 +49,7 @@ from ..execute.explaining import run_explain
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
+from ..execute.write.deferred_checks import set_constraints
 from ..execute.write.sequence_functions import SessionSequences
 from ..parse import ParsedText
 from ..results.errors import told_of
@@ -477,6 +478,10 @@ class Session:
                 return await self._named.run(statement, streamed=streamed)
             case statements.ShowSession(name=name, position=position) if name != "database":
                 return self._transactions.show(name, position)
+            case statements.SetConstraints():
+                return await self._statement(
+                    lambda: set_constraints(self._services, self._open, self.database, statement)
+                )
             case ActAs():
                 return await self._act_as(statement)
             case statements.CopyFrom() | statements.CopyTo():

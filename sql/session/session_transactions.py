@@ -15,13 +15,14 @@ from ...kvlayer.errors import KVError, RetryableTransaction, StoreClosed
 from ...kvlayer.txn import Transaction
 from ..analyze.scalars import Bindings
 from ..execute.ddl.ddl import wait_until_seen
+from ..execute.write.deferred_checks import check_deferred
 from ..results.as_of import datetime_of, resolve_as_of
 from ..results.results import STRING, Result, listing
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.authorization import changes_rights
 from ..runtime.implicit import ATTEMPTS_MAX, pause_before
 from ..runtime.services import Services
-from ..runtime.transactions import Modes, OpenTransaction
+from ..runtime.transactions import RESTART_SAVEPOINT, Modes, OpenTransaction
 from ..syntax import transaction_statements as statements
 from ..syntax.show_statements import SHOWN
 from ..variables.variables import (
@@ -120,6 +121,8 @@ class SessionTransactions:
                 return Result(tag="SAVEPOINT")
             case statements.ReleaseSavepoint(name=name, position=position):
                 opened = self._in_block("RELEASE SAVEPOINT")
+                if name == RESTART_SAVEPOINT:
+                    await check_deferred(opened)
                 await opened.release_savepoint(name, position, called_ns)
                 return Result(tag="RELEASE")
             case statements.SetTransaction(modes=modes):
@@ -138,6 +141,8 @@ class SessionTransactions:
             await self.rollback()
             return Result(tag="ROLLBACK", notice="the transaction had failed and is rolled back")
         self.opened, self._committing = None, opened
+        if opened.committed_at is None:
+            await check_deferred(opened)
         at, changed = await opened.commit(called_ns)
         self._committing = None
         if changes_rights(opened.transaction):

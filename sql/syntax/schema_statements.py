@@ -42,6 +42,8 @@ class Reference:
     on_update: str
     position: int
     not_valid: bool = False
+    deferrable: bool = False
+    initially_deferred: bool = False
 
 
 TableConstraint = Check | Unique | Reference

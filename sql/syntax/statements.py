@@ -399,6 +399,15 @@ class Discard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetConstraints:
+    """When the open transaction looks at foreign keys that are deferrable: all, where none has a
+    name here."""
+
+    names: tuple[ObjectName, ...]
+    deferred: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFrom:
     """`columns` is None for all of the table's that are not computed. Rows of which `where` is not
     true are passed over."""
@@ -482,6 +491,7 @@ Statement = (
     | ShowObjects
     | Cancel
     | Discard
+    | SetConstraints
     | CopyFrom
     | CopyTo
     | CursorStatement

@@ -53,9 +53,8 @@ def test_what_postgres_keeps_its_pages_by_is_told_to_be_ignored(command: str) ->
     [
         ("CREATE TABLE x (id INT8 PRIMARY KEY DEFERRABLE)", "0A000"),
         ("CREATE TABLE x (id INT8, UNIQUE (id) INITIALLY DEFERRED)", "0A000"),
-        ("CREATE TABLE x (id INT8 REFERENCES t ON DELETE CASCADE DEFERRABLE)", "0A000"),
         ("ALTER TABLE t ADD PRIMARY KEY (id) DEFERRABLE", "0A000"),
-        ("SET CONSTRAINTS t_v_key DEFERRED", "42809"),
+        ("BEGIN; SET CONSTRAINTS t_v_key DEFERRED", "42809"),
         ("ALTER TABLE t DROP CONSTRAINT t_pkey", "0A000"),
         ("ALTER TABLE t ADD CONSTRAINT x UNIQUE USING INDEX t_v_key", "0A000"),
         ("ALTER TABLE t DISABLE TRIGGER ALL", "0A000"),

@@ -133,6 +133,8 @@ class ElementChanges:
             referenced_columns=tuple(target.id for target in targets),
             on_delete=ReferentialAction(given.on_delete),
             on_update=ReferentialAction(given.on_update),
+            deferrable=given.deferrable,
+            initially_deferred=given.initially_deferred,
         )
         _check_actions(key, columns, given.position)
         self.add(Target(ConstraintElement(constraint=key, unproven=given.not_valid)))

@@ -27,8 +27,9 @@ from dataclasses import dataclass
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.elements import ForeignKey, ReferentialAction
 from ....catalog.rows.row_codec import codec_for
-from ....catalog.schema_change.references import datums_of
+from ....catalog.schema_change.references import datums_of, physicals_of, read_datums
 from ....catalog.values.column_types import Datum, coerce
+from ....catalog.values.physical import Physical
 from ....kvlayer.access import Transaction
 from ...analyze.default_expressions import default_of
 from ...analyze.scalars import Bindings
@@ -37,10 +38,12 @@ from ...runtime.query_evaluator import QueryEvaluator
 from .foreign_keys import (
     REFERRING_ROWS_MAX,
     RowChange,
-    check_present,
+    absent,
     has_references,
+    not_present,
     referring_rows,
     still_referenced,
+    stored_values,
     table_in,
     too_many_rows,
     values_gone,
@@ -142,7 +145,7 @@ class _Cascade:
         deleted: list[bytes] = []
         updated: list[tuple[bytes, Row]] = []
         for values, (row_key, body) in await referring_rows(
-            self._transaction, table, key, referrer, gone
+            self._transaction, table, key, referrer, stored_values(table, key, gone)
         ):
             action = reference.action_on(gone[values])
             if action is ReferentialAction.RESTRICT:
@@ -219,11 +222,19 @@ class _Cascade:
     # When all is done
 
     async def _check(self, changed: _Changed) -> None:
-        """Raises SQLError 23503 where a row refers to one that is not there."""
+        """Raises SQLError 23503 where a row refers to one that is not there, or notes it where that
+        is for the transaction's commit to say."""
         table, rows = changed.table, list(changed.rows.values())
         for key in table.foreign_keys if rows else ():
             referenced = await table_in(self._transaction, key.referenced_id)
-            await check_present(self._transaction, table, key, referenced, rows)
+            values = (physicals_of(table, key.columns, body) for body in rows)
+            missing: dict[tuple[Datum, ...], tuple[Physical, ...]] = {}
+            async for each in absent(self._transaction, key, referenced, values):
+                datums = read_datums(table, key.columns, each)
+                if not self._deferred(table, key):
+                    raise not_present(table, key, referenced, datums)
+                missing[datums] = each
+            self._note(table, key, missing, inserted=True)
         for reference in await self._references_to(table):
             key, referrer = reference.key, reference.referrer
             gone = {
@@ -235,8 +246,30 @@ class _Cascade:
                 gone.pop(datums_of(table, key.referenced_columns, body), None)
             if not gone:
                 continue
-            for values, _ in await referring_rows(self._transaction, table, key, referrer, gone):
-                raise still_referenced(table, key, referrer, values)
+            missing = {}
+            stored = stored_values(table, key, gone)
+            for found, _ in await referring_rows(self._transaction, table, key, referrer, stored):
+                restricted = reference.action_on(gone[found]) is ReferentialAction.RESTRICT
+                if restricted or not self._deferred(referrer, key):
+                    raise still_referenced(table, key, referrer, found)
+                missing[found] = stored[found]
+            self._note(referrer, key, missing, inserted=False)
+
+    def _deferred(self, table: TableDescriptor, key: ForeignKey) -> bool:
+        deferral = self._bindings.deferral
+        return deferral is not None and deferral.defers(table.id, key)
+
+    def _note(
+        self,
+        table: TableDescriptor,
+        key: ForeignKey,
+        missing: dict[tuple[Datum, ...], tuple[Physical, ...]],
+        *,
+        inserted: bool,
+    ) -> None:
+        if missing:
+            assert self._bindings.deferral is not None, key
+            self._bindings.deferral.note(table.id, key, missing, inserted=inserted)
 
 
 def _narrowed(value: Datum, column: Column) -> Datum:

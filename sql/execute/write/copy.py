@@ -62,7 +62,12 @@ class CopyIn:
         self.columns = columns
         self._rules = RowRules.of(descriptor)
         self._analytics = services.analytics
-        self._bindings = Bindings((), datetime_of(opened.began), generators=services.generators)
+        self._bindings = Bindings(
+            (),
+            datetime_of(opened.began),
+            generators=services.generators,
+            deferral=opened.deferred,
+        )
         transaction = opened.transaction
         rights = SequenceRights(services, user, transaction)
         sequences = StoredSequences(services.store, services.catalog, database, transaction, rights)

@@ -6,7 +6,7 @@ descriptor too: whatever changes there before the commit makes the transaction r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -15,14 +15,15 @@ from ....catalog.rights.key_errors import ConstraintViolated
 from ....catalog.rows.index_codec import index_codec_for
 from ....catalog.schema_change.references import (
     datums_of,
+    key_of_values,
     physicals_of,
     referenced_index,
-    referenced_key,
 )
 from ....catalog.store.descriptor_store import decode_stored, descriptor_key
 from ....catalog.store.show_create import plain_text
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
+from ....catalog.values.physical import Physical
 from ....kvlayer.access import Row, Transaction
 from ....kvlayer.span import Span, prefix_end
 from ...access.index_choice import readable_indexes
@@ -62,42 +63,65 @@ def values_gone(
     return gone
 
 
+def stored_values(
+    table: TableDescriptor, key: ForeignKey, gone: Mapping[tuple[Datum, ...], RowChange]
+) -> dict[tuple[Datum, ...], tuple[Physical, ...]]:
+    """The values that are gone, as they were stored."""
+    return {
+        values: physicals_of(table, key.referenced_columns, change.old[1])
+        for values, change in gone.items()
+        if change.old is not None
+    }
+
+
 async def table_in(transaction: Transaction, table_id: int) -> TableDescriptor:
     """A table as the transaction sees it. That it stays so is for the commit to prove."""
+    table = await find_table_in(transaction, table_id)
+    assert table is not None, table_id
+    return table
+
+
+async def find_table_in(transaction: Transaction, table_id: int) -> TableDescriptor | None:
+    """As `table_in`; None where the transaction sees no descriptor."""
     key = descriptor_key(table_id)
     found = await transaction.get_with_timestamp(key)
-    assert found is not None, table_id
+    if found is None:
+        return None
     table = decode_stored(key, *found)
     assert isinstance(table, TableDescriptor), table
     return table
 
 
-async def check_present(
+async def absent(
     transaction: Transaction,
-    table: TableDescriptor,
     key: ForeignKey,
     referenced: TableDescriptor,
-    bodies: Sequence[bytes],
-) -> None:
-    """Raises SQLError 23503 where a row with one of the bodies refers to one that is not there."""
+    values: Iterable[tuple[Physical, ...]],
+) -> AsyncIterator[tuple[Physical, ...]]:
+    """Those of the foreign key's values that refer to a row that is not there, each once."""
     index = referenced_index(referenced, key)
     assert index is not None, (key, referenced)
     looked_up: set[bytes] = set()
-    for body in bodies:
-        wanted = referenced_key(referenced, key, body, index, table)
+    for each in values:
+        wanted = key_of_values(referenced, key, each, index)
         if wanted is None or wanted in looked_up:
             continue
         looked_up.add(wanted)
         if await transaction.get(wanted) is None:
-            names = ", ".join(table.column_by_id(id).name for id in key.columns)
-            values = ", ".join(map(plain_text, datums_of(table, key.columns, body)))
-            raise ConstraintViolated(
-                "23503",
-                f'insert or update on table "{table.name}" violates foreign key constraint '
-                f'"{key.name}"',
-                detail=f'Key ({names})=({values}) is not present in table "{referenced.name}".',
-                tables=[table, referenced],
-            )
+            yield each
+
+
+def not_present(
+    table: TableDescriptor, key: ForeignKey, referenced: TableDescriptor, values: Sequence[Datum]
+) -> SQLError:
+    names = ", ".join(table.column_by_id(id).name for id in key.columns)
+    return ConstraintViolated(
+        "23503",
+        f'insert or update on table "{table.name}" violates foreign key constraint "{key.name}"',
+        detail=f"Key ({names})=({', '.join(map(plain_text, values))}) is not present in table "
+        f'"{referenced.name}".',
+        tables=[table, referenced],
+    )
 
 
 async def referring_rows(
@@ -105,12 +129,12 @@ async def referring_rows(
     table: TableDescriptor,
     key: ForeignKey,
     referrer: TableDescriptor,
-    gone: Mapping[tuple[Datum, ...], RowChange],
+    gone: Mapping[tuple[Datum, ...], tuple[Physical, ...]],
 ) -> list[tuple[tuple[Datum, ...], Row]]:
-    """The rows that refer to values that are gone: the values, and key and body of each row."""
+    """The rows that refer to values that are gone, given as they are stored too: the values, and
+    key and body of each row."""
     found: list[tuple[tuple[Datum, ...], Row]] = []
-    bodies = [change.old[1] for change in gone.values() if change.old is not None]
-    spans, in_index = _where_referred(table, key, referrer, bodies)
+    spans, in_index = _where_referred(key, referrer, list(gone.values()))
     for span in spans:
         async for rows in transaction.scan_slices(span):
             matching = [
@@ -138,10 +162,10 @@ def too_many_rows(table: TableDescriptor) -> SQLError:
 
 
 def _where_referred(
-    table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, bodies: Sequence[bytes]
+    key: ForeignKey, referrer: TableDescriptor, wanted: Sequence[tuple[Physical, ...]]
 ) -> tuple[Sequence[Span], bool]:
-    """Where the rows are found that refer to rows with these bodies: in an index, if there is one
-    that begins with the foreign key's columns (then True), else among all rows."""
+    """Where the rows are found that refer with these values: in an index, if there is one that
+    begins with the foreign key's columns (then True), else among all rows."""
     count = len(key.columns)
     for index in readable_indexes(referrer):
         if set(index.columns[:count]) == set(key.columns):
@@ -149,9 +173,8 @@ def _where_referred(
     else:
         return [referrer.primary_span], False
     codec = index_codec_for(referrer, index)
-    referenced = dict(zip(key.columns, key.referenced_columns, strict=True))
-    ordered = [referenced[column_id] for column_id in index.columns[:count]]
-    starts = {codec.beginning(physicals_of(table, ordered, body)) for body in bodies}
+    places = [key.columns.index(column_id) for column_id in index.columns[:count]]
+    starts = {codec.beginning([values[place] for place in places]) for values in wanted}
     return [Span(start, prefix_end(start)) for start in sorted(starts)], True
 
 

@@ -213,9 +213,11 @@ def _constraints(found: DescribedTable, tables: Sequence[DescribedTable]) -> Ite
     for constraint in found.constraints:
         index = 0 if constraint.index is None else index_oid(table.id, constraint.index.id)
         other, other_columns, update, delete = 0, None, "", ""
+        deferrable = deferred = False
         if constraint.key is not None:
             key = constraint.key
             other, other_columns = key.referenced_id, list(key.referenced_columns)
+            deferrable, deferred = key.deferrable, key.initially_deferred
             update, delete = _ACTIONS[key.on_update.value], _ACTIONS[key.on_delete.value]
             target = by_id[other]
             index = next(
@@ -226,7 +228,7 @@ def _constraints(found: DescribedTable, tables: Sequence[DescribedTable]) -> Ite
         expression = constraint.check.expression if constraint.check is not None else None
         match = "s" if constraint.key is not None else ""
         yield (
-            constraint.oid, constraint.name, table.schema_id, constraint.kind, False, False,
+            constraint.oid, constraint.name, table.schema_id, constraint.kind, deferrable, deferred,
             constraint.validated, table.id, 0, index, 0, other, update, delete, match, True, 0,
             True, list(constraint.columns), other_columns, None, None, None, None, None,
             expression,

@@ -21,7 +21,10 @@ _REFUSED: dict[tuple[str, ...], tuple[str, str | None]] = {
     ("enable", "row", "level"): ("ENABLE ROW LEVEL SECURITY", _POLICIES),
     ("disable", "row", "level"): ("DISABLE ROW LEVEL SECURITY", _POLICIES),
     ("force", "row", "level"): ("FORCE ROW LEVEL SECURITY", _POLICIES),
-    ("alter", "constraint"): ("ALTER CONSTRAINT", "No constraint is deferrable."),
+    ("alter", "constraint"): (
+        "ALTER CONSTRAINT",
+        "Drop the constraint, and add it anew as it is to be.",
+    ),
     ("set", "unlogged"): ("SET UNLOGGED", "Every table is durable."),
     ("set", "tablespace"): ("SET TABLESPACE", "A store is one folder."),
     ("of",): ("OF", None),

@@ -1,35 +1,58 @@
-"""DEFERRABLE and INITIALLY behind a constraint, of which there is one kind here."""
+"""DEFERRABLE and INITIALLY behind a constraint: foreign keys alone may be deferrable."""
 
 from __future__ import annotations
 
 from ....catalog.values.errors import SQLError
+from ...syntax.names import ObjectName
+from ...syntax.statements import SetConstraints
 from ..cursor import Cursor
+
+
+def deferral(cursor: Cursor) -> tuple[bool, bool]:
+    """Reads `[[NOT] DEFERRABLE] [INITIALLY {DEFERRED | IMMEDIATE}]` in either order: whether the
+    constraint is deferrable, and whether it is deferred initially."""
+    deferrable: bool | None = None
+    deferred = False
+    while True:
+        position = cursor.position
+        if cursor.accept_words("not", "deferrable"):
+            deferrable = False
+        elif cursor.accept_words("deferrable"):
+            deferrable = True
+        elif cursor.accept_words("initially", "deferred"):
+            deferred = True
+        elif not cursor.accept_words("initially", "immediate"):
+            return bool(deferrable or deferred), deferred
+        if deferrable is False and deferred:
+            raise SQLError(
+                "42601",
+                "constraint declared INITIALLY DEFERRED must be DEFERRABLE",
+                position=position,
+            )
 
 
 def not_deferrable(cursor: Cursor) -> None:
     """Reads `[NOT DEFERRABLE] [INITIALLY IMMEDIATE]`. Raises SQLError 0A000 for the contrary."""
-    while True:
-        if cursor.accept_words("not", "deferrable") or cursor.accept_words(
-            "initially", "immediate"
-        ):
-            continue
-        if cursor.at_words("deferrable") or cursor.at_words("initially", "deferred"):
-            raise SQLError(
-                "0A000",
-                "deferrable constraints are not supported",
-                hint="Each constraint holds at the end of each statement: leave DEFERRABLE out.",
-                position=cursor.position,
-            )
-        return
+    position = cursor.position
+    deferrable, _ = deferral(cursor)
+    if deferrable:
+        raise SQLError(
+            "0A000",
+            "only foreign keys are deferrable",
+            hint="A key holds at the end of each statement, by its index: leave DEFERRABLE out.",
+            position=position,
+        )
 
 
-def set_constraints(cursor: Cursor) -> str:
-    """`ALL {DEFERRED | IMMEDIATE}`, which is about constraints that are deferrable, so about none.
-    Raises SQLError 42809 for one that is named."""
+def set_constraints(cursor: Cursor) -> SetConstraints:
+    """`{ALL | name [, …]} {DEFERRED | IMMEDIATE}`"""
+    names: list[ObjectName] = []
     if not cursor.accept_words("all"):
-        position, name = cursor.position, cursor.object_name("ALL, or a constraint's name")
-        raise SQLError("42809", f'constraint "{name}" is not deferrable', position=position)
-    if not (cursor.accept_words("deferred") or cursor.accept_words("immediate")):
+        names.append(cursor.object_name("ALL, or a constraint's name"))
+        while cursor.accept_symbol(","):
+            names.append(cursor.object_name("a constraint's name"))
+    deferred = cursor.accept_words("deferred")
+    if not (deferred or cursor.accept_words("immediate")):
         cursor.fail(expected="DEFERRED or IMMEDIATE")
     cursor.expect_end()
-    return "SET CONSTRAINTS"
+    return SetConstraints(names=tuple(names), deferred=deferred)

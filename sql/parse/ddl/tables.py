@@ -29,7 +29,7 @@ from ...syntax.statements import (
 )
 from ..cursor import Cursor, LexemeKind
 from ..queries import parse_tree
-from .deferrable import not_deferrable
+from .deferrable import deferral, not_deferrable
 from .drop_behaviour import drop_behaviour
 from .identity import identity_mode, identity_options
 from .index_columns import column_names, index_definition, nulls_distinct
@@ -202,7 +202,8 @@ def constraint_of(cursor: Cursor, name: str | None, position: int) -> TableConst
 def reference(
     cursor: Cursor, name: str | None, columns: tuple[str, ...], position: int
 ) -> Reference:
-    """`REFERENCES table [(columns)] [MATCH kind] [ON {DELETE | UPDATE} action] [NOT VALID]`"""
+    """`REFERENCES table [(columns)] [MATCH kind] [ON {DELETE | UPDATE} action]
+    [[NOT] DEFERRABLE] [INITIALLY {DEFERRED | IMMEDIATE}] [NOT VALID]`"""
     cursor.expect_words("references")
     table = cursor.object_name("a table's name")
     referenced = column_names(cursor) if cursor.at_symbol("(") else ()
@@ -213,7 +214,7 @@ def reference(
         if event is None:
             cursor.fail(expected="DELETE or UPDATE")
         actions[event] = _action(cursor)
-    not_deferrable(cursor)
+    deferrable, deferred = deferral(cursor)
     not_valid = cursor.accept_words("not", "valid")
     return Reference(
         name=name,
@@ -224,6 +225,8 @@ def reference(
         on_update=actions["update"],
         position=position,
         not_valid=not_valid,
+        deferrable=deferrable,
+        initially_deferred=deferred,
     )
 
 
