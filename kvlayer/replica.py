@@ -12,6 +12,8 @@ The source opens it, and is given an epoch and the last checkpoint, from which i
     Ingest(s, 1, n@140)                       refused: epoch 1 is over
     End()                                     resolved 125: from here on the span is written here
     Open(source="s")                          refused: it has ended, at 125
+
+A source may send parts of the replica each by itself: see `replica_tasks`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ import msgspec
 from .clock import ZERO, Timestamp
 from .errors import KVError
 from .leadership import Role
+from .replica_tasks import ReplicaTask, Tasks
 from .settings import declare_duration
+from .span import Span
 
 AHEAD_MAX = declare_duration(
     "kv.raw.ahead_max",
@@ -50,8 +54,10 @@ class ReplicaRefused(KVError):
 class ReplicaState(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """Where a replica stands. `resolved` is durable: everything of the source up to it is here.
 
-    `note` is what the source has left for itself, to read when it opens the replica again. One that
-    has `ended` takes no more. Of an ingest, `taken` versions were new, and `known` were here.
+    `note` is what the source has left for itself, to read when it opens the replica again. Where it
+    sends parts of the replica each by itself, these are the `tasks`, which have their own notes and
+    epochs; `epoch` is then the greatest that was begun. One that has
+    `ended` takes no more. Of an ingest, `taken` versions were new, and `known` were here.
 
     Where the keyspace was handed from store to store, `group` names it and `term` is the epoch of
     its leader, as this store last heard; `leader` is where writes go from here.
@@ -68,6 +74,20 @@ class ReplicaState(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     group: str = ""
     term: int = 0
     leader: str = ""
+    tasks: Tasks = ()
+
+    def task(self, epoch: int) -> ReplicaTask | None:
+        """The task that is sent in that epoch."""
+        return next((each for each in self.tasks if epoch and each.epoch == epoch), None)
+
+    def seen_by(self, epoch: int) -> ReplicaState:
+        """The state as who sends in that epoch is to see it: of its own task."""
+        task = self.task(epoch)
+        if task is None:
+            return self
+        return msgspec.structs.replace(
+            self, epoch=task.epoch, resolved=task.resolved, note=task.note
+        )
 
     @property
     def role(self) -> Role:
@@ -85,9 +105,14 @@ class Begin(msgspec.Struct, tag="begin", array_like=True, frozen=True):
 
 
 class Open(msgspec.Struct, tag="open", array_like=True, frozen=True):
-    """Begins the source's next epoch. A replica has one source for as long as it is one."""
+    """Begins the source's next epoch. A replica has one source for as long as it is one.
+
+    It may be the epoch of a `task`, keys of the `whole` that the source sends.
+    """
 
     source: str
+    task: Span | None = None
+    whole: Span | None = None
 
 
 class Ingest(msgspec.Struct, tag="ingest", array_like=True, frozen=True, kw_only=True):

@@ -203,9 +203,15 @@ class RawSwap(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RawOpening(msgspec.Struct, forbid_unknown_fields=True):
-    """The source that sends a replica's entries, by a name of its own."""
+    """The source that sends a replica's entries, by a name of its own.
+
+    Where it sends parts of them each by itself, `task` is one of them and `whole` all of them: the
+    first key, and the first behind the last, which is null behind the last of all.
+    """
 
     source: str
+    task: tuple[bytes, bytes | None] | None = None
+    whole: tuple[bytes, bytes | None] | None = None
 
 
 class RawLeading(msgspec.Struct, forbid_unknown_fields=True):

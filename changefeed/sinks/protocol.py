@@ -195,6 +195,23 @@ class Sink(Protocol):
     async def close(self) -> None: ...
 
 
+KeyInterval = tuple[bytes, bytes | None]
+"""The keys of a keyspace in `[start, end)`; None is behind the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskKeys:
+    """Which keys of a keyspace one task of a replication sends, and which all of them do."""
+
+    own: KeyInterval
+    whole: KeyInterval
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the task that does what only one of them does."""
+        return self.own[0] == self.whole[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkContext:
     """What a sink may use of the store that feeds it. Stage times come from `clock.wall`.
@@ -218,6 +235,8 @@ class SinkContext:
     known: SinkProgress | None = None
     """The job's copy of the feed's progress; None before it has any."""
     kept: frozenset[int] = frozenset()
+    task: TaskKeys | None = None
+    """Of a replication that several feeds make together: what this one sends."""
     node_id: int = FIRST_NODE_ID
     bad_rows: BadRows | None = None
     """Without it, what the sink refuses ends the attempt."""

@@ -9,7 +9,7 @@ from ...catalog.rows.keyspace_codec import KeyspaceCodec
 from ...catalog.store.descriptor_store import DescriptorStore
 from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.raw import keyspace_span, raw_key
+from ...kvlayer.raw import keyspace_part
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeed, TableUnknown
 from .replica_schema import ReplicaSchema
@@ -28,9 +28,7 @@ class KeyspacePart(msgspec.Struct, frozen=True):
 
     def span(self, keyspace_id: int) -> Span:
         """Raises ValueError where no key lies in it."""
-        whole = keyspace_span(keyspace_id)
-        end = whole.end if self.end is None else raw_key(keyspace_id, self.end)
-        return Span(raw_key(keyspace_id, self.start) if self.start else whole.start, end)
+        return keyspace_part(keyspace_id, self.start, self.end)
 
 
 class KeyspaceTarget:

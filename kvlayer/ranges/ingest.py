@@ -31,6 +31,7 @@ from ..replica import (
     ReplicaState,
     SourceOrder,
 )
+from ..replica_tasks import least_resolved, opened
 from ..span import Span
 from ..txn.limits import COMMAND_BYTES_MAX, COMMAND_ROWS_MAX, check_sizes
 from ..txn.locks import Turn
@@ -41,6 +42,9 @@ from .range import Range
 from .range_store import RangeStore
 from .replica import Replica
 from .reshape import split
+
+TASKS_MAX = 256
+"""Their records are one, which is written with each that moves."""
 
 
 async def carry_out(store: RangeStore, span: Span, order: SourceOrder) -> ReplicaState | None:
@@ -128,7 +132,7 @@ def _end(found: Replica, store: RangeStore) -> ReplicaState:
     assert store.clock.last >= newest, (store.clock.last, newest)
     # Whom it was handed by has nothing more to say: it is a keyspace of this store's own.
     ended = msgspec.structs.replace(
-        found.state, ended=True, note=b"", given_role=None, group="", term=0, leader=""
+        found.state, ended=True, note=b"", tasks=(), given_role=None, group="", term=0, leader=""
     )
     index = reclose(store, found.span, store.closed, [found.record(ended)])
     found.appended(index, ended)
@@ -176,9 +180,29 @@ def _open(found: Replica, order: Open, store: RangeStore) -> ReplicaState:
         raise ReplicaRefused(
             f"the replica has another source, {state.source}: {order.source} cannot be a second"
         )
-    state = msgspec.structs.replace(state, source=order.source, epoch=state.epoch + 1)
+    epoch, tasks, note = state.epoch + 1, state.tasks, state.note
+    if order.task is not None:
+        whole = order.whole or found.span
+        if not (found.span.covers(whole) and whole.covers(order.task)):
+            raise ReplicaRefused(f"{order.task} is no part of {whole}, or that not of {found.span}")
+        tasks = opened(tasks, order.task, whole, epoch=epoch, resolved=state.resolved)
+        if len(tasks) > TASKS_MAX:
+            raise ReplicaRefused(f"a replica has at most {TASKS_MAX} tasks")
+        note = b""
+    elif tasks:
+        tasks, note = (), b""
+    state = msgspec.structs.replace(state, source=order.source, epoch=epoch, tasks=tasks, note=note)
+    state = _resolved(state)
     found.appended(store.propose_plain([found.record(state)]), state)
-    return state
+    return state.seen_by(epoch)
+
+
+def _resolved(state: ReplicaState) -> ReplicaState:
+    """The state, with what all of its tasks have resolved."""
+    if not state.tasks:
+        return state
+    resolved = max(state.resolved, least_resolved(state.tasks))
+    return msgspec.structs.replace(state, resolved=resolved)
 
 
 def _check_running(found: Replica) -> None:
@@ -206,7 +230,9 @@ class _Fresh:
 def _ingest(found: Replica, order: Ingest, store: RangeStore) -> ReplicaState:
     state = found.state
     _check_running(found)
-    if (order.source, order.epoch) != (state.source, state.epoch):
+    task = state.task(order.epoch)
+    known_epoch = order.epoch == state.epoch if not state.tasks else task is not None
+    if order.source != state.source or not known_epoch:
         store.metrics.add("kv_replica_stale_epochs_total")
         raise ReplicaRefused(
             f"epoch {order.epoch} of {order.source} is over: the replica is in epoch {state.epoch} "
@@ -214,12 +240,18 @@ def _ingest(found: Replica, order: Ingest, store: RangeStore) -> ReplicaState:
         )
     check_sizes(order.keys, order.bodies)
     _check_ahead(order, store)
-    fresh = _fresh(found, order, store)
-    resolved = max(state.resolved, order.resolved or ZERO)
+    at = state.seen_by(order.epoch)
+    fresh = _fresh(order, store, found.span if task is None else task.span, at.resolved)
+    resolved = max(at.resolved, order.resolved or ZERO)
     # Here people read at times of the source, and what is written after the end is to be newer.
     store.clock.forward(max(resolved, *order.timestamps, ZERO))
-    note = state.note if order.note is None else order.note
-    state = msgspec.structs.replace(state, resolved=resolved, note=note)
+    note = at.note if order.note is None else order.note
+    if task is None:
+        state = msgspec.structs.replace(state, resolved=resolved, note=note)
+    else:
+        moved = msgspec.structs.replace(task, resolved=resolved, note=note)
+        tasks = tuple(moved if each is task else each for each in state.tasks)
+        state = _resolved(msgspec.structs.replace(state, tasks=tasks))
     operations: list[LogicalOp] = []
     if fresh.keys:
         operations.append(WriteVersions(fresh.timestamps, fresh.keys, fresh.values))
@@ -229,7 +261,7 @@ def _ingest(found: Replica, order: Ingest, store: RangeStore) -> ReplicaState:
         found.appended(store.propose(operations), state)
     store.metrics.add("kv_replica_versions_total", len(fresh.keys))
     known = len(order.keys) - len(fresh.keys)
-    return msgspec.structs.replace(state, taken=len(fresh.keys), known=known)
+    return msgspec.structs.replace(state.seen_by(order.epoch), taken=len(fresh.keys), known=known)
 
 
 def _check_ahead(order: Ingest, store: RangeStore) -> None:
@@ -243,20 +275,21 @@ def _check_ahead(order: Ingest, store: RangeStore) -> None:
         )
 
 
-def _fresh(found: Replica, order: Ingest, store: RangeStore) -> _Fresh:
+def _fresh(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) -> _Fresh:
+    """Of keys of `span`, of which everything up to `resolved` is here."""
     header = Header(origin=order.origin)
-    threshold = store.gc_threshold_of(found.span)
+    threshold = store.gc_threshold_of(span)
     fresh = _Fresh([], [], [])
     seen: set[tuple[bytes, Timestamp]] = set()
     for key, body, at in zip(order.keys, order.bodies, order.timestamps, strict=True):
-        if not found.span.contains(key):
-            raise ReplicaRefused(f"key {key.hex()} is none of the replica's")
+        if not span.contains(key):
+            raise ReplicaRefused(f"key {key.hex()} is none of the replica's, or of its task's")
         if (key, at) in seen or store.engine.get(keys.version_key(key, at)) is not None:
             continue
-        if at <= max(found.state.resolved, threshold):
+        if at <= max(resolved, threshold):
             raise ReplicaRefused(
                 f"an unknown version of key {key.hex()} at {format_timestamp(at)} is not above "
-                f"what is resolved, {format_timestamp(found.state.resolved)}, or collected, "
+                f"what is resolved, {format_timestamp(resolved)}, or collected, "
                 f"{format_timestamp(threshold)}"
             )
         seen.add((key, at))

@@ -91,6 +91,7 @@ def _drain(store: RangeStore, span: Span, order: Drain) -> ReplicaState:
         source=None,
         resolved=max(state.resolved, store.closed.closed, _greatest(store, span)),
         note=b"",
+        tasks=(),
         ended=False,
         given_role=role,
         group=order.group,
@@ -108,7 +109,7 @@ def _lead(store: RangeStore, found: Replica, event: Event, term: int) -> Replica
     role = _next(state, event, term)
     store.clock.forward(max(state.resolved, _greatest(store, found.span)))
     state = msgspec.structs.replace(
-        state, ended=True, note=b"", given_role=role, term=term, leader=""
+        state, ended=True, note=b"", tasks=(), given_role=role, term=term, leader=""
     )
     found.appended(reclose(store, found.span, store.closed, [found.record(state)]), state)
     return state
@@ -144,6 +145,7 @@ def _follow(store: RangeStore, found: Replica, order: Follow) -> ReplicaState:
             source=order.source,
             epoch=state.epoch + 1,
             note=state.note if order.source == state.source else b"",
+            tasks=(),
             given_role=role,
             term=order.term,
         ),

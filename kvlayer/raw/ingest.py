@@ -13,8 +13,12 @@ import msgspec
 from ..access import StoreAccess
 from ..clock import Timestamp
 from ..replica import Ingest, Open, ReplicaState
+from ..span import Span
 from .entry import encode_deletion, encode_entry
-from .keyspace import check_key, keyspace_span, raw_key
+from .keyspace import check_key, keyspace_part, keyspace_span, raw_key
+
+KeyInterval = tuple[bytes, bytes | None]
+"""The keys of `[start, end)`; None is behind the last."""
 
 
 class IngestedEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -45,9 +49,13 @@ class ReplicaKeyspace:
         self._span = keyspace_span(keyspace_id)
         self._store = store
 
-    async def open(self, source: str) -> ReplicaState:
-        """Begins the source's next epoch, and says from where it goes on."""
-        state = await self._store.replica(self._span, Open(source))
+    async def open(
+        self, source: str, task: KeyInterval | None = None, whole: KeyInterval | None = None
+    ) -> ReplicaState:
+        """Begins the source's next epoch, and says from where it goes on. A `task` is keys of the
+        `whole` that the source sends. Raises ValueError for an interval without keys."""
+        spans = [None if each is None else self._part(each) for each in (task, whole)]
+        state = await self._store.replica(self._span, Open(source, *spans))
         assert state is not None, self._span
         return state
 
@@ -78,6 +86,12 @@ class ReplicaKeyspace:
         state = await self._store.replica(self._span, order)
         assert state is not None, order
         return state
+
+    def _part(self, interval: KeyInterval) -> Span:
+        start, end = interval
+        check_key(start)
+        check_key(end or b"")
+        return keyspace_part(self._id, start, end)
 
     def __repr__(self) -> str:
         return f"<ReplicaKeyspace {self._id}>"

@@ -62,6 +62,14 @@ def keyspace_span(keyspace_id: int) -> Span:
     return Span.prefix(_prefix(keyspace_id))
 
 
+def keyspace_part(keyspace_id: int, start: bytes, end: bytes | None) -> Span:
+    """The keys of a keyspace in `[start, end)`; no `end` is behind the last of them. Raises
+    ValueError where no key lies in it."""
+    whole = keyspace_span(keyspace_id)
+    last = whole.end if end is None else raw_key(keyspace_id, end)
+    return Span(raw_key(keyspace_id, start) if start else whole.start, last)
+
+
 def keyspace_of(span: Span) -> int:
     """The keyspace whose keys the span has."""
     return int.from_bytes(span.start[len(RAW_KIND) : KEYSPACE_LENGTH], "big")

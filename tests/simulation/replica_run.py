@@ -2,9 +2,10 @@
 
     outcome = run_replica(seed)
 
-Clients write in the main. A capture follows it and sends over a link that loses requests before or
-after they are carried out, and delivers some of them late. Main, capture and recovery die and come
-back; ranges of both are split and merged; garbage is collected in the recovery. In the end the main
+Clients write in the main. Captures follow it, each a task of the replication, and send over a link
+that loses requests before or after they are carried out, and delivers some of them late. Main,
+captures and recovery die and come back; the tasks are cut anew, which the captures hear of one by
+one; ranges of both are split and merged; garbage is collected in the recovery. In the end the main
 dies for good, and the replica is promoted.
 
 The model is what the clients were answered. At every checkpoint the replica has to hold exactly the
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -29,12 +30,14 @@ from tailrace.catalog.store.catalog import KEYSPACE_COLUMNS
 from tailrace.changefeed.contract.changes import StageTimes
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.pipeline.decode import decode
+from tailrace.changefeed.pipeline.progress import part_of
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
     SinkContext,
     SinkError,
     SinkProgress,
     SinkRefused,
+    TaskKeys,
 )
 from tailrace.changefeed.sinks.tailrace import ReplicaKind, ReplicaTarget, Reply
 from tailrace.changefeed.sinks.tailrace.requests import Opening
@@ -54,6 +57,7 @@ from tailrace.kvlayer.raw import (
     ReplicaKeyspace,
     dead_at,
     decode_entry,
+    keyspace_part,
     keyspace_span,
     raw_key,
 )
@@ -66,6 +70,7 @@ from tests.harness.simulation import Simulation
 ID = 7
 SPAN = keyspace_span(ID)
 NAMES = [b"a", b"b", b"bb", b"m", b"z"]
+CAPTURES_MAX = 3
 SETTLE_SECONDS = 120.0
 
 Stored = dict[tuple[bytes, Timestamp], bytes]
@@ -161,7 +166,8 @@ class Link:
         replica = ReplicaKeyspace(run.recovery.store, ID)
         try:
             if path.endswith("/open"):
-                state = await replica.open(msgspec.json.decode(body, type=Opening).source)
+                asked = msgspec.json.decode(body, type=Opening)
+                state = await replica.open(asked.source, asked.task, asked.whole)
             else:
                 sent = msgspec.json.decode(body, type=_Sent)
                 state = await replica.ingest(
@@ -248,7 +254,9 @@ class ReplicaRun:
         self.requests: set[asyncio.Task[Reply]] = set()
         self.cut = False
         self.source = ""
-        self.attempt: asyncio.Task[None] | None = None
+        self.attempts: dict[int, asyncio.Task[None]] = {}
+        """Of each capture."""
+        self.borders = self._cut()
         self._numbers = iter(range(1, 1_000_000))
         self._descriptor = TableDescriptor(
             id=ID,
@@ -273,7 +281,7 @@ class ReplicaRun:
         await self.recovery.store.replica(SPAN, Begin())
         self.source = self.main.store.id
         stop = asyncio.Event()
-        capture = asyncio.create_task(self._capture())
+        captures = [asyncio.create_task(self._capture(place)) for place in range(CAPTURES_MAX)]
         works = [self._write(stop), self._write(stop), self._strike(stop), self._watch(stop)]
         tasks = [asyncio.create_task(work) for work in works]
         await asyncio.sleep(self.random.uniform(0.5, 4.0))
@@ -281,12 +289,13 @@ class ReplicaRun:
         await asyncio.gather(*tasks)
         self.cut = False
         if self.random.random() < 0.5:
-            await self._settle(capture)
+            await self._settle(captures)
         await self._promote()
-        if capture.done():
-            await capture
-        capture.cancel()
-        await asyncio.gather(capture, *self.requests, return_exceptions=True)
+        for capture in captures:
+            if capture.done():
+                await capture
+            capture.cancel()
+        await asyncio.gather(*captures, *self.requests, return_exceptions=True)
         for each in (self.main, self.recovery):
             each.store.check_invariants()
             await each.store.close()
@@ -319,9 +328,27 @@ class ReplicaRun:
 
     # The capture: a feed's pipeline, as far as a keyspace needs one.
 
-    async def _capture(self) -> None:
+    def _cut(self) -> list[bytes]:
+        """Where one task ends and the next begins; there is one task at least."""
+        count = self.random.randrange(CAPTURES_MAX)
+        return sorted(self.random.sample(NAMES[1:], count))
+
+    def _task(self, place: int) -> TaskKeys | None:
+        """What a capture is to send, if anything."""
+        borders = [b"", *self.borders, None]
+        if place + 1 >= len(borders):
+            return None
+        start, end = borders[place : place + 2]
+        return TaskKeys(own=(start or b"", end), whole=(b"", None))
+
+    async def _capture(self, place: int) -> None:
         while True:
-            attempt = self.attempt = asyncio.create_task(self._attempt())
+            task = self._task(place)
+            if task is None:
+                await asyncio.sleep(0.05)
+                continue
+            attempt = asyncio.create_task(self._attempt(task))
+            self.attempts[place] = attempt
             seconds = self.random.choice((0.2, 1.0, 60.0))
             try:
                 await asyncio.wait([attempt], timeout=seconds)
@@ -335,7 +362,7 @@ class ReplicaRun:
             self.counts["attempts"] += 1
             await asyncio.sleep(0.01)
 
-    async def _attempt(self) -> None:
+    async def _attempt(self, task: TaskKeys) -> None:
         store = self.main.store
         target = ReplicaTarget(
             host="recovery", port=1, keyspace="ks", user="root", password="", tls=False,
@@ -354,13 +381,16 @@ class ReplicaRun:
             metrics=store.metrics,
             options=ChangefeedOptions(mvcc_timestamp=True),
             names={ID: "defaultdb.public.ks"},
+            task=task if self.borders or self.counts["cut anew"] else None,
         )
         sink = kind.sink(target, context)
         try:
             stand = await sink.stand()
             if stand is not None:
                 assert await store.holds(stand.position), stand
-            frontier = [(SPAN, ZERO)] if stand is None else list(stand.progress.frontier)
+            span = keyspace_part(ID, *task.own)
+            found = [] if stand is None else part_of(stand.progress.frontier, span)
+            frontier = found or [(span, ZERO)]
             await sink.open([self._descriptor])
             feed = store.span_feed_from(frontier)
             try:
@@ -397,6 +427,7 @@ class ReplicaRun:
             self._cut_link,
             self._reshape,
             self._collect,
+            self._rebalance,
         ]
         while not stop.is_set():
             await asyncio.sleep(self.random.random() * 0.6)
@@ -404,13 +435,18 @@ class ReplicaRun:
 
     async def _kill_main(self) -> None:
         self.counts["main died"] += 1
-        if self.attempt is not None:
-            self.attempt.cancel()  # it runs in that process
+        for attempt in self.attempts.values():
+            attempt.cancel()  # it runs in that process
         await self.main.die()
 
     async def _kill_recovery(self) -> None:
         self.counts["recovery died"] += 1
         await self.recovery.die()
+
+    async def _rebalance(self) -> None:
+        """Captures go on as they were until their attempts end, or another takes their keys."""
+        self.counts["cut anew"] += 1
+        self.borders = self._cut()
 
     async def _cut_link(self) -> None:
         self.counts["cuts"] += 1
@@ -450,12 +486,13 @@ class ReplicaRun:
                 self.counts["checkpoints"] += 1
             await asyncio.sleep(0.03)
 
-    async def _settle(self, capture: asyncio.Task[None]) -> None:
+    async def _settle(self, captures: Sequence[asyncio.Task[None]]) -> None:
         end = await self.main.store.now()
         async with asyncio.timeout(SETTLE_SECONDS):
             while True:
-                if capture.done():
-                    await capture
+                for capture in captures:
+                    if capture.done():
+                        await capture
                 state = await self.recovery.store.replica(SPAN, Look())
                 if state is not None and state.resolved >= end:
                     break

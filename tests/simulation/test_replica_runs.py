@@ -12,6 +12,7 @@ from tests.simulation.replica_run import run_replica
 HAPPENINGS = (
     "checkpoints",
     "collections",
+    "cut anew",
     "cuts",
     "known entries",
     "late requests",

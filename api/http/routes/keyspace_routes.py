@@ -6,7 +6,7 @@
     GET    …/keys?from=a&to=b     {"pairs": [{"key": "YWRh", "value": "MQ=="}]}
     DELETE …/keys?from=a&to=b
     POST   …/batch                {"pairs": [{"key": "YWRh", "value": "MQ=="}], "ttl_seconds": 60}
-    POST   …/ingest/open          {"source": "…"}
+    POST   …/ingest/open          {"source": "…", "task": ["YQ==", "bQ=="], "whole": ["", null]}
     POST   …/ingest/lead          {"source": "…", "group": "…", "term": 2, "barrier": 1, …}
     GET    …/ingest               where a replica stands
     POST   …/ingest               {"source": "…", "epoch": 3, "origin": 7, "entries": […]}
@@ -182,7 +182,12 @@ def _replica_routes(router: APIRouter, node: Node) -> None:
         """Begins the next epoch of a replica's source: earlier ones send in vain from here on."""
         opening = await read_json(request, RawOpening, bytes_max=JSON_BYTES_MAX)
         async with _opened(node, request, keyspace, _INGEST) as raw:
-            state = await ReplicaKeyspace(node.store, raw.id).open(opening.source)
+            try:
+                state = await ReplicaKeyspace(node.store, raw.id).open(
+                    opening.source, opening.task, opening.whole
+                )
+            except ValueError as error:
+                raise HTTPException(422, f"task: {error}") from error
         return _json(_replica(state))
 
     @router.post(

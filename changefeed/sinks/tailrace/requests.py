@@ -12,7 +12,7 @@ import msgspec
 
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.metrics import Metrics
-from ..protocol import SinkError, SinkRefused
+from ..protocol import KeyInterval, SinkError, SinkRefused, TaskKeys
 from .location import ReplicaTarget
 from .transport import Reply, Transport, TransportBroken
 
@@ -45,8 +45,10 @@ REFUSALS = frozenset(
 _encode = msgspec.json.Encoder().encode
 
 
-class Opening(msgspec.Struct):
+class Opening(msgspec.Struct, omit_defaults=True):
     source: str
+    task: KeyInterval | None = None
+    whole: KeyInterval | None = None
 
 
 class SentEntry(msgspec.Struct):
@@ -157,16 +159,19 @@ class ReplicaRequests:
         self._bucket = TokenBucket(target.rate_limit)
         self._place = f"/v1/keyspaces/{target.keyspace}/ingest"
 
-    async def open(self, source: str) -> Stand:
-        """Begins an epoch of the replica, which is made where it is missing."""
+    async def open(self, source: str, task: TaskKeys | None = None) -> Stand:
+        """Begins an epoch of the replica, or of a task of it, which is made where it is missing."""
+        opening = Opening(source)
+        if task is not None:
+            opening = Opening(source, task.own, task.whole)
         try:
-            return await self._post(f"{self._place}/open", Opening(source), Stand)
+            return await self._post(f"{self._place}/open", opening, Stand)
         except Refused as refused:
             if refused.sqlstate != "42P01":
                 raise
         text = f"CREATE KEYSPACE IF NOT EXISTS {self._name} WITH (role = 'replica')"
         await self._post("/v1/sql", Statement(text), None)
-        return await self._post(f"{self._place}/open", Opening(source), Stand)
+        return await self._post(f"{self._place}/open", opening, Stand)
 
     async def restore(self, uri: str) -> None:
         """Makes the replica from a backup, or goes on with one that was not finished."""

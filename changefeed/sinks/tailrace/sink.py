@@ -19,7 +19,7 @@ from ...contract.sink_config import FlushConfig, RetryConfig
 from ...encode import EncodedBatch, Topics
 from ..delivery import Message, MessageSink
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
-from ..protocol import SinkContext, SinkProgress, SinkStand
+from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
 from .location import ReplicaTarget
 from .requests import Refused, ReplicaRequests, Sent, SentEntry, Stand
 
@@ -93,9 +93,11 @@ class EntrySender:
         self._names = context.names
         self._origin = origin_of(store_id)
         self._requests = requests
+        self._task = context.task
 
     async def restore(self, backups: BackupMaker, uri: str, at: Timestamp) -> None:
-        """Makes the replica from a backup as of `at`, where it has nothing yet."""
+        """Makes the replica from a backup as of `at`, where it has nothing yet. Raises SinkError
+        where another task is to do that first."""
         try:
             stand = await self._requests.look()
         except Refused as refused:
@@ -104,13 +106,15 @@ class EntrySender:
         else:
             if stand.resolved or stand.note:
                 return
+        if self._task is not None and not self._task.first:
+            raise SinkError("the replica is to be restored by the replication's first task")
         ((table_id, name),) = self._names.items()
         await backups.back_up(table_id, name, at, uri)
         await self._requests.restore(uri)
 
     async def begin(self) -> Stand:
         """Begins an epoch, in which everything is sent from here on."""
-        stand = await self._requests.open(self.source)
+        stand = await self._requests.open(self.source, self._task)
         self.epoch = stand.epoch
         return stand
 
@@ -171,7 +175,7 @@ class ReplicaSink:
         stand = await self._sender.begin()
         if not stand.note and not stand.resolved:
             return None
-        if not stand.note:  # it was restored from a backup of the whole keyspace, or has led it
+        if not stand.note:  # restored from a backup, or led there, or other tasks had these keys
             resolved = Timestamp(stand.resolved)
             progress = SinkProgress(
                 frontier=((EVERYTHING, resolved),), resolved=resolved, scan_complete=True

@@ -22,6 +22,7 @@ from tailrace.kvlayer.replica import (
     ReplicaRefused,
     ReplicaState,
 )
+from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
 from tests.harness.stores import crash, open_store, put, reopen, running_store
@@ -142,6 +143,59 @@ def test_what_is_known_is_dropped_and_what_is_late_or_ahead_refused() -> None:
                 await store.replica(keyspace_span(8), Begin())
 
     sim.run(main())
+
+
+def test_tasks_of_a_source_go_on_by_themselves() -> None:
+    """Each has its epoch and its progress, and the replica has resolved the least of theirs."""
+    sim = Simulation(8)
+    low, high = Span(SPAN.start, M), Span(M, SPAN.end)
+    at: list[Timestamp] = []
+
+    async def before() -> None:
+        store = await open_store(sim)
+        await store.replica(SPAN, Begin())
+        at.append(store.clock.last)
+        for task, epoch in ((low, 1), (high, 2)):
+            opened = await store.replica(SPAN, Open("main", task, SPAN))
+            assert opened is not None
+            assert (opened.epoch, opened.resolved, opened.note) == (epoch, 0, b"")
+        told = await store.replica(SPAN, sent(2, (Z, at[0], b"1"), resolved=at[0] + 9))
+        assert told is not None
+        assert (told.epoch, told.resolved, told.taken) == (2, at[0] + 9, 1)
+        assert (await store.replica(SPAN, Look())).resolved == 0  # type: ignore[union-attr]
+        noted = msgspec.structs.replace(sent(1, resolved=at[0] + 3), note=b"low")
+        await store.replica(SPAN, noted)
+        for words, order in {
+            "its task's": sent(1, (Z, at[0] + 20, b"")),
+            "epoch 0": sent(0, (A, at[0] + 20, b"")),
+            "epoch 3": sent(3, (A, at[0] + 20, b"")),
+            "not above what is resolved": sent(2, (Z, at[0] + 5, b"late")),
+        }.items():
+            with pytest.raises(ReplicaRefused, match=words):
+                await store.replica(SPAN, order)
+        with pytest.raises(ReplicaRefused, match="no part"):
+            await store.replica(SPAN, Open("main", high, low))
+        await store.replica(SPAN, sent(1, (A, at[0] + 5, b"2")))
+        crash(sim)
+
+    async def after() -> None:
+        store = await reopen(sim)
+        assert (await store.replica(SPAN, Look())).resolved == at[0] + 3  # type: ignore[union-attr]
+        opened = await store.replica(SPAN, Open("main", low, SPAN))
+        assert opened is not None
+        assert (opened.epoch, opened.resolved, opened.note) == (3, at[0] + 3, b"low")
+        with pytest.raises(ReplicaRefused, match="epoch 1 of main is over"):
+            await store.replica(SPAN, sent(1, (A, at[0] + 20, b"")))
+        await store.replica(SPAN, sent(2, (Z, at[0] + 20, b"3"), resolved=at[0] + 21))
+        whole = await store.replica(SPAN, Open("main"))
+        assert whole is not None
+        assert (whole.epoch, whole.resolved, whole.tasks) == (4, at[0] + 3, ())
+        with pytest.raises(ReplicaRefused, match="epoch 2 of main is over"):
+            await store.replica(SPAN, sent(2, (Z, at[0] + 30, b"")))
+        await store.close()
+
+    sim.run(before())
+    sim.run(after())
 
 
 def test_a_replica_is_one_again_after_a_crash() -> None:
