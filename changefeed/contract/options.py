@@ -19,7 +19,14 @@ from typing import Any, TypeVar
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
-from .message_form import METADATA_ENVELOPES, Compression, EnrichedProperty, Envelope, Format
+from .message_form import (
+    METADATA_ENVELOPES,
+    TRANSACTION_ENVELOPES,
+    Compression,
+    EnrichedProperty,
+    Envelope,
+    Format,
+)
 from .queries import FeedQuery
 from .sink_config import KafkaConfig, WebhookConfig, parse_kafka_config, parse_webhook_config
 from .unserved import UNSERVED, UNSERVED_FORMATS
@@ -186,6 +193,8 @@ class ChangefeedOptions:
     updated: bool = False
     mvcc_timestamp: bool = False
     schema_events: bool = False
+    transactions: bool = False
+    """Whether messages are told transaction by transaction, in the order of commits."""
     resolved: bool = False
     resolved_interval: float = 0.0
     cursor: Timestamp | None = None
@@ -287,7 +296,8 @@ def _check_combinations(
     options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
 ) -> None:
     if options.initial_scan is ScanChoice.ONLY:
-        for excluded in ("diff", "end_time", "resolved", "updated", "mvcc_timestamp"):
+        times = ("resolved", "updated", "mvcc_timestamp", "transactions")
+        for excluded in ("diff", "end_time", *times):
             if excluded in texts:
                 raise _invalid(
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
@@ -303,6 +313,7 @@ def _check_combinations(
                     detail="The messages of that envelope have no place for it.",
                 )
     _check_enriched(options, texts, query)
+    _check_transactions(options)
     if query is not None and options.diff and not query.tells_op:
         raise _invalid(
             "changefeed option diff has no effect on a CDC query that does not call event_op()",
@@ -331,6 +342,22 @@ def _check_combinations(
                     f"changefeed option {excluded} does not go with format = 'csv'",
                     detail="A line of CSV has the values of a row and nothing beside them.",
                 )
+
+
+def _check_transactions(options: ChangefeedOptions) -> None:
+    if not options.transactions:
+        return
+    if options.format is not Format.JSON or options.envelope not in TRANSACTION_ENVELOPES:
+        raise _invalid(
+            "changefeed option transactions goes with format = 'json' and envelope = 'wrapped', "
+            "'bare' or 'row'",
+            detail="Other messages have no place for the transaction's id.",
+        )
+    if options.schema_events:
+        raise _invalid(
+            "changefeed options transactions and schema_events exclude each other",
+            detail="A message of a schema change stands between the rows as they come.",
+        )
 
 
 def _check_avro(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> None:
@@ -594,6 +621,7 @@ _READERS: dict[str, Reader] = {
     "schema_feed": _schema_feed,
     "slo_p99": _seconds_of_its_name,
     "topic_in_value": _flag_of_its_name,
+    "transactions": _flag_of_its_name,
     "updated": _flag_of_its_name,
     "webhook_auth_header": _auth_header,
     "webhook_client_timeout": _seconds_of_its_name,

@@ -12,6 +12,7 @@ from .enriched import FeedOrigin
 from .protocol import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder
 from .schema_messages import schema_message
 from .topics import Topics
+from .transaction_messages import begin_message, end_message
 
 __all__ = [
     "EncodedBatch",
@@ -20,6 +21,8 @@ __all__ = [
     "RegisteredSchema",
     "RegisteringEncoder",
     "Topics",
+    "begin_message",
     "encoder_for",
+    "end_message",
     "schema_message",
 ]

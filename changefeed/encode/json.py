@@ -26,7 +26,7 @@ from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.arrow_columns import AnyArray
 from ...catalog.values.column_types import Datum
 from ...kvlayer.clock import Timestamp, format_timestamp
-from ..contract.changes import ChangeBatch
+from ..contract.changes import ChangeBatch, ChangeKind
 from ..contract.message_form import Envelope
 from ..contract.options import ChangefeedOptions
 from .enriched import (
@@ -163,6 +163,9 @@ class JSONEncoder:
         if options.mvcc_timestamp:
             own = batch.timestamps if batch.versions is None else batch.versions
             fields["mvcc_timestamp"] = _timestamps(own)
+        if options.transactions:
+            scanned = batch.kind is ChangeKind.INITIAL_SCAN
+            fields["transaction"] = NULL if scanned else _timestamps(batch.timestamps)
         return fields
 
 

@@ -23,6 +23,7 @@ from ..pipeline.pipeline import Pipeline, RangeDeletion, SinkEnd, TargetStart
 from ..pipeline.progress import part_of, whole, without
 from ..pipeline.query_sink import QuerySink, pipeline_options
 from ..sinks.protocol import PastUnknown, Sink, SinkError, SinkProgress, SinkRefused
+from ..sinks.transaction_sink import FramingSink, TransactionSink
 from ..targets import FeedTarget, KeyspacePart
 from .details import UnknownFormat
 from .services import ChangefeedServices
@@ -159,6 +160,8 @@ async def run_attempt(
     Raises SinkRefused also when the sink stands where this store has never been.
     """
     live.begin_attempt()
+    if plan.options.transactions:
+        destination = _framed(services, plan, destination)
     if plan.query is not None:
         destination = _queried(services, plan, plan.query, destination)
     sink = destination.sink
@@ -191,6 +194,19 @@ async def run_attempt(
         ) from error
     finally:
         await sink.close()
+
+
+def _framed(services: ChangefeedServices, plan: FeedPlan, destination: Destination) -> Destination:
+    """The destination with begin and end around each transaction."""
+    assert isinstance(destination.sink, FramingSink), "its kind does not obey `transactions`"
+    sink = TransactionSink(
+        destination.sink,
+        plan.options.envelope,
+        offload=services.offload,
+        known=destination.known,
+        monotonic_ns=services.store.clock.wall.monotonic_ns,
+    )
+    return replace(destination, sink=sink)
 
 
 def _queried(

@@ -156,7 +156,7 @@ class Pipeline:
         spans = {each.target.id: each.target.span for each in starts}
         if arrivals is not None:
             spans[arrivals.id] = arrivals.span
-        self.progress = FeedProgress(start, spans)
+        self.progress = FeedProgress(start, spans, whole_transactions=options.transactions)
         self.budget = MemoryBudget(lambda: source.settings.get(MEMORY_LIMIT))
         self._checkpointer = Checkpointer(
             end.sink,

@@ -69,9 +69,17 @@ class FeedProgress:
         refunds 96                        resolved 95, and refunds counts from here on
     """
 
-    def __init__(self, start: SinkProgress, spans: Mapping[int, Span]) -> None:
+    def __init__(
+        self,
+        start: SinkProgress,
+        spans: Mapping[int, Span],
+        *,
+        whole_transactions: bool = False,
+    ) -> None:
         """`spans` are those of the targets that are followed, by their ids. What `start` says of
-        other keys stays as it is."""
+        other keys stays as it is. With `whole_transactions` the sink shows nothing above what is
+        resolved, and so no progress that is captured is above it, nor within a backfill."""
+        self._whole_transactions = whole_transactions
         self._spans = dict(spans)
         self._kept = list(start.frontier)
         self.frontier = Frontier()
@@ -121,7 +129,7 @@ class FeedProgress:
         if self._behind.pop(target_id, None) is None:
             self.frontier = Frontier.from_entries(without(self.frontier.entries(), span))
         if keep:
-            self._kept += entries
+            self._kept += self._shown(entries)
         else:
             self._backfills.pop(target_id, None)
         self._changed()
@@ -180,9 +188,13 @@ class FeedProgress:
     def capture(self) -> SinkProgress:
         """Progress as it stands, whole: what a flush that begins now may claim."""
         if self._captured is None:
-            entries = tuple(self.frontier.entries())
+            entries = tuple(self._shown(list(self.frontier.entries())))
             if self._behind or self._kept:
-                apart = [each for frontier in self._behind.values() for each in frontier.entries()]
+                apart = [
+                    each
+                    for frontier in self._behind.values()
+                    for each in self._shown(list(frontier.entries()))
+                ]
                 entries = tuple(sorted([*entries, *apart, *self._kept]))
             if self._backfills:
                 self._forget_passed(entries)
@@ -190,9 +202,18 @@ class FeedProgress:
                 frontier=entries,
                 resolved=self.resolved,
                 scan_complete=self.scan_complete,
-                backfills=tuple(self._backfills.values()),
+                backfills=() if self._whole_transactions else tuple(self._backfills.values()),
             )
         return self._captured
+
+    def _shown(self, entries: Sequence[tuple[Span, Timestamp]]) -> Sequence[tuple[Span, Timestamp]]:
+        """These entries, of a target or of all that count, as far as the sink may show their rows:
+        whole transactions are shown where all of them have come. A scan has none."""
+        least = min((at for _, at in entries), default=ZERO)
+        if not self._whole_transactions or least == ZERO:
+            return entries
+        upto = min(least, self.resolved)
+        return [(span, min(at, upto)) for span, at in entries]
 
     def _forget_passed(self, entries: Sequence[tuple[Span, Timestamp]]) -> None:
         """Lets go of backfills that are done, where the table's frontier says as much."""

@@ -23,7 +23,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...kvlayer.clock import Timestamp
+from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.span import EVERYTHING, Span
 
 COMMIT_TIMESTAMP = "_commit_timestamp"
@@ -69,6 +69,11 @@ class Cut:
         if place < 0 or not self._entries[place][0].contains(key):
             return self._outside
         return self._entries[place][1]
+
+    def upto(self, timestamp: Timestamp) -> Cut:
+        """The cut where it is below `timestamp`, and else that."""
+        entries = [(span, min(at, timestamp)) for span, at in self._entries]
+        return Cut(entries, outside=min(self._outside, timestamp))
 
     def due(self, rows: pa.Table, span: Span) -> Any:
         """For each of the rows, whose keys lie in `span`, whether it is due: Arrow's booleans."""
@@ -139,9 +144,31 @@ class HeldRows:
                 return min(segment.greatest, upto)
         return upto
 
+    def parts(self, cut: Cut, bytes_max: int) -> list[Timestamp]:
+        """Ascending timestamps that cut what is due into parts of about `bytes_max` bytes, or of
+        one batch. The last is above all of it."""
+        stops: list[Timestamp] = []
+        size, last = 0, ZERO
+        due = self._due(cut)
+        for segment in sorted(due, key=lambda segment: segment.greatest):
+            if size > bytes_max and last < segment.greatest:
+                stops.append(last)
+                size = 0
+            size += segment.nbytes
+            last = segment.greatest
+        return [*stops, LAST] if due else []
+
+    def bounds(self, cut: Cut) -> tuple[Timestamp, Timestamp]:
+        """Timestamps between which all rows lie that are due."""
+        due = self._due(cut)
+        return (
+            min((each.least for each in due), default=ZERO),
+            max((min(each.greatest, cut.range(each.span)[1]) for each in due), default=ZERO),
+        )
+
     def due(self, cut: Cut) -> list[pa.Schema]:
         """The schemas of the rows that `take` would return, without repetitions."""
-        found = [each.schema for each in self._segments if each.least <= cut.range(each.span)[1]]
+        found = [each.schema for each in self._due(cut)]
         return [schema for place, schema in enumerate(found) if schema not in found[:place]]
 
     def take(self, cut: Cut) -> Iterator[pa.Table]:
@@ -175,6 +202,10 @@ class HeldRows:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _due(self, cut: Cut) -> list[_Segment]:
+        """Those in which rows may be due."""
+        return [each for each in self._segments if each.least <= cut.range(each.span)[1]]
 
     def _rows(self, segment: _Segment) -> pa.Table:
         if segment.table is not None:

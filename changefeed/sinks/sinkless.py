@@ -19,10 +19,11 @@ from ...kvlayer.clock import Timestamp, WallClock
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
 from ..contract.options import JOB_OPTIONS, MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
-from ..encode import FeedOrigin, Topics, encoder_for, schema_message
+from ..encode import EncodedBatch, FeedOrigin, Topics, encoder_for, schema_message
 from .protocol import SinkProgress, SinkStand
+from .transaction_sink import FramedMessage
 
-OBEYED = (PIPELINE_OPTIONS - JOB_OPTIONS) | MESSAGE_OPTIONS | {"schema_events"}
+OBEYED = (PIPELINE_OPTIONS - JOB_OPTIONS) | MESSAGE_OPTIONS | {"schema_events", "transactions"}
 """What a sinkless changefeed can be told."""
 
 
@@ -78,13 +79,19 @@ class SinklessSink:
         self._taken_count = self._emitted_count
 
     def emit(self, batch: ChangeBatch) -> None:
-        encoded = self._encoder.encode(batch)
+        encoded = self.encode(batch)
         rows = [
             ChangefeedRow(encoded.topic, key, value or b"")
             for key, value in zip(encoded.keys, encoded.values, strict=True)
         ]
         batch.stages.received = self._monotonic_ns()
         self._put(_Portion(rows, batch))
+
+    def encode(self, batch: ChangeBatch) -> EncodedBatch:
+        return self._encoder.encode(batch)
+
+    def put(self, messages: Sequence[FramedMessage]) -> None:
+        self._put(_Portion([ChangefeedRow(*message) for message in messages], None))
 
     def change_schema(self, event: TableEvent) -> None:
         """Messages carry their own schema: those behind the event are under the new one."""

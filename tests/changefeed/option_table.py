@@ -178,6 +178,12 @@ OPTIONS: dict[str, Served] = {
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
         "a flag; always on for webhooks",
     ),
+    "transactions": Served(
+        "tests/api/test_transaction_messages.py::test_a_stream_tells_whole_transactions",
+        "a flag, of feeds without a sink and of webhooks, in the envelopes `wrapped`, `bare` and "
+        "`row`: messages come transaction by transaction, with begin and end. "
+        "[sql.md](sql.md#transactions-of-a-changefeed); not CockroachDB's",
+    ),
     "updated": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
     "webhook_auth_header": Served(
         f"{WEBHOOK_TESTS}::test_a_request_is_a_batch_of_messages", "a text; stored encrypted"

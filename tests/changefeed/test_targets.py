@@ -10,6 +10,7 @@ from tailrace.changefeed.pipeline.progress import FeedProgress
 from tailrace.changefeed.sinks import SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.keys import table_span
+from tailrace.kvlayer.span import Span
 from tests.changefeed.test_pipeline import Bench
 from tests.harness.descriptors import table
 from tests.harness.simulation import Simulation
@@ -95,6 +96,36 @@ def test_resolved_is_the_others_until_a_target_has_caught_up() -> None:
     assert not progress.behind(105)
     progress.forward(table_span(104), Timestamp(130))
     assert progress.resolved == 121
+
+
+def test_whole_transactions_are_claimed_up_to_what_is_resolved() -> None:
+    """A table that is ahead, and a half of one that is behind, would pass rows that are held."""
+    behind = table_span(105)
+    middle = behind.start + b"m"
+    progress = FeedProgress(
+        SinkProgress(
+            frontier=(
+                (table_span(103), Timestamp(100)),
+                (table_span(104), Timestamp(100)),
+                (behind, Timestamp(50)),
+            ),
+            resolved=Timestamp(100),
+            scan_complete=True,
+        ),
+        {id: table_span(id) for id in (103, 104, 105)},
+        whole_transactions=True,
+    )
+    progress.forward(table_span(103), Timestamp(120))
+    progress.forward(table_span(104), Timestamp(130))
+    progress.forward(Span(behind.start, middle), Timestamp(60))
+    progress.forward(Span(middle, behind.end), Timestamp(70))
+    captured = progress.capture()
+    assert captured.resolved == 120
+    assert [captured.low_water(table_span(id)) for id in (103, 104, 105)] == [120, 120, 60]
+    assert max(at for _, at in captured.frontier) == 120
+    assert max(at for span, at in captured.frontier if span.overlaps(behind)) == 60
+    progress.leave(104, keep=True)
+    assert progress.capture().low_water(table_span(104)) == 120
 
 
 def test_where_a_target_that_left_stood_is_kept() -> None:

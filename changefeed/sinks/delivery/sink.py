@@ -24,9 +24,10 @@ from ....kvlayer.settings import declare_int
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ...contract.sink_config import FlushConfig, RetryConfig
-from ...encode import Encoder, RegisteredSchema, RegisteringEncoder, Topics
+from ...encode import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder, Topics
 from ..protocol import BadRow, SinkContext, SinkProgress, SinkStand
 from ..registry import SchemaRegistry
+from ..transaction_sink import FramedMessage
 from .lane import DeliveryLane, retried
 from .sender import BatchRefused, Message, MessageSender
 
@@ -165,8 +166,19 @@ class MessageSink:
         assert self._registry is not None, "an option of the format"
         await retried(self._retry, partial(self._registry.give_ids, schemas))
 
+    def encode(self, batch: ChangeBatch) -> EncodedBatch:
+        return self._encoder.encode(batch)
+
+    def put(self, messages: Sequence[FramedMessage]) -> None:
+        """With one request at a time they arrive in this order."""
+        assert len(self._lanes) == 1, len(self._lanes)
+        for topic, key, value in messages:
+            message = Message(topic or "", key or b"", value)
+            self._in_flight_bytes += message.size
+            self._lanes[0].put(message)
+
     def _give(self, batch: ChangeBatch) -> None:
-        encoded = self._encoder.encode(batch)
+        encoded = self.encode(batch)
         topic, lanes, count = encoded.topic, self._lanes, len(self._lanes)
         for place, (key, value) in enumerate(zip(encoded.keys, encoded.values, strict=True)):
             message = Message(topic, key, value, batch, place)

@@ -33,6 +33,7 @@ class WebhookKind:
         | {
             "extra_headers",
             "on_bad_row",
+            "transactions",
             "webhook_auth_header",
             "webhook_client_timeout",
             "webhook_sink_config",
@@ -52,6 +53,13 @@ class WebhookKind:
                 detail="A request holds whole messages, and that envelope has messages without a "
                 "value.",
                 hint="Envelopes of webhooks: wrapped, bare, enriched.",
+            )
+
+        if options.transactions and options.on_bad_row is not None:
+            raise SQLError(
+                "22023",
+                "changefeed options transactions and on_bad_row exclude each other",
+                detail="A transaction is told whole, or not at all.",
             )
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
@@ -79,6 +87,7 @@ class WebhookKind:
             topics,
             flush=config.flush,
             retry=config.retry,
+            requests=1 if options.transactions else None,
         )
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:

@@ -52,3 +52,20 @@ def test_each_row_is_taken_once_when_its_key_has_come_as_far(seed: int) -> None:
         waiting = [change for change in waiting if change not in taken]
     assert bool(held) == bool(waiting)
     held.close()
+
+
+def test_what_is_due_is_cut_into_parts_that_are_bounded() -> None:
+    """Of rows in the order of their timestamps; those of one timestamp are one part."""
+    held = HeldRows()
+    for at in (1, 2, 2, 3, 4, 9):
+        held.add(batch([(b"a", at)] * 50), Span.of_keys([b"a"]))
+    cut = Cut.at_one(Timestamp(5))
+    size = batch([(b"a", 1)] * 50).nbytes
+    parts = held.parts(cut, size)
+    shown = []
+    for part in map(cut.upto, parts):
+        shown.append([at for rows in held.take(part) for _, at in changes_of(rows)])
+        held.drop(part)
+    assert shown == [[1] * 50 + [2] * 100, [3] * 50 + [4] * 50]
+    assert held.parts(cut, size) == []
+    assert held.least == 9
