@@ -28,6 +28,7 @@ BENCHMARKS = (
     "leases",
     "jobs",
     "feeds",
+    "sinks",
     "raw",
     "relaxed",
     "cli",
