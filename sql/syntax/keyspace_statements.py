@@ -61,7 +61,9 @@ class ShowKeyspaces:
 
 @dataclass(frozen=True, slots=True)
 class ShowReplications:
-    """SHOW REPLICATIONS."""
+    """SHOW REPLICATIONS, or SHOW REPLICATION name TASKS."""
+
+    tasks_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
