@@ -55,6 +55,14 @@ class TransferKeyspace:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitKeyspace:
+    """ALTER KEYSPACE name SPLIT AT 'key' [, …]: ranges begin at these keys."""
+
+    name: ObjectName
+    keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ShowKeyspaces:
     """SHOW KEYSPACES."""
 
@@ -75,4 +83,6 @@ class KeyspaceFeed:
     end: bytes | None = None
 
 
-KeyspaceStatement = CreateKeyspace | DropKeyspace | PromoteKeyspace | TransferKeyspace
+KeyspaceStatement = (
+    CreateKeyspace | DropKeyspace | PromoteKeyspace | TransferKeyspace | SplitKeyspace
+)

@@ -13,7 +13,6 @@ import pytest
 from tailrace.api.node import NodeOptions
 from tailrace.kvlayer.clock import Timestamp, parse_timestamp
 from tailrace.kvlayer.command import EngineDelete, EnginePut
-from tailrace.kvlayer.raw import raw_key
 from tailrace.kvlayer.store import Store
 from tests.api.test_keyspace_replicas import rows
 from tests.harness.http_door import HttpDoor, problem_of
@@ -183,14 +182,8 @@ def test_a_replica_begins_with_a_backup(tmp_path: Path) -> None:
 
 
 def split(door: HttpDoor, *names: str) -> None:
-    async def cut() -> None:
-        store = door.node.store
-        assert isinstance(store, Store)
-        async with door.node.keyspaces.opened("ks", needs=0) as raw:  # type: ignore[arg-type]
-            for name in names:
-                await store.split(raw_key(raw.id, name.encode()))
-
-    door.run(cut())
+    keys = ", ".join(f"'{name}'" for name in names)
+    assert rows(door, f"ALTER KEYSPACE ks SPLIT AT {keys}") == [[name] for name in names]
 
 
 def tasks(door: HttpDoor) -> list[dict[str, Any]]:

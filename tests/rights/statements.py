@@ -225,6 +225,7 @@ ROWS: Sequence[Row] = (
         setup=[f"{KEYSPACE} WITH (role = 'replica')"],
         grants=["GRANT CREATE ON r{n} TO {user}"],
     ),
+    on_keyspace("ALTER KEYSPACE r{n} SPLIT AT 'k'", "CREATE"),
     Row(
         sql="ALTER KEYSPACE r{n} TRANSFER TO 'tailrace://127.0.0.1/'",
         needs="CREATE on the keyspace",
