@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from tailrace.api.cli.replication import replication_app
 from tailrace.api.node import NodeOptions
 from tailrace.kvlayer.clock import Timestamp, parse_timestamp
 from tailrace.kvlayer.command import EngineDelete, EnginePut
@@ -245,6 +248,32 @@ def test_there_is_a_task_for_each_range_at_most(main: HttpDoor, recovery: HttpDo
     main.sql("CANCEL REPLICATION r")
     until(main, lambda: state(main)["status"] == "canceled")
     assert "does not exist" in main.refused("SHOW REPLICATION r TASKS")["title"]
+
+
+def test_command_line_and_routes(main: HttpDoor, recovery: HttpDoor) -> None:
+    def cli(*arguments: str, status: int = 0) -> list[dict[str, Any]]:
+        at = ["--url", f"http://127.0.0.1:{main.port}"]
+        found = CliRunner().invoke(replication_app, [*arguments, *at])
+        assert found.exit_code == status, found.output
+        return [json.loads(line) for line in found.output.splitlines()]
+
+    split(main, "g", "m")
+    options = ["--option", "workers=2", "--from", "b", "--to", "x"]
+    created = cli("create", "r", "ks", uri(recovery), *options)
+    assert [each["job_id"] for each in cli("tasks", "r")] == [each["job_id"] for each in created]
+    assert [(each["start_key"], each["end_key"]) for each in cli("tasks", "r")] == [
+        ("b", "g"),
+        ("g", "x"),
+    ]
+    assert [each["replication_name"] for each in cli("list")] == ["r"]
+    split(main, "p", "s", "u")
+    assert len(cli("rebalance", "r")) == 2
+    main.sql("SELECT raw_put('ks', 'c', '1'), raw_put('ks', 'q', '2')")
+    assert cli("verify", "r") == []
+    for control, status in (("pause", "paused"), ("resume", "running"), ("cancel", "canceled")):
+        assert cli(control, "r") == []
+        until(main, lambda status=status: cli("list")[0]["status"] == status)  # type: ignore[misc]
+    assert problem_of(main.client.get("/v1/replications/r/tasks"))["status"] == 404
 
 
 def test_rebalanced_keys_go_on_under_load(main: HttpDoor, recovery: HttpDoor) -> None:
