@@ -17,7 +17,7 @@ sinks.
 """
 
 from .connections import give_connections, list_connections
-from .feeds import Changefeeds, FeedStatus
+from .feeds import Changefeeds, FeedStatus, TaskStatus
 from .insight import SpanLag, StageReport
 from .jobs.alterations import (
     AddTarget,
@@ -31,6 +31,8 @@ from .jobs.alterations import (
 )
 from .jobs.create import FeedRequest
 from .jobs.dead_letters import DeadLetter
+from .jobs.description import shown_key
+from .jobs.replication_tasks import WORKERS_MAX
 from .jobs.reservations import JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
@@ -48,6 +50,7 @@ from .targets import DatabaseTables, KeyspacePart, find_tables
 
 __all__ = [
     "JOB_KIND",
+    "WORKERS_MAX",
     "AddTarget",
     "Alteration",
     "ChangefeedServices",
@@ -76,6 +79,7 @@ __all__ = [
     "SubscriptionReader",
     "TargetAction",
     "TargetName",
+    "TaskStatus",
     "UnsetOptions",
     "find_subscription",
     "find_tables",
@@ -84,5 +88,6 @@ __all__ = [
     "list_connections",
     "list_subscriptions",
     "parse_schedule_options",
+    "shown_key",
     "summarize",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from .jobs.dead_letters import DeadLetter, Retry, read_letters, skip_letters
 from .jobs.description import describe
 from .jobs.details import (
     ChangefeedDetails,
+    ReplicationTask,
     TargetDetails,
     UnknownFormat,
     decode_details,
@@ -47,6 +48,7 @@ from .jobs.details import (
 )
 from .jobs.job import ChangefeedJob, Claim
 from .jobs.places import claim_place
+from .jobs.replication_tasks import cut, dealt_nodes, rebalance
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
 from .jobs.sink_uris import whole_uri
@@ -105,7 +107,10 @@ class FeedStatus:
     full_table_names: tuple[str, ...]
     replication: str | None
     partial: bool
-    """Whether it follows some keys of a keyspace, and not all."""
+    """Whether it, or the replication of which it is a task, follows some keys of a keyspace, and
+    not all."""
+    task: TaskStatus | None
+    """Where it is one task of a replication."""
     trouble: str | None
     """Why its sink does not take what it is sent, as this node knows it."""
     table_ids: tuple[int, ...]
@@ -119,6 +124,18 @@ class FeedStatus:
     metrics_label: str
     target_uri: str
     """What stands behind an external connection; else the same as `sink_uri`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStatus:
+    """One task of a replication: its keys, and what it has sent since this node took it up, if it
+    runs here."""
+
+    number: int
+    part: KeyspacePart
+    created_at: Timestamp
+    rows: int | None
+    attempts: int | None
 
 
 class Changefeeds:
@@ -155,6 +172,44 @@ class Changefeeds:
             payload,
             paused=details.parsed_options.paused,
         )
+
+    async def create_replication(
+        self,
+        transaction: Transaction,
+        request: FeedRequest,
+        sink: str,
+        *,
+        workers: int,
+        user_name: str = "root",
+    ) -> list[int]:
+        """Writes a job for each worker, or for fewer where there are fewer ranges. Raises
+        SQLError."""
+        assert request.keyspace is not None, request
+        whole, (table,) = request.keyspace, request.tables
+        parts = cut(self._services, table.id, whole, workers)
+        nodes = await dealt_nodes(self._services, len(parts))
+        created = []
+        for number, (part, node_id) in enumerate(zip(parts, nodes, strict=True), start=1):
+            task = ReplicationTask(number=number, workers=workers, whole=whole)
+            asked = replace(request, keyspace=part, task=task, node_id=node_id)
+            created.append(await self.create(transaction, asked, sink, user_name=user_name))
+        return created
+
+    async def rebalance(
+        self, transaction: Transaction, job_ids: Sequence[int]
+    ) -> list[tuple[int, str]]:
+        """Cuts the keys of a replication's tasks anew in the transaction; returns the jobs that
+        have others now, with their descriptions, new jobs last. Raises SQLError."""
+        changed = await rebalance(self._services, transaction, job_ids)
+        rows = list(changed.described.items())
+        for details in changed.added:
+            description, payload = describe(details), encode_details(details)
+            paused = details.parsed_options.paused
+            job_id = await self._jobs.create(
+                transaction, JOB_KIND, description, payload, paused=paused
+            )
+            rows.append((job_id, description))
+        return rows
 
     async def create_schedule(
         self,
@@ -496,6 +551,21 @@ class Changefeeds:
             live.last_error = live.last_error or "the node is closing"
             live.stop()
 
+    def _task_resolved(
+        self, details: ChangefeedDetails, known: Sequence[SinkProgress | None]
+    ) -> Timestamp:
+        """How far a task has come by progress of all of its keys: they may have been others'."""
+        (target,) = details.targets
+        span = self._services.target(target.table_id, target.keyspace).span
+        lows = [
+            min(at for _, at in parts)
+            for progress in known
+            if progress is not None
+            and progress.scan_complete
+            and _cover(parts := part_of(progress.frontier, span), span)
+        ]
+        return max(lows, default=ZERO)
+
     def status(self, job_id: int, payload: bytes, progress: bytes | None) -> FeedStatus:
         """A feed's state, from its job's row and from what this node knows of it.
 
@@ -508,6 +578,9 @@ class Changefeeds:
             ZERO if saved is None else saved.resolved, ZERO if live is None else live.resolved
         )
         known = saved if live is None or live.progress is None else live.progress
+        if details.task is not None:
+            sent = None if live is None else live.progress
+            resolved = self._task_resolved(details, [saved, sent])
         names = tuple(target.name for target in details.targets)
         return FeedStatus(
             running_status=FeedState.WAITING.value
@@ -521,8 +594,12 @@ class Changefeeds:
             replication=details.replication or None,
             partial=any(
                 part is not None and bool(part.start or part.end is not None)
-                for part in (target.keyspace for target in details.targets)
+                for part in (
+                    target.keyspace if details.task is None else details.task.whole
+                    for target in details.targets
+                )
             ),
+            task=_task_status(details, live),
             trouble=None if live is None or not live.here else live.trouble,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(
@@ -535,6 +612,28 @@ class Changefeeds:
             user_name=details.user_name,
             metrics_label=details.parsed_options.metrics_label,
         )
+
+
+def _cover(parts: Sequence[tuple[Span, Timestamp]], span: Span) -> bool:
+    left = [span]
+    for part, _ in parts:
+        left = [rest for each in left for rest in each.minus(part)]
+    return not left
+
+
+def _task_status(details: ChangefeedDetails, live: LiveFeed | None) -> TaskStatus | None:
+    if details.task is None:
+        return None
+    (target,) = details.targets
+    assert target.keyspace is not None, target
+    here = live is not None and live.here
+    return TaskStatus(
+        number=details.task.number,
+        part=target.keyspace,
+        created_at=details.created_at,
+        rows=live.rows_emitted if here and live is not None else None,
+        attempts=live.attempts if here and live is not None else None,
+    )
 
 
 def watched(target: TargetDetails, span: Span, progress: SinkProgress | None) -> str:

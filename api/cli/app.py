@@ -24,6 +24,9 @@ LazyGroup.known = {
             "doctor", "doctor", "doctor", "Say what is installed here, and what is missing."
         ),
         LazyCommand("raw", "raw", "raw_app", "Read and write the keys of a raw keyspace."),
+        LazyCommand(
+            "replication", "replication", "replication_app", "Create and watch replications."
+        ),
         LazyCommand("relaxed", "relaxed", "relaxed_app", "Load the segments of a relaxed log."),
         LazyCommand("bench", "bench", "bench_app", "Measure this machine."),
         LazyCommand("debug", "debug", "debug_app", "Look inside a store."),

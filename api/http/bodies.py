@@ -101,6 +101,19 @@ class ChangefeedReply(msgspec.Struct):
     job_id: int
 
 
+class ReplicationRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A replication of a keyspace, or of its keys from one to another, as CREATE REPLICATION takes
+    them: a key is its text, or hex behind `\\x`."""
+
+    name: str
+    keyspace: str
+    into: str
+    from_key: str | None = None
+    to_key: str | None = None
+    options: dict[str, str] = {}
+    database: str = "defaultdb"
+
+
 class SettingRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The value as SET CLUSTER SETTING takes it."""
 
@@ -355,6 +368,7 @@ BODIES = (
     ListReply,
     ItemReply,
     ChangefeedRequest,
+    ReplicationRequest,
     ChangefeedReply,
     SettingRequest,
     SqlReply,

@@ -184,10 +184,15 @@ def read_session(evaluation: Evaluation, session_id: str) -> SessionRow | None:
 
 async def node_lives(store: StoreAccess, node_id: int) -> bool:
     """Whether the node has a session that has not expired."""
+    return node_id in await living_nodes(store)
+
+
+async def living_nodes(store: StoreAccess) -> set[int]:
+    """The nodes that have a session that has not expired."""
     now = await store.now()
     rows = await store.snapshot(now).scan(SESSIONS)
     sessions = (SessionRow.decode(key, body) for key, body in rows)
-    return any(row.node_id == node_id and row.expiration > now for row in sessions)
+    return {row.node_id for row in sessions if row.expiration > now}
 
 
 def _remove_expired(evaluation: Evaluation) -> list[str]:

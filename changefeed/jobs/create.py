@@ -34,7 +34,7 @@ from ..sinks.registry import check_registry
 from ..sinks.tailrace import ReplicaKind
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
-from .details import ChangefeedDetails, TargetDetails
+from .details import ChangefeedDetails, ReplicationTask, TargetDetails
 from .places import claim_place
 from .reservations import PROTECTION_OWNER, check_free
 from .sealed_options import sealed_options
@@ -67,6 +67,9 @@ class FeedRequest:
     """What a replica has of its source as of the statement."""
     replication: str | None = None
     """The name of a feed into a replica of the keyspace."""
+    task: ReplicationTask | None = None
+    """Where several feeds make the replication: which this one is, begun at `node_id`."""
+    node_id: int | None = None
     query: FeedQuery | None = None
     """What is to be shown of the changes of the one table."""
     whole_database: DatabaseTables | None = None
@@ -142,7 +145,7 @@ async def plan_changefeed(
         raise SQLError("55000", str(refused)) from refused
     details = ChangefeedDetails(
         store_id=services.store.id,
-        node_id=services.node_id,
+        node_id=services.node_id if request.node_id is None else request.node_id,
         whole_database=request.whole_database,
         targets=_targets(request, options, start_at),
         sink_uri=sink.shown,
@@ -150,6 +153,7 @@ async def plan_changefeed(
         connection=sink.connection,
         options=sealed_options(services, request.options),
         replication=request.replication or "",
+        task=request.task,
         user_name=user_name,
         owner_logs_in=services.rights.current.may_log_in(user_name),
         start_at=start_at,

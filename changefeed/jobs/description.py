@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...catalog.values.identifiers import quote_identifier
 from ..contract.options import SECRET_OPTIONS
+from ..targets import KeyspacePart
 from .details import ChangefeedDetails
 
 REDACTED = "redacted"
@@ -18,6 +19,7 @@ def describe(details: ChangefeedDetails) -> str:
     what = f"CREATE CHANGEFEED{of}"
     if details.replication:
         what = f"CREATE REPLICATION {details.replication} FOR KEYSPACE {details.targets[0].name}"
+        what += _keys(details.targets[0].keyspace or KeyspacePart())
     text = f"{what} INTO {quoted(details.shown_sink)}"
     options = [
         name
@@ -38,6 +40,21 @@ def _followed(details: ChangefeedDetails) -> str:
     if database.include is not None:
         return f"{text} INCLUDE TABLES {', '.join(database.include)}"
     return f"{text} EXCLUDE TABLES {', '.join(database.exclude)}" if database.exclude else text
+
+
+def _keys(part: KeyspacePart) -> str:
+    """Which keys of a keyspace, if not all of them."""
+    start = f" FROM {quoted(shown_key(part.start))}" if part.start else ""
+    return start if part.end is None else f"{start} TO {quoted(shown_key(part.end))}"
+
+
+def shown_key(key: bytes) -> str:
+    """A key as a statement takes it: a text, or hex behind `\\x`."""
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        text = ""
+    return text if text.isprintable() and text[:2] not in ("", "\\x") else f"\\x{key.hex()}"
 
 
 def quoted(text: str) -> str:

@@ -25,7 +25,7 @@ from ..contract.options import (
     parse_options,
 )
 from ..contract.queries import FeedQuery
-from ..sinks.protocol import BackfillProgress, SinkProgress
+from ..sinks.protocol import BackfillProgress, SinkProgress, TaskKeys
 from ..targets import DatabaseTables, KeyspacePart, TargetState
 
 DETAILS_FORMAT = 3
@@ -73,6 +73,17 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
         return self.state is TargetState.FAILED and self.fresh and not self.protection_id
 
 
+class ReplicationTask(msgspec.Struct, frozen=True, kw_only=True):
+    """That a feed is one task of a replication, the `number`th by its keys, from one on.
+
+    All tasks together send the keys of the `whole`; as many as `workers` may be made of it.
+    """
+
+    number: int
+    workers: int
+    whole: KeyspacePart
+
+
 class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What a changefeed is: its tables, its sink and its options, as they were asked for.
 
@@ -99,6 +110,8 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
     """The external connection that the feed was created into."""
     replication: str = ""
     """The name of a feed into a replica of its keyspace."""
+    task: ReplicationTask | None = None
+    """Where several feeds make the replication."""
     once: tuple[int, ...] = ()
     """The ids of tables that ALTER CHANGEFEED has dropped from the feed: of these the sink may
     still hold something that is the feed's."""
@@ -109,6 +122,23 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     whole_database: DatabaseTables | None = None
     """Where the feed follows a database: tables join at their creation, dropped ones leave."""
+
+    @property
+    def task_keys(self) -> TaskKeys | None:
+        """Which keys the sink is sent of those of the replication, where it has tasks."""
+        part = self.targets[0].keyspace if self.targets else None
+        if self.task is None or part is None:
+            return None
+        whole = self.task.whole
+        return TaskKeys(own=(part.start, part.end), whole=(whole.start, whole.end))
+
+    def together_with(self, other: ChangefeedDetails) -> bool:
+        """Whether both are tasks of one replication."""
+        return (
+            self.task is not None
+            and other.task is not None
+            and (self.replication, self.created_at) == (other.replication, other.created_at)
+        )
 
     @property
     def shown_sink(self) -> str:

@@ -177,12 +177,23 @@ class ChangefeedJob:
                 if details.drop_policy is DropPolicy.STOP:
                     raise
                 await self._leave(dropped.table_id, TargetState.DROPPED, dropped)
+            except SinkRefused:
+                # Where another task of a replication has got keys that were this one's, the replica
+                # tells it before this node does.
+                if not await self._altered_meanwhile():
+                    raise
             else:
                 if done and not altered.is_set():
                     return
             finally:
                 for task in watching:
                     task.cancel()
+
+    async def _altered_meanwhile(self) -> bool:
+        """Whether the feed is to do something else than its attempt did, also where this node has
+        not heard of that."""
+        payload = await self._claim.change_payload(lambda known: known)
+        return decode_details(payload).asks_more_than(self._details)
 
     async def _watch(self, altered: asyncio.Event) -> None:
         """Sets `altered` when the feed is to do something else than its attempt does."""
@@ -238,6 +249,7 @@ class ChangefeedJob:
                 freshen=self._live.freshen,
                 note_trouble=self._live.note_trouble,
                 start_at=details.start_at,
+                task=details.task_keys,
                 known=known,
                 names={target.table_id: target.name for target in details.targets},
                 kept=frozenset(

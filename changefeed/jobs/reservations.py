@@ -44,7 +44,7 @@ async def check_free(
         job = JobRecord.decode(key, body)
         if job.kind != JOB_KIND or job.id == job_id:
             continue
-        taken = wanted & await _reserved_by(services, transaction, job, details.node_id)
+        taken = wanted & await _reserved_by(services, transaction, job, details)
         if taken:
             raise SQLError(
                 "55000",
@@ -91,12 +91,18 @@ def _protections_of(job: JobRecord) -> set[bytes]:
 
 
 async def _reserved_by(
-    services: ChangefeedServices, transaction: Transaction, job: JobRecord, node_id: int
+    services: ChangefeedServices,
+    transaction: Transaction,
+    job: JobRecord,
+    asking: ChangefeedDetails,
 ) -> frozenset[str]:
-    """What a job of that node has; a path is another file on another node."""
+    """What a job has that who asks cannot have, too. A path is another file on another node, and
+    the tasks of a replication share its target."""
     try:
         details = decode_details(job.payload)
-        if details.node_id == node_id:
+        local = services.kinds.kind_of(details.sink_uri).local
+        here = details.node_id == asking.node_id or not local
+        if here and not details.together_with(asking):
             return await _reserved(services, transaction, details)
     except (UnknownFormat, SQLError):
         pass  # it cannot run here as things stand, and what it has made its file tells

@@ -85,6 +85,7 @@ class LiveFeed:
         self.state = FeedState.WAITING
         self.stages = StageRecorder()
         self.rows_emitted = 0
+        self.attempts = 0
         self.slo_breaches = 0
         self.scanned_rows = 0
         self.scanned_bytes = 0
@@ -201,6 +202,7 @@ class LiveFeed:
     def begin_attempt(self) -> None:
         """The feed starts again: how fast it came on before says nothing."""
         self.state = FeedState.STARTING
+        self.attempts += 1
         self.advance.clear()
         self.scan_rate.clear()
 

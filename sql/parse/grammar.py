@@ -238,6 +238,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("cancel", "replication"): partial(replications.control_replication, action=JobAction.CANCEL),
     ("verify", "replication"): replications.verify_replication,
     ("show", "replications"): replications.show_replications,
+    ("show", "replication"): replications.show_tasks,
+    ("rebalance", "replication"): replications.rebalance_replication,
     ("create", "changefeed"): feeds.create_changefeed,
     ("create", "schedule"): schedules.create_schedule,
     **{

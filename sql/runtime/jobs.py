@@ -10,7 +10,7 @@ from typing import Protocol
 from ...catalog.rights.privileges import SYSTEM, Privilege
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
-from ...changefeed import DeadLetter, ScheduleStatus, SpanLag, StageReport
+from ...changefeed import DeadLetter, ScheduleStatus, SpanLag, StageReport, TaskStatus
 from ...kvlayer.clock import Timestamp
 from ..syntax.statements import JobAction
 
@@ -41,6 +41,12 @@ class JobSummary:
     replication: str | None = None
     partial: bool = False
     """Whether a feed of a keyspace follows some of its keys, and not all."""
+    task: TaskStatus | None = None
+    """Where it is one of several that make a replication."""
+    node_id: int | None = None
+    """The node that has it."""
+    epoch: int = 0
+    """How often it was taken up."""
     trouble: str | None = None
     watched: str | None = None
     """The feed's tables, each with what it is doing and how far it has come."""

@@ -55,13 +55,23 @@ class TransferKeyspace:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitKeyspace:
+    """ALTER KEYSPACE name SPLIT AT 'key' [, …]: ranges begin at these keys."""
+
+    name: ObjectName
+    keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ShowKeyspaces:
     """SHOW KEYSPACES."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShowReplications:
-    """SHOW REPLICATIONS."""
+    """SHOW REPLICATIONS, or SHOW REPLICATION name TASKS."""
+
+    tasks_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,4 +83,6 @@ class KeyspaceFeed:
     end: bytes | None = None
 
 
-KeyspaceStatement = CreateKeyspace | DropKeyspace | PromoteKeyspace | TransferKeyspace
+KeyspaceStatement = (
+    CreateKeyspace | DropKeyspace | PromoteKeyspace | TransferKeyspace | SplitKeyspace
+)

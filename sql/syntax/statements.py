@@ -246,6 +246,8 @@ class CreateChangefeed:
     relaxed_log: str | None = None
     keyspace: KeyspaceFeed | None = None
     replication: str | None = None
+    workers: int | None = None
+    """How many tasks the replication may have; without, it is one feed."""
     query: FeedSelect | None = None
     whole_database: DatabaseFeed | None = None
     """Then it names no tables: they are those of that database, later ones too."""

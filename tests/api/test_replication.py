@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from tailrace.api.cli.replication import replication_app
 from tailrace.api.node import NodeOptions
 from tailrace.kvlayer.clock import Timestamp, parse_timestamp
 from tailrace.kvlayer.command import EngineDelete, EnginePut
@@ -181,6 +184,143 @@ def test_a_replica_begins_with_a_backup(tmp_path: Path) -> None:
         assert content(recovery) == content(main)
 
 
+def split(door: HttpDoor, *names: str) -> None:
+    keys = ", ".join(f"'{name}'" for name in names)
+    assert rows(door, f"ALTER KEYSPACE ks SPLIT AT {keys}") == [[name] for name in names]
+
+
+def tasks(door: HttpDoor) -> list[dict[str, Any]]:
+    columns = ("task", "job", "start", "end", "node", "epoch", "status", "checkpoint", "lag")
+    names = (*columns, "rows", "retries", "error")
+    found = rows(door, "SHOW REPLICATION r TASKS")
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def test_workers_send_almost_as_many_ranges_each(main: HttpDoor, recovery: HttpDoor) -> None:
+    split(main, *"bdfh")
+    main.sql("SELECT raw_put('ks', 'a1', 'scanned'), raw_put('ks', 'e1', 'x', '1h')")
+    created = rows(
+        main, f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' WITH (workers = 2)"
+    )
+    puts = [f"raw_put('ks', '{letter}{number}', 'v')" for letter in "acegik" for number in range(9)]
+    main.sql(f"SELECT {', '.join(puts)}, raw_delete('ks', 'g3')")
+    caught_up(main, recovery)
+    assert versions(recovery) == versions(main)
+    found = tasks(main)
+    assert [(each["start"], each["end"]) for each in found] == [(None, "d"), ("d", None)]
+    assert [[each["job"]] for each in found] == created
+    assert {each["node"] for each in found} == {1}
+    assert all(each["rows"] > 9 and each["retries"] == 0 for each in found), found
+    told = state(main)
+    assert (told["status"], told["job"]) == ("running", found[0]["job"])
+    assert rows(main, "VERIFY REPLICATION r") == []
+    other = main.refused(f"CREATE REPLICATION other FOR KEYSPACE ks INTO '{uri(recovery)}'")
+    assert "belongs to changefeed job" in other["title"]
+    main.sql("PAUSE REPLICATION r")
+    until(main, lambda: {each["status"] for each in tasks(main)} == {"paused"})
+    assert state(main)["checkpoint"] == min(each["checkpoint"] for each in tasks(main))
+    main.sql("SELECT raw_put('ks', 'a1', 'later'), raw_put('ks', 'k1', 'later')")
+    main.sql("RESUME REPLICATION r")
+    caught_up(main, recovery)
+    assert versions(recovery) == versions(main)
+
+
+def test_there_is_a_task_for_each_range_at_most(main: HttpDoor, recovery: HttpDoor) -> None:
+    """And a rebalance makes more of them once there are more ranges."""
+    main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' WITH (workers = 3)")
+    main.sql("SELECT raw_put('ks', 'a', '1'), raw_put('ks', 'm', '2')")
+    caught_up(main, recovery)
+    assert [(each["start"], each["end"]) for each in tasks(main)] == [(None, None)]
+    split(main, "c", "m", "p", "t")
+    changed = rows(main, "REBALANCE REPLICATION r")
+    assert [text.partition(" INTO")[0] for _, text in changed] == [
+        "CREATE REPLICATION r FOR KEYSPACE defaultdb.public.ks TO 'c'",
+        "CREATE REPLICATION r FOR KEYSPACE defaultdb.public.ks FROM 'c' TO 'p'",
+        "CREATE REPLICATION r FOR KEYSPACE defaultdb.public.ks FROM 'p'",
+    ]
+    main.sql("SELECT raw_put('ks', 'a', '3'), raw_put('ks', 'm', '4'), raw_put('ks', 'z', '5')")
+    caught_up(main, recovery)
+    assert versions(recovery) == versions(main)
+    assert [each["job"] for each in tasks(main)] == [row[0] for row in changed]
+    assert rows(main, "REBALANCE REPLICATION r") == []
+    assert rows(main, "VERIFY REPLICATION r") == []
+    assert {each["status"] for each in tasks(main)} == {"running"}
+    main.sql("CANCEL REPLICATION r")
+    until(main, lambda: state(main)["status"] == "canceled")
+    assert "does not exist" in main.refused("SHOW REPLICATION r TASKS")["title"]
+
+
+def test_command_line_and_routes(main: HttpDoor, recovery: HttpDoor) -> None:
+    def cli(*arguments: str, status: int = 0) -> list[dict[str, Any]]:
+        at = ["--url", f"http://127.0.0.1:{main.port}"]
+        found = CliRunner().invoke(replication_app, [*arguments, *at])
+        assert found.exit_code == status, found.output
+        return [json.loads(line) for line in found.output.splitlines()]
+
+    split(main, "g", "m")
+    options = ["--option", "workers=2", "--from", "b", "--to", "x"]
+    created = cli("create", "r", "ks", uri(recovery), *options)
+    assert [each["job_id"] for each in cli("tasks", "r")] == [each["job_id"] for each in created]
+    assert [(each["start_key"], each["end_key"]) for each in cli("tasks", "r")] == [
+        ("b", "g"),
+        ("g", "x"),
+    ]
+    assert [each["replication_name"] for each in cli("list")] == ["r"]
+    split(main, "p", "s", "u")
+    assert len(cli("rebalance", "r")) == 2
+    main.sql("SELECT raw_put('ks', 'c', '1'), raw_put('ks', 'q', '2')")
+    assert cli("verify", "r") == []
+    for control, status in (("pause", "paused"), ("resume", "running"), ("cancel", "canceled")):
+        assert cli(control, "r") == []
+        until(main, lambda status=status: cli("list")[0]["status"] == status)  # type: ignore[misc]
+    assert problem_of(main.client.get("/v1/replications/r/tasks"))["status"] == 404
+
+
+def test_rebalanced_keys_go_on_under_load(main: HttpDoor, recovery: HttpDoor) -> None:
+    """Tasks hear of it one after the other, and whoever is late sends in vain: nothing fails."""
+    split(main, *"bd")
+    main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' WITH (workers = 2)")
+    for turn, borders in enumerate(("fh", "jl", "np", "rt", "vx")):
+        puts = [f"raw_put('ks', '{letter}', '{turn}')" for letter in "acegikmoqsuwy"]
+        main.sql(f"SELECT {', '.join(puts)}")
+        split(main, *borders)
+        assert rows(main, "REBALANCE REPLICATION r")
+        main.sql(f"SELECT {', '.join(puts)}")
+    caught_up(main, recovery)
+    assert versions(recovery) == versions(main)
+    assert {each["status"] for each in tasks(main)} == {"running"}, tasks(main)
+
+
+def test_a_replication_of_some_keys_has_tasks_too(main: HttpDoor, recovery: HttpDoor) -> None:
+    split(main, *"bdf")
+    main.sql("SELECT raw_put('ks', 'a', '1'), raw_put('ks', 'e', '2'), raw_put('ks', 'z', '3')")
+    main.sql(
+        f"CREATE REPLICATION r FOR KEYSPACE ks FROM 'c' TO 'x' INTO '{uri(recovery)}' "
+        "WITH (workers = 2)"
+    )
+    caught_up(main, recovery)
+    assert content(recovery) == {b"e": b"2"}
+    assert [(each["start"], each["end"]) for each in tasks(main)] == [("c", "d"), ("d", "x")]
+
+
+def test_tasks_begin_with_one_backup(tmp_path: Path) -> None:
+    options = NodeOptions(mirror_roots=(tmp_path,))
+    with HttpDoor(node=options) as main, HttpDoor(node=options) as recovery:
+        main.sql("CREATE KEYSPACE ks")
+        split(main, "k3", "k5")
+        puts = [f"raw_put('ks', 'k{number}', 'old')" for number in range(9)]
+        main.sql(f"SELECT {', '.join(puts)}")
+        main.sql(
+            f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' "
+            "WITH (workers = 3, bootstrap = 'backup', backup = 'file:///ks')"
+        )
+        main.sql("SELECT raw_put('ks', 'k1', 'new'), raw_delete('ks', 'k8')")
+        caught_up(main, recovery)
+        assert content(recovery) == content(main)
+        assert recovery.node.store.metrics.get("restore_rows_total") == 9
+        assert len(tasks(main)) == 3
+
+
 def test_it_is_said_why_a_target_takes_nothing(main: HttpDoor) -> None:
     main.sql("CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://root@127.0.0.1:1/ks'")
     until(main, lambda: state(main)["error"] is not None)
@@ -214,8 +354,8 @@ def test_promotion_ends_the_replication_and_new_writes_win(
             "concurrency is a whole number",
         ),
         (
-            "CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' WITH (workers = 2)",
-            'unknown option "workers"',
+            "CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' WITH (workers = 99)",
+            "workers is a whole number from 1 to 32",
         ),
         (
             "CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' "
@@ -233,6 +373,8 @@ def test_promotion_ends_the_replication_and_new_writes_win(
             "in a folder of this node",
         ),
         ("RESUME REPLICATION nosuch", "does not exist"),
+        ("REBALANCE REPLICATION nosuch", "does not exist"),
+        ("SHOW REPLICATION nosuch TASKS", "does not exist"),
     ],
 )
 def test_what_cannot_be_replicated_is_said(main: HttpDoor, statement: str, words: str) -> None:

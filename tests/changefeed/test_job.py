@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -18,7 +19,7 @@ from tailrace.kvlayer.clock import ZERO, Timestamp, format_timestamp
 from tailrace.kvlayer.protected_timestamp import records
 from tailrace.kvlayer.span import Span
 from tailrace.schemafeed.feed import TableDropped
-from tests.changefeed.feeds import FeedBench, open_bench
+from tests.changefeed.feeds import FeedBench, MemoryClaim, open_bench
 from tests.changefeed.model import Target
 from tests.harness.simulation import Simulation
 
@@ -176,6 +177,44 @@ def test_progress_ahead_of_the_clock_is_refused() -> None:
                 await bench.feeds.run(bench.jobs.claims[job_id])
 
     sim = Simulation(7)
+    sim.run(scenario())
+
+
+class LateClaim(MemoryClaim):
+    """A claim of which the row was altered, and the node has not heard."""
+
+    def __init__(self, known: MemoryClaim, row: bytes, target: Target) -> None:
+        super().__init__(known.job_id, known.payload)
+        self._row = row
+        self._target = target
+
+    async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
+        self._target.progress = None  # as it is to the feed that the row tells of
+        self.alter(change(self._row))
+        return self.payload
+
+
+def test_what_refuses_an_altered_feed_may_take_it_as_it_is_now() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            known = bench.jobs.claims[job_id]
+            target = bench.kind.targets[URI] = Target()
+            later = Timestamp(bench.store.clock.now() + (1 << 50))
+            target.progress = SinkProgress(
+                frontier=((bench.table.descriptor.primary_span, later),),
+                resolved=later,
+                scan_complete=True,
+            )
+            details = decode_details(known.payload)
+            again = msgspec.structs.replace(details.targets[0], again=True)
+            altered = encode_details(details.with_target(again))
+            bench.jobs.claims[job_id] = LateClaim(known, altered, target)
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, await bench.table.write((3, "new")))
+            assert bench.rows() == {1: "old", 2: "old", 3: "new"}
+
+    sim = Simulation(9)
     sim.run(scenario())
 
 

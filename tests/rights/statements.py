@@ -31,6 +31,13 @@ FEED_OF_OTHER = (
     "GRANT CHANGEFEED ON t{n} TO other{n}",
     "SET ROLE other{n}; CREATE CHANGEFEED FOR TABLE t{n} INTO 'null://'; RESET ROLE",
 )
+REPLICATED_BY_OTHER = (
+    KEYSPACE,
+    OTHER,
+    "GRANT CHANGEFEED ON r{n} TO other{n}",
+    "SET ROLE other{n}; CREATE REPLICATION p{n} FOR KEYSPACE r{n} "
+    "INTO 'tailrace://127.0.0.1:1/r{n}' WITH (workers = 2); RESET ROLE",
+)
 SCHEDULE_OF_OTHER = (
     *FEED_OF_OTHER[:-1],
     "SET ROLE other{n}; CREATE SCHEDULE FOR CHANGEFEED t{n} INTO 'null://' RECURRING '@yearly'; "
@@ -218,6 +225,7 @@ ROWS: Sequence[Row] = (
         setup=[f"{KEYSPACE} WITH (role = 'replica')"],
         grants=["GRANT CREATE ON r{n} TO {user}"],
     ),
+    on_keyspace("ALTER KEYSPACE r{n} SPLIT AT 'k'", "CREATE"),
     Row(
         sql="ALTER KEYSPACE r{n} TRANSFER TO 'tailrace://127.0.0.1/'",
         needs="CREATE on the keyspace",
@@ -346,6 +354,12 @@ ROWS: Sequence[Row] = (
         "CONTROLJOB",
         setup=FEED_OF_OTHER,
         refusal="42704",
+    ),
+    for_system(
+        "REBALANCE REPLICATION p{n}", "CONTROLJOB", setup=REPLICATED_BY_OTHER, refusal="42704"
+    ),
+    for_system(
+        "SHOW REPLICATION p{n} TASKS", "VIEWJOB", setup=REPLICATED_BY_OTHER, refusal="42704"
     ),
     *(
         Row(

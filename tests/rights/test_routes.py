@@ -57,6 +57,7 @@ def ask(door: HttpDoor, route: Route, user: str | None) -> Response:
         query="0" * 32,
         name="kv.gc.ttl",
         action="nosuch",
+        replication="nosuch",
     )
     auth = None if user is None else (user, "x")
     with door.client.stream(route.method, path, json=route.body, auth=auth) as answer:

@@ -94,3 +94,40 @@ def test_each_side_is_killed_and_nothing_acknowledged_is_lost(tmp_path: Path) ->
         put = recovery.client.put(f"{recovery.url}{KEYS}/k1", content=b"after")
         assert parse_timestamp(put.json()["timestamp"]) > last
         assert recovery.client.get(f"{recovery.url}{KEYS}/k1").content == b"after"
+
+
+def test_a_dead_nodes_tasks_are_claimed_by_others(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        main = stack.enter_context(
+            ServerProcess(tmp_path / "main", "--rpc-port", "0", "--insecure")
+        )
+        token = tmp_path / "main" / "join.token"
+        joining = ("--join", main.rpc_address, "--join-token", str(token), "--insecure")
+        node = stack.enter_context(ServerProcess(tmp_path / "node", *joining))
+        recovery = stack.enter_context(ServerProcess(tmp_path / "recovery"))
+        main.sql("CREATE KEYSPACE ks")
+        main.sql("ALTER KEYSPACE ks SPLIT AT 'k25'")
+        main.sql(
+            f"CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://127.0.0.1:{recovery.port}/ks' "
+            "WITH (workers = 2)"
+        )
+
+        def nodes(*, until: set[object]) -> None:
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while (found := {row[4] for row in main.rows("SHOW REPLICATION r TASKS")}) != until:
+                assert time.monotonic() < deadline, found
+                time.sleep(0.05)
+
+        nodes(until={1, 2})
+        stop = Event()
+        writer = Writer(main, stop)
+        writer.start()
+        try:
+            time.sleep(1.0)
+            node.kill()
+            nodes(until={1})
+        finally:
+            stop.set()
+            writer.join()
+        wait_resolved(recovery, max(found[-1][0] for found in writer.acknowledged.values()))
+        assert main.rows("VERIFY REPLICATION r") == []

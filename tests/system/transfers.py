@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -47,11 +48,11 @@ class Writer(Thread):
         self._stopped = stop
 
     def run(self) -> None:
-        count, at = 0, 0
+        tries, at = 0, 0
         with httpx2.Client(timeout=5.0) as client:
             while not self._stopped.is_set() and self.failure is None:
-                count += 1
-                key, value = f"w{self._number}-{count % KEY_COUNT}", b"%d" % count
+                tries += 1
+                key, value = f"w{self._number}-{tries % KEY_COUNT}", b"%d" % tries
                 try:
                     answer = client.put(f"{self._servers[at].url}{KEYS}/{key}", content=value)
                     written = parse_timestamp(answer.json()["timestamp"])
@@ -77,7 +78,7 @@ class Transfers:
         self.servers = [stack.enter_context(first)]
         self.servers.append(stack.enter_context(ServerProcess(folder / "second", *oracle)))
         self.servers[0].sql("CREATE KEYSPACE ks")
-        self._names = iter(f"r{number}" for number in range(1, 1000))
+        self._numbers = count(1)
         self.replicate()
 
     def leader(self) -> int | None:
@@ -92,9 +93,12 @@ class Transfers:
         leader, other = self.servers[leads], self.servers[1 - leads]
         running = [row for row in leader.rows("SHOW REPLICATIONS") if row[4] == "running"]
         if not running:
+            number = next(self._numbers)
+            leader.sql("ALTER KEYSPACE ks SPLIT AT 'w1'")
             leader.sql(
-                f"CREATE REPLICATION {next(self._names)} FOR KEYSPACE ks "
+                f"CREATE REPLICATION r{number} FOR KEYSPACE ks "
                 f"INTO 'tailrace://127.0.0.1:{other.port}/ks'"
+                f"{' WITH (workers = 2)' if number % 2 else ''}"
             )
 
     def caught_up(self, follower: ServerProcess, upto: Timestamp) -> None:

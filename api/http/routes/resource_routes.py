@@ -1,4 +1,4 @@
-"""`/v1/tables`, `/v1/jobs`, `/v1/changefeeds`, `/v1/sessions`, `/v1/settings`.
+"""`/v1/tables`, `/v1/jobs`, `/v1/changefeeds`, `/v1/replications`, `/v1/sessions`, `/v1/settings`.
 
 Each is a statement, run in a session of its request's user: so they say what SQL says, and refuse
 whom SQL refuses. Items have the names of the statement's columns.
@@ -24,6 +24,7 @@ from ..bodies import (
     ChangefeedRequest,
     ItemReply,
     ListReply,
+    ReplicationRequest,
     SettingRequest,
     read_json,
 )
@@ -42,10 +43,21 @@ class JobControl(Enum):
     CANCEL = "cancel"
 
 
+class ReplicationControl(Enum):
+    """What is done to a replication."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    REBALANCE = "rebalance"
+    VERIFY = "verify"
+
+
 def resource_routes(node: Node) -> APIRouter:
     router = APIRouter()
     _add_jobs(router, node)
     _add_changefeeds(router, node)
+    _add_replications(router, node)
     _add_sessions(router, node)
     _add_settings(router, node)
 
@@ -106,6 +118,40 @@ def _add_changefeeds(router: APIRouter, node: Node) -> None:
         job_id = result.fetch_rows()[0][0]
         assert isinstance(job_id, int), job_id
         return Response(msgspec.json.encode(ChangefeedReply(job_id=job_id)), media_type=JSON)
+
+
+def _add_replications(router: APIRouter, node: Node) -> None:
+    place = "/v1/replications"
+    tags: list[str | Enum] = ["replications"]
+
+    @router.get(place, tags=tags, **described(reply=ListReply))
+    async def replications(request: Request) -> Response:
+        """The replications that the user may see."""
+        return await _list(node, request, "SHOW REPLICATIONS")
+
+    @router.post(place, tags=tags, **described(request=ReplicationRequest, reply=ListReply))
+    async def create(request: Request) -> Response:
+        """Makes a replication; the reply has the job of each of its tasks."""
+        asked = await read_json(request, ReplicationRequest)
+        text = f"CREATE REPLICATION {quote_identifier(asked.name)} FOR KEYSPACE "
+        text += qualified(asked.keyspace)
+        text += "" if asked.from_key is None else f" FROM {literal(asked.from_key)}"
+        text += "" if asked.to_key is None else f" TO {literal(asked.to_key)}"
+        text += f" INTO {literal(asked.into)}{with_options(asked.options)}"
+        return await _list(node, request, text, asked.database)
+
+    @router.get(f"{place}/{{replication}}/tasks", tags=tags, **described(reply=ListReply))
+    async def tasks(request: Request, replication: str) -> Response:
+        """The tasks of a replication, by their keys."""
+        text = f"SHOW REPLICATION {quote_identifier(replication)} TASKS"
+        return await _list(node, request, text)
+
+    @router.post(f"{place}/{{replication}}/{{control}}", tags=tags, **described(reply=ListReply))
+    async def control(request: Request, replication: str, control: ReplicationControl) -> Response:
+        """Pauses a replication, and so on. The reply has the tasks of which `rebalance` changed the
+        keys, or the keys that `verify` found to differ."""
+        name = quote_identifier(replication)
+        return await _list(node, request, f"{control.value.upper()} REPLICATION {name}")
 
 
 def _add_sessions(router: APIRouter, node: Node) -> None:

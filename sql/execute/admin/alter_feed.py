@@ -32,7 +32,9 @@ from ...syntax.changefeed_statements import (
     UnsetFeedOptions,
 )
 from ...syntax.names import ObjectName, Option
+from ..ddl.ownership import own_jobs
 from .feeds import check_control
+from .replications import running_tasks
 
 SCAN_OPTIONS = {
     ("initial_scan", None): True,
@@ -50,8 +52,12 @@ async def alter_changefeed(
     database: str,
     user: str = ROOT,
 ) -> Result:
-    """The job's id and its new description. Does not commit."""
+    """The job's id and its new description, or those of a replication. Does not commit."""
     rights = services.rights.current
+    columns = [("job_id", INT8), ("job_description", STRING)]
+    if statement.rebalanced is not None:
+        rows = await _rebalance(services, statement.rebalanced, transaction, user)
+        return listing("REBALANCE REPLICATION", columns, rows)
     if not rights.admin(user):
         found = {job.id: job for job in await services.jobs.find([statement.job_id])}
         check_control(rights, user, statement.job_id, found.get(statement.job_id))
@@ -62,8 +68,23 @@ async def alter_changefeed(
     description = await services.changefeeds.alter(
         transaction, statement.job_id, alterations, at=transaction.read_timestamp
     )
-    columns = [("job_id", INT8), ("job_description", STRING)]
     return listing("ALTER CHANGEFEED", columns, [(statement.job_id, description)])
+
+
+async def _rebalance(
+    services: Services, name: str, transaction: Transaction, user: str
+) -> Sequence[tuple[int, str]]:
+    """The tasks that have other keys now. New ones are whose the replication is."""
+    jobs = await running_tasks(services, name, user)
+    for job in jobs:
+        if not services.rights.current.admin(user):
+            check_control(services.rights.current, user, job.id, job)
+    known = {job.id for job in jobs}
+    rows = await services.changefeeds.rebalance(transaction, sorted(known))
+    await own_jobs(
+        transaction, jobs[0].user_name or ROOT, [id for id, _ in rows if id not in known]
+    )
+    return rows
 
 
 async def _alterations(actor: Actor, clause: FeedClause, scope: LeaseScope) -> Sequence[Alteration]:

@@ -52,7 +52,7 @@ from ...syntax.statements import (
 from ..ddl.ownership import own_jobs
 from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
-from .replications import replication_job, running_replication
+from .replications import replication_jobs, running_replication
 
 TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
@@ -122,10 +122,16 @@ async def create_changefeed(
         return Result(tag="CREATE CHANGEFEED", columns=CHANGEFEED_COLUMNS, stream=_rows(stream))
     if statement.replication is not None:
         await _check_new(services, statement.replication, statement.sink)
-    job_id = await services.changefeeds.create(transaction, request, statement.sink, user_name=user)
-    await own_jobs(transaction, user, [job_id])
+    feeds = services.changefeeds
+    if statement.workers is None:
+        ids = [await feeds.create(transaction, request, statement.sink, user_name=user)]
+    else:
+        ids = await feeds.create_replication(
+            transaction, request, statement.sink, workers=statement.workers, user_name=user
+        )
+    await own_jobs(transaction, user, ids)
     tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
-    return listing(tag, [("job_id", INT8)], [(job_id,)])
+    return listing(tag, [("job_id", INT8)], [(job_id,) for job_id in ids])
 
 
 async def explain_changefeed(
@@ -216,7 +222,7 @@ async def _check_new(services: Services, name: str, sink: str) -> None:
             "a replication goes into a keyspace of another store",
             hint="Write INTO 'tailrace://user:password@host:port/keyspace'.",
         )
-    if await running_replication(services, name) is not None:
+    if await running_replication(services, name):
         raise SQLError("42710", f'replication "{name}" already exists')
 
 
@@ -430,8 +436,8 @@ async def check_controls_feed(services: Services, user: str, job_id: int) -> Non
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
     """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
     if statement.replication is not None:
-        found = await replication_job(services, statement.replication, user)
-        statement = replace(statement, job_ids=(found,), replication=None)
+        found = await replication_jobs(services, statement.replication, user)
+        statement = replace(statement, job_ids=tuple(found), replication=None)
     rights = services.rights.current
     if statement.schedules:
         await _check_schedules(services, statement.job_ids, user)
@@ -471,17 +477,19 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
 
     The result holds keys, so whoever does not own the feed needs SELECT on its tables, too.
     """
+    job_ids: Sequence[int] = [statement.job_id]
     if statement.replication is not None:
-        job_id = await replication_job(services, statement.replication, user)
-        statement = replace(statement, job_id=job_id, replication=None)
-    await check_controls_feed(services, user, statement.job_id)
-    rows = await services.jobs.verify(
-        statement.job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
-    )
+        job_ids = await replication_jobs(services, statement.replication, user)
+    rows: list[Row] = []
+    for job_id in job_ids:  # each task compares its own keys
+        await check_controls_feed(services, user, job_id)
+        rows += await services.jobs.verify(
+            job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
+        )
     return Result(
         tag=f"VERIFY CHANGEFEED {len(rows)}",
         columns=VERIFY_COLUMNS,
-        rows=list(rows),
+        rows=rows,
         row_count=len(rows),
     )
 

@@ -28,7 +28,7 @@ from ..ddl.schema_changes import SchemaChangeStatements
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .relaxed_logs import show_relaxed_logs
-from .replications import show_replications
+from .replications import show_replications, show_tasks
 from .schedules import show_schedules
 from .show import Show, run_show
 from .show_grants import show_rights
@@ -63,8 +63,10 @@ async def run_listing(
             return await show_relaxed_logs(actor)
         case ShowKeyspaces():
             return await show_keyspaces(actor)
-        case ShowReplications():
+        case ShowReplications(tasks_of=None):
             return await show_replications(actor)
+        case ShowReplications(tasks_of=str(name)):
+            return await show_tasks(actor, name)
         case ShowSubscriptions():
             return await show_subscriptions(actor)
         case ShowSchedules():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....catalog.values.errors import SQLError
+from ....changefeed import KeyspacePart, shown_key
 from ....kvlayer.clock import format_timestamp
 from ...results.results import FLOAT8, INT8, STRING, Result, Row, listing
 from ...runtime.authorization import Actor
@@ -23,12 +24,44 @@ COLUMNS = [
 ]
 
 
+TASK_COLUMNS = [
+    ("task", INT8),
+    ("job_id", INT8),
+    ("start_key", STRING),
+    ("end_key", STRING),
+    ("node_id", INT8),
+    ("epoch", INT8),
+    ("status", STRING),
+    ("checkpoint", STRING),
+    ("lag_seconds", FLOAT8),
+    ("rows", INT8),
+    ("retries", INT8),
+    ("error", STRING),
+]
+
+WORST_FIRST = ("failed", "cancel-requested", "canceled", "pause-requested", "paused", "pending")
+"""What is said of a replication whose tasks are in different states."""
+
+
 async def show_replications(actor: Actor) -> Result:
     """One's own; all of them for who has VIEWJOB or CONTROLJOB."""
     rights = await actor.rights()
     jobs = await replications(actor.services)
-    rows = [_row(job) for job in jobs if sees(rights, actor.user, job)]
+    together: dict[tuple[str | None, int], list[JobSummary]] = {}
+    for job in jobs:
+        if sees(rights, actor.user, job):
+            # A name may be that of another one, which has ended.
+            key = job.replication, job.id if job.task is None else int(job.task.created_at)
+            together.setdefault(key, []).append(job)
+    rows = [_row(tasks) for tasks in together.values()]
     return listing("SHOW REPLICATIONS", COLUMNS, sorted(rows, key=lambda row: (row[0], row[1])))
+
+
+async def show_tasks(actor: Actor, name: str) -> Result:
+    """The tasks of a replication that is not over, by their keys. What only the node that runs one
+    knows is NULL elsewhere."""
+    jobs = await running_tasks(actor.services, name, actor.user)
+    return listing("SHOW REPLICATION TASKS", TASK_COLUMNS, [_task_row(job) for job in jobs])
 
 
 async def replications(services: Services) -> Sequence[JobSummary]:
@@ -36,39 +69,72 @@ async def replications(services: Services) -> Sequence[JobSummary]:
     return [job for job in jobs if job.replication is not None]
 
 
-async def running_replication(services: Services, name: str) -> JobSummary | None:
-    """The replication of that name which is not over."""
-    return next(
-        (
-            job
-            for job in await replications(services)
-            if job.replication == name and job.finished is None
-        ),
-        None,
-    )
+async def running_replication(services: Services, name: str) -> Sequence[JobSummary]:
+    """The jobs of the replication of that name which is not over, in the order of their keys."""
+    found = [
+        job
+        for job in await replications(services)
+        if job.replication == name and job.finished is None
+    ]
+    return sorted(found, key=lambda job: 0 if job.task is None else job.task.number)
 
 
-async def replication_job(services: Services, name: str, user: str) -> int:
-    """The job of a replication that is not over. Raises SQLError 42704."""
-    job = await running_replication(services, name)
-    if job is None or not sees(services.rights.current, user, job):
+async def running_tasks(services: Services, name: str, user: str) -> Sequence[JobSummary]:
+    """The same. Raises SQLError 42704."""
+    jobs = await running_replication(services, name)
+    if not jobs or not all(sees(services.rights.current, user, job) for job in jobs):
         raise SQLError(
             "42704",
             f'replication "{name}" does not exist',
             hint="SHOW REPLICATIONS lists them.",
         )
-    return job.id
+    return jobs
 
 
-def _row(job: JobSummary) -> Row:
-    checkpoint = None if job.resolved is None else format_timestamp(job.resolved)
+async def replication_jobs(services: Services, name: str, user: str) -> Sequence[int]:
+    """The jobs of a replication that is not over. Raises SQLError 42704."""
+    return [job.id for job in await running_tasks(services, name, user)]
+
+
+def _row(tasks: Sequence[JobSummary]) -> Row:
+    """Its checkpoint is the least of its tasks', and its lag the greatest."""
+    first = tasks[0]
+    lags = [job.lag_seconds for job in tasks if job.lag_seconds is not None]
     return (
-        job.replication,
+        first.replication,
+        min(job.id for job in tasks),
+        first.tables,
+        first.sink,
+        _status([job.state for job in tasks]),
+        _checkpoint(tasks),
+        max(lags, default=None),
+        next(filter(None, (job.error or job.trouble for job in tasks)), None),
+    )
+
+
+def _status(states: Sequence[str]) -> str:
+    return next((state for state in WORST_FIRST if state in states), states[0])
+
+
+def _checkpoint(tasks: Sequence[JobSummary]) -> str | None:
+    resolved = [job.resolved for job in tasks if job.resolved is not None]
+    return format_timestamp(min(resolved)) if len(resolved) == len(tasks) else None
+
+
+def _task_row(job: JobSummary) -> Row:
+    task, part = job.task, KeyspacePart() if job.task is None else job.task.part
+    attempts = None if task is None else task.attempts
+    return (
+        1 if task is None else task.number,
         job.id,
-        job.tables,
-        job.sink,
+        shown_key(part.start) if part.start else None,
+        None if part.end is None else shown_key(part.end),
+        job.node_id,
+        job.epoch,
         job.state,
-        checkpoint,
+        _checkpoint([job]),
         job.lag_seconds,
+        None if task is None else task.rows,
+        None if attempts is None else max(0, attempts - 1),
         job.error or job.trouble,
     )

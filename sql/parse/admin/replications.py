@@ -10,6 +10,8 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 from ....catalog.values.errors import SQLError
+from ....changefeed import WORKERS_MAX
+from ...syntax.changefeed_statements import AlterChangefeed
 from ...syntax.keyspace_statements import ShowReplications
 from ...syntax.names import Option
 from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, VerifyChangefeed
@@ -22,7 +24,7 @@ _NAME = "a replication's name"
 SENDING = ("backoff_max", "backoff_min", "batch_size", "concurrency", "rate_limit")
 """Options of how entries are sent: parameters of the sink."""
 
-KNOWN = (*SENDING, "backup", "bootstrap", "start_ts")
+KNOWN = (*SENDING, "backup", "bootstrap", "start_ts", "workers")
 
 
 def create_replication(cursor: Cursor) -> CreateChangefeed:
@@ -41,6 +43,7 @@ def create_replication(cursor: Cursor) -> CreateChangefeed:
         options=_feed_options(given),
         keyspace=keyspace,
         replication=name,
+        workers=_workers(given),
     )
 
 
@@ -61,6 +64,35 @@ def verify_replication(cursor: Cursor) -> VerifyChangefeed:
 def show_replications(cursor: Cursor) -> ShowReplications:
     cursor.expect_end()
     return ShowReplications()
+
+
+def show_tasks(cursor: Cursor) -> ShowReplications:
+    """`name TASKS`"""
+    name = cursor.identifier(_NAME)
+    cursor.expect_words("tasks")
+    cursor.expect_end()
+    return ShowReplications(tasks_of=name)
+
+
+def rebalance_replication(cursor: Cursor) -> AlterChangefeed:
+    name = cursor.identifier(_NAME)
+    cursor.expect_end()
+    return AlterChangefeed(job_id=0, clauses=(), rebalanced=name)
+
+
+def _workers(given: tuple[Option, ...]) -> int | None:
+    """Raises SQLError 22023."""
+    option = next((option for option in given if option.name == "workers"), None)
+    if option is None:
+        return None
+    text = option.value or ""
+    if not text.isdecimal() or not 1 <= int(text) <= WORKERS_MAX:
+        raise SQLError(
+            "22023",
+            f"workers is a whole number from 1 to {WORKERS_MAX}",
+            position=option.position,
+        )
+    return int(text)
 
 
 def _check_backup(given: tuple[Option, ...], *, whole: bool) -> None:

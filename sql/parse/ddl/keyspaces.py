@@ -12,6 +12,7 @@ from ...syntax.keyspace_statements import (
     PromoteKeyspace,
     RestoreKeyspace,
     ShowKeyspaces,
+    SplitKeyspace,
     TransferKeyspace,
 )
 from ...syntax.names import Option
@@ -72,9 +73,16 @@ def drop_keyspace(cursor: Cursor) -> DropKeyspace:
     return DropKeyspace(name=name, if_exists=if_exists)
 
 
-def alter_keyspace(cursor: Cursor) -> PromoteKeyspace | TransferKeyspace:
-    """`name PROMOTE`, or `name TRANSFER TO 'uri'`"""
+def alter_keyspace(cursor: Cursor) -> PromoteKeyspace | TransferKeyspace | SplitKeyspace:
+    """`name PROMOTE`, `name TRANSFER TO 'uri'` or `name SPLIT AT 'key' [, 'key' …]`"""
     name = cursor.object_name(_NAME)
+    if cursor.accept_words("split"):
+        cursor.expect_words("at")
+        keys = [_key(cursor)]
+        while cursor.accept_symbol(","):
+            keys.append(_key(cursor))
+        cursor.expect_end()
+        return SplitKeyspace(name, tuple(keys))
     if cursor.accept_words("transfer"):
         cursor.expect_words("to")
         target = cursor.string("the URI of a replica")

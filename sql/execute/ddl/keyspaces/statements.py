@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from .....catalog.descriptors.descriptor import TableDescriptor
 from .....catalog.descriptors.keyspace import Keyspace
 from .....catalog.rights.privileges import Privilege
 from .....catalog.values.errors import SQLError
+from .....changefeed import shown_key
 from .....changefeed.sinks.tailrace import ReplicaFollower, parse_target
 from .....kvlayer.access import Transaction
 from .....kvlayer.clock import format_timestamp
 from .....kvlayer.errors import KVError
 from .....kvlayer.leadership import Role
-from .....kvlayer.raw import keyspace_span
+from .....kvlayer.raw import check_key, keyspace_span, raw_key
 from .....kvlayer.replica import Begin, End, Look
 from ....results.errors import from_kv
 from ....results.results import INT8, STRING, Result, listing
@@ -25,6 +27,7 @@ from ....syntax.keyspace_statements import (
     DropKeyspace,
     KeyspaceStatement,
     PromoteKeyspace,
+    SplitKeyspace,
     TransferKeyspace,
 )
 from ....syntax.names import ObjectName, Option
@@ -32,12 +35,19 @@ from ..new_names import new_table_name
 from ..schema_changes import SchemaChangeStatements
 
 
+@runtime_checkable
+class _SplittableStore(Protocol):
+    """A store whose ranges are in this process."""
+
+    async def split(self, key: bytes) -> None: ...
+
+
 async def check_keyspaces(actor: Actor, statement: KeyspaceStatement) -> None:
     """Raises SQLError 42501."""
     if isinstance(statement, DropKeyspace):
         await actor.need_named(statement.name, Privilege.DROP, keyspaces=True)
         return
-    if isinstance(statement, PromoteKeyspace | TransferKeyspace):
+    if isinstance(statement, PromoteKeyspace | TransferKeyspace | SplitKeyspace):
         await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
         return
     name = await new_table_name(actor.services, actor.reader, statement.name, actor.database)
@@ -59,6 +69,8 @@ async def run_keyspace_statement(
         return await _promote(services, statement, transaction, database)
     if isinstance(statement, TransferKeyspace):
         return await _transfer(services, statement, transaction, database)
+    if isinstance(statement, SplitKeyspace):
+        return await _split(services, statement, transaction, database)
     keyspace = _keyspace(statement.options)
     name = await new_table_name(services, transaction, statement.name, database)
     try:
@@ -158,6 +170,28 @@ async def _transfer(
     row = (follower.address, state.term, format_timestamp(state.resolved))
     columns = [("leader", STRING), ("epoch", INT8), ("checkpoint", STRING)]
     return listing("ALTER KEYSPACE", columns, [row])
+
+
+async def _split(
+    services: Services, statement: SplitKeyspace, transaction: Transaction, database: str
+) -> Result:
+    """Ranges begin at the keys, for good. As with tables, no transaction undoes it."""
+    table = await _found(services, statement.name, transaction, database)
+    store = services.store
+    if not isinstance(store, _SplittableStore):
+        raise SQLError(
+            "0A000",
+            "ranges are changed on the node that has the store",
+            hint="Connect to the node that was started without --join.",
+        )
+    try:
+        for key in statement.keys:
+            check_key(key)
+            await store.split(raw_key(table.id, key))
+    except KVError as error:
+        raise from_kv(error) from error
+    rows = [(shown_key(key),) for key in statement.keys]
+    return listing("ALTER KEYSPACE", [("key", STRING)], rows)
 
 
 async def _check_replicated(services: Services, table: TableDescriptor, address: str) -> None:
