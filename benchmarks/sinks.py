@@ -54,6 +54,10 @@ RATE = 100.0
 UPSERTED_AT_ONCE = 10_000
 """Rows of a bare upsert: what a feed wants to gather for a flush."""
 
+CHECKPOINTS = "min_checkpoint_frequency = '1s'"
+SAVED_SECONDS = 1.5
+"""After them a feed with such checkpoints, or more frequent ones, has saved its progress."""
+
 STALLED_FEED_MB = 64
 STALLED_ROW_BYTES = 1_000
 STALLED_ROWS_A_SECOND = 10_000
@@ -74,6 +78,8 @@ class Feed:
     rates: list[float]
 
     async def pause(self) -> None:
+        """Once its progress is saved: or it would begin with what it has shown already."""
+        await asyncio.sleep(SAVED_SECONDS)
         await self.database.sql(f"PAUSE JOB {self.live.job_id}")
         jobs = self.database.node.jobs
         await jobs.wait(self.live.job_id, JobState.PAUSED, timeout=PAUSE_SECONDS_MAX)
@@ -164,8 +170,8 @@ def sinks(names: Sequence[str], folder: Path, stack: ExitStack) -> tuple[dict[st
     """What follows INTO for each sink, with its receiver started; and PostgreSQL's port, or 0."""
     into = {
         "null": "'null://'",
-        "file_json": "'nodelocal://self/json'",
-        "file_parquet": "'nodelocal://self/parquet' WITH format = 'parquet'",
+        "file_json": f"'nodelocal://self/json' WITH {CHECKPOINTS}",
+        "file_parquet": f"'nodelocal://self/parquet' WITH format = 'parquet', {CHECKPOINTS}",
     }
     port = 0
     if "kafka" in names:
