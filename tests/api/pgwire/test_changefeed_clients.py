@@ -121,3 +121,15 @@ def test_no_two_changes_have_one_moment() -> None:
         assert len({json.loads(value)["ts_ns"] for _, _, value in rows}) == 300
 
     at_door(work)
+
+
+def test_a_feed_does_not_begin_behind_the_writes_of_its_own_transaction() -> None:
+    """It would never be resolved past them."""
+
+    async def work(door: PgDoor, client: psycopg.AsyncConnection[Any]) -> None:
+        await client.execute("BEGIN")
+        await client.execute("INSERT INTO orders VALUES (3, 'Carol', 1)")
+        with pytest.raises(psycopg.errors.ActiveSqlTransaction, match="has read or written"):
+            await client.execute("EXPERIMENTAL CHANGEFEED FOR orders")
+
+    at_door(work)
