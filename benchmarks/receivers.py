@@ -53,7 +53,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def _stand_still(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await asyncio.Event().wait()
+    await writer.wait_closed()
 
 
 async def _serve(kind: str) -> None:

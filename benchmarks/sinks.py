@@ -13,9 +13,11 @@ KIND_scan_rows_per_s     an initial scan of as many rows, from CREATE CHANGEFEED
 KIND_ack_ms_p50, _p99    single-row commits, 100 a second: from the call of commit until the sink
                          has acknowledged the row (a file: until the row is written to it)
 postgres_over_bare_upsert  the drain over COPY and upsert of the same rows by psycopg
-stalled_sink_rss_mb      how much a process grows, at most, while a receiver takes connections and
-                         reads nothing, and 10 MB of rows a second are loaded for `--stall-seconds`;
-                         the feed may hold 64 MiB. `null_sink_rss_mb`: so into the null sink
+stalled_sink_rss_mb      how much more a process grows while a receiver takes connections and reads
+                         nothing than with the null sink, while 10 MB of rows a second are loaded
+                         for `--stall-seconds`. The feed may hold 64 MiB between its range feed
+                         and its sink, and the range feed 64 MiB. `null_sink_rss_mb`: how much the
+                         process grows with the null sink
 """
 
 from __future__ import annotations
@@ -52,6 +54,10 @@ RATE = 100.0
 UPSERTED_AT_ONCE = 10_000
 """Rows of a bare upsert: what a feed wants to gather for a flush."""
 
+CHECKPOINTS = "min_checkpoint_frequency = '1s'"
+SAVED_SECONDS = 1.5
+"""After them a feed with such checkpoints, or more frequent ones, has saved its progress."""
+
 STALLED_FEED_MB = 64
 STALLED_ROW_BYTES = 1_000
 STALLED_ROWS_A_SECOND = 10_000
@@ -72,6 +78,8 @@ class Feed:
     rates: list[float]
 
     async def pause(self) -> None:
+        """Once its progress is saved: or it would begin with what it has shown already."""
+        await asyncio.sleep(SAVED_SECONDS)
         await self.database.sql(f"PAUSE JOB {self.live.job_id}")
         jobs = self.database.node.jobs
         await jobs.wait(self.live.job_id, JobState.PAUSED, timeout=PAUSE_SECONDS_MAX)
@@ -81,9 +89,10 @@ class Feed:
         await self.live.wait_until(await self.database.node.store.now())
 
     async def drain(self, rows: int) -> None:
-        began = time.perf_counter()
-        await self.resume()
-        self.rates.append(rows / (time.perf_counter() - began))
+        with tuned_process():
+            began = time.perf_counter()
+            await self.resume()
+            self.rates.append(rows / (time.perf_counter() - began))
         await self.pause()
 
 
@@ -161,8 +170,8 @@ def sinks(names: Sequence[str], folder: Path, stack: ExitStack) -> tuple[dict[st
     """What follows INTO for each sink, with its receiver started; and PostgreSQL's port, or 0."""
     into = {
         "null": "'null://'",
-        "file_json": "'nodelocal://self/json'",
-        "file_parquet": "'nodelocal://self/parquet' WITH format = 'parquet'",
+        "file_json": f"'nodelocal://self/json' WITH {CHECKPOINTS}",
+        "file_parquet": f"'nodelocal://self/parquet' WITH format = 'parquet', {CHECKPOINTS}",
     }
     port = 0
     if "kafka" in names:
@@ -257,10 +266,9 @@ def stalls(seconds: float) -> dict[str, float]:
         ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool,
     ):
         into = f"'webhook-http://{address}' WITH webhook_client_timeout = '1h'"
-        return {
-            "stalled_sink_rss_mb": pool.submit(run_stalled, into, seconds).result(),
-            "null_sink_rss_mb": pool.submit(run_stalled, "'null://'", seconds).result(),
-        }
+        null = pool.submit(run_stalled, "'null://'", seconds).result()
+        stalled = pool.submit(run_stalled, into, seconds).result()
+    return {"stalled_sink_rss_mb": stalled - null, "null_sink_rss_mb": null}
 
 
 def main() -> None:

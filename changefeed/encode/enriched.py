@@ -73,6 +73,13 @@ def nanoseconds(timestamps: Sequence[Timestamp]) -> Texts:
     return [format_timestamp(at).partition(".")[0].encode() for at in timestamps]
 
 
+def moments(unix_us: int, count: int) -> list[bytes]:
+    """When each of so many messages was made, as nanoseconds of different numbers: to readers such
+    as Debezium's connector two messages of one table and one moment are one, sent twice."""
+    first = unix_us * 1000
+    return [b"%d" % at for at in range(first, first + count)]
+
+
 def operations(deleted: Sequence[bool], previous: Sequence[object] | None) -> list[bytes]:
     """What each change is: `c` where it replaced nothing."""
     before = [None] * len(deleted) if previous is None else previous

@@ -33,6 +33,7 @@ from .enriched import (
     FeedOrigin,
     encoded,
     key_schema,
+    moments,
     nanoseconds,
     operations,
     source_constants,
@@ -98,7 +99,7 @@ class JSONEncoder:
         fields: dict[str, Texts | Parts] = {
             "after": table.rows(batch),
             "op": operations(deletions(batch), batch.previous),
-            "ts_ns": b"%d" % (origin.unix_us() * 1000),
+            "ts_ns": moments(origin.unix_us(), len(batch)),
         }
         if options.diff:
             fields["before"] = self._before(batch)

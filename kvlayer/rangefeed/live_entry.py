@@ -75,7 +75,7 @@ class LiveEntry:
     __slots__ = ("_batches", "_bounds", "_entry", "byte_count", "index")
 
     def __init__(self, entry: DurableEntry) -> None:
-        self._entry = entry
+        self._entry: DurableEntry | None = entry
         self._batches: list[LiveBatch | DeleteRange] | None = None
         self._bounds: list[tuple[bytes, bytes]] | None = None
         self.index = entry.index
@@ -84,6 +84,7 @@ class LiveEntry:
     def concerns(self, span: Span, after: Timestamp) -> bool:
         """Whether the entry holds anything for a feed of `span` from `after` (exclusive)."""
         if self._bounds is None:
+            assert self._entry is not None, "decoded before anybody asked where it lies"
             self._bounds = list(_bounds(self._entry))
         if not any(low < span.end and high >= span.start for low, high in self._bounds):
             return False  # as for most feeds of a range that holds several tables
@@ -115,7 +116,9 @@ class LiveEntry:
 
     def _decoded(self) -> list[LiveBatch | DeleteRange]:
         if self._batches is None:
+            assert self._entry is not None, "let go of, and not decoded"
             self._batches = _decode(self._entry)
+            self._entry = None  # or a buffered entry would hold its values twice
         return self._batches
 
 

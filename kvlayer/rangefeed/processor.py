@@ -8,7 +8,7 @@ from itertools import islice
 from ..clock import ZERO, Timestamp, duration
 from ..engine import Snapshot
 from ..errors import BatchTimestampBeforeGC, ClockStopped, FeedEnd, RangeFeedEnded
-from ..settings import declare_duration, declare_int
+from ..settings import SettingError, declare_duration, declare_int, declare_text
 from ..span import Span
 from .catch_up import CatchUpScan, changed_since
 from .feed_options import FeedOptions
@@ -18,6 +18,19 @@ from .pusher import Pusher
 from .registration import RangeFeed
 from .resolved_timestamp import ResolvedTimestamp
 
+
+def _only_true(text: str) -> str:
+    if text.strip().lower() not in ("true", "t", "on", "yes", "1"):
+        raise SettingError("range feeds are always on, and the only value is true")
+    return "true"
+
+
+ENABLED = declare_text(
+    "kv.rangefeed.enabled",
+    "true",
+    "whether there are range feeds: always, and clients of CockroachDB's changefeeds ask",
+    _only_true,
+)
 UNRESOLVED_TRANSACTIONS = declare_int(
     "kv.rangefeed.unresolved_transactions_max",
     100_000,

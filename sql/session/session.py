@@ -596,7 +596,7 @@ class Session:
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
         check_sink_options(statement.options)
         if statement.sink is None:
-            self._transactions.refuse_block("a changefeed without a sink")
+            self._transactions.refuse_written("a changefeed without a sink")
             return await stream_changefeed(self._services, statement, self.database, self.user)
         self._transactions.refuse_read_only("CREATE CHANGEFEED")
         return await begin_changefeed(

@@ -199,6 +199,14 @@ class SessionTransactions:
         if self.opened is not None:
             raise SQLError("25001", f"{what} cannot run inside a transaction block")
 
+    def refuse_written(self, what: str) -> None:
+        """Raises SQLError 25001 in a transaction that has written, or holds locks: whatever waits
+        for them would wait for `what`, which does not end by itself."""
+        if self.opened is not None and not self.opened.transaction.untouched:
+            raise SQLError(
+                "25001", f"{what} cannot run inside a transaction block that has read or written"
+            )
+
     async def discard(self) -> None:
         """DISCARD ALL: no locks are left. Raises SQLError 25001 in a transaction."""
         self.refuse_block("DISCARD ALL")

@@ -133,6 +133,11 @@ JIT = _single(
     "jit", "off", "false", "no", "0", description="queries are not compiled while they run"
 )
 
+AUTOCOMMIT_BEFORE_DDL = _single(
+    "autocommit_before_ddl", "off", "false", "no", "0",
+    description="a schema change is part of its transaction, and commits nothing before it",
+)  # fmt: skip
+
 CRDB_VERSION = f"CockroachDB CCL v24.3.0 (Tailrace, PostgreSQL {SERVER_VERSION})"
 """What a session with `crdb_compat` calls the server: the version whose SQL it comes nearest to."""
 

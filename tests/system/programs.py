@@ -48,7 +48,7 @@ NODE_POSTGRES = "pg@8.16.3"
 """The client of Node that is tested, by its exact version."""
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "tailrace-tests"
 
@@ -69,7 +69,7 @@ def azurite() -> Path:
 
 def _npm(package: str) -> Path:
     """The modules of a package, by its name and exact version."""
-    folder = _cache() / package.replace("@", "-")
+    folder = cache_folder() / package.replace("@", "-")
     modules = folder / "node_modules"
     if not (modules / package.partition("@")[0] / "package.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ POSTGRES_EXTENSION = ("duckdb==1.5.5", "duckdb-extension-postgres-scanner==1.5.5
 
 def python_with(name: str, *requirements: str) -> Path:
     """The interpreter of an environment of its own, made by pip when it is first asked for."""
-    folder = _cache() / "-".join([name, *(each.partition("==")[2] for each in requirements)])
+    folder = cache_folder() / "-".join([name, *(each.partition("==")[2] for each in requirements)])
     python = folder / "bin" / "python"
     if not (folder / "installed").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
@@ -113,7 +113,7 @@ DUCKDB_EXTENSIONS = (
 
 def java_libraries(*coordinates: str) -> list[Path]:
     """Libraries of Maven Central, by `group:name:version`, without what they depend on."""
-    folder = _cache() / "jars"
+    folder = cache_folder() / "jars"
     found = []
     for each in coordinates:
         _, name, version = each.split(":")

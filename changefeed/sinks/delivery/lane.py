@@ -15,6 +15,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import islice
 
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ..protocol import SinkError
@@ -29,8 +30,8 @@ BACKOFF_SECONDS_MAX = 30.0
 
 class DeliveryLane:
     """Counts what it was given and what was acknowledged, or settled by `refuse`: who compares both
-    knows what is durable. `on_acknowledged` is told the bytes of each batch, as `Message.size`
-    counts them. With `isolates` the message that a batch is refused for is found."""
+    knows what is durable. `on_acknowledged` is told the bytes of each batch, as `size_of` counts
+    them. With `isolates` the message that a batch is refused for is found."""
 
     def __init__(
         self,
@@ -52,15 +53,19 @@ class DeliveryLane:
         self._messages_wanted = flush.messages or self._messages_max
         self._bytes_max = flush.bytes or BATCH_BYTES_MAX
         self._pending: deque[Message] = deque()
+        self._sizes: deque[int] = deque()
+        """Of the messages that are pending."""
         self._pending_bytes = 0
         self._arrived = asyncio.Event()
         self.given = 0
         self.acknowledged = 0
 
-    def put(self, message: Message) -> None:
-        self._pending.append(message)
-        self._pending_bytes += message.size
-        self.given += 1
+    def put(self, messages: Sequence[Message], sizes: Sequence[int]) -> None:
+        """Takes messages, at least one, with their sizes (`size_of`)."""
+        self._pending.extend(messages)
+        self._sizes.extend(sizes)
+        self._pending_bytes += sum(sizes)
+        self.given += len(messages)
         self._arrived.set()
 
     async def run(self) -> None:
@@ -68,11 +73,11 @@ class DeliveryLane:
         it may be, and what the sender raises otherwise."""
         while True:
             await self._due()
-            batch = self._take()
+            batch, size = self._take()
             await self._deliver(batch)
             self.acknowledged += len(batch)
             assert self.acknowledged <= self.given, (self.acknowledged, self.given)
-            self._on_acknowledged(sum(message.size for message in batch))
+            self._on_acknowledged(size)
 
     async def _deliver(self, batch: Sequence[Message]) -> None:
         """Returns when the receiver has acknowledged every message, but for such as it will never
@@ -108,18 +113,19 @@ class DeliveryLane:
     def _full(self) -> bool:
         return len(self._pending) >= self._messages_wanted or self._pending_bytes >= self._bytes_max
 
-    def _take(self) -> list[Message]:
-        """The next batch: the oldest messages, at least one."""
-        batch: list[Message] = []
-        size = 0
-        while self._pending and len(batch) < self._messages_max:
-            if batch and size + self._pending[0].size > self._bytes_max:
+    def _take(self) -> tuple[list[Message], int]:
+        """The next batch, and its bytes: the oldest messages, at least one."""
+        count = size = 0
+        for each in islice(self._sizes, self._messages_max):
+            if count and size + each > self._bytes_max:
                 break
-            message = self._pending.popleft()
-            batch.append(message)
-            size += message.size
+            count += 1
+            size += each
+        batch = [self._pending.popleft() for _ in range(count)]
+        for _ in range(count):
+            self._sizes.popleft()
         self._pending_bytes -= size
-        return batch
+        return batch, size
 
 
 async def retried(retry: RetryConfig, attempt: Callable[[], Awaitable[None]]) -> None:

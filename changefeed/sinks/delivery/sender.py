@@ -33,10 +33,10 @@ class Message(NamedTuple):
     batch: ChangeBatch | None = None
     place: int = 0
 
-    @property
-    def size(self) -> int:
-        """Bytes, as they are counted against bounds of memory."""
-        return len(self.key) + len(self.value or b"") + MESSAGE_OVERHEAD_BYTES
+
+def size_of(key: bytes, value: bytes | None) -> int:
+    """The bytes of a message, as they are counted against bounds of memory."""
+    return len(key) + len(value or b"") + MESSAGE_OVERHEAD_BYTES
 
 
 class MessageSender(Protocol):

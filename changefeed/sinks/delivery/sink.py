@@ -15,6 +15,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any
 from zlib import crc32
 
@@ -29,7 +30,7 @@ from ..protocol import BadRow, SinkContext, SinkProgress, SinkStand
 from ..registry import SchemaRegistry
 from ..transaction_sink import FramedMessage
 from .lane import DeliveryLane, retried
-from .sender import BatchRefused, Message, MessageSender
+from .sender import BatchRefused, Message, MessageSender, size_of
 
 IN_FLIGHT_BYTES = declare_int(
     "changefeed.sink_in_flight_bytes",
@@ -172,18 +173,24 @@ class MessageSink:
     def put(self, messages: Sequence[FramedMessage]) -> None:
         """With one request at a time they arrive in this order."""
         assert len(self._lanes) == 1, len(self._lanes)
-        for topic, key, value in messages:
-            message = Message(topic or "", key or b"", value)
-            self._in_flight_bytes += message.size
-            self._lanes[0].put(message)
+        made = [Message(topic or "", key or b"", value) for topic, key, value in messages]
+        sizes = [size_of(message.key, message.value) for message in made]
+        self._in_flight_bytes += sum(sizes)
+        self._lanes[0].put(made, sizes)
 
     def _give(self, batch: ChangeBatch) -> None:
         encoded = self.encode(batch)
-        topic, lanes, count = encoded.topic, self._lanes, len(self._lanes)
-        for place, (key, value) in enumerate(zip(encoded.keys, encoded.values, strict=True)):
-            message = Message(topic, key, value, batch, place)
-            self._in_flight_bytes += message.size
-            lanes[crc32(key) % count].put(message)
+        keys, values, lane_count = encoded.keys, encoded.values, len(self._lanes)
+        fields = zip(repeat(encoded.topic), keys, values, repeat(batch), range(len(keys)))
+        messages = list(map(Message._make, fields))
+        sizes = list(map(size_of, keys, values))
+        self._in_flight_bytes += sum(sizes)
+        places: list[list[int]] = [[] for _ in range(lane_count)]
+        for place, key in enumerate(keys):
+            places[crc32(key) % lane_count].append(place)
+        for lane, own in zip(self._lanes, places, strict=True):
+            if own:
+                lane.put([messages[place] for place in own], [sizes[place] for place in own])
         self._encoded += 1
         self._moved.set()
 

@@ -97,14 +97,8 @@ class KafkaSender:
         batch = _Batch(len(messages), placed=self._placed)
         named: dict[str, Any] = {"headers": self._headers} if self._headers else {}
         try:
-            for message in messages:
-                producer.produce(
-                    self._topic(message.topic),
-                    message.value,
-                    message.key,
-                    on_delivery=batch.note,
-                    **named,
-                )
+            for topic, key, value, _, _ in messages:
+                producer.produce(self._topic(topic), value, key, on_delivery=batch.note, **named)
         except KafkaException as error:
             raise self._error(error.args[0]) from None
         await self._delivered(batch)
