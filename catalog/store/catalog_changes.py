@@ -3,10 +3,10 @@
 Two rules are about a transaction as a whole, and are kept here. A transaction publishes at most one
 new version of a descriptor, however many of its statements change it: each later one is compared
 with what the transaction found, not with what it wrote. And a change of a lock is the only change
-of its transaction: no other descriptor, no row, but for the job on whose behalf it happens. The
-second is looked at when a descriptor is published and again at commit, so a driver that opens a
-transaction around everything can lock a table, and a statement that already stands beside another
-change is refused at once.
+of its transaction: no other descriptor, no row, but for the job on whose behalf it happens. Several
+tables may be unlocked together, each on behalf of a job of its own. The second is looked at when a
+descriptor is published and again at commit, so a driver that opens a transaction around everything
+can lock a table, and a statement that already stands beside another change is refused at once.
 """
 
 from __future__ import annotations
@@ -80,12 +80,15 @@ class CatalogChanges:
 
     def check_publish(self, before: Descriptor | None, after: Descriptor) -> None:
         """Raises SQLError 25001 where publishing would set a lock change beside another change."""
+        if not changes_lock(before, after):
+            self.check_no_lock_change()
+            return
+        assert isinstance(after, TableDescriptor), after
+        others = bool(self._published)
         if self._lock_change is not None:
-            raise lock_not_alone(self._lock_change)
-        if changes_lock(before, after):
-            assert isinstance(after, TableDescriptor), after
-            if self._published or self._other_writes:
-                raise lock_not_alone(after)
+            others = self._lock_change.locked or after.locked
+        if others or self._other_writes != self._writes_expected:
+            raise lock_not_alone(after)
 
     def record(self, before: Descriptor | None, after: Descriptor) -> None:
         """Notes that `after` has been written."""

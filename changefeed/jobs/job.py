@@ -255,7 +255,7 @@ class ChangefeedJob:
                 kept=frozenset(
                     target.table_id
                     for target in details.targets
-                    if not (target.state.followed or target.state.final)
+                    if not (target.fresh or target.state.followed or target.state.final)
                 ),
             ),
         )

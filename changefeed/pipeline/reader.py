@@ -107,12 +107,13 @@ class FeedReader:
             self.task.cancel()
 
     async def run(self) -> None:
-        """Takes what the span feed brings, for ever.
+        """Takes what the span feed brings, until its last lane has left: which it may do in here,
+        and then the feed is closed.
 
         It never stops for what waits at boundaries, since that may wait for what the feed has still
         to bring.
         """
-        while True:
+        while self._lanes:
             sliced = self._take(await self.feed.next())
             await self._end.wait_for_room()
             if sliced:

@@ -9,6 +9,7 @@ import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.pipeline.live import FeedState
 
 MIRROR = "mirror.duckdb"
 
@@ -57,6 +58,16 @@ class Feed:
                 shown = await self.sql(f"SHOW CHANGEFEED JOB {self.job_id} WITH WATCHED_TABLES")
                 if what in str(shown[0][-1]):
                     return
+                await asyncio.sleep(0.02)
+
+    async def pause(self) -> None:
+        """Returns when nobody runs it."""
+        await self.sql(f"PAUSE JOB {self.job_id}")
+        async with asyncio.timeout(30):
+            while await self.sql(
+                "SELECT status FROM [SHOW CHANGEFEED JOBS] "
+                f"WHERE job_id = {self.job_id} AND status <> 'paused'"
+            ):
                 await asyncio.sleep(0.02)
 
     async def shown(self, table: str) -> list[dict[str, object]]:
@@ -147,6 +158,27 @@ def test_a_target_is_paused_resumed_and_rescanned(tmp_path: Path) -> None:
                     await asyncio.sleep(0.02)
             await feed.sql("DELETE FROM refunds WHERE k = 60")
             await feed.equal("refunds")
+            await feed.equal("orders")
+
+    asyncio.run(scenario())
+
+
+def test_a_table_that_is_paused_before_it_begins_anew_does_begin_anew(tmp_path: Path) -> None:
+    """What the mirror had of it is nothing to go on from: its deletions are not told again."""
+
+    async def scenario() -> None:
+        feed = await open_feed(tmp_path)
+        async with feed.database:
+            await feed.equal("orders")
+            await feed.pause()
+            await feed.sql("DELETE FROM orders WHERE k = 7")
+            await feed.alter("DROP orders ADD orders WITH initial_scan")
+            await feed.alter("PAUSE TABLE orders")
+            await feed.sql(f"RESUME JOB {feed.job_id}")
+            async with asyncio.timeout(30):
+                while feed.database.feed(feed.job_id).state is not FeedState.STEADY:
+                    await asyncio.sleep(0.02)
+            await feed.alter("RESUME TABLE orders")
             await feed.equal("orders")
 
     asyncio.run(scenario())

@@ -11,6 +11,7 @@ import pytest
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import Timestamp, duration, format_timestamp
+from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 
 LATER = "2040-01-01 00:00:00+00"
@@ -128,5 +129,29 @@ def test_what_a_feed_protects_expires(tmp_path: Path) -> None:
             await database.sql(f"ALTER CHANGEFEED {short} SET gc_protect_expires_after = '1h'")
         with pytest.raises(SQLError, match="above zero"):
             await created(database, "gc_protect_expires_after = '0s'")
+
+    on_database(tmp_path, scenario)
+
+
+def test_a_feed_that_is_resumed_behind_what_it_protected_says_so(tmp_path: Path) -> None:
+    """Its protection has expired, and what it had still to read is collected."""
+
+    async def scenario(database: AsyncDatabase) -> None:
+        await database.sql("SET CLUSTER SETTING changefeed.protect_timestamp.max_age = '1ms'")
+        job_id = await created(database, "no_initial_scan", "duckdb:///m.duckdb")
+        await database.sql("SELECT wait_for_changefeed($1)", [job_id])
+        await database.sql(f"PAUSE JOB {job_id}")
+        await becomes(database, job_id, "paused")
+        await database.sql("INSERT INTO t VALUES (1)")
+        await database.sql("DELETE FROM t WHERE k = 1")
+        served = database.node.served
+        assert served is not None
+        [[table_id]] = (await database.sql("SELECT 't'::regclass::oid::int8")).fetchall()
+        assert isinstance(table_id, int)
+        await served.collect_garbage(table_span(table_id), await served.now())
+        await database.sql(f"RESUME JOB {job_id}")
+        await becomes(
+            database, job_id, "failed", "garbage collected since", "create the changefeed"
+        )
 
     on_database(tmp_path, scenario)

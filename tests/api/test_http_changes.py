@@ -59,6 +59,23 @@ def test_rows_come_as_lines(orders: HttpDoor) -> None:
         assert deleted == {"table": "orders", "key": [1], "value": None}
 
 
+def test_transactions_are_lines_and_events_around_their_rows(orders: HttpDoor) -> None:
+    query = "table=orders&transactions&initial_scan=no&envelope=bare"
+    with (
+        streamed(orders, query) as (_, lines),
+        streamed(orders, query, **EVENTS) as (_, event_lines),
+    ):
+        orders.sql("UPSERT INTO orders VALUES (1, 'uno'), (3, 'tre')")
+        said = [json.loads(line) for line in islice(lines, 4)]
+        begin, end = said[0]["transaction"], said[3]["transaction"]
+        assert (begin["status"], end["status"], end["counts"]) == ("BEGIN", "END", {"orders": 2})
+        assert {each["value"]["__crdb__"]["transaction"] for each in said[1:3]} == {begin["id"]}
+        told = (each for each in events(event_lines) if each["event"] != "resolved")
+        found = [(each["event"], json.loads(each["data"])) for each in islice(told, 4)]
+        names = ["transaction", "change", "change", "transaction"]
+        assert found == list(zip(names, said, strict=True))
+
+
 def test_schema_changes_are_lines_without_a_key(orders: HttpDoor) -> None:
     with streamed(orders, "table=orders&schema_events&initial_scan=no") as (_, lines):
         orders.sql("ALTER TABLE orders ADD COLUMN more INT8")

@@ -90,6 +90,29 @@ def test_a_feed_ends_with_its_owners_right(door: HttpDoor, step: str) -> None:
     assert door.run(read).to_pylist() == [{"k": 1}]
 
 
+def test_a_feed_whose_owner_lost_a_right_is_altered_into_nothing_more(door: HttpDoor) -> None:
+    """Its owner is refused, so is a table that the owner could not follow; and whatever somebody
+    else alters, it is not resumed without its owner's right."""
+    as_root(door, "CREATE TABLE refunds (k INT8 PRIMARY KEY)")
+    job = feed_of(door)
+    as_root(door, f"PAUSE JOB {job}")
+    while door.run(door.node.services.jobs.list(changefeeds_only=True))[0].state != "paused":
+        time.sleep(0.01)
+    as_root(door, STEPS["revoke"])
+    ada = door.node.session(user="ada")
+    with pytest.raises(SQLError) as refused:
+        door.run(ada.execute(f"ALTER CHANGEFEED {job} ADD refunds"))
+    assert refused.value.sqlstate == "42501"
+    door.run(ada.close())
+    with pytest.raises(SQLError, match=r"owner ada .* does not have CHANGEFEED") as refused:
+        as_root(door, f"ALTER CHANGEFEED {job} ADD refunds")
+    assert refused.value.sqlstate == "42501"
+    as_root(door, f"ALTER CHANGEFEED {job} SET metrics_label = 'eu'")
+    with pytest.raises(SQLError, match="its owner ada does not have CHANGEFEED") as refused:
+        as_root(door, f"RESUME JOB {job}")
+    assert refused.value.sqlstate == "42501"
+
+
 def test_a_feed_of_a_role_without_login_goes_on(door: HttpDoor) -> None:
     as_root(door, "GRANT CHANGEFEED ON orders TO feeder; GRANT feeder TO ada")
     session = door.node.session(user="ada")

@@ -136,6 +136,14 @@ def test_what_cannot_be_verified_says_why(tmp_path: Path) -> None:
             "0A000",
             "only mirrors in DuckDB files can be verified",
         )
+        created = await database.sql(
+            "CREATE CHANGEFEED INTO 'duckdb:///q.duckdb' AS SELECT k FROM t WHERE k > 1"
+        )
+        error = await refused("VERIFY CHANGEFEED " + str(created.fetchall()[0][0]))
+        assert (error.sqlstate, error.message) == (
+            "0A000",
+            "only mirrors of whole tables can be verified, not of a query",
+        )
         assert (await refused(f"VERIFY CHANGEFEED {job_id} TWICE")).sqlstate == "42601"
         assert (await refused("BEGIN; VERIFY CHANGEFEED 5")).sqlstate == "25001"
 

@@ -224,6 +224,27 @@ def test_lock_change_is_alone_in_its_transaction(other: str, lock_first: bool) -
     run(scenario)
 
 
+@pytest.mark.parametrize("text", ["DROP TABLE w, x", "BEGIN; DROP TABLE x, w; COMMIT"])
+def test_locked_tables_are_dropped_together(text: str) -> None:
+    """Each is unlocked on behalf of a job of its own; one refers to the other."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE w (k SERIAL PRIMARY KEY)")
+        await node.sql("CREATE TABLE x (k INT8 PRIMARY KEY, w INT8 REFERENCES w)")
+        await node.sql("INSERT INTO w VALUES (1); INSERT INTO x VALUES (1, 1)")
+        for table in "wx":
+            await node.sql(f"ALTER TABLE {table} SET (changefeed_optimized = true)")
+        beside = await node.error("BEGIN; DROP TABLE x, w; INSERT INTO t VALUES (9, 9); COMMIT")
+        assert beside.sqlstate == "25001"
+        await node.sql("ROLLBACK")
+        assert len(await node.rows("SHOW TABLES")) == 3
+        await node.sql(text)
+        assert await node.rows("SHOW TABLES") == [("public", "t", "table", False)]
+        await node.sql("CREATE TABLE w (k INT8 PRIMARY KEY)")
+
+    run(scenario)
+
+
 def test_lock_change_may_be_a_transaction_of_a_driver() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("BEGIN; SELECT * FROM t WHERE k = 1")

@@ -10,6 +10,8 @@
     event: resolved
     data: {"resolved": "1795423823000000000.0000000000"}
 
+With `transactions` there are also lines, and events `transaction`, where one begins and ends.
+
 A browser whose connection broke says by `Last-Event-ID` which resolved timestamp it saw last, and
 the feed goes on behind it.
 """
@@ -145,4 +147,6 @@ def _event(said: Mapping[str, object]) -> bytes:
         return b"event: error\n" + data
     if "resolved" in said:
         return b"id: %b\nevent: resolved\n%b" % (str(said["resolved"]).encode(), data)
+    if "transaction" in said:
+        return b"event: transaction\n" + data
     return b"event: change\n" + data

@@ -16,7 +16,7 @@ from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs import JobRecord
 from ....catalog.schema_change.planner import plan
 from ....catalog.schema_change.references import referenced_index
-from ....catalog.schema_change.stages import Stage
+from ....catalog.schema_change.stages import Stage, VersionStage
 from ....catalog.schema_change.status import describe_stage
 from ....catalog.schema_change.targets import ConstraintElement, FactsElement, IndexElement, Target
 from ....catalog.store.catalog_changes import CatalogChanges
@@ -329,10 +329,10 @@ class SchemaChangeStatements:
             await self._finish(changes, table)
             return Result(tag=tag)
         known = self._changes.drafts.get(table.id)
-        if known is None:
-            self._changes.check_no_lock_change()
         job = known.job if isinstance(known, _Draft) else None
         stages = plan(changes.targets, locked=changes.before.locked)
+        if known is None and not (isinstance(stages[0], VersionStage) and stages[0].lock is False):
+            self._changes.check_no_lock_change()
         base = replace(changes.before, version=table.version)
         written = await self._services.schema_changes.begin(
             self._transaction, base, changes.targets, stages, text, draft=job

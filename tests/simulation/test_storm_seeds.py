@@ -1,0 +1,17 @@
+"""Schema storms that found faults, each run again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.schema_storm import run_storm
+
+SEEDS = [
+    40535,  # a table that was to begin anew kept its rows in the mirror while it was paused
+    40884,  # a reader went on to read the feed that its last lane had closed
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_storm_that_found_a_fault_finds_it_no_more(seed: int) -> None:
+    run_storm(seed)
