@@ -340,6 +340,7 @@ def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
             case exp.Parameter():
                 if _client_parameter(node):
                     node.replace(parameters.plain(node))
+                    dismantle(node)
             case exp.CurrentTimestamp():
                 node.set("this", None)
                 node.replace(parameters.now(node.copy(), TIMESTAMPTZ))
@@ -445,6 +446,9 @@ def _replace_tables(
             if table.args.get(arg):
                 replacement.set(arg, table.args[arg])
         table.replace(replacement)
+        for arg in ("alias", "joins", "sample", "laterals"):
+            table.args.pop(arg, None)  # the replacement's now
+        dismantle(table)
     for column in find_all(query, exp.Column):
         column.set("db", None)
         column.set("catalog", None)

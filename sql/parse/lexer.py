@@ -11,8 +11,6 @@ while it works, by `@`, which is as long and is a parameter's sign too; position
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from itertools import pairwise
 
 from sqlglot.dialects.postgres import Postgres
@@ -21,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
-from .pieces import pieces
+from .pieces import Pieces, pieces
 from .quoted_escapes import with_escapes_read
 
 POSTGRES = Postgres()
@@ -62,7 +60,6 @@ _COMMANDS |= {TokenType.RENAME}
 NUMBER_LENGTH_MAX = 1000
 """Characters of a number. No type holds more than a few hundred digits, and Python refuses to read
 an integer of more than 4,300."""
-_LONG_WORD = re.compile(rf"(?<![\w.])[\w.]{{{NUMBER_LENGTH_MAX + 1}}}")
 
 
 def is_string(token: Token) -> bool:
@@ -75,11 +72,11 @@ def tokenize(text: str) -> list[Token]:
     found = pieces(text)
     if found.unterminated is not None:
         raise _unterminated(text, found.unterminated)
-    tokens = _tokenize_parts(text, found.cuts)
+    tokens = _tokenize_parts(text, found)
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)
-    for token in tokens if _LONG_WORD.search(text) is not None else ():
-        if token.token_type is TokenType.NUMBER and len(token.text) > NUMBER_LENGTH_MAX:
+    for token in tokens:
+        if len(token.text) > NUMBER_LENGTH_MAX and token.token_type is TokenType.NUMBER:
             raise SQLError(
                 "22003",
                 f"a number of {len(token.text)} digits is out of range",
@@ -89,14 +86,14 @@ def tokenize(text: str) -> list[Token]:
     return with_escapes_read(text, tokens)
 
 
-def _tokenize_parts(text: str, cuts: Sequence[int]) -> list[Token]:
+def _tokenize_parts(text: str, found: Pieces) -> list[Token]:
     """The tokens of a text, part by part."""
-    ends = [*cuts, len(text)]
+    ends = [*found.cuts, len(text)]
     try:
         tokens = _tokenize(text[: ends[0]])
         for start, end in pairwise(ends):
             give_way(_STEPS_PER_PART)
-            tokens += _tokenize_part(text, start, end)
+            tokens += _tokenize_part(text, found.skipped.get(start, start), end)
     except TokenError as error:
         raise SQLError("42601", "syntax error: the text cannot be read") from error
     return tokens

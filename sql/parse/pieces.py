@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
+from .constant_rows import further_rows
 
 NESTING_MAX = 256
 """Parentheses, brackets, CASEs and prefix operators within one another."""
@@ -62,14 +63,18 @@ _BEHIND_ITEMS = frozenset(
      "except", "intersect", "into", "values", ";"}
 )  # fmt: skip
 _PREFIXES = frozenset("-+~@")
+_OF_INSERTS = frozenset({"insert", "upsert", "select", "with", "table", "values", ";"})
+"""What an INSERT begins with, and what its rows do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Where a text may be cut, and where a quoted part begins that never ends."""
+    """Where a text may be cut, and where a quoted part begins that never ends. `skipped` are the
+    cuts behind which the tokenizer goes on further on, and where."""
 
     cuts: tuple[int, ...]
     unterminated: int | None
+    skipped: dict[int, int]
 
 
 def lengthy(text: str) -> bool:
@@ -85,7 +90,7 @@ def pieces(text: str) -> Pieces:
     at = 0
     while at < len(text):
         at = reader.read(at)
-    return Pieces(tuple(reader.cuts), reader.unterminated)
+    return Pieces(tuple(reader.cuts), reader.unterminated, reader.skipped)
 
 
 class _Reader:
@@ -101,6 +106,9 @@ class _Reader:
         self._items = [0]
         """How many items the SELECT at each depth has so far; zero outside its list."""
         self._prefixes = 0
+        self.skipped: dict[int, int] = {}
+        self._inserting: int | None = None
+        """How many parentheses are open around an INSERT of which VALUES may follow."""
 
     def read(self, at: int) -> int:
         """Where the piece that begins at `at` ends, or a run of constants."""
@@ -147,10 +155,31 @@ class _Reader:
                 self._depth = max(self._depth - 1, 0)
                 self._prefixes = 0
             case "word" | "sign":
-                self._see(at, found.group().lower())
+                piece = found.group().lower()
+                self._see(at, piece)
+                if piece in _OF_INSERTS:
+                    return self._behind_insert(piece, end)
             case _:
                 self._prefixes = 0
         return end
+
+    def _behind_insert(self, piece: str, end: int) -> int:
+        """Where reading goes on: behind the rows of constants that an INSERT has."""
+        depth, inserting = len(self._operators), self._inserting
+        if piece in ("insert", "upsert"):
+            self._inserting = depth
+            return end
+        if depth != inserting:
+            return end
+        self._inserting = None
+        rows = further_rows(self._text, end) if piece == "values" else None
+        if rows is None:
+            return end
+        begin, behind = rows
+        self.cuts.append(begin)
+        self._since_cut = 0
+        self.skipped[begin] = behind
+        return behind
 
     def _see(self, at: int, piece: str) -> None:
         if self._since_cut > PIECES_PER_CUT and piece in _CUT_BEFORE:

@@ -38,7 +38,7 @@ from ..analyze.virtual_ids import is_virtual
 from ..lower.analytic_select import AnalyticSelect
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
-from ..parse.dml.constant_rows import ROWS, Row
+from ..parse.constant_rows import ROWS, Row
 from ..syntax.merge_statements import Merge
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ..syntax.tree_copies import copied

@@ -152,8 +152,11 @@ class Preparing:
         self._database = database
         self._opened = opened
 
-    async def prepare(self, text: str, declared: DeclaredTypes) -> PreparedStatement:
-        """The one statement of `text`. `declared[i]` is the type of `$i+1`, if it is declared."""
+    async def prepare(
+        self, text: str, declared: DeclaredTypes, parsed: Prepared | None = None
+    ) -> PreparedStatement:
+        """The one statement of `text`. `declared[i]` is the type of `$i+1`, if it is declared.
+        `parsed` is the text as it is read, for whom has it: long texts are not kept."""
         hints = await self._resolved(declared)
         key = (text, tuple(hints), zoned(self._database))
         typed = self._services.plans.typed
@@ -162,7 +165,7 @@ class Preparing:
             needs = known.prepared.needs(0, self._database)
             await require(self._services, self._user, needs, self._opened)
             return known
-        prepared = await self._services.plans.reading(text)
+        prepared = parsed or await self._services.plans.reading(text)
         if len(prepared.statements) > 1:
             raise SQLError("42601", "cannot insert multiple commands into a prepared statement")
         made = await self._typed(text, prepared, hints)

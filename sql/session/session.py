@@ -378,7 +378,7 @@ class Session:
         parsed = await self._services.plans.reading(text)
         if not all(isinstance(found, TransactionStatement) for found in parsed.statements):
             self._transactions.refuse_failed()
-        return await self._preparing().prepare(text, hints)
+        return await self._preparing().prepare(text, hints, parsed)
 
     def _preparing(self) -> Preparing:
         return Preparing(self._services, self.database, self._transactions.reader, self.user)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections.abc import Awaitable, Callable
 from types import FrameType
 
 import pytest
+from sqlglot.optimizer.scope import Scope
 
 from benchmarks.statement_shapes import SHAPES, TABLE
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.fibre import in_slices
 from tailrace.sql.analyze.binder import Relations, tables_of
+from tailrace.sql.analyze.types.types import Types
 from tailrace.sql.parse import parse
 from tailrace.sql.parse.pieces import PIECES_MAX, pieces
 from tailrace.sql.plan.needs import needs_of
@@ -176,3 +179,19 @@ def test_a_script_may_be_as_long_as_its_text_may() -> None:
     statement = "INSERT INTO t SELECT a + b FROM u WHERE a < b AND b < c;\n"
     count = PIECES_MAX // 10
     assert len(pieces(statement * count).cuts) > 10
+
+
+def test_nothing_of_a_plan_waits_for_the_collector(shape: TableDescriptor) -> None:
+    """The collector takes all that a statement leaves in one step of the loop."""
+
+    def alive() -> int:
+        return sum(isinstance(found, Scope | Types) for found in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        asyncio.run(in_slices(lambda: plan(SHAPES["union_all"](20), shape)))
+        assert alive() == before
+    finally:
+        gc.enable()

@@ -14,7 +14,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.column_types import coerce
 from ....catalog.values.errors import SQLError
 from ....kvlayer.fibre import give_way
-from ...parse.dml.constant_rows import Constant, Row
+from ...parse.constant_rows import Constant, Row
 from ..scalars import BOOL, DECIMAL, INT8, Scalar
 from .column_values import check_assignable, constant, value_for
 

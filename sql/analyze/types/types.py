@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
+from weakref import proxy
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
@@ -109,7 +110,7 @@ class Types:
             for column in scope.columns:
                 give_way()
                 self._scopes.setdefault(id(column), []).append(scope)
-        self._stars = Stars(scopes, relations, self)
+        self._stars = Stars(scopes, relations, proxy(self))  # held both ways, none would go
         self._query = query  # ids stay theirs as long as they live
         self._depth = 0
 

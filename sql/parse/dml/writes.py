@@ -16,11 +16,11 @@ from ....catalog.values.errors import SQLError
 from ...syntax.statements import Delete, Insert, InsertMode, Update
 from ...syntax.tree_names import folded, position_of, table_name
 from ...syntax.walks import find_all
+from ..constant_rows import ROWS, ragged, rows_behind
 from ..cursor import syntax_error
 from ..ddl.identity import without_overriding
 from ..queries import parse_tree, word_at
 from .assignments import Assigned, assignments, parse_conflict
-from .constant_rows import ROWS, cut_constant_rows
 
 
 def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
@@ -30,7 +30,7 @@ def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
         raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
     insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
     tokens, overriding = without_overriding(text, tokens)
-    tokens, rows = cut_constant_rows(tokens)
+    rows = rows_behind(text, tokens)
     tree = parse_tree(text, [insert, *tokens[1:]])
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
@@ -124,9 +124,7 @@ def _refuse_ragged(values: exp.Values) -> None:
     ]
     for row, width in zip(values.expressions, widths, strict=True):
         if width != widths[0]:
-            raise SQLError(
-                "42601", "VALUES lists must all be the same length", position=position_of(row)
-            )
+            raise ragged(position_of(row))
 
 
 _OF_SETS: tuple[tuple[type[exp.Expr], str, str], ...] = (
