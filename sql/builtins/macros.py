@@ -162,11 +162,12 @@ _SPLIT = (
     "WHEN d = '' THEN [s] ELSE string_split(s, d) END"
 )
 _MAKE_DATE = """
-(y, m, d) AS coalesce(
-    try(make_date(y, m, d)),
-    CASE WHEN y IS NULL OR m IS NULL OR d IS NULL THEN NULL
-    ELSE error('22008|date field value out of range') END)
+(y, m, d) AS list_transform([{'y': y, 'm': m, 'd': d}], lambda p: coalesce(
+    try(make_date(p.y, p.m, p.d)),
+    CASE WHEN p.y IS NULL OR p.m IS NULL OR p.d IS NULL THEN NULL
+    ELSE error('22008|date field value out of range') END))[1]
 """
+"""DuckDB's TRY takes no subquery, which an argument may be: the lambda gets its value."""
 
 _ARRAY_WITH_ELEMENT = """
 (a, i, v) AS CASE

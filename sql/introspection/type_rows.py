@@ -57,7 +57,7 @@ OTHER_ROWS = (
         for oid, name in (
             (2249, "record"), (2275, "cstring"), (2276, "any"), (2278, "void"), (2279, "trigger"),
             (2277, "anyarray"), (2283, "anyelement"), (2776, "anynonarray"), (3500, "anyenum"),
-            (3838, "event_trigger"),
+            (2281, "internal"), (3838, "event_trigger"),
         )
     ),
 )  # fmt: skip

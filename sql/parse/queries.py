@@ -44,7 +44,7 @@ from .repairs.shown_tables import shown_tables
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """The one tree of `tokens`. Raises SQLError 42601 with a position."""
-    tokens = absolute_tokens(shown_tables(tokens))
+    tokens = absolute_tokens(shown_tables(plain_tokens(tokens)))
     end_slice()
     _check_tokens(text, tokens)
     for changed in (field_tokens, meant_tokens):
@@ -133,7 +133,7 @@ def _passes_over(kind: type[exp.Expr]) -> frozenset[int]:
 
 def parse_query(text: str, tokens: list[Token]) -> Query:
     tokens, as_of = _cut_as_of(text, tokens)
-    tree = expand(parse_tree(text, plain_tokens(tokens)))
+    tree = expand(parse_tree(text, tokens))
     while isinstance(tree, exp.Subquery) and not tree.alias:
         inner = tree.this
         if any(tree.args.get(arg) for arg in ("order", "limit", "offset", "with_")):

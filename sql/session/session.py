@@ -43,13 +43,13 @@ from ..execute.catalog_statements import (
     explain_feed,
     stream_changefeed,
 )
+from ..execute.ddl.constraint_times import set_constraints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.named_enums import DeclaredTypes
 from ..execute.explaining import run_explain
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
-from ..execute.write.deferred_checks import set_constraints
 from ..execute.write.sequence_functions import SessionSequences
 from ..parse import ParsedText
 from ..results.errors import told_of

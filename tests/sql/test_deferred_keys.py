@@ -213,3 +213,13 @@ def test_catalogs_tell_of_it() -> None:
 
     sim = Simulation(seed=14)
     sim.run(main())
+
+
+def test_key_that_the_transaction_adds_can_be_named() -> None:
+    """As Django does, for a table has no pending checks when it is changed again."""
+    run(
+        ("BEGIN; ALTER TABLE child ADD COLUMN s INT8 CONSTRAINT child_s REFERENCES parent "
+         "DEFERRABLE INITIALLY DEFERRED; SET CONSTRAINTS child_s IMMEDIATE", "SET CONSTRAINTS"),
+        ("COMMIT", "COMMIT"),
+        ("INSERT INTO child (k, s) VALUES (7, 2)", "23503"),
+    )  # fmt: skip

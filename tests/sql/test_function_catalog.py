@@ -80,3 +80,16 @@ def test_operators_and_casts_are_listed_by_their_types() -> None:
         assert await node.rows(casts.format("date", "bigint")) == []
 
     run(scenario)
+
+
+def test_fuzzers_find_what_they_call_and_nothing_of_ours() -> None:
+    """sqlsmith ends where there is no type `internal`, and calls every function that is listed."""
+
+    async def scenario(node: SqlNode) -> None:
+        assert await node.rows("SELECT typtype FROM pg_type WHERE typname = 'internal'") == [("p",)]
+        ours = (
+            "SELECT proname FROM pg_proc WHERE proname LIKE '%digits' OR proname LIKE '%split_rows'"
+        )
+        assert await node.rows(ours) == []
+
+    run(scenario)

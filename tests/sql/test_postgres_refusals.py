@@ -20,6 +20,7 @@ TABLE = "CREATE TABLE t (k INT8 PRIMARY KEY, n INT8, s STRING)"
         ("SELECT string_agg(y, NULL ORDER BY y DESC) FROM (VALUES ('a'), ('b')) v(y)", [("ba",)]),
         ("SELECT string_agg('a', NULL)", [("a",)]),
         ("SELECT b, column3 FROM (VALUES (1, 2, 3)) AS foo(a, b)", [(2, 3)]),
+        ("SELECT make_date((SELECT 2020), 2, 1 + (SELECT 0))::text", [("2020-02-01",)]),
         ("SELECT count(*) FROM t GROUP BY GROUPING SETS ((), (k))", [(0,)]),
     ],
 )  # fmt: skip

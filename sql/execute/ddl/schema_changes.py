@@ -56,6 +56,17 @@ class _Draft:
     job: JobRecord | None
 
 
+def coming_keys(transaction: Transaction, table_id: int) -> list[ForeignKey]:
+    """The foreign keys that a table will have by a change that the transaction has begun."""
+    draft = CatalogChanges.of(transaction).drafts.get(table_id)
+    if draft is None:
+        return []
+    assert isinstance(draft, _Draft), draft
+    elements = [target.element for target in draft.targets if target.present]
+    constraints = [each.constraint for each in elements if isinstance(each, ConstraintElement)]
+    return [each for each in constraints if isinstance(each, ForeignKey)]
+
+
 class SchemaChangeStatements:
     """Carries out one statement that changes a table, and does not commit it."""
 

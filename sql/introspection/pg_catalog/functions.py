@@ -75,7 +75,9 @@ _WINDOWS = {
     "first_value", "last_value", "nth_value",
 }  # fmt: skip
 _SETS = frozenset(("generate_series", "unnest"))
-_OURS = frozenset(("regexp_every",))
+_OURS = frozenset(
+    ("regexp_every", "regexp_split_rows", "time_digits", "timestamp_digits", "timestamptz_digits")
+)
 """Names by which our own trees call what has another one in SQL."""
 
 _PSEUDO = {

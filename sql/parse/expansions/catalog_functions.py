@@ -70,6 +70,8 @@ def _qualifies(tokens: Sequence[Token], words: Sequence[str], place: int) -> boo
     if words[place] != PREFIX or words[place + 1] != ".":
         return False
     behind = tokens[place - 1].token_type if place else None
+    if behind == TokenType.INTO:  # columns stand in the parentheses
+        return False
     return words[place + 3] == "(" or behind in (TokenType.DCOLON, TokenType.ALIAS)
 
 
