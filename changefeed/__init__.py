@@ -37,7 +37,7 @@ from .jobs.reservations import JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
 from .pipeline.stage_times import Latency, Milestone, Stage, StageRecorder, summarize
-from .schedules import ScheduleOptions, ScheduleStatus, parse_schedule_options
+from .schedules import SCHEDULE_KIND, ScheduleOptions, ScheduleStatus, parse_schedule_options
 from .streams.stream import ChangefeedStream
 from .subscriptions import (
     Subscription,
@@ -50,6 +50,7 @@ from .targets import DatabaseTables, KeyspacePart, find_tables
 
 __all__ = [
     "JOB_KIND",
+    "SCHEDULE_KIND",
     "WORKERS_MAX",
     "AddTarget",
     "Alteration",

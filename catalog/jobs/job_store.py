@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -292,6 +292,17 @@ class JobStore:
             return _write(evaluation, change(current, evaluation.timestamp))
 
         return (await self._store.one_phase(evaluate))[0]
+
+
+async def cancel_jobs_of(transaction: Transaction, owner: str, kinds: Container[str]) -> None:
+    """Asks for the end of the jobs of a role that is being dropped: whoever has the name next did
+    not make them."""
+    for key, body in await transaction.scan(JOBS.primary_span):
+        job = JobRecord.decode(key, body)
+        if job.owner == owner and job.kind in kinds and not job.state.final:
+            if job.state is not JobState.CANCEL_REQUESTED:
+                job = replace(job, state=next_state(job.state, JobEvent.REQUEST_CANCEL))
+            await transaction.put(*([each] for each in job.encode()))
 
 
 def _read(evaluation: Evaluation, job_id: int) -> JobRecord | None:

@@ -12,11 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.descriptors.descriptor_encoding import decode_descriptor, encode_descriptor
+from ...catalog.descriptors.descriptor_encoding import (
+    DescriptorUnreadable,
+    decode_descriptor,
+    encode_descriptor,
+)
 from ...catalog.descriptors.keyspace import Keyspace
 from ...kvlayer.access import StoreAccess, Transaction
 from ...kvlayer.background import give_way
-from ...kvlayer.clock import ZERO, Timestamp
+from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
 from ...kvlayer.offload import OffloadLane
 from ...kvlayer.protected_timestamp import ProtectedTimestamps
 from ...kvlayer.raw import IngestedEntry, ReplicaKeyspace, decode_entry, keyspace_span, user_key
@@ -66,7 +70,10 @@ class OpenedBackup:
     @property
     def keyspace(self) -> Keyspace:
         """Raises BackupRefused where it is a backup of anything else."""
-        found = decode_descriptor(self.manifest.descriptor, self.manifest.upto)
+        try:
+            found = decode_descriptor(self.manifest.descriptor, self.manifest.upto)
+        except DescriptorUnreadable as error:
+            raise BackupRefused(f"{self.path} is no backup of a keyspace: {error}") from error
         if not isinstance(found, TableDescriptor) or found.keyspace is None:
             raise BackupRefused(f"{self.path} is no backup of a keyspace")
         return found.keyspace
@@ -137,9 +144,11 @@ class KeyspaceBackups:
         origin = origin_of(manifest.store_id)
         ingest = partial(replica.ingest, source=source, epoch=epoch, origin=origin)
         for file in manifest.files:
-            rows = await self._lane.run(partial(read_part, backup.path, file))
+            rows = await self._lane.run(partial(read_part, backup.path, file, SCHEMA))
             while (part := await self._lane.run(partial(next, rows, None))) is not None:
                 entries = [_entry(*row.values()) for row in part.to_pylist()]
+                if not all(_possible(entry, manifest.upto) for entry in entries):
+                    raise BackupRefused(f"{backup.path / file.name} holds no entries of then")
                 await give_way()
                 await ingest(entries)
         await ingest([], resolved=manifest.upto)
@@ -207,3 +216,8 @@ class KeyspaceBackups:
 def _entry(key: bytes, value: bytes, expires_at: int | None, timestamp: int) -> IngestedEntry:
     ends = None if expires_at is None else Timestamp(expires_at)
     return IngestedEntry(key, value, Timestamp(timestamp), ends)
+
+
+def _possible(entry: IngestedEntry, upto: Timestamp) -> bool:
+    ends = entry.expires_at
+    return 0 < entry.timestamp <= upto and (ends is None or 0 < ends <= MAX_TIMESTAMP)

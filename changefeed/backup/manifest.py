@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from uuid import UUID
 
 import msgspec
 
-from ...kvlayer.clock import Timestamp
+from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 
 MANIFEST_FORMAT = 1
 
@@ -73,6 +74,10 @@ def decode_manifest(data: bytes) -> Manifest:
             raise ManifestUnreadable(
                 f"has format {found}, and this version of Tailrace reads {MANIFEST_FORMAT}"
             )
-        return msgspec.json.decode(sealed.manifest, type=Manifest)
-    except msgspec.MsgspecError as error:
+        manifest = msgspec.json.decode(sealed.manifest, type=Manifest)
+        UUID(manifest.store_id)
+        if not 0 < manifest.upto <= MAX_TIMESTAMP:
+            raise ManifestUnreadable(f"is damaged: {manifest.upto} is no timestamp")
+        return manifest
+    except (msgspec.MsgspecError, ValueError) as error:
         raise ManifestUnreadable(f"is damaged: {error}") from error

@@ -23,6 +23,7 @@ from ..sinks.worker import WorkerKind
 from .description import describe
 from .details import ChangefeedDetails, UnknownFormat, decode_details, encode_details
 from .places import claim_place
+from .reach import check_reach
 from .reservations import JOB_KIND, check_free
 from .services import ChangefeedServices
 from .sink_uris import FeedSink, sealed_sink, usable_connection
@@ -99,6 +100,7 @@ async def _checked(
     sink = sealed_sink(services, uri)
     services.kinds.kind_of(uri).reserved(uri, [])
     await claim_place(services, transaction, uri, user)
+    await check_reach(services, uri, user)
     return sink
 
 

@@ -36,6 +36,7 @@ from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, ReplicationTask, TargetDetails
 from .places import claim_place
+from .reach import check_reach
 from .reservations import PROTECTION_OWNER, check_free
 from .sealed_options import sealed_options
 from .services import ChangefeedServices
@@ -136,6 +137,8 @@ async def plan_changefeed(
     if request.query is not None:
         tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
     await check_registry(options, services.store.settings)
+    if not sink.connection:
+        await check_reach(services, sink.uri, user_name)
     await claim_place(services, transaction, sink.uri, user_name)
     if isinstance(kind, ReplicaKind) and (folder := kind.backup_of(sink.uri)) is not None:
         await claim_place(services, transaction, folder, user_name)

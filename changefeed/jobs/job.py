@@ -64,6 +64,7 @@ from .details import (
 from .feed_rights import check_feed_rights
 from .membership import Membership, protected_targets
 from .objective import LatencyObjective, forget_breaches
+from .reach import check_reach
 from .sealed_options import opened_options
 from .services import ChangefeedServices
 from .sink_uris import whole_uri
@@ -483,6 +484,8 @@ class ChangefeedJob:
             logs_in=details.owner_logs_in,
             whole_database=details.whole_database,
         )
+        if not details.connection:
+            await check_reach(self._services, whole_uri(self._services, details), details.user_name)
 
     def _check_store(self) -> None:
         if self._details.store_id != self._services.store.id:

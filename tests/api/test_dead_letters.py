@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
+from tailrace.sql import Session
 from tests.api.test_webhook_sink import Orders, orders, until
 from tests.harness.webhook_receiver import WebhookReceiver
 
@@ -158,3 +159,49 @@ def test_what_speaks_of_the_receiver_is_no_bad_row(tmp_path: Path) -> None:
 
     with WebhookReceiver() as receiver:
         asyncio.run(scenario(receiver))
+
+
+def test_letters_are_for_who_may_read_their_tables_now(tmp_path: Path) -> None:
+    """The owner, too, when the right was revoked, and when the table left the feed or is gone."""
+
+    async def scenario(receiver: WebhookReceiver) -> None:
+        receiver.refused = {"b"}
+        async with orders(tmp_path) as bench:
+            await bench.sql(
+                "CREATE USER ada; CREATE USER vic; GRANT SYSTEM VIEWJOB, CONTROLJOB TO vic;"
+                "CREATE TABLE other (k INT PRIMARY KEY); GRANT SELECT ON other TO vic;"
+                "GRANT CHANGEFEED ON orders, other TO ada"
+            )
+            ada, vic = (bench.database.node.session(user=name) for name in ("ada", "vic"))
+            into = f"INTO 'webhook-http://{receiver.address}'"
+            made = await ada.execute(f"CREATE CHANGEFEED FOR orders, other {into} WITH {LETTERS}")
+            ((job_id,),) = made[-1].fetch_rows()
+            assert isinstance(job_id, int)
+            await bench.caught_up(job_id)
+            show = f"SHOW DEAD LETTERS FOR CHANGEFEED {job_id}"
+            assert len((await ada.execute(show))[-1].fetch_rows()) == 1
+            await bench.sql(f"PAUSE JOB {job_id}")
+            await becomes(bench, job_id, "paused")
+            await bench.sql(f"ALTER CHANGEFEED {job_id} DROP orders")
+            await refused(vic, show)
+            await refused(vic, show.replace("SHOW", "SKIP", 1))
+            assert (await vic.execute(f"{show} TABLE other"))[-1].fetch_rows() == []
+            await bench.sql("REVOKE CHANGEFEED ON orders FROM ada")
+            await refused(ada, show)
+            await bench.sql("GRANT SELECT ON orders TO ada, vic")
+            for session in (ada, vic):
+                assert len((await session.execute(show))[-1].fetch_rows()) == 1
+            await bench.sql("DROP TABLE orders")
+            for session in (ada, vic):
+                await refused(session, show)
+                await session.close()
+            assert len(await letters_of(bench, job_id)) == 1
+
+    with WebhookReceiver() as receiver:
+        asyncio.run(scenario(receiver))
+
+
+async def refused(session: Session, text: str) -> None:
+    with pytest.raises(SQLError) as caught:
+        await session.execute(text)
+    assert caught.value.sqlstate == "42501", caught.value

@@ -20,8 +20,8 @@ from .target import WebhookTarget
 PRIVATE_ADDRESSES = declare_bool(
     "changefeed.webhook.private_addresses.enabled",
     False,
-    "whether webhooks and schema registries may be at addresses that are not public, such as "
-    "loopback",
+    "whether webhooks and schema registries, and whatever else users who are no admins name, may "
+    "be at addresses that are not public, such as loopback",
 )
 
 INSECURE_HTTP = declare_bool(

@@ -114,6 +114,9 @@ class KafkaKind:
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """Nothing was held."""
 
+    def hosts(self, uri: str) -> Sequence[str]:
+        return parse_target(uri).hosts
+
     def redacted(self, uri: str) -> str:
         return shown_uri(uri)
 

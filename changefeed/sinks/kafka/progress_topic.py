@@ -27,6 +27,7 @@ from ...encode.topics import topic_name
 from ..delivery import Message
 from ..mirror.progress_encoding import Fenced
 from ..protocol import FeedIdentity, SinkError, SinkProgress, SinkRefused, SinkStand
+from .sender import told
 from .target import KafkaTarget
 
 T = TypeVar("T")
@@ -117,7 +118,7 @@ class ProgressTopic:
         try:
             return await self._lane.run(call)
         except KafkaException as error:
-            raise SinkError(f"{self._shown}: {error.args[0].str()}") from None
+            raise SinkError(f"{self._shown}: {told(error.args[0])}") from None
 
     # In the lane
 

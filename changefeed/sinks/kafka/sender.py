@@ -17,6 +17,7 @@ that is reported without was not seen by a broker that said so.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -62,6 +63,9 @@ BAD_RECORDS = frozenset(
 """Of these, what speaks of one record: its topic takes others."""
 
 
+_TOKEN_REFUSED = re.compile(r"(acquire SASL OAUTHBEARER token).*", re.DOTALL)
+
+
 class KafkaSender:
     """One attempt of one feed, with a producer and a thread."""
 
@@ -88,7 +92,7 @@ class KafkaSender:
         try:
             self._producer = producer = Producer(self._configuration)
         except KafkaException as error:
-            raise SinkRefused(f"{self._target.shown}: {error.args[0].str()}") from None
+            raise SinkRefused(f"{self._target.shown}: {told(error.args[0])}") from None
         await self._run(partial(self._reach, producer))
         self._polling = asyncio.create_task(self._poll(producer))
 
@@ -195,11 +199,11 @@ class KafkaSender:
 
     def _note_error(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._said:
-            self._said = error.str()
+            self._said = told(error)
 
     def _error(self, error: KafkaError) -> SinkError | SinkRefused:
-        said = f": {self._said}" if self._said and self._said != error.str() else ""
-        words = f"{self._target.shown}: {error.str()}{said}"
+        said = f": {self._said}" if self._said and self._said != told(error) else ""
+        words = f"{self._target.shown}: {told(error)}{said}"
         if error.code() in BAD_RECORDS:
             return BatchRefused(words, too_large=False)
         return SinkRefused(words) if error.code() in REFUSALS else SinkError(words)
@@ -239,6 +243,12 @@ class _Batch:
     def _finish(self) -> None:
         if not self.delivered.done():  # nobody waits any more
             self.delivered.set_result(self._error)
+
+
+def told(error: KafkaError) -> str:
+    """librdkafka's words, without what a server of tokens answered: it may be any server that the
+    node reaches, and its answer is not for who named it."""
+    return _TOKEN_REFUSED.sub(r"\1", error.str())
 
 
 def _discard(producer: Producer) -> None:

@@ -13,6 +13,7 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from ..uri import AllBut, bad_uri, parse_server_uri, redacted_uri
 
@@ -23,11 +24,12 @@ CERTIFICATES = {
     "client_cert": "ssl.certificate.pem",
     "client_key": "ssl.key.pem",
 }
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 OAUTH = {
     "sasl_client_id": "sasl.oauthbearer.client.id",
     "sasl_client_secret": "sasl.oauthbearer.client.secret",
     "sasl_scopes": "sasl.oauthbearer.scope",
-    "sasl_token_url": "sasl.oauthbearer.token.endpoint.url",
+    "sasl_token_url": TOKEN_URL,
 }
 FLAGS = frozenset({"insecure_tls_skip_verify", "sasl_enabled", "tls_enabled"})
 TOPIC_PARAMETERS = frozenset({"topic_name", "topic_prefix"})
@@ -67,6 +69,14 @@ class KafkaTarget:
     topic_name: str | None
     topic_prefix: str
     client: Mapping[str, str] = field(repr=False)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The brokers that are named, and the server that gives tokens. Brokers name others."""
+        urls = [f"//{broker}" for broker in self.brokers]
+        if TOKEN_URL in self.client:
+            urls.append(self.client[TOKEN_URL])
+        return tuple(urlsplit(url).hostname or "" for url in urls)
 
     @property
     def shown(self) -> str:

@@ -60,6 +60,10 @@ class ObjectsKind(FileSinks):
         folder = self._folder(location, context.identity.job_id)
         return self._opened(location.layout, folder, self._lane(location.target), context)
 
+    def hosts(self, uri: str) -> Sequence[str]:
+        """The endpoint: where none is named it is the cloud's."""
+        return parse_location(uri).endpoints
+
     def redacted(self, uri: str) -> str:
         return redacted_location(uri)
 

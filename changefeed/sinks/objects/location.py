@@ -50,6 +50,9 @@ _NEVER = datetime(9999, 1, 1)
 """When a token ends is not told by it: a store that finds it ended says so."""
 _GCS_RETRIES = timedelta(seconds=60)
 _ENDPOINT = re.compile(r"https?://[^/?#@\s]+/?", re.IGNORECASE)
+_LABEL = re.compile(r"[a-z0-9-]+", re.IGNORECASE)
+_LABELS = frozenset({"AWS_REGION", "AZURE_ACCOUNT_NAME"})
+"""Parameters that become a part of the name of the cloud's own host."""
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
@@ -162,6 +165,12 @@ class ObjectsLocation:
         where = {"AWS_ENDPOINT", "AZURE_ENDPOINT", "AZURE_ACCOUNT_NAME"} & self.given.keys()
         return " ".join([self.shown, *(self.given[name] for name in sorted(where))])
 
+    @property
+    def endpoints(self) -> list[str]:
+        """Hosts that the URI names."""
+        named = (self.given.get(name) for name in ("AWS_ENDPOINT", "AZURE_ENDPOINT"))
+        return [urlsplit(url).hostname or "" for url in named if url is not None]
+
     def connect(self) -> fs.FileSystem:
         """A client. It may ask the store, and raises OSError."""
         return self.store.client(self.bucket, self.given)
@@ -205,6 +214,8 @@ def _implicit(uri: ServerURI, store: Store, bad: Callable[[str], SQLError]) -> b
             raise bad(f"parameter {name} holds a blank: write a + as %2B")
         if name.endswith("_ENDPOINT") and not _ENDPOINT.fullmatch(given[name]):
             raise bad(f"{name} is http://host:port or https://host:port")
+        if name in _LABELS and not _LABEL.fullmatch(given[name]):
+            raise bad(f"{name} is of letters, digits and hyphens")
     for name in store.always:
         if name not in given:
             raise bad(f"parameter {name} is missing")

@@ -104,6 +104,9 @@ class PostgresKind:
         except (SQLError, SinkError, SinkRefused):
             return
 
+    def hosts(self, uri: str) -> Sequence[str]:
+        return (parse_target(uri).host,)
+
     def redacted(self, uri: str) -> str:
         return redacted_uri(uri)
 

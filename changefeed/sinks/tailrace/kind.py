@@ -99,5 +99,8 @@ class ReplicaKind:
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""
 
+    def hosts(self, uri: str) -> Sequence[str]:
+        return (parse_target(uri).host,)
+
     def redacted(self, uri: str) -> str:
         return redacted_uri(uri)

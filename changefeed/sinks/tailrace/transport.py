@@ -85,7 +85,12 @@ class HttpTransport:
         target = self._target
         context: ssl.SSLContext | bool = True
         if target.tls:
-            context = ssl.create_default_context(cafile=target.root_certificate)
+            try:
+                context = ssl.create_default_context(cafile=target.root_certificate)
+            except OSError:  # why is not told: it would tell of any file of the node
+                raise TransportBroken(
+                    f"{target.shown}: sslrootcert names no certificates in PEM that the node reads"
+                ) from None
         return httpx2.AsyncClient(
             base_url=f"{'https' if target.tls else 'http'}://{target.address}",
             auth=(target.user, target.password),

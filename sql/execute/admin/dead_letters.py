@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import Privilege
+from ....catalog.values.errors import SQLError
 from ....changefeed import DeadLetter
 from ....kvlayer.clock import format_timestamp
 from ...results.results import INT8, STRING, TIMESTAMPTZ, Result, Row, listing
@@ -17,6 +20,8 @@ from ...syntax.changefeed_statements import (
 )
 from ..query.result_shape import RETRY_COLUMNS
 from .feeds import check_controls_feed, check_reads_feed
+
+_READERS = (Privilege.SELECT, Privilege.CHANGEFEED)
 
 _COLUMNS = (
     ("table_name", STRING),
@@ -38,6 +43,7 @@ async def tell_dead_letters(services: Services, statement: LetterStatement, user
     else:
         await check_controls_feed(services, user, chosen.job_id)
     letters = _chosen(await services.jobs.dead_letters(chosen.job_id), chosen)
+    await _check_tables(services, user, letters)
     match statement:
         case ShowDeadLetters():
             return listing("SHOW DEAD LETTERS", _COLUMNS, [_row(letter) for letter in letters])
@@ -55,6 +61,28 @@ async def tell_dead_letters(services: Services, statement: LetterStatement, user
                 columns=RETRY_COLUMNS,
                 rows=rows,
                 row_count=len(rows),
+            )
+
+
+async def _check_tables(services: Services, user: str, letters: Sequence[DeadLetter]) -> None:
+    """Raises SQLError 42501 where the user may not read the tables of the letters as they are now,
+    the owner of the feed too: letters hold rows, and outlive the feed, its right to a table, and
+    the table, which is then for admins."""
+    rights, at = services.rights.current, await services.store.now()
+    if rights.admin(user):
+        return
+    for table_id, name in {letter.table_id: letter.table_name for letter in letters}.items():
+        table = await services.catalog.descriptors.read_at(table_id, at)
+        if (
+            not isinstance(table, TableDescriptor)
+            or table.dropped
+            or not any(rights.allow(user, table, each) for each in _READERS)
+        ):
+            raise SQLError(
+                "42501",
+                f"user {user} has neither SELECT nor CHANGEFEED privilege on relation {name}",
+                detail="Dead letters hold its rows.",
+                hint="TABLE chooses the letters of another table.",
             )
 
 

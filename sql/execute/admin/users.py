@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ....catalog.jobs.job_store import cancel_jobs_of
 from ....catalog.rights.privileges import ALL_OF, SYSTEM, Privilege, SecurableKind, privilege_names
 from ....catalog.rights.rights import (
     Grant,
@@ -31,7 +32,7 @@ from ....catalog.rights.users import (
 from ....catalog.rights.web_sessions import remove_web_sessions
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.errors import SQLError
-from ....changefeed import give_connections, give_subscriptions
+from ....changefeed import JOB_KIND, SCHEDULE_KIND, give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
 from ....kvlayer.access import Transaction
 from ...results.results import STRING, Result, Row, listing
@@ -45,6 +46,9 @@ from .grants import change_rights, what_depends_on
 
 DEPENDENTS_SHOWN = 100
 """Of what keeps a role from being dropped, as PostgreSQL."""
+
+FEED_KINDS = (JOB_KIND, SCHEDULE_KIND)
+"""Jobs that go on with the rights of their owner, and so end with the owner."""
 
 UserChange = CreateUser | AlterUser | DropUser
 
@@ -148,6 +152,7 @@ async def _drop(actor: Actor, statement: DropUser) -> Result:
         await give_subscriptions(actor.reader, [name], ROOT)
         await give_connections(actor.reader, [name], ROOT)
         await remove_web_sessions(actor.reader, name)
+        await cancel_jobs_of(actor.reader, name, FEED_KINDS)
         for role, member, _ in (await actor.rights()).memberships():
             if name in (role, member) and (role, member) != (ADMIN, ROOT):
                 await remove_member(actor.reader, role, member)

@@ -195,7 +195,10 @@ async def _split(
 
 
 async def _check_replicated(services: Services, table: TableDescriptor, address: str) -> None:
-    """Raises SQLError where what is to lead is not sent all keys: it cannot know what it lacks."""
+    """Raises SQLError where what is to lead is not sent all keys: it cannot know what it lacks.
+
+    So nobody has this node connect where no replication may (`changefeed.jobs.reach`).
+    """
     for job in await services.jobs.list(changefeeds_only=True):
         runs = job.replication is not None and job.finished is None and table.id in job.table_ids
         if runs and not job.partial and parse_target(job.sink or "").shown == address:

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks.delivery import Message
-from tailrace.changefeed.sinks.kafka.sender import KafkaSender
+from tailrace.changefeed.sinks.kafka.sender import KafkaSender, told
 from tailrace.changefeed.sinks.kafka.target import parse_target
 from tailrace.changefeed.sinks.protocol import SinkError
 from tailrace.kvlayer.offload import ThreadOffload
@@ -58,3 +58,10 @@ def test_a_record_without_an_offset_is_not_acknowledged() -> None:
 
     with MockCluster(brokers=1) as cluster:
         with_sender(cluster, use)
+
+
+def test_the_answer_of_a_server_of_tokens_is_not_told() -> None:
+    words = "Failed to acquire SASL OAUTHBEARER token"
+    answered = KafkaError(KafkaError._AUTHENTICATION, f"{words}: \n{{'key': 'kanari7'}}\nmore")
+    assert told(answered) == words
+    assert told(KafkaError(KafkaError._TRANSPORT, "away")) == "away"
