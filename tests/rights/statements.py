@@ -36,7 +36,7 @@ REPLICATED_BY_OTHER = (
     OTHER,
     "GRANT CHANGEFEED ON r{n} TO other{n}",
     "SET ROLE other{n}; CREATE REPLICATION p{n} FOR KEYSPACE r{n} "
-    "INTO 'tailrace://127.0.0.1:1/r{n}' WITH (workers = 2); RESET ROLE",
+    "INTO 'tailrace://replica.invalid/r{n}' WITH (workers = 2); RESET ROLE",
 )
 SCHEDULE_OF_OTHER = (
     *FEED_OF_OTHER[:-1],
@@ -472,6 +472,7 @@ ROWS: Sequence[Row] = (
             "PREPARE p AS SELECT 1; EXECUTE p; DEALLOCATE p",
             "DECLARE c CURSOR WITH HOLD FOR SELECT 1; FETCH c; CLOSE c",
             "DISCARD ALL",
+            "SET CONSTRAINTS ALL IMMEDIATE",
         )
     ),
 )
