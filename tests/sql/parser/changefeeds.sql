@@ -1,22 +1,22 @@
 CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb' WITH updated, resolved = '1s', initial_scan = 'no'
 ----
-CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('orders'), position=29)), sink='duckdb:///mirror.duckdb', options=(Option(name='updated', value=None, position=72), Option(name='resolved', value='1s', position=81), Option(name='initial_scan', value='no', position=98)), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 create changefeed for a, table b.c
 ----
-CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 create changefeed for a, table b.c
 ----
-CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('a'), position=23), ObjectName(parts=('b', 'c'), position=32)), sink=None, options=(), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 EXPERIMENTAL CHANGEFEED FOR t WITH (updated, cursor = '1.0')
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=29)), sink=None, options=(Option(name='updated', value=None, position=37), Option(name='cursor', value='1.0', position=46)), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 CREATE CHANGEFEED FOR t INTO mirror
 ----
@@ -73,11 +73,11 @@ HINT: Expected JOB.
 
 ALTER CHANGEFEED 12 ADD refunds, s.t WITH initial_scan DROP orders SET resolved = '1s', updated UNSET diff
 ----
-AlterChangefeed(job_id=12, clauses=(AddTables(tables=(ObjectName(parts=('refunds'), position=25), ObjectName(parts=('s', 't'), position=34)), options=(Option(name='initial_scan', value=None, position=43))), DropTables(tables=(ObjectName(parts=('orders'), position=61))), SetFeedOptions(options=(Option(name='resolved', value='1s', position=72), Option(name='updated', value=None, position=89))), UnsetFeedOptions(names=('diff'))))
+AlterChangefeed(job_id=12, clauses=(AddTables(tables=(ObjectName(parts=('refunds'), position=25), ObjectName(parts=('s', 't'), position=34)), options=(Option(name='initial_scan', value=None, position=43))), DropTables(tables=(ObjectName(parts=('orders'), position=61))), SetFeedOptions(options=(Option(name='resolved', value='1s', position=72), Option(name='updated', value=None, position=89))), UnsetFeedOptions(names=('diff'))), rebalanced=None)
 
 ALTER CHANGEFEED 12 PAUSE TABLE t RESUME TABLE u RESCAN TABLE v
 ----
-AlterChangefeed(job_id=12, clauses=(ControlTables(action='PAUSE', tables=(ObjectName(parts=('t'), position=33))), ControlTables(action='RESUME', tables=(ObjectName(parts=('u'), position=48))), ControlTables(action='RESCAN', tables=(ObjectName(parts=('v'), position=63)))))
+AlterChangefeed(job_id=12, clauses=(ControlTables(action='PAUSE', tables=(ObjectName(parts=('t'), position=33))), ControlTables(action='RESUME', tables=(ObjectName(parts=('u'), position=48))), ControlTables(action='RESCAN', tables=(ObjectName(parts=('v'), position=63)))), rebalanced=None)
 
 ALTER CHANGEFEED 12
 ----
@@ -96,19 +96,19 @@ HINT: Expected a job's id.
 
 CREATE CHANGEFEED INTO 'null://' WITH updated FOR t
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=51)), sink='null://', options=(Option(name='updated', value=None, position=39)), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=51)), sink='null://', options=(Option(name='updated', value=None, position=39)), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 CREATE CHANGEFEED WITH (paused) INTO 'null://' FOR TABLE t, u
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=58), ObjectName(parts=('u'), position=61)), sink='null://', options=(Option(name='paused', value=None, position=25)), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=58), ObjectName(parts=('u'), position=61)), sink='null://', options=(Option(name='paused', value=None, position=25)), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 CREATE CHANGEFEED FOR t WITH OPTIONS (updated) INTO 'null://'
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=39)), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=39)), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 CREATE CHANGEFEED FOR t INTO 'null://' OPTIONS (updated, resolved = '1s')
 ----
-CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=49), Option(name='resolved', value='1s', position=58)), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('t'), position=23)), sink='null://', options=(Option(name='updated', value=None, position=49), Option(name='resolved', value='1s', position=58)), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None)
 
 CREATE CHANGEFEED FOR t OPTIONS updated
 ----
@@ -173,15 +173,15 @@ HINT: In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.
 
 EXPLAIN CHANGEFEED FOR TABLE t INTO 'null://' WITH updated, sample = 3
 ----
-ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None), sample=3)
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=30)), sink='null://', options=(Option(name='updated', value=None, position=52)), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None), sample=3)
 
 EXPLAIN CREATE CHANGEFEED FOR t
 ----
-ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None), sample=None)
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None), sample=None)
 
 EXPLAIN CREATE CHANGEFEED FOR t
 ----
-ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), relaxed_log=None, keyspace=None, replication=None, query=None, whole_database=None), sample=None)
+ExplainChangefeed(changefeed=CreateChangefeed(tables=(ObjectName(parts=('t'), position=31)), sink=None, options=(), relaxed_log=None, keyspace=None, replication=None, workers=None, query=None, whole_database=None), sample=None)
 
 EXPLAIN CHANGEFEED FOR t WITH sample = 'many'
 ----

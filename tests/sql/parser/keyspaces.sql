@@ -34,15 +34,15 @@ HINT: Expected the end of the statement.
 
 CREATE CHANGEFEED FOR KEYSPACE sessions INTO 'duckdb:///mirror.duckdb' WITH resolved
 ----
-CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink='duckdb:///mirror.duckdb', options=(Option(name='resolved', value=None, position=77)), relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'', end=None), replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink='duckdb:///mirror.duckdb', options=(Option(name='resolved', value=None, position=77)), relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'', end=None), replication=None, workers=None, query=None, whole_database=None)
 
 CREATE CHANGEFEED FOR KEYSPACE sessions FROM 'a' TO '\xff00'
 ----
-CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink=None, options=(), relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'a', end=b'\xff\x00'), replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink=None, options=(), relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'a', end=b'\xff\x00'), replication=None, workers=None, query=None, whole_database=None)
 
 CREATE CHANGEFEED FOR KEYSPACE sessions TO 'm' INTO 'duckdb:///mirror.duckdb'
 ----
-CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink='duckdb:///mirror.duckdb', options=(), relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'', end=b'm'), replication=None, query=None, whole_database=None)
+CreateChangefeed(tables=(ObjectName(parts=('sessions'), position=32)), sink='duckdb:///mirror.duckdb', options=(), relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('sessions'), position=32), start=b'', end=b'm'), replication=None, workers=None, query=None, whole_database=None)
 
 CREATE CHANGEFEED FOR KEYSPACE sessions FROM '\xzz'
 ----
