@@ -40,6 +40,7 @@ PROGRAMS = (
     Program("psql", "postgresql-client"),
     Program("initdb", "postgresql", ("/usr/lib/postgresql/*/bin/initdb",)),
     Program("pgbench", "postgresql-contrib", ("/usr/lib/postgresql/*/bin/pgbench",)),
+    Program("sqlsmith", "sqlsmith"),
     Program("postgresql.jar", "libpostgresql-jdbc-java", ("/usr/share/java/postgresql.jar",)),
 )
 

@@ -35,8 +35,7 @@ SCHEMA = """
 
 def test_random_statements_meet_no_fault_of_ours(tmp_path: Path) -> None:
     found = shutil.which("sqlsmith")
-    if found is None:
-        pytest.skip("sqlsmith is not installed")
+    assert found is not None, "python -m tests.system.programs installs it"
     with ServerProcess(tmp_path / "server") as server:
         where = f"host=127.0.0.1 port={server.pg_port} user=root dbname=defaultdb"
         with psycopg.connect(where, autocommit=True) as client:

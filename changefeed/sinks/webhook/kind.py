@@ -54,7 +54,6 @@ class WebhookKind:
                 "value.",
                 hint="Envelopes of webhooks: wrapped, bare, enriched.",
             )
-
         if options.transactions and options.on_bad_row is not None:
             raise SQLError(
                 "22023",
