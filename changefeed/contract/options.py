@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -262,8 +263,12 @@ def parse_options(
                 detail=UNSERVED[option],
             )
         if option not in _READERS:
-            known = ", ".join(_READERS)
-            raise _invalid(f"unknown changefeed option {name!r}", hint=f"Known options: {known}.")
+            near = get_close_matches(option, _READERS, n=1)
+            known = f"Known options: {', '.join(_READERS)}."
+            raise _invalid(
+                f"unknown changefeed option {name!r}",
+                hint=f"Did you mean {near[0]}? {known}" if near else known,
+            )
         if option in texts:
             raise _invalid(f"changefeed option {option!r} is given twice")
         texts[option] = text

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import NoReturn
 
@@ -115,7 +116,8 @@ class MirrorSession(Session):
         _refuse()
 
     async def _rows(self, text: str, parameters: Sequence[object]) -> Result:
-        found = await self._read(text, parameters, self.user)
+        with _described_otherwise(text):
+            found = await self._read(text, parameters, self.user)
         names = found.column_names  # which may repeat
         plain = found.rename_columns([f"c{place}" for place in range(len(names))])
         answer = await self._services.analytics.run("SELECT * FROM rows", {"rows": plain}, ())
@@ -147,10 +149,22 @@ def _pieces(text: str) -> list[duckdb.Statement]:
     """The statements of a text in DuckDB's SQL."""
     if len(text.encode(errors="replace")) > TEXT_BYTES_MAX:
         raise SQLError("54000", f"a query of a mirror has at most {TEXT_BYTES_MAX} bytes")
+    with _described_otherwise(text):
+        try:
+            return _parser().extract_statements(text)
+        except duckdb.Error as error:
+            raise SQLError("42601", str(error).strip()) from error
+
+
+@contextmanager
+def _described_otherwise(text: str) -> Iterator[None]:
+    r"""A failed query of PostgreSQL's catalogs, as psql sends for \d, hints at DuckDB's words."""
     try:
-        return _parser().extract_statements(text)
-    except duckdb.Error as error:
-        raise SQLError("42601", str(error).strip()) from error
+        yield
+    except SQLError as error:
+        if "pg_catalog." in text and error.hint is None:
+            error.hint = "SHOW TABLES lists a mirror's tables, DESCRIBE … the columns of one."
+        raise
 
 
 @cache

@@ -317,6 +317,8 @@ def test_bad_requests_leave_nothing_behind() -> None:
         async with open_bench(sim) as bench:
             assert (await refusal(bench, "kafka://x")).hint == "Known schemes: null, target."
             assert "unknown changefeed option" in (await refusal(bench, differences=None)).message
+            mistyped = await refusal(bench, resolvd=None)
+            assert (mistyped.hint or "").startswith("Did you mean resolved? Known options: ")
             future = Timestamp(bench.store.clock.now() + (1 << 40))
             error = await refusal(bench, cursor=format_timestamp(future))
             assert "in the future" in error.message

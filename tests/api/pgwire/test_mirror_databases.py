@@ -94,6 +94,29 @@ def test_nothing_but_the_mirror_is_reached() -> None:
     with_mirror(scenario)
 
 
+PSQL_DESCRIBES = (
+    "SELECT c.relname, pg_catalog.pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c",
+    "SELECT c.oid FROM pg_catalog.pg_class c WHERE c.relname OPERATOR(pg_catalog.~) '^(orders)$'",
+)
+
+
+def test_psqls_questions_to_postgresqls_catalogs_are_told_what_to_ask_instead() -> None:
+    async def scenario(door: PgDoor) -> None:
+        client = await door.client(user="ada", database="mirror:shop")
+        for text in PSQL_DESCRIBES:
+            with pytest.raises(WireError) as refused:
+                await client.query(text)
+            assert "DESCRIBE" in refused.value.fields["H"]
+        assert ("orders",) in await client.query("SHOW TABLES")
+        assert [row[0] for row in await client.query("DESCRIBE orders")][:3] == [
+            "id",
+            "note",
+            "price",
+        ]
+
+    with_mirror(scenario)
+
+
 def test_who_may_not_read_a_mirror_hears_the_same_of_one_that_is_not_there() -> None:
     async def scenario(door: PgDoor) -> None:
         told = []
