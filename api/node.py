@@ -186,9 +186,8 @@ class Node:
                 oracle = None if options.oracle is None else OracleStore(options.oracle)
                 store = await start_store(storage, offload, closing, oracle)
                 leadership = await start_leadership(store, oracle, closing)
-                node = await _assemble(
-                    store, FIRST_NODE_ID, options, offload, closing, storage.folder, leadership
-                )
+                base = _Foundation(store, FIRST_NODE_ID, options, offload, closing, storage.folder)
+                node = await _assemble(base, leadership)
                 if storage.checkpoint is not None and storage.folder is not None:
                     lane = offload.lane("backup", background=True)
                     node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
@@ -216,7 +215,8 @@ class Node:
                 closing.callback(offload.close)
                 store = await join_store(target, closing)
                 node_id = await identify(folder, store)
-                node = await _assemble(store, node_id, options, offload, closing, folder.path)
+                base = _Foundation(store, node_id, options, offload, closing, folder.path)
+                node = await _assemble(base, None)
             except (DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
             except (StoreClosed, StoreUnreachable) as error:
@@ -382,87 +382,72 @@ class Node:
         await self._closing.aclose()
 
 
-async def _assemble(
-    store: StoreAccess,
-    node_id: int,
-    options: NodeOptions,
-    offload: Offload,
-    closing: AsyncExitStack,
-    folder: Path | None,
-    leadership: Leadership | None = None,
-) -> Node:
-    """Puts a node together on a store. What it starts, `closing` ends in reverse.
+@dataclass(frozen=True, slots=True)
+class _Foundation:
+    """What the parts of a node stand on. `closing` ends what they start, in reverse."""
 
-    The audit log lies in `folder`, the node's own; a store in memory has none.
-    """
-    audit = NoAudit() if folder is None else AuditFile(folder, store)
-    rights = await _watch_settings_and_rights(store, closing)
-    descriptors = DescriptorStore(store)
-    session, leases = await _start_leases(store, descriptors, node_id, closing)
-    files = DuckDBFiles(MirrorLocations(options.mirror_roots), offload)
+    store: StoreAccess
+    node_id: int
+    options: NodeOptions
+    offload: Offload
+    closing: AsyncExitStack
+    folder: Path | None
+    """The node's own; a store in memory has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Leased:
+    """The catalog as a node holds it: descriptors under leases, rights as of now."""
+
+    descriptors: DescriptorStore
+    leases: LeaseManager
+    session: LivenessSession
+    rights: RightsWatcher
+
+
+async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
+    """Puts a node together: the catalog, feeds and their jobs, then what sessions need."""
+    store, offload, closing = base.store, base.offload, base.closing
+    audit = NoAudit() if base.folder is None else AuditFile(base.folder, store)
+    leased = await _start_catalog(base)
+    files = DuckDBFiles(MirrorLocations(base.options.mirror_roots), offload)
     worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
-    resumers: dict[str, Resumer] = {}
-    # Their own, so that no session's query keeps a feed waiting.
-    feed_analytics = Analytics(
-        offload, store.clock.wall, lanes=FEED_QUERY_LANES, name="changefeed-queries"
-    )
-    closing.callback(feed_analytics.close)
-    registry = JobRegistry(store, session, resumers, accepts=lambda job: feeds.accepts(job))
-    protections = ProtectedTimestamps(store, always=PROTECTED_WITH_ALL)
-    divide = store.divide if isinstance(store, Store) else lambda span: [span]
-    backups = KeyspaceBackups(store, protections, divide, offload.lane("backup"))
-    feeds = Changefeeds(
-        ChangefeedServices(
-            store=store,
-            descriptors=descriptors,
-            leases=leases,
-            kinds=_sink_kinds(
-                files, options, offload, worker_tokens, store, node_id, backups, descriptors
-            ),
-            offload=offload,
-            protections=protections,
-            rights=rights,
-            sealer=Sealer(secret_key(folder, options.secret_key_file), token_bytes),
-            node_id=node_id,
-            queries=FeedQueries(feed_analytics),
-            backups=backups,
-        ),
-        registry,
-    )
-    resumers[JOB_KIND] = ChangefeedResumer(feeds)
-    resumers[SCHEDULE_KIND] = ScheduleResumer(feeds)
     analytics = Analytics(offload, store.clock.wall)
     closing.callback(analytics.close)
-    rows = AnalyticRows(store, descriptors, analytics)
-    resumers[SCHEMA_CHANGE] = SchemaChanger(store, descriptors, leases, rows)
-    resumers[TYPE_CHANGE] = TypeChanger(store, descriptors, leases)
+    resumers: dict[str, Resumer] = {}
+    registry = JobRegistry(store, leased.session, resumers, accepts=lambda job: feeds.accepts(job))
+    feeds = Changefeeds(_feed_services(base, leased, files, worker_tokens), registry)
+    rows = AnalyticRows(store, leased.descriptors, analytics)
+    resumers[JOB_KIND] = ChangefeedResumer(feeds)
+    resumers[SCHEDULE_KIND] = ScheduleResumer(feeds)
+    resumers[SCHEMA_CHANGE] = SchemaChanger(store, leased.descriptors, leased.leases, rows)
+    resumers[TYPE_CHANGE] = TypeChanger(store, leased.descriptors, leased.leases)
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)
     services = Services(
         store=store,
-        catalog=Catalog(descriptors),
-        leases=leases,
+        catalog=Catalog(leased.descriptors),
+        leases=leased.leases,
         analytics=analytics,
         virtual_tables=default_tables(),
-        jobs=JobServices(feeds, registry, node_id, store),
+        jobs=JobServices(feeds, registry, base.node_id, store),
         changefeeds=feeds,
-        schema_changes=SchemaChanges(store, descriptors),
+        schema_changes=SchemaChanges(store, leased.descriptors),
         images=images,
-        rights=rights,
+        rights=leased.rights,
         audit=audit,
         leadership=leadership,
     )
-    rights.on_logins_ended(services.sessions.end_login)
+    leased.rights.on_logins_ended(services.sessions.end_login)
     closing.push_async_callback(services.waiting_results.close)
-    served = store if isinstance(store, Store) else None
     node = Node(
         services,
         registry,
         feeds,
         files,
-        node_id=node_id,
-        served=served,
+        node_id=base.node_id,
+        served=store if isinstance(store, Store) else None,
         worker_tokens=worker_tokens,
         passwords=_passwords(store, offload, audit),
         decoy_key=await store_secret(store, "decoy salts"),
@@ -470,6 +455,33 @@ async def _assemble(
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node
+
+
+def _feed_services(
+    base: _Foundation, leased: _Leased, files: DuckDBFiles, worker_tokens: WorkerTokens
+) -> ChangefeedServices:
+    store, offload = base.store, base.offload
+    # Their own, so that no session's query keeps a feed waiting.
+    analytics = Analytics(
+        offload, store.clock.wall, lanes=FEED_QUERY_LANES, name="changefeed-queries"
+    )
+    base.closing.callback(analytics.close)
+    protections = ProtectedTimestamps(store, always=PROTECTED_WITH_ALL)
+    divide = store.divide if isinstance(store, Store) else lambda span: [span]
+    backups = KeyspaceBackups(store, protections, divide, offload.lane("backup"))
+    return ChangefeedServices(
+        store=store,
+        descriptors=leased.descriptors,
+        leases=leased.leases,
+        kinds=_sink_kinds(base, files, worker_tokens, backups, leased.descriptors),
+        offload=offload,
+        protections=protections,
+        rights=leased.rights,
+        sealer=Sealer(secret_key(base.folder, base.options.secret_key_file), token_bytes),
+        node_id=base.node_id,
+        queries=FeedQueries(analytics),
+        backups=backups,
+    )
 
 
 async def _start_jobs(
@@ -492,39 +504,33 @@ def _passwords(store: StoreAccess, offload: Offload, audit: Audit) -> Passwords:
     return Passwords(offload.lane("passwords"), guesses)
 
 
-async def _start_leases(
-    store: StoreAccess, descriptors: DescriptorStore, node_id: int, closing: AsyncExitStack
-) -> tuple[LivenessSession, LeaseManager]:
-    session = LivenessSession(store, node_id)
-    await session.start()
-    closing.push_async_callback(session.close)
-    leases = LeaseManager(store, descriptors, session)
-    await leases.start()
-    closing.push_async_callback(leases.close)
-    return session, leases
-
-
-async def _watch_settings_and_rights(store: StoreAccess, closing: AsyncExitStack) -> RightsWatcher:
+async def _start_catalog(base: _Foundation) -> _Leased:
+    store, closing = base.store, base.closing
     settings = SettingsWatcher(store)
     await settings.start()
     closing.push_async_callback(settings.close)
     rights = RightsWatcher(store)
     await rights.start()
     closing.push_async_callback(rights.close)
-    return rights
+    descriptors = DescriptorStore(store)
+    session = LivenessSession(store, base.node_id)
+    await session.start()
+    closing.push_async_callback(session.close)
+    leases = LeaseManager(store, descriptors, session)
+    await leases.start()
+    closing.push_async_callback(leases.close)
+    return _Leased(descriptors, leases, session, rights)
 
 
 def _sink_kinds(
+    base: _Foundation,
     files: DuckDBFiles,
-    options: NodeOptions,
-    offload: Offload,
     worker_tokens: WorkerTokens,
-    store: StoreAccess,
-    node_id: int,
     backups: KeyspaceBackups,
     descriptors: DescriptorStore,
 ) -> SinkKinds:
     """Every sink that a node can feed: mirrors, lakes, folders of files, and nothing."""
+    store, options, offload = base.store, base.options, base.offload
     kinds = default_kinds()
     kinds.register(SCHEME, DuckDBKind(files, partial(lives, store)))
     postgres = PostgresKind(partial(lives, store))
@@ -535,7 +541,7 @@ def _sink_kinds(
         kinds.register(f"{SCHEME_PREFIX}{format}", lakes)
     kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
     kinds.register(ICEBERG_SCHEME, IcebergKind(options.mirror_roots, offload))
-    folders = FilesKind(options.mirror_roots, offload, node_id=node_id)
+    folders = FilesKind(options.mirror_roots, offload, node_id=base.node_id)
     replicas = ReplicaKind(
         store.random,
         partial(store.settings.get, DELETED_TTL),

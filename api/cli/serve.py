@@ -29,70 +29,82 @@ from .server_log import LogLevel, log_to, server_log
 ROOT_PASSWORD = "TAILRACE_ROOT_PASSWORD"
 
 
-def serve(
-    folder: Annotated[Path, typer.Argument(help="The data folder; made if it is not there.")],
-    host: Annotated[
-        str, typer.Option(help="Where HTTP is spoken; other than loopback needs TLS.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
-    mirror_root: Annotated[
-        list[Path] | None,
-        typer.Option(help="Folder where mirrors may lie; the first is for relative paths."),
-    ] = None,
-    pg_host: Annotated[str, typer.Option(help="Where the Postgres protocol is spoken.")] = (
-        "127.0.0.1"
+DataFolder = Annotated[Path, typer.Argument(help="The data folder; made if it is not there.")]
+HttpHost = Annotated[str, typer.Option(help="Where HTTP is spoken; other than loopback needs TLS.")]
+HttpPort = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+MirrorRoots = Annotated[
+    list[Path] | None,
+    typer.Option(help="Folder where mirrors may lie; the first is for relative paths."),
+]
+PostgresHost = Annotated[str, typer.Option(help="Where the Postgres protocol is spoken.")]
+PostgresPort = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
+PostgresMethod = Annotated[
+    Method, typer.Option(help="How passwords are sent; `password` needs TLS.")
+]
+Certificate = Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")]
+PlaintextAllowed = Annotated[
+    bool,
+    typer.Option(help="Take Postgres clients beyond loopback without TLS: rows are readable."),
+]
+CertificateKey = Annotated[Path | None, typer.Option(help="The certificate's private key (PEM).")]
+Insecure = Annotated[
+    bool, typer.Option(help="Ask nobody for a password, at no door; loopback only.")
+]
+RpcPort = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, help="Let other nodes join here; 0 takes a free port."),
+]
+RpcHost = Annotated[str, typer.Option(help="Where nodes join; a loopback address.")]
+JoinAddress = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Be a node of the store whose RPC port this is."),
+]
+JoinTokenFile = Annotated[
+    Path | None,
+    typer.Option(help="The file join.token of the store's data folder, or a copy (mode 600)."),
+]
+OracleAddress = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Take the time from the store whose RPC port this is."),
+]
+OracleTokenFile = Annotated[
+    Path | None,
+    typer.Option(help="The file join.token of that store's data folder, or a copy (mode 600)."),
+]
+SecretKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The key of sinks' secrets (32 bytes in base64, mode 600), where it is not the "
+        "file secret.key of the data folder."
     ),
-    pg_port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 26257,
-    pg_auth: Annotated[
-        Method, typer.Option(help="How passwords are sent; `password` needs TLS.")
-    ] = Method.SCRAM,
-    cert: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
-    pg_plaintext: Annotated[
-        bool,
-        typer.Option(help="Take Postgres clients beyond loopback without TLS: rows are readable."),
-    ] = False,
-    key: Annotated[Path | None, typer.Option(help="The certificate's private key (PEM).")] = None,
-    insecure: Annotated[
-        bool, typer.Option(help="Ask nobody for a password, at no door; loopback only.")
-    ] = False,
-    rpc_port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="Let other nodes join here; 0 takes a free port."),
-    ] = None,
-    rpc_host: Annotated[
-        str, typer.Option(help="Where nodes join; a loopback address.")
-    ] = "127.0.0.1",
-    join: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Be a node of the store whose RPC port this is."),
-    ] = None,
-    join_token: Annotated[
-        Path | None,
-        typer.Option(help="The file join.token of the store's data folder, or a copy (mode 600)."),
-    ] = None,
-    oracle: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Take the time from the store whose RPC port this is."
-        ),
-    ] = None,
-    oracle_token: Annotated[
-        Path | None,
-        typer.Option(help="The file join.token of that store's data folder, or a copy (mode 600)."),
-    ] = None,
-    secret_key_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="The key of sinks' secrets (32 bytes in base64, mode 600), where it is not the "
-            "file secret.key of the data folder."
-        ),
-    ] = None,
-    log_level: Annotated[
-        LogLevel, typer.Option(help="`info` has each HTTP request, too.")
-    ] = LogLevel.WARNING,
-    log_file: Annotated[
-        Path | None, typer.Option(help="Where the log is appended; without it standard error.")
-    ] = None,
+]
+LeastLevel = Annotated[LogLevel, typer.Option(help="`info` has each HTTP request, too.")]
+LogFile = Annotated[
+    Path | None, typer.Option(help="Where the log is appended; without it standard error.")
+]
+
+
+def serve(
+    folder: DataFolder,
+    host: HttpHost = "127.0.0.1",
+    port: HttpPort = 8080,
+    mirror_root: MirrorRoots = None,
+    pg_host: PostgresHost = "127.0.0.1",
+    pg_port: PostgresPort = 26257,
+    pg_auth: PostgresMethod = Method.SCRAM,
+    cert: Certificate = None,
+    pg_plaintext: PlaintextAllowed = False,
+    key: CertificateKey = None,
+    insecure: Insecure = False,
+    rpc_port: RpcPort = None,
+    rpc_host: RpcHost = "127.0.0.1",
+    join: JoinAddress = None,
+    join_token: JoinTokenFile = None,
+    oracle: OracleAddress = None,
+    oracle_token: OracleTokenFile = None,
+    secret_key_file: SecretKeyFile = None,
+    log_level: LeastLevel = LogLevel.WARNING,
+    log_file: LogFile = None,
 ) -> None:
     """Serve a store, or join one that is served, over HTTP and the Postgres protocol.
 

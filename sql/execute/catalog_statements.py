@@ -24,6 +24,7 @@ from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
 from ..syntax.changefeed_statements import AlterChangefeed, CreateSchedule, SubscriptionChange
 from ..syntax.connection_statements import ConnectionChange
+from ..syntax.keyspace_statements import RebalanceReplication
 from ..syntax.schema_statements import (
     AlterCommand,
     AlterTable,
@@ -34,7 +35,7 @@ from ..syntax.schema_statements import (
 )
 from ..syntax.statements import AlterTableSet
 from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
-from .admin.alter_feed import alter_changefeed
+from .admin.alter_feed import alter_changefeed, rebalance_replication
 from .admin.connections import change_connection
 from .admin.feeds import create_changefeed, explain_changefeed
 from .admin.schedules import create_schedule
@@ -165,19 +166,20 @@ async def begin_changefeed(
 
 async def alter_feed(
     services: Services,
-    statement: AlterChangefeed,
+    statement: AlterChangefeed | RebalanceReplication,
     opened: OpenTransaction | None,
     database: str,
     user: str,
 ) -> Result:
-    """ALTER CHANGEFEED: whoever runs the job hears of it when the transaction has committed."""
-    return await _serializably(
-        services,
-        opened,
-        lambda transaction, scope: alter_changefeed(
-            services, statement, transaction, scope, database, user
-        ),
-    )
+    """ALTER CHANGEFEED and REBALANCE REPLICATION: the nodes that run the jobs hear of the change
+    when the transaction has committed."""
+
+    async def altered(transaction: Transaction, scope: LeaseScope) -> Result:
+        if isinstance(statement, RebalanceReplication):
+            return await rebalance_replication(services, statement, transaction, user)
+        return await alter_changefeed(services, statement, transaction, scope, database, user)
+
+    return await _serializably(services, opened, altered)
 
 
 async def change_subscriptions(

@@ -46,6 +46,7 @@ from ..runtime.relations import LeaseScope, changed_tables, resolve_all
 from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.cursor_statements import DeclareCursor
+from ..syntax.keyspace_statements import RebalanceReplication
 from ..syntax.merge_statements import Merge
 from ..syntax.statements import (
     CopyFrom,
@@ -298,7 +299,7 @@ def joins_batch(statement: Statement | None) -> bool:
             return as_of is None
         case CreateChangefeed(sink=sink):
             return sink is not None
-        case AlterChangefeed():
+        case AlterChangefeed() | RebalanceReplication():
             return True
         case ExecutePrepared():
             return True

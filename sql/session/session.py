@@ -75,7 +75,7 @@ from ..syntax.changefeed_statements import (
 )
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
-from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
+from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
 from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement, Statement
@@ -509,7 +509,7 @@ class Session:
                 return await self._run_changefeed(statement)
             case statements.ExplainChangefeed():
                 return await explain_feed(services, statement, database, user)
-            case AlterChangefeed():
+            case AlterChangefeed() | RebalanceReplication():
                 return await alter_feed(services, statement, opened, database, user)
             case CreateSchedule():
                 return await begin_schedule(services, statement, opened, database, user)

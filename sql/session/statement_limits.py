@@ -14,7 +14,7 @@ from ..syntax.changefeed_statements import (
     SubscriptionChange,
 )
 from ..syntax.connection_statements import ConnectionChange
-from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
+from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
 from ..syntax.merge_statements import Merge
 from .session_transactions import SessionTransactions
 
@@ -39,6 +39,7 @@ _NOT_READ_ONLY: dict[type, str] = {
     statements.SplitAt: "ALTER",
     statements.UnsplitAt: "ALTER",
     AlterChangefeed: "ALTER CHANGEFEED",
+    RebalanceReplication: "REBALANCE REPLICATION",
     CreateSchedule: "CREATE SCHEDULE",
     **dict.fromkeys(get_args(DDL), "DDL"),
     **dict.fromkeys(get_args(SubscriptionChange), "a change of subscriptions"),

@@ -112,11 +112,10 @@ FeedClause = AddTables | DropTables | ControlTables | SetFeedOptions | UnsetFeed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterChangefeed:
-    """The clauses in their order; at least one. With a name it is REBALANCE REPLICATION."""
+    """The clauses in their order; at least one."""
 
     job_id: int
     clauses: tuple[FeedClause, ...]
-    rebalanced: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,6 +74,13 @@ class ShowReplications:
     tasks_of: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RebalanceReplication:
+    """REBALANCE REPLICATION name: the replication's keys are dealt anew to its tasks."""
+
+    name: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyspaceFeed:
     """The keyspace of a changefeed, and which of its keys: `[start, end)`, None for no end."""

@@ -34,6 +34,7 @@ from .keyspace_statements import (
     BackupKeyspace,
     KeyspaceFeed,
     KeyspaceStatement,
+    RebalanceReplication,
     RestoreKeyspace,
     ShowKeyspaces,
     ShowReplications,
@@ -452,6 +453,7 @@ Statement = (
     | TransactionStatement
     | CreateChangefeed
     | AlterChangefeed
+    | RebalanceReplication
     | ShowFeedLag
     | LetterStatement
     | CreateSchedule

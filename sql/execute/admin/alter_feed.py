@@ -1,4 +1,4 @@
-"""ALTER CHANGEFEED."""
+"""ALTER CHANGEFEED and REBALANCE REPLICATION."""
 
 from __future__ import annotations
 
@@ -31,10 +31,13 @@ from ...syntax.changefeed_statements import (
     SetFeedOptions,
     UnsetFeedOptions,
 )
+from ...syntax.keyspace_statements import RebalanceReplication
 from ...syntax.names import ObjectName, Option
 from ..ddl.ownership import own_jobs
 from .feeds import check_control
 from .replications import running_tasks
+
+ALTERED_COLUMNS = [("job_id", INT8), ("job_description", STRING)]
 
 SCAN_OPTIONS = {
     ("initial_scan", None): True,
@@ -52,12 +55,8 @@ async def alter_changefeed(
     database: str,
     user: str = ROOT,
 ) -> Result:
-    """The job's id and its new description, or those of a replication. Does not commit."""
+    """The job's id and its new description. Does not commit."""
     rights = services.rights.current
-    columns = [("job_id", INT8), ("job_description", STRING)]
-    if statement.rebalanced is not None:
-        rows = await _rebalance(services, statement.rebalanced, transaction, user)
-        return listing("REBALANCE REPLICATION", columns, rows)
     if not rights.admin(user):
         found = {job.id: job for job in await services.jobs.find([statement.job_id])}
         check_control(rights, user, statement.job_id, found.get(statement.job_id))
@@ -68,14 +67,15 @@ async def alter_changefeed(
     description = await services.changefeeds.alter(
         transaction, statement.job_id, alterations, at=transaction.read_timestamp
     )
-    return listing("ALTER CHANGEFEED", columns, [(statement.job_id, description)])
+    return listing("ALTER CHANGEFEED", ALTERED_COLUMNS, [(statement.job_id, description)])
 
 
-async def _rebalance(
-    services: Services, name: str, transaction: Transaction, user: str
-) -> Sequence[tuple[int, str]]:
-    """The tasks that have other keys now. New ones are whose the replication is."""
-    jobs = await running_tasks(services, name, user)
+async def rebalance_replication(
+    services: Services, statement: RebalanceReplication, transaction: Transaction, user: str
+) -> Result:
+    """The ids and descriptions of the tasks whose keys changed. New tasks belong to the
+    replication's owner. Does not commit."""
+    jobs = await running_tasks(services, statement.name, user)
     for job in jobs:
         if not services.rights.current.admin(user):
             check_control(services.rights.current, user, job.id, job)
@@ -84,7 +84,7 @@ async def _rebalance(
     await own_jobs(
         transaction, jobs[0].user_name or ROOT, [id for id, _ in rows if id not in known]
     )
-    return rows
+    return listing("REBALANCE REPLICATION", ALTERED_COLUMNS, rows)
 
 
 async def _alterations(actor: Actor, clause: FeedClause, scope: LeaseScope) -> Sequence[Alteration]:

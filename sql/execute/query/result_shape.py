@@ -16,7 +16,7 @@ from ...syntax.changefeed_statements import (
     FetchSubscription,
     RetryDeadLetters,
 )
-from ...syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
+from ...syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
 from ...syntax.statements import (
     AwaitJobs,
     CreateChangefeed,
@@ -71,7 +71,7 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
             return (ResultColumn("job_id", INT8),)
         case ExplainChangefeed(sample=sample):
             return EXPLAIN_COLUMNS if sample is None else CHANGEFEED_COLUMNS
-        case AlterChangefeed():
+        case AlterChangefeed() | RebalanceReplication():
             return (ResultColumn("job_id", INT8), ResultColumn("job_description", STRING))
         case AwaitJobs():
             return tuple(ResultColumn(name, type) for name, type in JOB_COLUMNS.items())

@@ -11,8 +11,7 @@ from urllib.parse import urlencode
 
 from ....catalog.values.errors import SQLError
 from ....changefeed import WORKERS_MAX
-from ...syntax.changefeed_statements import AlterChangefeed
-from ...syntax.keyspace_statements import ShowReplications
+from ...syntax.keyspace_statements import RebalanceReplication, ShowReplications
 from ...syntax.names import Option
 from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, VerifyChangefeed
 from ..cursor import Cursor
@@ -74,10 +73,10 @@ def show_tasks(cursor: Cursor) -> ShowReplications:
     return ShowReplications(tasks_of=name)
 
 
-def rebalance_replication(cursor: Cursor) -> AlterChangefeed:
+def rebalance_replication(cursor: Cursor) -> RebalanceReplication:
     name = cursor.identifier(_NAME)
     cursor.expect_end()
-    return AlterChangefeed(job_id=0, clauses=(), rebalanced=name)
+    return RebalanceReplication(name)
 
 
 def _workers(given: tuple[Option, ...]) -> int | None:

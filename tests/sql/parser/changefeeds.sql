@@ -73,11 +73,11 @@ HINT: Expected JOB.
 
 ALTER CHANGEFEED 12 ADD refunds, s.t WITH initial_scan DROP orders SET resolved = '1s', updated UNSET diff
 ----
-AlterChangefeed(job_id=12, clauses=(AddTables(tables=(ObjectName(parts=('refunds'), position=25), ObjectName(parts=('s', 't'), position=34)), options=(Option(name='initial_scan', value=None, position=43))), DropTables(tables=(ObjectName(parts=('orders'), position=61))), SetFeedOptions(options=(Option(name='resolved', value='1s', position=72), Option(name='updated', value=None, position=89))), UnsetFeedOptions(names=('diff'))), rebalanced=None)
+AlterChangefeed(job_id=12, clauses=(AddTables(tables=(ObjectName(parts=('refunds'), position=25), ObjectName(parts=('s', 't'), position=34)), options=(Option(name='initial_scan', value=None, position=43))), DropTables(tables=(ObjectName(parts=('orders'), position=61))), SetFeedOptions(options=(Option(name='resolved', value='1s', position=72), Option(name='updated', value=None, position=89))), UnsetFeedOptions(names=('diff'))))
 
 ALTER CHANGEFEED 12 PAUSE TABLE t RESUME TABLE u RESCAN TABLE v
 ----
-AlterChangefeed(job_id=12, clauses=(ControlTables(action='PAUSE', tables=(ObjectName(parts=('t'), position=33))), ControlTables(action='RESUME', tables=(ObjectName(parts=('u'), position=48))), ControlTables(action='RESCAN', tables=(ObjectName(parts=('v'), position=63)))), rebalanced=None)
+AlterChangefeed(job_id=12, clauses=(ControlTables(action='PAUSE', tables=(ObjectName(parts=('t'), position=33))), ControlTables(action='RESUME', tables=(ObjectName(parts=('u'), position=48))), ControlTables(action='RESCAN', tables=(ObjectName(parts=('v'), position=63)))))
 
 ALTER CHANGEFEED 12
 ----
