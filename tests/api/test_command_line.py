@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,29 @@ def test_demos_are_one_at_a_time() -> None:
 def test_version_is_the_distributions() -> None:
     told = CliRunner().invoke(app, ["--version"])
     assert (told.exit_code, told.output) == (0, "tailrace 0.1.0\n")
+
+
+COMPLETED = """
+source "$HOME/.bash_completions/tailrace.sh"
+COMP_WORDS=(tailrace "$1") COMP_CWORD=1
+_tailrace_completion tailrace
+echo "${COMPREPLY[@]}"
+"""
+
+
+def test_installed_completion_completes_commands(tmp_path: Path) -> None:
+    home = {
+        "HOME": str(tmp_path),
+        "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+    }
+    install = ["tailrace", "--install-completion", "bash"]
+    told = subprocess.run(install, env=home, capture_output=True, text=True, check=True)
+    assert "completion installed" in told.stdout
+    for typed, known in (("re", "restore replication relaxed"), ("do", "doctor"), ("x", "")):
+        ask = ["bash", "-c", COMPLETED, "bash", typed]
+        said = subprocess.run(ask, env=home, capture_output=True, text=True, check=True)
+        assert (said.stdout.strip(), said.stderr) == (known, "")
 
 
 def test_configuration_names_options(tmp_path: Path) -> None:

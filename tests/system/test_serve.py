@@ -36,6 +36,28 @@ def test_terminated_server_leaves_all_in_order(tmp_path: Path) -> None:
         assert server.errors() == ""
 
 
+@pytest.mark.parametrize(("level", "told"), [("info", True), ("warning", False)])
+def test_the_configuration_is_what_options_would_say(
+    tmp_path: Path, level: str, told: bool
+) -> None:
+    log = tmp_path / "server.log"
+    config = tmp_path / "tailrace.toml"
+    config.write_text(
+        f'[serve]\nport = 0\npg_port = 0\ninsecure = true\nlog_file = "{log}"\n'
+        f'log_level = "{level}"\n'
+    )
+    *program, serve = COMMAND
+    command = [*program, "--config", str(config), serve, str(tmp_path / "data")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        said = [next(server.stdout) for _ in range(3)]
+        server.terminate()
+        rest, errors = server.communicate()
+    assert (server.returncode, errors) == (0, b"")
+    assert b"(trust)" in said[1] and b"ready on http://127.0.0.1:" in said[2], (said, rest)
+    assert ("INFO tailrace: serves" in log.read_text()) is told
+
+
 def test_second_server_on_a_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with ServerProcess(folder) as server:
