@@ -345,6 +345,7 @@ class JobServices:
             replication=None if status is None else status.replication,
             partial=status is not None and status.partial,
             task=None if status is None else status.task,
+            sending=None if status is None else status.sending,
             node_id=job.claim_node_id,
             epoch=job.epoch,
             trouble=None if status is None else status.trouble,

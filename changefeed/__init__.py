@@ -32,6 +32,7 @@ from .jobs.alterations import (
 from .jobs.create import FeedRequest
 from .jobs.dead_letters import DeadLetter
 from .jobs.description import shown_key
+from .jobs.details import SendingReport
 from .jobs.replication_tasks import WORKERS_MAX
 from .jobs.reservations import JOB_KIND
 from .jobs.services import ChangefeedServices
@@ -71,6 +72,7 @@ __all__ = [
     "Milestone",
     "ScheduleOptions",
     "ScheduleStatus",
+    "SendingReport",
     "SetOptions",
     "SpanLag",
     "Stage",

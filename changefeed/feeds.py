@@ -40,13 +40,15 @@ from .jobs.description import describe
 from .jobs.details import (
     ChangefeedDetails,
     ReplicationTask,
+    SendingReport,
     TargetDetails,
     UnknownFormat,
     decode_details,
     decode_progress,
+    decode_sending,
     encode_details,
 )
-from .jobs.job import ChangefeedJob, Claim
+from .jobs.job import ChangefeedJob, Claim, sending_report
 from .jobs.places import claim_place
 from .jobs.replication_tasks import cut, dealt_nodes, rebalance
 from .jobs.reservations import JOB_KIND, release_orphans
@@ -111,6 +113,8 @@ class FeedStatus:
     not all."""
     task: TaskStatus | None
     """Where it is one task of a replication."""
+    sending: SendingReport | None
+    """Of a replication: as it is on this node, or as its node saved it last."""
     trouble: str | None
     """Why its sink does not take what it is sent, as this node knows it."""
     table_ids: tuple[int, ...]
@@ -128,14 +132,11 @@ class FeedStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStatus:
-    """One task of a replication: its keys, and what it has sent since this node took it up, if it
-    runs here."""
+    """One task of a replication, and its keys."""
 
     number: int
     part: KeyspacePart
     created_at: Timestamp
-    rows: int | None
-    attempts: int | None
 
 
 class Changefeeds:
@@ -566,6 +567,15 @@ class Changefeeds:
         ]
         return max(lows, default=ZERO)
 
+    def _sending(
+        self, details: ChangefeedDetails, live: LiveFeed | None, saved: bytes | None
+    ) -> SendingReport | None:
+        if not details.replication:
+            return None
+        if live is not None and live.here:
+            return sending_report(live, self._services.store.clock.last)
+        return decode_sending(saved)
+
     def status(self, job_id: int, payload: bytes, progress: bytes | None) -> FeedStatus:
         """A feed's state, from its job's row and from what this node knows of it.
 
@@ -599,7 +609,8 @@ class Changefeeds:
                     for target in details.targets
                 )
             ),
-            task=_task_status(details, live),
+            task=_task_status(details),
+            sending=self._sending(details, live, progress),
             trouble=None if live is None or not live.here else live.trouble,
             table_ids=tuple(target.table_id for target in details.targets),
             watched="; ".join(
@@ -621,18 +632,13 @@ def _cover(parts: Sequence[tuple[Span, Timestamp]], span: Span) -> bool:
     return not left
 
 
-def _task_status(details: ChangefeedDetails, live: LiveFeed | None) -> TaskStatus | None:
+def _task_status(details: ChangefeedDetails) -> TaskStatus | None:
     if details.task is None:
         return None
     (target,) = details.targets
     assert target.keyspace is not None, target
-    here = live is not None and live.here
     return TaskStatus(
-        number=details.task.number,
-        part=target.keyspace,
-        created_at=details.created_at,
-        rows=live.rows_emitted if here and live is not None else None,
-        attempts=live.attempts if here and live is not None else None,
+        number=details.task.number, part=target.keyspace, created_at=details.created_at
     )
 
 

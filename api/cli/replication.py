@@ -58,7 +58,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 @replication_app.command()
 def tasks(name: Name, url: Url = DEFAULT_URL) -> None:
-    """Print the tasks: keys, node, epoch, checkpoint and lag."""
+    """Print the tasks: keys, node, epoch, checkpoint, lag and where it arises, rows a second."""
     _print(ask("GET", url, f"{PLACE}/{quote(name, safe='')}/tasks", None, JSON))
 
 

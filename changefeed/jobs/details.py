@@ -25,6 +25,7 @@ from ..contract.options import (
     parse_options,
 )
 from ..contract.queries import FeedQuery
+from ..pipeline.lag_split import LagSplit
 from ..sinks.protocol import BackfillProgress, SinkProgress, TaskKeys
 from ..targets import DatabaseTables, KeyspacePart, TargetState
 
@@ -215,6 +216,20 @@ class _Backfill(msgspec.Struct, frozen=True, kw_only=True):
     done: bool
 
 
+class SendingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What only the node that runs a replication's task knows of it, as it last told the others.
+
+    `rows` were sent since that node took the task up, in so many `attempts`. `rows_per_second` is
+    how many the replica acknowledged of late; `lag` is where the task's lag arises. Both are None
+    where there is nothing to tell them from yet.
+    """
+
+    rows: int
+    attempts: int
+    rows_per_second: float | None = None
+    lag: LagSplit | None = None
+
+
 class _Progress(msgspec.Struct, frozen=True, kw_only=True):
     format: int = PROGRESS_FORMAT
     frontier: list[_Entry]
@@ -222,6 +237,7 @@ class _Progress(msgspec.Struct, frozen=True, kw_only=True):
     scan_complete: bool
     backfills: list[_Backfill] = []
     end: str | None = None
+    sending: SendingReport | None = None
 
 
 NO_PROGRESS = _Progress(frontier=[], resolved=ZERO, scan_complete=False)
@@ -253,7 +269,7 @@ def _from_format_1(details: ChangefeedDetails) -> ChangefeedDetails:
     return msgspec.structs.replace(details, format=DETAILS_FORMAT, targets=targets)
 
 
-def encode_progress(progress: SinkProgress) -> bytes:
+def encode_progress(progress: SinkProgress, sending: SendingReport | None = None) -> bytes:
     return _encode(
         _Progress(
             frontier=[_Entry(span.start, span.end, at) for span, at in progress.frontier],
@@ -269,8 +285,14 @@ def encode_progress(progress: SinkProgress) -> bytes:
                 )
                 for each in progress.backfills
             ],
+            sending=sending,
         )
     )
+
+
+def decode_sending(data: bytes | None) -> SendingReport | None:
+    """What was saved with the progress, if anything was."""
+    return _progress_decoder.decode(data).sending if data else None
 
 
 def decode_progress(data: bytes) -> SinkProgress:

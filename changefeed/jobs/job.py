@@ -53,6 +53,7 @@ from .create import PROTECTION_MAX_AGE
 from .dead_letters import DeadLetters
 from .details import (
     ChangefeedDetails,
+    SendingReport,
     TargetDetails,
     decode_details,
     decode_end,
@@ -385,7 +386,10 @@ class ChangefeedJob:
         self._live.note_flushed(progress)
 
     async def _save(self, progress: SinkProgress) -> None:
-        await self._claim.save_progress(encode_progress(progress))
+        sending = None
+        if self._details.replication:
+            sending = sending_report(self._live, await self._services.store.now())
+        await self._claim.save_progress(encode_progress(progress, sending))
         await self._note_begun(progress)
         age = self._details.parsed_options.gc_protect_expires_after
         age = age or self._services.store.settings.get(PROTECTION_MAX_AGE)
@@ -510,6 +514,16 @@ class ChangefeedJob:
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
             await kind.release(whole_uri(services, details), self._identity)
+
+
+def sending_report(live: LiveFeed, now: Timestamp) -> SendingReport:
+    """What this node knows of a feed that it runs."""
+    return SendingReport(
+        rows=live.rows_emitted,
+        attempts=live.attempts,
+        rows_per_second=live.row_rate.per_second(asyncio.get_running_loop().time()),
+        lag=live.lag_split(now),
+    )
 
 
 def _begun(span: Span, progress: SinkProgress) -> bool:

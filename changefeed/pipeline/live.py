@@ -16,6 +16,7 @@ from ..contract.changes import StageTimes
 from ..sinks.protocol import SinkProgress
 from ..targets import Versions
 from .holdup import Holdup
+from .lag_split import LagSplit
 from .rate import Rate
 from .stage_times import StageRecorder
 
@@ -69,6 +70,11 @@ def nothing() -> None:
     """Nobody listens."""
 
 
+def no_split(now: Timestamp) -> LagSplit | None:
+    """No pipeline runs."""
+    return None
+
+
 def no_holdups(now: Timestamp) -> list[Holdup]:
     """No pipeline runs."""
     return []
@@ -85,6 +91,8 @@ class LiveFeed:
         self.state = FeedState.WAITING
         self.stages = StageRecorder()
         self.rows_emitted = 0
+        self.rows_sunk = 0
+        """Rows that are durable in the sink."""
         self.attempts = 0
         self.slo_breaches = 0
         self.scanned_rows = 0
@@ -93,6 +101,10 @@ class LiveFeed:
         """How fast the resolved timestamp moves: its seconds a second."""
         self.scan_rate = Rate()
         """How fast `scanned_bytes` grows."""
+        self.row_rate = Rate()
+        """How fast `rows_sunk` grows."""
+        self.lag_split: Callable[[Timestamp], LagSplit | None] = no_split
+        """The running pipeline's: where its lag as of now arises, None while nothing is read."""
         self.holdups: Callable[[Timestamp], list[Holdup]] = no_holdups
         """The running pipeline's: the rows that wait in it, as of a timestamp of now."""
         self.backfills = 0
@@ -205,12 +217,14 @@ class LiveFeed:
         self.attempts += 1
         self.advance.clear()
         self.scan_rate.clear()
+        self.row_rate.clear()
 
     def _note_rates(self, progress: SinkProgress) -> None:
         at = asyncio.get_running_loop().time()
         if progress.resolved > ZERO:
             self.advance.note(at, progress.resolved / duration(seconds=1))
         self.scan_rate.note(at, self.scanned_bytes)
+        self.row_rate.note(at, self.rows_sunk)
 
     def stop(self) -> None:
         """The feed has ended, for whatever reason."""

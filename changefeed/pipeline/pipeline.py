@@ -50,8 +50,9 @@ from .gate import SchemaGate
 from .holdup import Holdup
 from .idle_pace import IdlePace
 from .initial_scan import InitialScan, RowEmitter
+from .lag_split import LagSplit, split_lag
 from .lane import Emission, LaneState, TableLane
-from .live import FeedState, LiveFeed, no_holdups, nowhere
+from .live import FeedState, LiveFeed, no_holdups, no_split, nowhere
 from .progress import FeedProgress
 from .reader import EventFeed, FeedReader
 from .rows_before import RowsBefore
@@ -204,6 +205,7 @@ class Pipeline:
         finally:
             self._live.send_again = None
             self._live.holdups = no_holdups
+            self._live.lag_split = no_split
             self._live.reached = nowhere
             for table_id in self._lanes:
                 self._decoding.leave(table_id)
@@ -214,6 +216,7 @@ class Pipeline:
         self._tasks = tasks
         self._live.send_again = self._send_again
         self._live.holdups = self._holdups
+        self._live.lag_split = self._lag_split
         self._live.reached = self._reached
         writer = tasks.create_task(self._writer.run())
         checkpointer = tasks.create_task(self._checkpointer.run())
@@ -418,6 +421,18 @@ class Pipeline:
         reading = [reader.holdup(now_ns, now, full=full) for reader in self._readers]
         gated = [lane.holdup() for lane in self._lanes.values()]
         return [each for each in (*reading, *gated) if each is not None] + self._writer.holdups()
+
+    def _lag_split(self, now: Timestamp) -> LagSplit | None:
+        """See `LiveFeed.lag_split`."""
+        if not self._readers:
+            return None
+        return split_lag(
+            acknowledged=self._live.resolved,
+            emitted=self.progress.resolved,
+            told=min(reader.feed.frontier.low_water for reader in self._readers),
+            now=now,
+            sending=self._writer.sending,
+        )
 
     def _reached(self) -> Timestamp | None:
         """See `LiveFeed.reached`."""

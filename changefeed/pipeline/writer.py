@@ -84,6 +84,7 @@ class SinkWriter:
         self._unflushed_rows = 0
         self._flushed = asyncio.Event()
         self._rows_behind = 0
+        self._in_flush = False
         self._bulk = False
         self._schema_changed = False
         self._ending = False
@@ -112,6 +113,11 @@ class SinkWriter:
     def resting(self) -> bool:
         """Whether the sink has made durable all that it was given."""
         return not (self._unflushed or self._flushing)
+
+    @property
+    def sending(self) -> bool:
+        """Whether the sink has still to acknowledge something: rows, or progress."""
+        return self._in_flush or not self.resting
 
     def holdups(self) -> list[Holdup]:
         """What the sink has been given and has not made durable."""
@@ -206,9 +212,12 @@ class SinkWriter:
         rows, self._unflushed_rows = self._unflushed_rows, 0
         self._schema_changed = False
         claimed = self._claim_progress()
+        self._in_flush = True
         await self._sink.flush(claimed)
+        self._in_flush = False
         self._flushing = ()
         self._rows_behind -= rows
+        self._live.rows_sunk += rows
         self._flushed.set()
         self._bulk = rows >= BULK_ROWS_MIN
         if claimed is not None:

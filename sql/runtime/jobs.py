@@ -10,7 +10,14 @@ from typing import Protocol
 from ...catalog.rights.privileges import SYSTEM, Privilege
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
-from ...changefeed import DeadLetter, ScheduleStatus, SpanLag, StageReport, TaskStatus
+from ...changefeed import (
+    DeadLetter,
+    ScheduleStatus,
+    SendingReport,
+    SpanLag,
+    StageReport,
+    TaskStatus,
+)
 from ...kvlayer.clock import Timestamp
 from ..syntax.statements import JobAction
 
@@ -43,6 +50,8 @@ class JobSummary:
     """Whether a feed of a keyspace follows some of its keys, and not all."""
     task: TaskStatus | None = None
     """Where it is one of several that make a replication."""
+    sending: SendingReport | None = None
+    """What the node that runs a replication's task has told of it."""
     node_id: int | None = None
     """The node that has it."""
     epoch: int = 0

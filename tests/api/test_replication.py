@@ -191,7 +191,7 @@ def split(door: HttpDoor, *names: str) -> None:
 
 def tasks(door: HttpDoor) -> list[dict[str, Any]]:
     columns = ("task", "job", "start", "end", "node", "epoch", "status", "checkpoint", "lag")
-    names = (*columns, "rows", "retries", "error")
+    names = (*columns, "rows", "rate", "retries", "store", "capture", "network", "error")
     found = rows(door, "SHOW REPLICATION r TASKS")
     return [dict(zip(names, row, strict=True)) for row in found]
 
@@ -223,6 +223,25 @@ def test_workers_send_almost_as_many_ranges_each(main: HttpDoor, recovery: HttpD
     main.sql("RESUME REPLICATION r")
     caught_up(main, recovery)
     assert versions(recovery) == versions(main)
+
+
+def test_a_tasks_lag_is_told_by_where_it_arises(main: HttpDoor) -> None:
+    """The parts add up to it; while the target is away, the network's is what grows."""
+    with HttpDoor() as recovery:
+        main.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(recovery)}' WITH (workers = 1)")
+        puts = [f"raw_put('ks', 'k{number}', 'v')" for number in range(50)]
+        main.sql(f"SELECT {', '.join(puts)}")
+        caught_up(main, recovery)
+        until(main, lambda: bool(tasks(main)[0]["rate"]))
+        (found,) = tasks(main)
+        assert 0 < found["rate"] <= found["rows"] == 50
+        parts = found["store"] + found["capture"] + found["network"]
+        assert parts == pytest.approx(found["lag"], abs=0.001)
+    main.sql("SELECT raw_put('ks', 'k1', 'later')")
+    until(main, lambda: (tasks(main)[0]["network"] or 0.0) > 0.5)
+    (found,) = tasks(main)
+    assert found["network"] > 10 * found["store"], found
+    assert found["retries"] == 0, "the attempt goes on"
 
 
 def test_there_is_a_task_for_each_range_at_most(main: HttpDoor, recovery: HttpDoor) -> None:

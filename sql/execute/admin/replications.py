@@ -35,7 +35,11 @@ TASK_COLUMNS = [
     ("checkpoint", STRING),
     ("lag_seconds", FLOAT8),
     ("rows", INT8),
+    ("rows_per_second", FLOAT8),
     ("retries", INT8),
+    ("store_lag_seconds", FLOAT8),
+    ("capture_lag_seconds", FLOAT8),
+    ("network_lag_seconds", FLOAT8),
     ("error", STRING),
 ]
 
@@ -59,7 +63,7 @@ async def show_replications(actor: Actor) -> Result:
 
 async def show_tasks(actor: Actor, name: str) -> Result:
     """The tasks of a replication that is not over, by their keys. What only the node that runs one
-    knows is NULL elsewhere."""
+    knows is what it saved last, and NULL before that."""
     jobs = await running_tasks(actor.services, name, actor.user)
     return listing("SHOW REPLICATION TASKS", TASK_COLUMNS, [_task_row(job) for job in jobs])
 
@@ -123,7 +127,8 @@ def _checkpoint(tasks: Sequence[JobSummary]) -> str | None:
 
 def _task_row(job: JobSummary) -> Row:
     task, part = job.task, KeyspacePart() if job.task is None else job.task.part
-    attempts = None if task is None else task.attempts
+    sending = job.sending
+    lag = None if sending is None or job.state != "running" else sending.lag
     return (
         1 if task is None else task.number,
         job.id,
@@ -134,7 +139,11 @@ def _task_row(job: JobSummary) -> Row:
         job.state,
         _checkpoint([job]),
         job.lag_seconds,
-        None if task is None else task.rows,
-        None if attempts is None else max(0, attempts - 1),
+        None if sending is None else sending.rows,
+        None if sending is None or lag is None else sending.rows_per_second,
+        None if sending is None else max(0, sending.attempts - 1),
+        None if lag is None else lag.store,
+        None if lag is None else lag.capture,
+        None if lag is None else lag.network,
         job.error or job.trouble,
     )
