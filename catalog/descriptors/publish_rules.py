@@ -68,6 +68,17 @@ def changes_lock(before: Descriptor | None, after: Descriptor) -> bool:
     )
 
 
+def changes_nothing(before: Descriptor | None, after: Descriptor) -> bool:
+    """Whether `after` only says that a schema change's job has begun, or has ended, on a table."""
+    return (
+        isinstance(before, TableDescriptor)
+        and isinstance(after, TableDescriptor)
+        and before.locked == after.locked
+        and before.schema_change_job != after.schema_change_job
+        and logically_equal(before, after)
+    )
+
+
 def _check_lock(before: TableDescriptor, after: TableDescriptor) -> None:
     if before.locked and after.dropped:
         raise locked_error(before)

@@ -40,6 +40,7 @@ class SchemaChanges:
         description: str,
         *,
         draft: JobRecord | None = None,
+        beside_locked: bool = False,
     ) -> JobRecord | None:
         """Publishes the first stage in the transaction, and writes the job for the others.
 
@@ -52,7 +53,8 @@ class SchemaChanges:
         if len(stages) == 1 and draft is None:
             await publish_stage(self._descriptors, transaction, table, targets, first, None)
             return None
-        payload = encode(schema_change(table, targets, first=1))
+        change = schema_change(table, targets, first=1, beside_locked=beside_locked)
+        payload = encode(change)
         job = draft or await self._jobs.draft(JOB_KIND, description, payload)
         job = JobRecord(
             id=job.id,

@@ -79,7 +79,7 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True):
     """The payload of a job: the table, the targets, and whether the table is to be locked again.
 
     `first` counts the stages that the statement's own transaction carried out, and `old_primary` is
-    the primary index of before.
+    the primary index of before. A table dropped `beside_locked` ones was not changed by it yet.
     """
 
     format: int = FORMAT
@@ -89,6 +89,7 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True):
     old_primary: int
     elements: list[_ElementWire]
     present: list[bool]
+    beside_locked: bool = False
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -98,7 +99,7 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def stages(self) -> tuple[Stage, ...]:
-        return plan(self.targets, locked=self.locked)
+        return plan(self.targets, locked=self.locked, beside_locked=self.beside_locked)
 
 
 class SchemaChangeProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +123,9 @@ _changes = msgspec.msgpack.Decoder(SchemaChange)
 _progress = msgspec.msgpack.Decoder(SchemaChangeProgress)
 
 
-def schema_change(table: TableDescriptor, targets: Sequence[Target], *, first: int) -> SchemaChange:
+def schema_change(
+    table: TableDescriptor, targets: Sequence[Target], *, first: int, beside_locked: bool = False
+) -> SchemaChange:
     return SchemaChange(
         table_id=table.id,
         locked=table.locked,
@@ -130,6 +133,7 @@ def schema_change(table: TableDescriptor, targets: Sequence[Target], *, first: i
         old_primary=table.primary_index_id,
         elements=[_element_to_wire(target.element) for target in targets],
         present=[target.present for target in targets],
+        beside_locked=beside_locked,
     )
 
 

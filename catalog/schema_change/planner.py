@@ -17,15 +17,21 @@ from .stages import Move, Stage, Status, VersionStage, WorkStage
 from .targets import ConstraintElement, FactsElement, Target
 
 
-def plan(targets: Sequence[Target], *, locked: bool) -> tuple[Stage, ...]:
-    """The stages of a change of a table, which is locked or not."""
+def plan(
+    targets: Sequence[Target], *, locked: bool, beside_locked: bool = False
+) -> tuple[Stage, ...]:
+    """The stages of a change of a table, which is locked or not.
+
+    A table that is dropped in one statement with a locked one has that one's first stage too: its
+    job is begun by a version without a change, which may stand beside an unlocking.
+    """
     drops = any(isinstance(t.element, FactsElement) and t.element.dropped for t in targets)
     ways = [
         [] if drops and _goes_with_its_table(target) else list(way(target)) for target in targets
     ]
     position = [_start(target) for target in targets]
     stages = _stages(targets, ways, position)
-    if drops and locked:  # there is nothing to lock again
+    if drops and (locked or beside_locked):  # there is nothing to lock again
         return _marked([VersionStage(lock=False), *stages])
     return _with_lock(stages, locked)
 
@@ -58,7 +64,8 @@ def plan_rollback(
     turned = [replace(target, present=not target.present) for target in targets]
     stages = _stages(turned, ways, position)
     if not locked:
-        return _marked(stages)
+        # A drop beside a locked table's has done nothing yet but begin its job.
+        return _marked(stages) or (VersionStage(lock=False, last=True),)
     if any(isinstance(stage, VersionStage) for stage in stages):
         return _with_lock(stages, True)[not locked_now :]
     return stages if locked_now else (VersionStage(lock=True, last=True), *stages)

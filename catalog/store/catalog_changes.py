@@ -4,7 +4,8 @@ Two rules are about a transaction as a whole, and are kept here. A transaction p
 new version of a descriptor, however many of its statements change it: each later one is compared
 with what the transaction found, not with what it wrote. And a change of a lock is the only change
 of its transaction: no other descriptor, no row, but for the job on whose behalf it happens. Several
-tables may be unlocked together, each on behalf of a job of its own. The second is looked at when a
+tables may be unlocked together, each on behalf of a job of its own, and beside them jobs may begin
+on tables that are not locked, with a version that changes nothing. The second is looked at when a
 descriptor is published and again at commit, so a driver that opens a transaction around everything
 can lock a table, and a statement that already stands beside another change is refused at once.
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable
 
 from ...kvlayer.access import Transaction
 from ..descriptors.descriptor import Descriptor, TableDescriptor
-from ..descriptors.publish_rules import changes_lock, lock_not_alone
+from ..descriptors.publish_rules import changes_lock, changes_nothing, lock_not_alone
 
 
 class CatalogChanges:
@@ -26,7 +27,12 @@ class CatalogChanges:
         self._before: dict[int, Descriptor | None] = {}
         self._published: dict[int, Descriptor] = {}
         self._lock_change: TableDescriptor | None = None
+        self._unchanged: set[int] = set()
+        """The tables published that may be beside an unlocking: unlocked ones, and those with a
+        job that has only begun."""
         self._writes_expected = 0
+        """The values that the transaction wrote to publish them, and no other."""
+        self._writes_before = 0  # the version that is being published
         self._bookkeeping = 0
         self.jobs: list[int] = []
         """The schema changes that begin with this transaction."""
@@ -80,13 +86,15 @@ class CatalogChanges:
 
     def check_publish(self, before: Descriptor | None, after: Descriptor) -> None:
         """Raises SQLError 25001 where publishing would set a lock change beside another change."""
+        self._writes_before = self._other_writes
         if not changes_lock(before, after):
-            self.check_no_lock_change()
+            locks = self._lock_change is not None and self._lock_change.locked
+            if locks or not changes_nothing(before, after):
+                self.check_no_lock_change()
             return
         assert isinstance(after, TableDescriptor), after
-        others = bool(self._published)
-        if self._lock_change is not None:
-            others = self._lock_change.locked or after.locked
+        beside = set() if after.locked else self._unchanged
+        others = not beside.issuperset(self._published)
         if others or self._other_writes != self._writes_expected:
             raise lock_not_alone(after)
 
@@ -97,18 +105,25 @@ class CatalogChanges:
         if changes_lock(before, after):
             assert isinstance(after, TableDescriptor), after
             self._lock_change = after
-            self._writes_expected = self._other_writes
+        elif not changes_nothing(before, after):
+            self._unchanged.discard(after.id)
+            return
+        if not (isinstance(after, TableDescriptor) and after.locked):
+            self._unchanged.add(after.id)
+        self._writes_expected += self._other_writes - self._writes_before
 
     def mark(self) -> Callable[[], None]:
         """For savepoints: what brings the changes back to where they are now."""
         before, published = dict(self._before), dict(self._published)
         lock_change, writes_expected = self._lock_change, self._writes_expected
+        unchanged = set(self._unchanged)
         bookkeeping, rights_changed = self._bookkeeping, self.rights_changed
         jobs, drafts = list(self.jobs), dict(self.drafts)
 
         def restore() -> None:
             self._before, self._published = dict(before), dict(published)
             self._lock_change, self._writes_expected = lock_change, writes_expected
+            self._unchanged = set(unchanged)
             self._bookkeeping, self.rights_changed = bookkeeping, rights_changed
             self.jobs, self.drafts = list(jobs), dict(drafts)
 

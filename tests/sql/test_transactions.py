@@ -245,6 +245,55 @@ def test_locked_tables_are_dropped_together(text: str) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("names", ["w, x", "x, w", "x, t, w"])
+def test_locked_table_is_dropped_with_others(names: str) -> None:
+    """The others have a job each, which begins beside the unlocking and changes nothing yet."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE w (k SERIAL PRIMARY KEY)")
+        await node.sql("CREATE TABLE x (k SERIAL PRIMARY KEY, w INT8 REFERENCES w)")
+        await node.sql("INSERT INTO w VALUES (1); INSERT INTO x VALUES (1, 1)")
+        await node.sql("ALTER TABLE w SET (changefeed_optimized = true)")
+        stages = await node.rows(f"EXPLAIN (DDL) DROP TABLE {names}")
+        assert [row[2] for row in stages].count("unlock the table") == len(names.split(", "))
+        for other in ("INSERT INTO t VALUES (9, 9)", "ALTER TABLE t ADD COLUMN x INT8"):
+            for both in (f"DROP TABLE w, x; {other}", f"{other}; DROP TABLE x, w"):
+                assert (await node.error(f"BEGIN; {both}; COMMIT")).sqlstate == "25001"
+                await node.sql("ROLLBACK")
+        assert len(await node.rows("SHOW TABLES")) == 3
+        await node.sql(f"DROP TABLE {names}")
+        left = [] if "t" in names else [("public", "t", "table", False)]
+        assert await node.rows("SHOW TABLES") == left
+        assert await node.rows("SHOW SEQUENCES") == []
+        await node.sql("CREATE TABLE w (k SERIAL PRIMARY KEY)")
+
+    run(scenario)
+
+
+def test_canceled_drop_beside_a_locked_table_leaves_its_table() -> None:
+    """A reader holds the drop back, and nothing has been changed yet but the locked table's."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE w (k INT8 PRIMARY KEY) WITH (changefeed_optimized = true)")
+        tables = await node.services.catalog.list_tables(
+            node.store.snapshot(node.store.clock.now()), "defaultdb"
+        )
+        [reads] = [table.id for table in tables if table.name == "t"]
+        lease = await node.services.leases.acquire(reads, node.store.clock.now())
+        dropping = asyncio.create_task(node.error("DROP TABLE t, w"))
+        await asyncio.sleep(1)
+        [held] = [job for job in await node.registry.list() if not job.state.final]
+        await node.registry.request_cancel(held.id)
+        await asyncio.sleep(1)
+        lease.release()
+        assert "canceled" in str(await dropping)
+        assert await node.rows("SHOW TABLES") == [("public", "t", "table", False)]
+        await node.sql("ALTER TABLE t ADD COLUMN x INT8 DEFAULT 3")
+        assert await node.rows("SELECT k, x FROM t") == [(1, 3), (2, 3)]
+
+    run(scenario)
+
+
 def test_lock_change_may_be_a_transaction_of_a_driver() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("BEGIN; SELECT * FROM t WHERE k = 1")

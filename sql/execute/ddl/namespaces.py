@@ -84,11 +84,12 @@ async def _drop_all(
                     hint="Use CASCADE to drop the foreign key too.",
                 )
             await changer.drop_references(referrer, table)
+    beside_locked = any(table.locked for table in left.values())
     for table in sorted(left.values(), key=lambda table: -len(table.foreign_keys)):
         current = await services.catalog.descriptors.read(transaction, table.id)
         assert isinstance(current, TableDescriptor), table
-        await changer.drop(current, what)
-        if not table.locked:  # whose unlocking stands alone in its transaction
+        await changer.drop(current, what, beside_locked=beside_locked)
+        if not beside_locked:  # an unlocking stands alone in its transaction
             await drop_owned(services, transaction, table.id)
 
 

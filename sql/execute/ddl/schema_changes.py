@@ -97,8 +97,10 @@ class SchemaChangeStatements:
     async def explain(self, statement: s.TableChange | statements.DropTable) -> Result:
         """The stages that the statement would have, on the tables as they are."""
         rows: list[tuple[int, str, str]] = []
-        for changes in await self._targets(statement):
-            stages = plan(changes.targets, locked=changes.before.locked)
+        found = await self._targets(statement)
+        mixed = any(changes.before.locked for changes in found)
+        for changes in found:
+            stages = plan(changes.targets, locked=changes.before.locked, beside_locked=mixed)
             rows += explained(changes.targets, stages)
         numbered = [(number, *row[1:]) for number, row in enumerate(rows, start=1)]
         columns = [("stage", INT8), ("phase", STRING), ("what", STRING)]
@@ -278,14 +280,15 @@ class SchemaChangeStatements:
 
     # DROP TABLE.
 
-    async def drop(self, table: TableDescriptor, text: str) -> None:
+    async def drop(self, table: TableDescriptor, text: str, *, beside_locked: bool = False) -> None:
         """Drops a table that nothing refers to. A lock is no hindrance: no row is read otherwise
-        from then on, and feeds end there."""
+        from then on, and feeds end there. Where its statement drops a locked one too, a job drops
+        it: a transaction that unlocks does nothing else."""
         prepared = await self._prepared_table(table, unlocks=False)
         changes = self._gathered(prepared)
         _drop_table(changes)
         tag = "DROP TABLE" if table.keyspace is None else "DROP KEYSPACE"
-        await self._done(changes, prepared, text, tag)
+        await self._done(changes, prepared, text, tag, beside_locked=beside_locked)
 
     # Common ways.
 
@@ -329,7 +332,13 @@ class SchemaChangeStatements:
         return changes
 
     async def _done(
-        self, changes: TableChanges, table: TableDescriptor, text: str, tag: str
+        self,
+        changes: TableChanges,
+        table: TableDescriptor,
+        text: str,
+        tag: str,
+        *,
+        beside_locked: bool = False,
     ) -> Result:
         """Publishes what there is to publish. `table` is what the transaction reads."""
         if not changes.targets:
@@ -341,12 +350,19 @@ class SchemaChangeStatements:
             return Result(tag=tag)
         known = self._changes.drafts.get(table.id)
         job = known.job if isinstance(known, _Draft) else None
-        stages = plan(changes.targets, locked=changes.before.locked)
+        locked = changes.before.locked
+        stages = plan(changes.targets, locked=locked, beside_locked=beside_locked)
         if known is None and not (isinstance(stages[0], VersionStage) and stages[0].lock is False):
             self._changes.check_no_lock_change()
         base = replace(changes.before, version=table.version)
         written = await self._services.schema_changes.begin(
-            self._transaction, base, changes.targets, stages, text, draft=job
+            self._transaction,
+            base,
+            changes.targets,
+            stages,
+            text,
+            draft=job,
+            beside_locked=beside_locked,
         )
         draft = _Draft(changes.before, tuple(changes.targets), written)
         self._changes.drafts[table.id] = draft
