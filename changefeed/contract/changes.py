@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import accumulate, chain
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -12,6 +14,8 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.arrow_columns import column_datums
 from ...catalog.values.column_types import Datum
 from ...kvlayer.clock import Timestamp
+
+T = TypeVar("T")
 
 COLUMNAR_ROWS_MIN = 64
 """From this many rows on, Arrow is cheaper than a list of tuples; below, DuckDB takes twice as long
@@ -93,3 +97,65 @@ class ChangeBatch:
             return rows
         gone = frozenset(self.deleted)
         return (None if index in gone else next(rows) for index in range(len(self.keys)))
+
+
+def merged(batches: Sequence[ChangeBatch], *, bytes_max: int) -> Iterator[ChangeBatch]:
+    """The same changes in the same order, in fewer batches: neighbours in columns that are of one
+    form become one, of at most `bytes_max` Arrow bytes. What is written by columns costs a flat sum
+    for each batch, and a feed that catches up decodes a commit at a time."""
+    together: list[ChangeBatch] = []
+    size = 0
+    for batch in batches:
+        own = 0 if batch.columns is None else batch.columns.nbytes
+        if together and (size + own > bytes_max or not _joins(batch, together[0])):
+            yield _one(together)
+            together, size = [], 0
+        together.append(batch)
+        size += own
+    if together:
+        yield _one(together)
+
+
+def _joins(batch: ChangeBatch, other: ChangeBatch) -> bool:
+    return batch.columns is not None and _form(batch) == _form(other)
+
+
+def _form(batch: ChangeBatch) -> tuple[object, ...]:
+    """What batches have to have in common."""
+    before = batch.before and (batch.before.id, batch.before.version)
+    there = [
+        each is not None for each in (batch.columns, batch.versions, batch.previous, batch.shown)
+    ]
+    return (batch.descriptor.id, batch.descriptor.version, batch.kind, before, *there)
+
+
+def _one(batches: Sequence[ChangeBatch]) -> ChangeBatch:
+    """One batch of several in columns that are of one form."""
+    if len(batches) == 1:
+        return batches[0]
+    starts = accumulate(map(len, batches), initial=0)
+    return replace(
+        batches[0],
+        keys=list(chain.from_iterable(batch.keys for batch in batches)),
+        timestamps=list(chain.from_iterable(batch.timestamps for batch in batches)),
+        columns=_concatenated(batch.columns for batch in batches),
+        deleted=[
+            start + index
+            for start, batch in zip(starts, batches, strict=False)
+            for index in batch.deleted
+        ],
+        versions=_chained(batch.versions for batch in batches),
+        previous=_chained(batch.previous for batch in batches),
+        shown=_concatenated(batch.shown for batch in batches),
+        stages=StageTimes(),
+    )
+
+
+def _concatenated(parts: Iterable[pa.RecordBatch | None]) -> pa.RecordBatch | None:
+    there = [part for part in parts if part is not None]
+    return pa.concat_batches(there) if there else None  # type: ignore[attr-defined]
+
+
+def _chained(parts: Iterable[Sequence[T] | None]) -> list[T] | None:
+    there = [part for part in parts if part is not None]
+    return list(chain.from_iterable(there)) if there else None

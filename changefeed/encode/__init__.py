@@ -7,9 +7,9 @@ consumers work unchanged. `encoder_for` chooses the encoder, `Topics` names topi
 Never knows: who proved the schema, what a sink does with messages, progress.
 """
 
-from .encoders import encoder_for
+from .encoders import encoder_for, line_encoder_for
 from .enriched import FeedOrigin
-from .protocol import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder
+from .protocol import EncodedBatch, Encoder, LineEncoder, RegisteredSchema, RegisteringEncoder
 from .schema_messages import schema_message
 from .topics import Topics
 from .transaction_messages import begin_message, end_message
@@ -18,11 +18,13 @@ __all__ = [
     "EncodedBatch",
     "Encoder",
     "FeedOrigin",
+    "LineEncoder",
     "RegisteredSchema",
     "RegisteringEncoder",
     "Topics",
     "begin_message",
     "encoder_for",
     "end_message",
+    "line_encoder_for",
     "schema_message",
 ]

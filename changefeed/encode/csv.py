@@ -18,7 +18,7 @@ from ...catalog.values.column_types import ColumnType, Datum
 from ...catalog.values.type_kinds import TEXTS, TypeKind
 from ...kvlayer.clock import Timestamp
 from ..contract.changes import ChangeBatch
-from .json_texts import ColumnTexts, as_list, joined
+from .json_texts import ColumnTexts, Lines, Parts, as_lines, as_list, joined
 from .protocol import EncodedBatch
 from .topics import Topics
 
@@ -30,20 +30,27 @@ class CSVEncoder:
         self._topics = topics
 
     def encode(self, batch: ChangeBatch) -> EncodedBatch:
-        assert not batch.deleted, batch
-        assert batch.rows is None or None not in batch.rows, batch
-        lines = [_fields(column.type, values) for column, values in _columns(batch)]
-        parts: list[bytes | list[bytes]] = []
-        for fields in lines:
-            parts += [b",", fields] if parts else [fields]
         return EncodedBatch(
             topic=self._topics.of(batch.descriptor),
             keys=[b""] * len(batch),
-            values=as_list(joined(tuple(parts), len(batch))),
+            values=as_list(joined(_rows(batch), len(batch))),
         )
+
+    def lines(self, batch: ChangeBatch) -> Lines:
+        return as_lines(_rows(batch), len(batch))
 
     def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
         raise AssertionError("initial_scan = 'only' and resolved exclude each other")
+
+
+def _rows(batch: ChangeBatch) -> Parts:
+    assert not batch.deleted, batch
+    assert batch.rows is None or None not in batch.rows, batch
+    parts: list[bytes | list[bytes]] = []
+    for column, values in _columns(batch):
+        fields = _fields(column.type, values)
+        parts += [b",", fields] if parts else [fields]
+    return tuple(parts)
 
 
 def _columns(batch: ChangeBatch) -> list[tuple[Column, Sequence[Datum]]]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import pyarrow as pa
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import codec_for
@@ -27,7 +28,7 @@ from ...catalog.values.arrow_columns import AnyArray
 from ...catalog.values.column_types import Datum
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ..contract.changes import ChangeBatch, ChangeKind
-from ..contract.message_form import Envelope
+from ..contract.message_form import WHOLE_ENVELOPES, Envelope
 from ..contract.options import ChangefeedOptions
 from .enriched import (
     FeedOrigin,
@@ -39,8 +40,8 @@ from .enriched import (
     source_constants,
     value_schema,
 )
-from .json_texts import NULL, ColumnTexts, Parts, Texts, as_list, joined
-from .parquet import deletions
+from .json_texts import NULL, ColumnTexts, Lines, Parts, Texts, as_lines, as_list, joined
+from .parquet import deletions, live_places
 from .protocol import EncodedBatch
 from .topics import Topics
 
@@ -66,25 +67,23 @@ class JSONEncoder:
 
     def encode(self, batch: ChangeBatch) -> EncodedBatch:
         table, envelope = self._table(batch.descriptor, self._tables), self._options.envelope
-        if envelope is Envelope.ENRICHED:
-            return self._enriched(batch, table)
-        keys = table.keys(batch)
-        key_texts = as_list(keys)
+        keys = joined(self._key(batch, table), len(batch))
         values: Sequence[bytes | None]
         if envelope is Envelope.KEY_ONLY:
             values = [None] * len(batch)
         else:
-            fields = self._metadata(batch, keys, table.topic)
-            if envelope is Envelope.WRAPPED:
-                fields["after"] = table.rows(batch)
-                if self._options.diff:
-                    fields["before"] = self._before(batch)
-                values = as_list(joined(_object(fields), len(batch)))
-            else:
-                values = table.bare(batch, fields)
+            values = as_list(joined(self._value(batch, table, (keys,)), len(batch)))
         if envelope is Envelope.ROW:
             values = _without_deletions(batch, values)
-        return EncodedBatch(topic=table.topic, keys=key_texts, values=values)
+        if envelope is Envelope.ENRICHED and self._options.schema:
+            key = _object({"payload": keys, "schema": table.key_schema})
+            keys = joined(key, len(batch))
+        return EncodedBatch(topic=table.topic, keys=as_list(keys), values=values)
+
+    def lines(self, batch: ChangeBatch) -> Lines:
+        assert self._options.envelope in WHOLE_ENVELOPES, self._options
+        table = self._table(batch.descriptor, self._tables)
+        return as_lines(self._value(batch, table, self._key(batch, table)), len(batch))
 
     def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
         text = f'{{"resolved":"{format_timestamp(resolved)}"}}'
@@ -92,10 +91,26 @@ class JSONEncoder:
             text = f'{{"{METADATA_FIELD}":{text}}}'
         return text.encode()
 
-    def _enriched(self, batch: ChangeBatch, table: _Table) -> EncodedBatch:
+    def _key(self, batch: ChangeBatch, table: _Table) -> Parts:
+        enriched = self._options.envelope is Envelope.ENRICHED
+        return table.key_objects(batch) if enriched else table.keys(batch)
+
+    def _value(self, batch: ChangeBatch, table: _Table, key: Parts) -> Parts:
+        """The values of all changes, whose keys have the texts of `key`."""
+        envelope = self._options.envelope
+        if envelope is Envelope.ENRICHED:
+            return self._enriched(batch, table, key)
+        fields = self._metadata(batch, key, table.topic)
+        if envelope is not Envelope.WRAPPED:
+            return table.bare(batch, fields)
+        fields["after"] = table.rows(batch)
+        if self._options.diff:
+            fields["before"] = self._before(batch)
+        return _object(fields)
+
+    def _enriched(self, batch: ChangeBatch, table: _Table, key: Parts) -> Parts:
         options, origin = self._options, self._origin
         assert origin is not None, options
-        key = table.key_objects(batch)
         fields: dict[str, Texts | Parts] = {
             "after": table.rows(batch),
             "op": operations(deletions(batch), batch.previous),
@@ -109,13 +124,8 @@ class JSONEncoder:
             fields["source"] = _object(self._source(batch, table))
         value = _object(fields)
         if options.schema:
-            key = _object({"payload": key, "schema": table.key_schema})
-            value = _object({"payload": value, "schema": table.value_schema})
-        return EncodedBatch(
-            topic=table.topic,
-            keys=as_list(joined(key, len(batch))),
-            values=as_list(joined(value, len(batch))),
-        )
+            return _object({"payload": value, "schema": table.value_schema})
+        return value
 
     def _source(self, batch: ChangeBatch, table: _Table) -> dict[str, Texts | Parts]:
         source: dict[str, Texts | Parts] = {**table.source}
@@ -151,12 +161,12 @@ class JSONEncoder:
         table = self._table(batch.before or batch.descriptor, self._replaced)
         return table.rows_or_null(batch.previous)
 
-    def _metadata(self, batch: ChangeBatch, keys: Texts, topic: str) -> dict[str, Texts | Parts]:
+    def _metadata(self, batch: ChangeBatch, key: Parts, topic: str) -> dict[str, Texts | Parts]:
         """The fields that messages have beside their rows, by name."""
         options = self._options
         fields: dict[str, Texts | Parts] = {}
         if options.key_in_value:
-            fields["key"] = keys
+            fields["key"] = key
         if options.topic_in_value:
             fields["topic"] = msgspec.json.encode(topic)
         if options.updated:
@@ -198,9 +208,9 @@ class _Table:
         self.key_schema = encoded(key_schema(self._descriptor, self.topic))
         self.value_schema = encoded(value_schema(self._descriptor, self.topic, options))
 
-    def keys(self, batch: ChangeBatch) -> list[bytes] | AnyArray:
+    def keys(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, arrays of the key's columns."""
-        return joined(_array(self._key_texts(batch)), len(batch))
+        return _array(self._key_texts(batch))
 
     def key_objects(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, objects of the key's columns."""
@@ -229,7 +239,7 @@ class _Table:
             return NULL
         fields, count = live
         parts = _object(fields)
-        return parts if count == len(batch) else _spread(batch, as_list(joined(parts, count)))
+        return parts if count == len(batch) else _spread(batch, joined(parts, count))
 
     def rows_or_null(self, rows: Sequence[tuple[Datum, ...] | None]) -> Texts:
         """The texts of these rows; null where there is none."""
@@ -239,7 +249,7 @@ class _Table:
         texts = iter(as_list(joined(_object(self._of_rows(there)), len(there))))
         return [NULL if row is None else next(texts) for row in rows]
 
-    def bare(self, batch: ChangeBatch, metadata: Mapping[str, Texts | Parts]) -> Sequence[bytes]:
+    def bare(self, batch: ChangeBatch, metadata: Mapping[str, Texts | Parts]) -> Parts:
         """Objects of the columns of all changes, and the metadata as one more field."""
         rows = batch.shown
         if rows is None and not batch.deleted:
@@ -250,11 +260,7 @@ class _Table:
             }
         else:
             fields = self._of_rows(self._rows_with_deletions(batch))
-        if metadata:
-            return as_list(
-                joined(_object({**fields, METADATA_FIELD: _object(metadata)}), len(batch))
-            )
-        return as_list(joined(_object(fields), len(batch)))
+        return _object({**fields, METADATA_FIELD: _object(metadata)} if metadata else fields)
 
     def _live(self, batch: ChangeBatch) -> tuple[dict[str, Texts | Parts], int] | None:
         """The columns of the rows that are no deletions, and how many; None where all are."""
@@ -318,13 +324,12 @@ def _parts(value: Texts | Parts) -> Parts:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _spread(batch: ChangeBatch, live: list[bytes]) -> list[bytes]:
+def _spread(batch: ChangeBatch, live: list[bytes] | AnyArray) -> Texts:
     """The texts of rows that are there, with null where a change is a deletion."""
-    found = iter(live)
-    if batch.rows is not None:
-        return [NULL if row is None else next(found) for row in batch.rows]
-    gone = frozenset(batch.deleted)
-    return [NULL if index in gone else next(found) for index in range(len(batch))]
+    places = live_places(batch)
+    if isinstance(live, list):
+        return [NULL if place is None else live[place] for place in places]
+    return live.take(pa.array(places, pa.int64()))
 
 
 def _without_deletions(

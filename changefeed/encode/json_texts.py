@@ -43,6 +43,9 @@ from ...catalog.values.type_kinds import INTEGERS, TEXTS, TypeKind
 Texts: TypeAlias = "bytes | list[bytes] | AnyArray"
 """The texts of a column: one for all rows, or one for each."""
 
+Lines: TypeAlias = "bytes | pa.Buffer"
+"""Texts with a line break behind each."""
+
 Parts: TypeAlias = "tuple[Texts, ...]"
 """What texts are the concatenation of, row by row."""
 
@@ -92,6 +95,19 @@ def as_list(texts: list[bytes] | AnyArray) -> list[bytes]:
         return texts
     values: list[Any] = texts.to_pylist()
     return values
+
+
+def as_lines(parts: Sequence[Texts], count: int) -> Lines:
+    """The texts of `count` rows as `joined` makes them, one a line, as one piece of memory: no row
+    of an Arrow array becomes a Python object."""
+    texts = joined((*parts, b"\n"), count)
+    if isinstance(texts, list):
+        return b"".join(texts)
+    _, bounds, data = texts.buffers()
+    assert bounds is not None and data is not None, texts.type
+    ends = memoryview(bounds).cast("i")
+    first, last = ends[texts.offset], ends[texts.offset + len(texts)]
+    return data.slice(first, last - first)
 
 
 class ColumnTexts:

@@ -9,6 +9,7 @@ months: an INTERVAL is a text in PostgreSQL's style.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ def parquet_table(batch: ChangeBatch, options: ChangefeedOptions) -> pa.Table:
     """The changes of a batch, in its order."""
     found = change_columns(batch)
     arrays, names = [*found.values()], [*found]
-    arrays.append(pa.array(["d" if gone else "c" for gone in deletions(batch)], pa.string()))
+    arrays.append(_event_types(batch))
     names.append(EVENT_TYPE)
     if options.updated:
         arrays.append(_texts(batch.timestamps))
@@ -57,6 +58,19 @@ def deletions(batch: ChangeBatch) -> list[bool]:
         return [row is None for row in batch.rows]
     gone = frozenset(batch.deleted)
     return [index in gone for index in range(len(batch))]
+
+
+def live_places(batch: ChangeBatch) -> list[int | None]:
+    """For each change the place of its row among those that are there; None for a deletion."""
+    found = count()
+    return [None if gone else next(found) for gone in deletions(batch)]
+
+
+def _event_types(batch: ChangeBatch) -> AnyArray:
+    if batch.rows is None and not batch.deleted:
+        types: AnyArray = pa.repeat("c", len(batch))
+        return types
+    return pa.array(["d" if gone else "c" for gone in deletions(batch)], pa.string())
 
 
 def _arrays(batch: ChangeBatch) -> list[AnyArray]:
@@ -92,8 +106,7 @@ def _with_deletions(batch: ChangeBatch, live: pa.RecordBatch) -> list[AnyArray]:
             strict=True,
         )
     )
-    found = iter(range(live.num_rows))
-    places = pa.array([None if gone else next(found) for gone in deletions(batch)], pa.int64())
+    places = pa.array(live_places(batch), pa.int64())
     return [
         keys[column.id] if column.id in keys else array.take(places)
         for column, array in zip(batch.descriptor.visible_columns, live.columns, strict=True)

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from ...kvlayer.clock import Timestamp
 from ..contract.changes import ChangeBatch
+from .json_texts import Lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,14 @@ class Encoder(Protocol):
     def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
         """The value of the message that says of `topic`, or of the whole feed, that no change at or
         below `resolved` will come that was not seen."""
+        ...
+
+
+class LineEncoder(Encoder, Protocol):
+    """An encoder whose messages are texts, and all have a value."""
+
+    def lines(self, batch: ChangeBatch) -> Lines:
+        """The values of all messages, with a line break behind each."""
         ...
 
 

@@ -29,10 +29,10 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.offload import OffloadLane
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch
+from ...contract.changes import ChangeBatch, merged
 from ...contract.message_form import Format
 from ...contract.options import ChangefeedOptions
-from ...encode import Topics, encoder_for
+from ...encode import Topics, line_encoder_for
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
 from .folder import Folder
 from .layout import FilesLayout
@@ -40,6 +40,9 @@ from .names import NameMaker
 from .written_file import WrittenFile, begin_file, suffix_of
 
 T = TypeVar("T")
+
+PIECE_BYTES = 4 << 20
+"""Arrow bytes that are encoded and written at a time."""
 
 
 class FilesSink:
@@ -67,9 +70,9 @@ class FilesSink:
         )
         # Marks are JSON beside files of any format.
         origin = context.origin("cloudstorage")
-        self._marks = encoder_for(replace(options, format=Format.JSON), self._topics, origin)
+        self._marks = line_encoder_for(replace(options, format=Format.JSON), self._topics, origin)
         csv = options.format is Format.CSV
-        self._encoder = encoder_for(options, self._topics) if csv else self._marks
+        self._encoder = line_encoder_for(options, self._topics) if csv else self._marks
         self._names = NameMaker(
             job_id=context.identity.job_id,
             epoch=context.identity.epoch,
@@ -139,7 +142,7 @@ class FilesSink:
         return self._folder.last_time()
 
     def _write(self, batches: Sequence[ChangeBatch], *, complete: bool) -> None:
-        for batch in batches:
+        for batch in merged(batches, bytes_max=PIECE_BYTES):
             key = (batch.descriptor.id, batch.descriptor.version)
             if key not in self._open:
                 self._open[key] = self._begin(batch.descriptor)

@@ -11,8 +11,13 @@ import pyarrow.parquet as pq
 from ...contract.changes import ChangeBatch
 from ...contract.message_form import Compression, Format
 from ...contract.options import ChangefeedOptions
-from ...encode import Encoder
+from ...encode import LineEncoder
 from ...encode.parquet import parquet_table
+
+DICTIONARY_BYTES = 64 << 10
+"""A column whose values are more than that, each counted once, is written without a dictionary.
+With Arrow's own 1 MB, looking for what repeats takes most of the time of columns that never do, and
+makes them larger."""
 
 ROW_GROUP_BYTES = 4 << 20
 """Arrow bytes that gather in memory before they become a row group, of each open Parquet file."""
@@ -37,7 +42,7 @@ class WrittenFile(Protocol):
         ...
 
 
-def begin_file(file: IO[bytes], options: ChangefeedOptions, encoder: Encoder) -> WrittenFile:
+def begin_file(file: IO[bytes], options: ChangefeedOptions, encoder: LineEncoder) -> WrittenFile:
     """A file in the format that the options ask for."""
     if options.format is Format.PARQUET:
         return ParquetFile(file, options)
@@ -59,9 +64,11 @@ def _arrow_file(file: Any) -> pa.PythonFile:
 
 
 class MessagesFile:
-    """A message a line. A message without a value is no line."""
+    """A message a line."""
 
-    def __init__(self, file: IO[bytes], encoder: Encoder, compression: Compression | None) -> None:
+    def __init__(
+        self, file: IO[bytes], encoder: LineEncoder, compression: Compression | None
+    ) -> None:
         self._file = file
         self._encoder = encoder
         self._stream = (
@@ -72,8 +79,7 @@ class MessagesFile:
         self.size = 0
 
     def append(self, batch: ChangeBatch) -> None:
-        values = [value for value in self._encoder.encode(batch).values if value is not None]
-        lines = b"\n".join([*values, b""])
+        lines = self._encoder.lines(batch)
         (self._stream or self._file).write(lines)
         self.size += len(lines)
 
@@ -134,6 +140,7 @@ class ParquetFile:
                 _arrow_file(self._file),
                 table.schema,
                 compression="snappy" if compression is None else compression.value,
+                dictionary_pagesize_limit=DICTIONARY_BYTES,
             )
         self._writer.write_table(table)
         self._gathered, self._gathered_bytes = [], 0

@@ -26,7 +26,13 @@ from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, StageTimes
 from tailrace.changefeed.contract.options import parse_options
-from tailrace.changefeed.encode import Encoder, FeedOrigin, Topics, encoder_for
+from tailrace.changefeed.encode import (
+    Encoder,
+    FeedOrigin,
+    Topics,
+    encoder_for,
+    line_encoder_for,
+)
 from tailrace.changefeed.encode.json_texts import ColumnTexts, as_list, joined
 from tailrace.changefeed.encode.parquet import parquet_table
 from tailrace.changefeed.pipeline.decode import decode
@@ -217,6 +223,18 @@ def test_messages_equal_the_golden_file(name: str, columnar: bool) -> None:
 
 
 @pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if "row" not in name and "key" not in name]
+)
+def test_lines_are_the_values_of_messages(name: str, columnar: bool) -> None:
+    chosen = line_encoder_for(parse_options(CASES[name]), TOPICS, ORIGIN)
+    given = batch(columnar=columnar)
+    values = [value for value in chosen.encode(given).values if value is not None]
+    assert len(values) == len(given)
+    assert bytes(chosen.lines(given)).splitlines() == values
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
 def test_lines_of_csv_equal_the_golden_file(columnar: bool) -> None:
     pairs = [codec_for(TABLE).encode_row(row) for row in ROWS]
     bodies: list[bytes | None] = [body for _, body in pairs]
@@ -229,7 +247,11 @@ def test_lines_of_csv_equal_the_golden_file(columnar: bool) -> None:
     scanned = decode(
         versions, TABLE, stages=StageTimes(), kind=ChangeKind.INITIAL_SCAN, columnar=columnar
     )
-    encoded = encoder(format="csv", initial_scan="only").encode(scanned)
+    chosen = line_encoder_for(parse_options({"format": "csv", "initial_scan": "only"}), TOPICS)
+    encoded = chosen.encode(scanned)
+    assert bytes(chosen.lines(scanned)) == b"\n".join(
+        [*map(bytes, filter(None, encoded.values)), b""]
+    )
     text = "\n".join(value.decode() for value in encoded.values[-4:] if value is not None) + "\n"
     path = GOLDEN / "csv.txt"
     if os.environ.get("TAILRACE_REWRITE"):
