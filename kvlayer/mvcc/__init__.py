@@ -34,7 +34,7 @@ from .intents import (
     intents_on,
     run_of_intents,
 )
-from .read import newest_version, read_at, scan_at, version_bounds
+from .read import newest_version, read_at, read_each, scan_at, version_bounds
 from .slices import SLICE_BYTES, SLICE_ROWS, take_slice
 from .time_index import find_outdated, index_entries, keyspaces_in
 from .version import (
@@ -76,6 +76,7 @@ __all__ = [
     "keyspaces_in",
     "newest_version",
     "read_at",
+    "read_each",
     "run_of_intents",
     "scan_at",
     "take_slice",

@@ -6,7 +6,7 @@ caller to ask first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .. import keys
 from ..clock import MAX_TIMESTAMP, Timestamp
@@ -49,6 +49,21 @@ def read_at(reader: Reader, key: bytes, at: Timestamp) -> tuple[Timestamp, bytes
     if found is None:
         return None
     return keys.split_version_key(found[0])[1], found[1]
+
+
+def read_each(
+    reader: Reader, several: Sequence[bytes], at: Timestamp
+) -> list[tuple[Timestamp, bytes] | None]:
+    """What `read_at` reads of each of several keys."""
+    if reader.range_tombstones is not NO_TOMBSTONES:
+        return [read_at(reader, key, at) for key in several]
+    newest, split, first = keys.inverted(at), keys.split_version_key, reader.first
+    found: list[tuple[Timestamp, bytes] | None] = []
+    for key in several:
+        start = keys.VERSION + key
+        entry = first(start + newest, start + _OLDEST)
+        found.append(None if entry is None else (split(entry[0])[1], entry[1]))
+    return found
 
 
 def version_bounds(span: Span) -> tuple[bytes, bytes]:

@@ -127,6 +127,17 @@ class RangeStore:
         if self._writers and self._matters(at, reader):
             self.timestamp_cache.add_point(key, at, NOBODY if reader is None else reader.id)
 
+    def points_read(
+        self, keys: Sequence[bytes], at: Timestamp, reader: TransactionRecord | None
+    ) -> None:
+        holding = self.ranges.holding
+        for key in keys:
+            holding(key).load.note_read(key)
+        if self._writers and self._matters(at, reader):
+            own = NOBODY if reader is None else reader.id
+            for key in keys:
+                self.timestamp_cache.add_point(key, at, own)
+
     def span_read(self, span: Span, at: Timestamp, reader: TransactionRecord | None) -> None:
         self.ranges.holding(span.start).load.note_read(span.start)
         if self._writers and self._matters(at, reader):

@@ -96,6 +96,16 @@ class RemoteEvaluation:
         assert answer is None or isinstance(answer, bytes), answer
         return answer
 
+    def get_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        asked = [Get(key) for key in keys if key not in self.writes and not self._gone(key)]
+        unknown = [read for read in asked if read not in self._known]
+        if unknown:  # of all of them the store is asked at once
+            self.used |= {read: self._known[read] for read in asked if read in self._known}
+            self.missed = True
+            self.missing += unknown
+            raise _Miss
+        return [self.get(key) for key in keys]
+
     def scan(self, span: Span, *, limit: int | None = None) -> list[WireRow]:
         own = {key: body for key, body in self.writes.items() if span.contains(key)}
         touched = own or self.deleted

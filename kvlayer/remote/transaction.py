@@ -115,6 +115,9 @@ class RemoteTransaction:
         asked = messages.GetForUpdate(key) if for_update else messages.Get(key)
         return await self._ask(asked, bytes | None)  # type: ignore[arg-type]
 
+    async def get_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [await self.get(key) for key in keys]
+
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None:
         found: type[tuple[bytes, Timestamp] | None] = tuple[bytes, Timestamp] | None  # type: ignore[assignment]
         return await self._ask(messages.GetWithTimestamp(key), found)

@@ -69,6 +69,12 @@ class TransactionHost(Protocol):
         """From this step on no transaction other than `reader` writes the key at or below `at`."""
         ...
 
+    def points_read(
+        self, keys: Sequence[bytes], at: Timestamp, reader: TransactionRecord | None
+    ) -> None:
+        """The same, for several keys."""
+        ...
+
     def span_read(self, span: Span, at: Timestamp, reader: TransactionRecord | None) -> None:
         """The same, for every key of a span."""
         ...

@@ -9,13 +9,13 @@ resolved it, read as the version that it is about to become; any other is ignore
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 from ..clock import ZERO, Timestamp
 from ..engine import Reader, Snapshot
-from ..mvcc import SLICE_ROWS, body_at, intent_on, read_at, scan_at, take_slice
+from ..mvcc import SLICE_ROWS, body_at, intent_on, read_at, read_each, scan_at, take_slice
 from ..span import Span
 from ..transaction_modes import WhenLocked
 from .host import TransactionHost
@@ -52,6 +52,20 @@ def read_version(
     if found is None:
         return None, ZERO
     return body_at(found[1], at), found[0]
+
+
+def read_versions(
+    host: TransactionHost, keys: Sequence[bytes], at: Timestamp, own: TransactionRecord | None
+) -> list[tuple[bytes | None, Timestamp]]:
+    """What `read_version` reads of each of several keys. Raises LockConflict."""
+    intents = host.locks.intents
+    written = own is not None and bool(own.buffer.written)
+    if written or (intents and not intents.keys().isdisjoint(keys)):
+        return [read_version(host, key, at, own) for key in keys]
+    return [
+        (None, ZERO) if found is None else (body_at(found[1], at), found[0])
+        for found in read_each(host.engine, keys, at)
+    ]
 
 
 def _counts(

@@ -27,7 +27,7 @@ from .intents_seen import intents_seen
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locking import lock_keys
 from .locks import Turn
-from .reading import Row, read_version, rows_at, sliced_rows
+from .reading import Row, read_version, read_versions, rows_at, sliced_rows
 from .record import TransactionRecord, TransactionStatus
 from .refresh import refresh
 from .resolution import abort, commit
@@ -140,6 +140,28 @@ class Transaction:
         if for_update:
             await self.lock((key,))
         return (await self._read_point(key))[0]
+
+    async def get_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The body of each key's live value, all read in one step."""
+        host, record = self._host, self._record
+
+        def step(_: Turn | None) -> tuple[list[bytes | None], int]:
+            self._check_active()
+            at = record.read_timestamp
+            for key in keys if at <= host.greatest_threshold else ():
+                host.check_readable(key, at)
+            found = read_versions(host, keys, at, record)
+            host.points_read(keys, at, record)
+            undurable = [host.undurable(ts) or 0 for _, ts in found]
+            return [body for body, _ in found], max(undurable, default=0)
+
+        if self._tracks and not self._read_only:
+            for key in keys:
+                record.read_spans.add_point(key)
+        bodies, index = await self._run(step)
+        if index:
+            await host.released(index)
+        return bodies
 
     async def lock(
         self,

@@ -151,15 +151,21 @@ class KeyAccess:
         if prod(map(len, values)) > PREFIXES_MAX:
             raise TooManyRows
         parts = [
-            [
-                part
-                for value in several
-                if (part := self._part_of(column.type, write, value)) is not None
-            ]
+            self._parts_of(column.type, write, several)
             for column, write, several in zip(self.columns, self.writers, values, strict=False)
         ]
         prefix = self.prefix
+        if len(parts) == 1:
+            return [prefix + part for part in parts[0]]
         return [prefix + b"".join(chosen) for chosen in product(*parts)]
+
+    def _parts_of(
+        self, type: ColumnType, write: PartWriter, several: Sequence[object]
+    ) -> list[bytes]:
+        if type.kind is TypeKind.INT8 and not self.secondary:  # stored as they are, none is NULL
+            return [write(value) for value in several if value is not None]
+        parts = [self._part_of(type, write, value) for value in several]
+        return [part for part in parts if part is not None]
 
     def _part_of(self, type: ColumnType, write: PartWriter, value: object) -> bytes | None:
         """How a key says that a column has this value; None where no value of it equals it."""
@@ -223,10 +229,9 @@ def key_access(
     count = 1
     for column in columns:
         place = places[column.id]
-        constants: Alternatives | None = _constants(place, predicates)
+        constants, length = _constants(place, predicates)
         if constants is None and secondary and _is_null(place, predicates):
             constants = (None,)
-        length = len(constants) if isinstance(constants, tuple) else 1
         if constants is not None and count * length <= PREFIXES_MAX:
             alternatives.append(constants)
             count *= length
@@ -258,20 +263,26 @@ def _key_columns(descriptor: TableDescriptor, index: Index) -> tuple[Column, ...
     return tuple(descriptor.column_by_id(id) for id in ids)
 
 
-def _constants(place: int, predicates: Sequence[Predicate]) -> Alternatives | None:
-    """The least list of constants that the column must be one of, or else an array."""
-    found: tuple[Scalar, ...] | None = None
+def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Alternatives | None, int]:
+    """The least list of constants that the column must be one of, or else an array; and how many
+    they are, an array of unknown length being one."""
+    found: tuple[Alternatives, int] | None = None
     array: Scalar | None = None
     for predicate in predicates:
+        if predicate.column != place:
+            continue
         match predicate:
-            case Comparison(column=column, comparator=Comparator.EQUAL) if column == place:
-                return (predicate.constant,)
-            case Membership(column=column, constants=constants) if column == place:
-                if found is None or len(constants) < len(found):
-                    found = constants
-            case ElementOf(column=column) if column == place:
+            case Comparison(comparator=Comparator.EQUAL):
+                return (predicate.constant,), 1
+            case Membership(constants=constants):
+                if found is None or len(constants) < found[1]:
+                    found = constants, len(constants)
+            case ElementOf(count=None):
                 array = predicate.array
-    return array if found is None else found
+            case ElementOf(count=int() as count):
+                if found is None or count < found[1]:
+                    found = predicate.array, count
+    return (array, 1) if found is None else found
 
 
 def _is_null(place: int, predicates: Sequence[Predicate]) -> bool:

@@ -16,9 +16,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType, Datum, array_of
+from ...catalog.values.column_types import ColumnType, Datum, array_of, coerce
+from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.scalars import (
+    INT8,
     Bindings,
     NotNative,
     Scalar,
@@ -28,6 +30,7 @@ from ..analyze.scalars import (
     type_of_cast,
 )
 from ..parse import position_of
+from ..parse.constant_lists import LIST, ConstantList
 from ..syntax.walks import find_all
 
 Values = Sequence[Datum]
@@ -64,11 +67,13 @@ class Membership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElementOf:
-    """`column = ANY (array)`"""
+    """`column = ANY (array)`, or `column IN (list)` with a long list of constants, whose `count`
+    is known."""
 
     column: int
     type: ColumnType
     array: Scalar
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +157,8 @@ def _predicate(tree: exp.Expr, scope: Scope, relation: str | None) -> Predicate:
     if comparator is not None:
         return _comparison(tree, comparator, scope, relation)
     match tree:
+        case exp.In() if LIST in tree.meta:
+            return _listed(tree, tree.meta[LIST], scope, relation)
         case exp.In() if tree.expressions and not tree.args.get("query"):
             column, kind = _compared_column(tree.this, scope, relation)
             alone = len(tree.expressions) == 1
@@ -184,6 +191,24 @@ def _comparison(
 
 _LISTED = (TypeKind.INT8, TypeKind.STRING, TypeKind.UUID, TypeKind.DATE)
 """Types of which an element is converted to the column's type without a loss."""
+
+
+def _listed(
+    tree: exp.In, listed: ConstantList, scope: Scope, relation: str | None
+) -> ElementOf | Membership:
+    """`column IN (list)` of which the tree has only the first constant."""
+    column, type = _compared_column(tree.this, scope, relation)
+    if type.enum is None and (type == INT8 if listed.numbers else type.kind in _LISTED):
+        values = listed.values()
+        try:
+            datum = coerce(array_of(type), values)
+        except SQLError:
+            pass  # which of them is wrong, the way by trees says
+        else:
+            array = Scalar(array_of(type), lambda values, bindings: datum, True)
+            return ElementOf(column=column, type=type, array=array, count=len(values))
+    constants = [_constant(item, type, scope, relation, alone=False) for item in listed.trees()]
+    return Membership(column=column, type=type, constants=tuple(constants))
 
 
 def _element_of(tree: exp.Expr, scope: Scope, relation: str | None) -> ElementOf:

@@ -20,6 +20,7 @@ from sqlglot import exp
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
 from ..parse import folded, parse
+from ..parse.constant_lists import written_out
 from ..parse.queries import table_name
 from ..syntax.merge_statements import Merge
 from ..syntax.statements import Delete, Insert, ObjectName, Query, Update, WithWrites
@@ -44,9 +45,10 @@ def query_of(view: TableDescriptor) -> exp.Expr:
     if known is None:
         (statement,) = parse(view.view.text).statements
         assert isinstance(statement, Query), view
-        for node in walk(statement.tree):
+        tree = written_out(statement.tree)
+        for node in walk(tree):
             node.meta.clear()  # positions in another text than the statement's
-        known = view.compiled[_COMPILED] = statement.tree
+        known = view.compiled[_COMPILED] = tree
     assert isinstance(known, exp.Expr), known
     return known
 

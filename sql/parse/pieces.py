@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
+from .constant_lists import SHORTENED, constant_list
 from .constant_rows import further_rows
 
 NESTING_MAX = 256
@@ -109,6 +110,8 @@ class _Reader:
         self.skipped: dict[int, int] = {}
         self._inserting: int | None = None
         """How many parentheses are open around an INSERT of which VALUES may follow."""
+        self._shortens: bool | None = None
+        """Whether lists of the statement at hand are skipped; None before its first word."""
 
     def read(self, at: int) -> int:
         """Where the piece that begins at `at` ends, or a run of constants."""
@@ -157,11 +160,25 @@ class _Reader:
             case "word" | "sign":
                 piece = found.group().lower()
                 self._see(at, piece)
+                if self._shortens is None and kind == "word":
+                    self._shortens = piece in SHORTENED
+                if piece == "in" and self._shortens:
+                    return self._behind_list(end)
                 if piece in _OF_INSERTS:
                     return self._behind_insert(piece, end)
             case _:
                 self._prefixes = 0
         return end
+
+    def _behind_list(self, end: int) -> int:
+        """Where reading goes on: behind the list of constants that an IN has."""
+        listed = constant_list(self._text, end)
+        if listed is None:
+            return end
+        self.cuts.append(listed.behind_first)
+        self._since_cut = 0
+        self.skipped[listed.behind_first] = listed.end
+        return listed.end + 1
 
     def _behind_insert(self, piece: str, end: int) -> int:
         """Where reading goes on: behind the rows of constants that an INSERT has."""
@@ -188,6 +205,7 @@ class _Reader:
         self._count_items(at, piece)
         if piece == ";" and len(self._operators) == 1:
             self._count = 0
+            self._shortens = None
         if piece in _ENDS or piece == "," or piece == ";":
             self._operators[-1] = 0
         elif not piece[0].isalnum() and piece[0] not in "_$.":

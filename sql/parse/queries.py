@@ -23,6 +23,7 @@ from ..syntax.tree_names import folded as folded
 from ..syntax.tree_names import position_of as position_of
 from ..syntax.tree_names import table_name as table_name
 from ..syntax.walks import find_all, walk
+from .constant_lists import keep_lists, lists_in
 from .cursor import syntax_error
 from .expansions.catalog_functions import expand, plain_tokens
 from .expansions.set_functions import plain_sets
@@ -44,6 +45,7 @@ from .repairs.shown_tables import shown_tables
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """The one tree of `tokens`. Raises SQLError 42601 with a position."""
+    lists = lists_in(text, tokens)
     tokens = absolute_tokens(shown_tables(plain_tokens(tokens)))
     end_slice()
     _check_tokens(text, tokens)
@@ -68,6 +70,8 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     for place in sorted(due):
         plain, _ = _PASSES[place]
         tree = plain(tree)
+    for misplaced in keep_lists(tree, lists) if lists else ():
+        raise syntax_error(text, misplaced.begin, misplaced.behind_first)
     return tree
 
 

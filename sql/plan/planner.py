@@ -38,6 +38,7 @@ from ..analyze.virtual_ids import is_virtual
 from ..lower.analytic_select import AnalyticSelect
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
+from ..parse.constant_lists import keeps_lists, written_out
 from ..parse.constant_rows import ROWS, Row
 from ..syntax.merge_statements import Merge
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
@@ -118,6 +119,7 @@ def _plan_part(
             case Query(tree=tree, locks=()):
                 return plan_select(tree, relations)
             case Query(tree=tree, locks=locks):
+                tree = written_out(tree)
                 locking = plan_locking(tree, locks, relations)
                 return replace(plan_select(tree, relations), locking=locking)
             case Insert():
@@ -145,6 +147,8 @@ def _refuse_target(statement: Insert | Update | Delete | Merge, relations: Relat
 def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
     otherwise when a key range turns out to be too long to be read row by row."""
+    if isinstance(tree, exp.Select) and keeps_lists(tree.args.get("where")):
+        return _select_listed(tree, relations)
     if isinstance(tree, exp.Values):
         refuse_aggregates(tree)
     tree = without_blanks(tree, relations)
@@ -164,6 +168,21 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     if native is None:
         _ = plan.analytic  # what is wrong with the statement is said while it is planned
     return plan
+
+
+def _select_listed(tree: exp.Select, relations: Relations) -> SelectPlan:
+    """The plan of a query of which a list of constants is kept as it is written: natively it is
+    read so, for DuckDB it is written out."""
+    native = None
+    if not any(map(is_virtual, relations.values())) and split_items(tree) is None:
+        native = native_select(without_blanks(tree, relations), relations)
+    if native is None:
+        return plan_select(written_out(tree), relations)
+
+    def analytic() -> AnalyticSelect:
+        return plan_select(written_out(tree), relations).analytic
+
+    return SelectPlan(relations=tuple(relations.values()), native=native, make_analytic=analytic)
 
 
 def _plan_drawn(
@@ -333,6 +352,7 @@ def _finder(
     computed: Sequence[exp.Expr],
 ) -> RowFinder:
     """How the rows are found: by keys where WHERE fixes some, else by DuckDB."""
+    given = statement
     if statement.where is not None:
         statement = replace(statement, where=without_blanks(statement.where, relations))
     if not statement.sources:
@@ -349,6 +369,10 @@ def _finder(
             access = found
     except NotNative:
         pass
+    if access is None and keeps_lists(given.where):
+        assert given.where is not None, given
+        given = replace(given, where=written_out(given.where))
+        return _finder(given, descriptor, relation, relations, computed)
     if access is None:
         query = _finding(statement, descriptor, relation, computed)
         query, drawn = split_items(query) or (query, None)

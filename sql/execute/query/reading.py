@@ -202,12 +202,25 @@ async def read_points(
 ) -> list[KeyedRow]:
     """All rows of an access by points: a generator would cost as much as a row."""
     keys = access.keys(bindings)
+    if reverse:
+        keys.reverse()
     rows: list[KeyedRow] = []
-    for key in reversed(keys) if reverse else keys:
-        body = await transaction.get(key)
-        if body is not None:
-            rows.append((key, codec.decode_row(key, body)))
+    for start in range(0, len(keys), CHUNK_ROWS):
+        if start:
+            await asyncio.sleep(0)
+        chosen = keys[start : start + CHUNK_ROWS]
+        rows += decoded(codec, chosen, await transaction.get_each(chosen))
     return rows
+
+
+def decoded(
+    codec: RowCodec, keys: Sequence[bytes], bodies: Sequence[bytes | None]
+) -> list[KeyedRow]:
+    """The rows of the keys that have a body."""
+    decode = codec.decode_row
+    return [
+        (key, decode(key, body)) for key, body in zip(keys, bodies, strict=True) if body is not None
+    ]
 
 
 def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:

@@ -29,7 +29,7 @@ from ...results.results import Result, Row
 from ...runtime.query_evaluator import Answer, QueryEvaluator
 from ...syntax.statements import InsertMode
 from ..query.drawn_items import with_draws
-from ..query.reading import KeyedRow, read_points, read_rows, run_analytic, run_select
+from ..query.reading import KeyedRow, decoded, read_points, read_rows, run_analytic, run_select
 from .cascades import write_in
 from .conflicts import Collisions
 from .foreign_keys import has_references
@@ -115,12 +115,8 @@ class OnePhase:
             mutation.apply(evaluation)
             rows = _inserted(plan, mutation)
             return _told(plan, rows, len(mutation.keys), self._bindings)
-        codec = plan.finder.codec
-        found = [
-            (key, codec.decode_row(key, body))
-            for key in self._keys
-            if (body := evaluation.get(key)) is not None
-        ]
+        bodies = evaluation.get_each(self._keys)
+        found = decoded(plan.finder.codec, self._keys, bodies)
         found = _matching(plan.finder, found, self._bindings)
         changed = _changed_rows(plan, found, self._bindings)
         if isinstance(plan, UpdatePlan):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.names import ObjectName, Option
 from ...syntax.schema_statements import Copied, LikeTable
 from ...syntax.statements import CreateTableAs
+from ..constant_lists import written_out
 from ..cursor import Cursor, LexemeKind
 from ..queries import parse_query
 
@@ -70,11 +73,11 @@ def select_into(text: str, tokens: list[Token]) -> CreateTableAs | None:
             raise SQLError("0A000", f"{word} tables are not supported", position=cursor.position)
     cursor.accept_words("table")
     table = cursor.object_name("a table's name")
-    rest = [*tokens[:place], *tokens[cursor.current.token_index :]]
+    query = parse_query(text, [*tokens[:place], *tokens[cursor.current.token_index :]])
     return CreateTableAs(
         table=table,
         columns=(),
-        query=parse_query(text, rest),
+        query=replace(query, tree=written_out(query.tree)),
         if_not_exists=False,
         parameters=(),
         with_data=True,

@@ -1,0 +1,199 @@
+"""IN lists of many constants of one kind: all but the first are kept as they are written.
+
+    DELETE FROM t WHERE id IN (1, 2, 3)
+
+is tokenized and parsed as `DELETE FROM t WHERE id IN (1)`; the tree's IN has the whole list in its
+meta, where it is a conjunct of the statement's own WHERE, which plans by key read. Everywhere else,
+and for DuckDB, the constants are made nodes of again by `written_out`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...kvlayer.fibre import give_way
+from ..syntax.tree_copies import E, copied
+from ..syntax.walks import find_all
+
+LIST = "constant_list"
+"""Where an IN keeps the list of which its tree has the first constant."""
+LENGTH_MIN = 1000
+"""Shorter lists are worth no second way; plans by shape are for texts that are not as long."""
+
+SHORTENED = frozenset({"select", "update", "delete"})
+"""What a statement begins with whose lists are read here."""
+
+_BLANKS = r"[ \t\r\n]*+"
+_INTEGER = r"-?[0-9]{1,18}(?![\w.$])"
+_TEXT = r"'[^']*+(?:''[^']*+)*+'"
+_CONSTANTS_PER_STEP = 64
+_CHUNK_TEXT = rf"(?:{_BLANKS},{_BLANKS}(?:%s)){{1,{_CONSTANTS_PER_STEP}}}+"
+_BEGINNING = re.compile(rf"{_BLANKS}\({_BLANKS}(?:(?P<number>{_INTEGER})|(?P<text>{_TEXT}))")
+_CHUNKS = {"number": re.compile(_CHUNK_TEXT % _INTEGER), "text": re.compile(_CHUNK_TEXT % _TEXT)}
+_ITEMS = {"number": re.compile(r"-?[0-9]+"), "text": re.compile(_TEXT)}
+_END = re.compile(rf"{_BLANKS}\)")
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantList:
+    """A list as it is written: INT8s, or texts that have no type yet. No text ends in blanks, so
+    that the list means the same beside a CHAR.
+
+    `statement[begin:]` begins with the first constant; the closing parenthesis stands at `end`.
+    """
+
+    statement: str
+    begin: int
+    behind_first: int
+    end: int
+    numbers: bool
+
+    @property
+    def _kind(self) -> str:
+        return "number" if self.numbers else "text"
+
+    def values(self) -> list[int | str]:
+        """The constants in their order."""
+        found: list[int | str] = []
+        for start, end in self._parts():
+            part = self.statement[start:end]
+            if self.numbers:
+                found += map(int, part.strip(" \t\r\n,").split(","))
+            else:
+                found += [item[1:-1].replace("''", "'") for item in _ITEMS["text"].findall(part)]
+            give_way()
+        return found
+
+    def trees(self) -> Iterator[exp.Expr]:
+        """What the parser would have made of the constants."""
+        for start, end in self._parts():
+            for found in _ITEMS[self._kind].finditer(self.statement, start, end):
+                give_way()
+                yield self._tree(found.group(), found.start())
+
+    def _tree(self, written: str, start: int) -> exp.Expr:
+        if not self.numbers:
+            literal = exp.Literal(this=written[1:-1].replace("''", "'"), is_string=True)
+            literal.meta["start"] = start
+            return literal
+        negative = written[0] == "-"
+        literal = exp.Literal(this=written.removeprefix("-"), is_string=False)
+        literal.meta["start"] = start + negative
+        return exp.Neg(this=literal) if negative else literal
+
+    def _parts(self) -> Iterator[tuple[int, int]]:
+        yield self.begin, self.behind_first
+        at = self.behind_first
+        while (found := _CHUNKS[self._kind].match(self.statement, at)) is not None:
+            yield at, found.end()
+            at = found.end()
+
+
+def constant_list(text: str, at: int) -> ConstantList | None:
+    """The list behind an IN that ends at `at`, if it is a long one of constants of one kind."""
+    first = _BEGINNING.match(text, at)
+    if first is None:
+        return None
+    kind = first.lastgroup
+    assert kind is not None, first
+    end = first.end()
+    while (found := _CHUNKS[kind].match(text, end)) is not None:
+        give_way()
+        end = found.end()
+    behind = _END.match(text, end)
+    if behind is None or behind.end() - first.end() < LENGTH_MIN:
+        return None
+    return ConstantList(
+        text, first.start(kind), first.end(), behind.end() - 1, numbers=kind == "number"
+    )
+
+
+def lists_in(text: str, tokens: list[Token]) -> dict[int, ConstantList]:
+    """The lists of a statement for which there are no tokens, by where they begin."""
+    if len(text) < LENGTH_MIN:
+        return {}
+    found: dict[int, ConstantList] = {}
+    for place, token in enumerate(tokens):
+        if token.token_type is not TokenType.IN:
+            continue
+        listed = constant_list(text, token.end + 1)
+        # IN, a parenthesis, the first constant with or without a sign, and what ends the list
+        if listed is not None and any(
+            behind.start == listed.end for behind in tokens[place + 3 : place + 5]
+        ):
+            found[listed.begin] = listed
+    return found
+
+
+def keep_lists(tree: exp.Expr, lists: dict[int, ConstantList]) -> list[ConstantList]:
+    """Gives the INs of a tree the lists that they are of: kept, or written out. Returns the lists
+    that are no operand of an IN."""
+    left = dict(lists)
+    for node in list(find_all(tree, exp.In)):
+        listed = left.pop(_begin(node), None)
+        if listed is None:
+            continue
+        node.meta[LIST] = listed
+        if not (_of_where(node, tree) and _without_blanks(listed)):
+            _write_out(node)
+    return list(left.values())
+
+
+def _begin(node: exp.In) -> int:
+    if len(node.expressions) != 1:
+        return -1
+    (item,) = node.expressions
+    sign = isinstance(item, exp.Neg)
+    start: int = (item.this if sign else item).meta.get("start", -1)
+    return start - sign
+
+
+def _of_where(node: exp.Expr, tree: exp.Expr) -> bool:
+    """Whether a node is a conjunct of the WHERE of the tree's own statement."""
+    above = node.parent
+    while isinstance(above, exp.And | exp.Paren):
+        above = above.parent
+    return isinstance(above, exp.Where) and above.parent is tree
+
+
+def _without_blanks(listed: ConstantList) -> bool:
+    return listed.numbers or not any(
+        isinstance(value, str) and value.endswith(" ") for value in listed.values()
+    )
+
+
+def _write_out(node: exp.Expr) -> None:
+    listed = node.meta.pop(LIST)
+    assert isinstance(listed, ConstantList), listed
+    node.set("expressions", list(listed.trees()))
+
+
+def keeps_lists(where: exp.Expr | None) -> bool:
+    """Whether a condition has an IN whose list is not in the tree."""
+    return any(True for _ in _kept(where))
+
+
+def _kept(where: exp.Expr | None) -> Iterator[exp.In]:
+    waiting = [] if where is None else [where]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.And | exp.Paren | exp.Where):
+            waiting += node.iter_expressions()
+        elif isinstance(node, exp.In) and LIST in node.meta:
+            yield node
+
+
+def written_out(tree: E) -> E:
+    """A statement's query, or its condition, with a node for each constant; itself if it has."""
+    where = tree.args.get("where") if isinstance(tree, exp.Query) else tree
+    if not keeps_lists(where):
+        return tree
+    made = copied(tree)
+    for node in list(_kept(made.args["where"] if isinstance(made, exp.Query) else made)):
+        _write_out(node)
+    return made
