@@ -229,13 +229,15 @@ class RawOpening(msgspec.Struct, forbid_unknown_fields=True):
 
 class RawLeading(msgspec.Struct, forbid_unknown_fields=True):
     """The replica is to lead the keyspace of `group` in the epoch `term`, once it has everything of
-    its source up to `barrier`. `oracle` is the store that keeps the placement."""
+    its source up to `barrier`. `oracle` is the store that keeps the placement, and `secret` proves
+    that the leader hands it over."""
 
     source: str
     group: str
     term: int
     barrier: int
     oracle: str
+    secret: bytes
 
 
 class RawEntry(msgspec.Struct, forbid_unknown_fields=True):

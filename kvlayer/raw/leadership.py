@@ -6,17 +6,26 @@
 A *placement* says who leads, and in which epoch. It lies in the oracle's store, under the name of
 the keyspace's *group*, which is the *place* (store and id) where it was written first. A transfer:
 
-    the leader     waits until the follower is near; then drains, and refuses writes
-    the follower   is sent the rest, takes over, and swaps the placement for its own, an epoch on
+    the leader     offers the placement to who knows a secret, whose hash it puts there
+                   waits until the follower is near; then drains, and refuses writes
+    the follower   is sent the rest and the secret, takes over, and swaps the placement for its own,
+                   an epoch on
     the leader     sees the placement, and follows; or has swapped it first, and goes on leading
 
 Each step is durable before the next begins. Whoever dies between two of them finds its role when it
 is back, and `settle` ends it by the placement: of the two swaps only one can be done.
+
+The secret is drawn for one transfer, and told to the follower alone, once nothing is written any
+more. So nobody takes over what its leader does not hand over. It is kept nowhere: a leader that
+dies with it takes the placement back, an epoch on, and offers it anew. A follower that is *taking
+over* has shown it, in that epoch.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol
@@ -52,15 +61,35 @@ SETTLE_SECONDS = 1.0
 """Between two looks for roles that a crash or a silent oracle has left half changed."""
 
 
+SECRET_BYTES = 32
+
+
 class Placement(msgspec.Struct, array_like=True, frozen=True):
-    """Who leads a keyspace: the place, and in which epoch."""
+    """Who leads a keyspace: the place, and in which epoch.
+
+    `offer` is the SHA-256 of the secret with which the leader hands it over; empty, it does not.
+    """
 
     leader: str
     epoch: int
+    offer: bytes = b""
+
+    def offered_by(self, secret: bytes) -> bool:
+        """Whether that is the secret of the offer."""
+        return hmac.compare_digest(_hash(secret), self.offer)
 
 
-_encode = msgspec.msgpack.Encoder().encode
+_encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Placement)
+
+
+def _encode(placement: Placement) -> bytes:
+    """Of one that is not offered, as before there were offers: a swap compares the bytes."""
+    return _encoder.encode(placement if placement.offer else (placement.leader, placement.epoch))
+
+
+def _hash(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()
 
 
 class Placements:
@@ -97,8 +126,9 @@ class Follower(Protocol):
         """Up to when it has everything."""
         ...
 
-    async def take_over(self, order: TakeOver, oracle_id: str) -> None:
-        """Returns when it leads, its oracle being the store of that id."""
+    async def take_over(self, order: TakeOver, oracle_id: str, secret: bytes) -> None:
+        """Returns when it leads, its oracle being the store of that id. The `secret` is that of the
+        leader's offer."""
         ...
 
 
@@ -132,7 +162,10 @@ class Leadership:
             if state is not None and state.role is not Role.LEADING:
                 raise NotLeader(f"this store is {state.role.value}: it has nothing to hand over")
             group = (state.group if state is not None else "") or place
-            placement = await self._claim(group, place, 0 if state is None else state.term)
+            secret = self._store.random.randbytes(SECRET_BYTES)
+            placement = await self._offer(
+                group, place, 0 if state is None else state.term, _hash(secret)
+            )
             await _caught_up(follower, await self._store.now())
             oracle_id = await self._placements.store_id()
             drained = await self._store.replica(
@@ -148,7 +181,7 @@ class Leadership:
                     term=placement.epoch + 1,
                     barrier=drained.resolved,
                 )
-                await follower.take_over(order, oracle_id)
+                await follower.take_over(order, oracle_id, secret)
             except FollowerAway as error:
                 failure = error  # it may have taken over all the same: the placement knows
             settled = await self.settle(keyspace_id)
@@ -158,9 +191,11 @@ class Leadership:
         finally:
             self._busy.discard(span)
 
-    async def take_over(self, keyspace_id: int, order: TakeOver, oracle_id: str) -> ReplicaState:
-        """Makes this store the keyspace's leader; what a leader that drains asks of its follower.
-        Asked again, it answers the same. Raises ReplicaRefused."""
+    async def take_over(
+        self, keyspace_id: int, order: TakeOver, oracle_id: str, secret: bytes
+    ) -> ReplicaState:
+        """Makes this store the keyspace's leader; what a leader that drains asks of its follower,
+        with the secret of its offer. Asked again, it answers the same. Raises ReplicaRefused."""
         span = keyspace_span(keyspace_id)
         ours = await self._placements.store_id()
         if ours != oracle_id:
@@ -168,13 +203,15 @@ class Leadership:
                 f"this store's oracle is {ours}, and the leader's is {oracle_id}: serve both with "
                 "the same --oracle, or this one with the leader as its oracle"
             )
-        state = await self._store.replica(span, Look())
-        if state is None or (state.role, state.term) not in (
-            (Role.TAKING_OVER, order.term),
-            (Role.LEADING, order.term),
-        ):
-            await self._store.replica(span, order)
-        settled = await self.settle(keyspace_id)
+        async with self._settling:
+            state = await self._store.replica(span, Look())
+            if state is None or (state.role, state.term) not in (
+                (Role.TAKING_OVER, order.term),
+                (Role.LEADING, order.term),
+            ):
+                await self._check_offered(order, secret)
+                await self._store.replica(span, order)
+            settled = await self._settle(span, self.place(keyspace_id))
         if (settled.role, settled.term) != (Role.LEADING, order.term):
             raise ReplicaRefused(f"another store leads the keyspace, in epoch {settled.term}")
         return settled
@@ -220,20 +257,39 @@ class Leadership:
                         await self.settle(keyspace_id)
             await asyncio.sleep(SETTLE_SECONDS)
 
-    async def _claim(self, group: str, place: str, term: int) -> Placement:
-        """The placement, which is this store's. Raises NotLeader where it is not."""
-        while (found := await self._placements.read(group)) is None:
-            if term:
+    async def _offer(self, group: str, place: str, term: int, offer: bytes) -> Placement:
+        """The placement, which is this store's and offered. Raises NotLeader where it is another's.
+
+        An offer that is replaced had been made to nobody: who drains leaves its epoch.
+        """
+        while True:
+            found = await self._placements.read(group)
+            if found is None and term:
                 raise ReplicaRefused(
                     f"the oracle's store has lost the placement of {group}: restore it"
                 )
-            await self._placements.swap(group, None, Placement(place, 1))
-        if found.leader != place or found.epoch < term:
-            raise NotLeader(
-                f"{found.leader} leads the keyspace, in epoch {found.epoch}, and this store does "
-                "not: it was put back from an older copy, or another was promoted in its place"
+            if found is not None and (found.leader != place or found.epoch < term):
+                raise NotLeader(
+                    f"{found.leader} leads the keyspace, in epoch {found.epoch}, and this store "
+                    "does not: it was put back from an older copy, or another was promoted in its "
+                    "place"
+                )
+            offered = Placement(place, 1 if found is None else found.epoch, offer)
+            if await self._placements.swap(group, found, offered):
+                return offered
+
+    async def _check_offered(self, order: TakeOver, secret: bytes) -> None:
+        """Raises ReplicaRefused where it is not the leader that asks this store to lead."""
+        found = await self._placements.read(order.group)
+        if (
+            found is None
+            or (found.leader, found.epoch + 1) != (order.source, order.term)
+            or not found.offered_by(secret)
+        ):
+            raise ReplicaRefused(
+                f"{order.source} does not hand {order.group} over in epoch {order.term}, or not by "
+                "this secret: say ALTER KEYSPACE … TRANSFER to the store that leads it"
             )
-        return found
 
 
 async def _caught_up(follower: Follower, upto: Timestamp) -> None:

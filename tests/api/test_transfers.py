@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tailrace.catalog.rights.privileges import Privilege
 from tests.api.test_keyspace_replicas import rows
 from tests.api.test_replication import caught_up, uri
 from tests.harness.http_door import HttpDoor, problem_of
@@ -44,3 +45,35 @@ def test_stores_with_two_oracles_hand_nothing_over(doors: tuple[HttpDoor, HttpDo
     leader.sql("SELECT raw_put('ks', 'a', '2')")
     caught_up(leader, other)
     assert other.client.get("/v1/keyspaces/ks/keys/a").content == b"2"
+
+
+def test_nobody_takes_the_placement_of_anothers_keyspace(doors: tuple[HttpDoor, HttpDoor]) -> None:
+    """Who knows the ids of the store and of the keyspace knows its place, and has a replica that
+    names that as its source."""
+    leader, other = doors
+    leader.sql(f"CREATE REPLICATION r FOR KEYSPACE ks INTO '{uri(other)}'")
+    caught_up(leader, other)
+    refused(leader, other)
+    leader.sql("CREATE KEYSPACE mine WITH (role = 'replica'); CREATE USER eve WITH PASSWORD 'eve'")
+    leader.sql("GRANT ALL ON mine TO eve")
+    leadership = leader.node.services.leadership
+    assert leadership is not None
+
+    async def place_of_ks() -> str:
+        async with leader.node.keyspaces.opened("ks", needs=Privilege(0)) as raw:
+            return leadership.place(raw.id)
+
+    place = leader.run(place_of_ks())
+    ingest = "/v1/keyspaces/mine/ingest"
+    eve = ("eve", "eve")
+    opened = leader.client.post(f"{ingest}/open", json={"source": place}, auth=eve)
+    assert opened.status_code == 200, opened.text
+    store_id = leader.node.store.id
+    claim = {"source": place, "group": place, "barrier": 1, "oracle": store_id, "secret": "QUJD"}
+    for term in range(1, 6):
+        asked = {**claim, "term": term}
+        problem = problem_of(leader.client.post(f"{ingest}/lead", json=asked, auth=eve))
+        assert problem["sqlstate"] == "55000", problem
+        assert "does not hand" in problem["title"], problem
+    assert leader.client.get(ingest, auth=eve).json()["epoch"] == 1
+    assert "serve both with the same --oracle" in refused(leader, other), "the placement is lost"

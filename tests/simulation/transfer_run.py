@@ -6,7 +6,7 @@ A third store is the oracle of both, and keeps the placement. Clients write wher
 the leader to be; what one store writes is replicated into the other, whichever of them leads. The
 keyspace is transferred again and again, over a link that loses requests and answers; ranges are
 split and merged, and each of the three stores dies and comes back, at any moment and beside every
-step of a transfer.
+step of a transfer. Somebody who has a replica in both stores claims the placement for it.
 
 The model is what the clients were answered. Of each key, a write that began when another had been
 answered is above it; no timestamp is of an epoch that was over; and in the end both stores have
@@ -19,6 +19,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Coroutine
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 from tailrace.kvlayer import keys as key_format
@@ -58,6 +59,9 @@ from tests.simulation.replica_run import SimStore
 
 NAMES = [b"a", b"b", b"m", b"z"]
 SETTLE_SECONDS = 300.0
+FORGED_ID = 99
+"""The claimant's keyspace in each store."""
+
 DEATHS = 0.05
 """How often a store dies at a step of a transfer, before it and behind it."""
 
@@ -72,6 +76,10 @@ class DyingStore:
     @property
     def id(self) -> str:
         return self._store.id
+
+    @property
+    def random(self) -> Random:
+        return self._store.random
 
     async def now(self) -> Timestamp:
         return await self._store.now()
@@ -207,10 +215,10 @@ class SimFollower:
         state = await self._main.state()
         return ZERO if state is None else state.resolved
 
-    async def take_over(self, order: TakeOver, oracle_id: str) -> None:
+    async def take_over(self, order: TakeOver, oracle_id: str, secret: bytes) -> None:
         await self._reach()
         main = self._main
-        asked = main.spawn(main.leadership.take_over(main.id, order, oracle_id))
+        asked = main.spawn(main.leadership.take_over(main.id, order, oracle_id, secret))
         random, counts = main.run.random, main.run.counts
         impatient = random.random() < 0.3  # it goes on there, while the leader swaps for itself
         seconds = random.random() * 0.02 if impatient else 5.0
@@ -259,6 +267,8 @@ class TransferRun:
         for main in self.mains:
             await main.start()
         await second.store.replica(second.span, Begin())
+        for main in self.mains:
+            await main.store.replica(keyspace_span(FORGED_ID), Begin())
         stop = asyncio.Event()
         captures = [
             asyncio.create_task(self._replicate(*pair))
@@ -269,6 +279,7 @@ class TransferRun:
             self._write(stop),
             self._transfer(stop),
             self._strike(stop),
+            self._claim(stop),
             self._watch(stop),
         ]
         tasks = [asyncio.create_task(work) for work in works]
@@ -413,6 +424,40 @@ class TransferRun:
         while not stop.is_set():
             await asyncio.sleep(self.random.random() * 2)
             self.kill(self.random.choice((self.oracle, *self.mains)))
+
+    async def _claim(self, stop: asyncio.Event) -> None:
+        """What is known to everybody is the place of the leader, and what an epoch may be."""
+        group = self.mains[0].leadership.place(self.mains[0].id)
+        while not stop.is_set():
+            await asyncio.sleep(self.random.random() * 0.1)
+            leader, main = self._leader(), self.random.choice(self.mains)
+            if leader is None or main.down:
+                continue
+            keyspace_id = FORGED_ID if main is leader else self.random.choice((FORGED_ID, main.id))
+            try:
+                placement = await Placements(self._own_oracle).read(group)
+                if placement is None:
+                    continue
+                order = TakeOver(
+                    source=leader.leadership.place(leader.id),
+                    group=group,
+                    term=placement.epoch + self.random.randrange(2),
+                    barrier=ZERO,
+                )
+                if keyspace_id == FORGED_ID:
+                    await ReplicaKeyspace(main.store, FORGED_ID).open(order.source)
+                secret = self.random.randbytes(32)
+                oracle_id = self.oracle.store.id
+                taken = await main.leadership.take_over(keyspace_id, order, oracle_id, secret)
+            except KVError as error:
+                self.counts[f"claims refused: {type(error).__name__}"] += 1
+            else:
+                assert keyspace_id == main.id, "a claimant leads"
+                assert taken.term == order.term, (taken, order)
+                self.counts["claims of what is led already"] += 1
+
+    async def _own_oracle(self) -> StoreAccess:
+        return self.oracle.store
 
     # Judgement
 

@@ -209,7 +209,7 @@ def _replica_routes(router: APIRouter, node: Node) -> None:
                 term=asked.term,
                 barrier=_timestamp(asked.barrier),
             )
-            state = await leadership.take_over(raw.id, order, asked.oracle)
+            state = await leadership.take_over(raw.id, order, asked.oracle, asked.secret)
         return _json(_replica(state))
 
     @router.get("/v1/keyspaces/{keyspace}/ingest", **described(reply=RawReplica))

@@ -33,8 +33,8 @@ class ReplicaFollower:
         except (SinkError, SinkRefused) as error:
             raise FollowerAway(str(error)) from error
 
-    async def take_over(self, order: TakeOver, oracle_id: str) -> None:
-        asked = Leading(order.source, order.group, order.term, order.barrier, oracle_id)
+    async def take_over(self, order: TakeOver, oracle_id: str, secret: bytes) -> None:
+        asked = Leading(order.source, order.group, order.term, order.barrier, oracle_id, secret)
         try:
             await self._requests.lead(asked)
         except (SinkError, SinkRefused) as error:

@@ -71,13 +71,14 @@ class Sent(msgspec.Struct, omit_defaults=True):
 
 class Leading(msgspec.Struct):
     """That the replica is to lead: see `kvlayer.replica.TakeOver`. `oracle` is the store that keeps
-    the placement."""
+    the placement, and `secret` that of the leader's offer."""
 
     source: str
     group: str
     term: int
     barrier: int
     oracle: str
+    secret: bytes
 
 
 class Statement(msgspec.Struct):

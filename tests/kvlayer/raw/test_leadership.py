@@ -27,6 +27,7 @@ from tailrace.kvlayer.replica import (
     Drain,
     Follow,
     Lead,
+    Look,
     Reclaim,
     ReplicaRefused,
     ReplicaState,
@@ -209,7 +210,7 @@ class Away:
     async def resolved(self) -> Timestamp:
         return Timestamp(1 << 62)
 
-    async def take_over(self, order: TakeOver, oracle_id: str) -> None:
+    async def take_over(self, order: TakeOver, oracle_id: str, secret: bytes) -> None:
         raise FollowerAway("it does not answer")
 
 
@@ -224,6 +225,94 @@ def test_leader_goes_on_where_the_follower_did_not_take_over() -> None:
         assert await placements.read(leadership.place(7)) == Placement(leadership.place(7), 2)
 
     run(body)
+
+
+class Listening(Away):
+    """A follower that hears the secret, and is silent."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[TakeOver, bytes]] = []
+
+    async def take_over(self, order: TakeOver, oracle_id: str, secret: bytes) -> None:
+        self.heard.append((order, secret))
+        raise FollowerAway("it does not answer")
+
+
+def test_nobody_takes_over_what_is_not_handed_to_them() -> None:
+    """Neither by a guess, nor by what an earlier transfer told them."""
+
+    async def body(sim: Simulation, store: Store) -> None:
+        placements = Placements(_own(store))
+        leadership, follower = Leadership(store, placements), Listening()
+        for _ in range(2):
+            with pytest.raises(FollowerAway):
+                await leadership.transfer(7, follower, "store b")
+        place, forged = leadership.place(7), keyspace_span(8)
+        await store.replica(forged, Begin())
+        await ReplicaKeyspace(store, 8).open(place)
+        (order, old), (newer, new) = follower.heard
+        assert old != new
+        for secret in (b"", old, new, b"\0" * 32):
+            for term in (order.term, newer.term, newer.term + 1):
+                claim = TakeOver(source=place, group=place, term=term, barrier=Timestamp(0))
+                with pytest.raises(ReplicaRefused, match="does not hand"):
+                    await leadership.take_over(8, claim, store.id, secret)
+        state = await store.replica(forged, Look())
+        assert state is not None
+        assert (state.role, state.group) == (Role.FOLLOWING, "")
+        assert await placements.read(place) == Placement(place, newer.term)
+        await RawKeyspace(store, 7).put(b"k", b"1")
+
+    run(body)
+
+
+@pytest.mark.parametrize("dies", ["nobody", "the follower", "the leader"])
+def test_offer_is_taken_once_by_who_knows_its_secret(dies: str) -> None:
+    """Also where the follower dies behind its step; a leader that died takes the placement back."""
+    sim = Simulation(1)
+    offered: list[tuple[TakeOver, bytes]] = []
+
+    class Follower(Away):
+        async def take_over(self, order: TakeOver, oracle_id: str, secret: bytes) -> None:
+            offered.append((order, secret))
+            await asyncio.Event().wait()
+
+    async def before() -> None:
+        store = await open_store(sim)
+        leadership = Leadership(store, Placements(_own(store)))
+        await RawKeyspace(store, 7).put(b"k", b"1")
+        asking = asyncio.create_task(leadership.transfer(7, Follower(), "store b"))
+        while not offered:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        ((order, _),) = offered
+        await store.replica(keyspace_span(8), Begin())
+        replica = ReplicaKeyspace(store, 8)
+        opened = await replica.open(order.source)
+        await replica.ingest(
+            [], source=order.source, epoch=opened.epoch, origin=1, resolved=order.barrier
+        )
+        if dies == "the follower":
+            await store.replica(keyspace_span(8), order)
+        crash(sim)
+
+    async def after() -> None:
+        store = await reopen(sim)
+        leadership = Leadership(store, Placements(_own(store)))
+        ((order, secret),) = offered
+        if dies == "the leader":
+            assert (await leadership.settle(7)).role is Role.LEADING
+            with pytest.raises(ReplicaRefused, match="does not hand"):
+                await leadership.take_over(8, order, store.id, secret)
+        else:
+            for _ in range(2):
+                taken = await leadership.take_over(8, order, store.id, secret)
+                assert (taken.role, taken.term) == (Role.LEADING, order.term)
+            assert (await leadership.settle(7)).role is Role.FOLLOWING
+        await store.close()
+
+    sim.run(before())
+    sim.run(after())
 
 
 def test_leader_of_an_older_copy_is_fenced() -> None:
