@@ -35,6 +35,7 @@ from .keyspace_statements import (
     KeyspaceFeed,
     KeyspaceStatement,
     RestoreKeyspace,
+    ShowKeyspaceRanges,
     ShowKeyspaces,
     ShowReplications,
 )
@@ -481,6 +482,7 @@ Statement = (
     | ShowRelaxedLogs
     | KeyspaceStatement
     | ShowKeyspaces
+    | ShowKeyspaceRanges
     | ShowReplications
     | BackupKeyspace
     | RestoreKeyspace
