@@ -68,6 +68,13 @@ class ShowKeyspaces:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowKeyspaceRanges:
+    """SHOW RANGES FROM KEYSPACE name."""
+
+    name: ObjectName
+
+
+@dataclass(frozen=True, slots=True)
 class ShowReplications:
     """SHOW REPLICATIONS, or SHOW REPLICATION name TASKS."""
 

@@ -36,6 +36,7 @@ from .keyspace_statements import (
     KeyspaceStatement,
     RebalanceReplication,
     RestoreKeyspace,
+    ShowKeyspaceRanges,
     ShowKeyspaces,
     ShowReplications,
 )
@@ -483,6 +484,7 @@ Statement = (
     | ShowRelaxedLogs
     | KeyspaceStatement
     | ShowKeyspaces
+    | ShowKeyspaceRanges
     | ShowReplications
     | BackupKeyspace
     | RestoreKeyspace

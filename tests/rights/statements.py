@@ -227,6 +227,7 @@ ROWS: Sequence[Row] = (
         grants=["GRANT CREATE ON r{n} TO {user}"],
     ),
     on_keyspace("ALTER KEYSPACE r{n} SPLIT AT 'k'", "CREATE"),
+    on_keyspace("SHOW RANGES FROM KEYSPACE r{n}", "SELECT"),
     Row(
         sql="ALTER KEYSPACE r{n} TRANSFER TO 'tailrace://127.0.0.1/'",
         needs="CREATE on the keyspace",

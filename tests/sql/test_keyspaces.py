@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 
 import pytest
@@ -11,9 +11,10 @@ import pytest
 from tailrace.catalog.store.garbage_collector import GarbageCollector
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer import keys as key_format
-from tailrace.kvlayer.clock import ZERO
+from tailrace.kvlayer.clock import ZERO, format_timestamp
 from tailrace.kvlayer.raw import IngestedEntry, ReplicaKeyspace, keyspace_span
-from tailrace.kvlayer.replica import Begin
+from tailrace.kvlayer.replica import Begin, Drain, Follow, Reclaim, source_of
+from tailrace.sql.results.results import Row
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -243,5 +244,36 @@ def test_garbage_of_keyspaces_is_collected() -> None:
         assert len(rows) == 1
         assert await call(node, "raw_get('ks', 'a'), raw_get('ks', 'b')") == (b"2", None)
         assert node.store.gc_threshold_of(span) > ZERO
+
+    run(scenario)
+
+
+def test_ranges_of_a_keyspace_tell_who_leads_it() -> None:
+    async def scenario(node: SqlNode) -> None:
+        async def told() -> Sequence[Row]:
+            return await node.rows("SHOW RANGES FROM KEYSPACE ks")
+
+        (shown,) = await node.rows("SHOW KEYSPACES")
+        found = int(str(shown[2]))
+        place, span = source_of(node.store.id, found), keyspace_span(found)
+        await node.sql("SELECT raw_put('ks', 'z', '1')")
+        await node.sql("ALTER KEYSPACE ks SPLIT AT 'm'")
+        await node.sql("SELECT raw_put('ks', 'a', '2')")
+        first, second = await told()
+        assert first[:2] == (None, "m")
+        assert second[:2] == ("m", None)
+        assert first[3:7] == second[3:7] == ("main", place, None, None)
+        assert str(first[7]) > str(second[7]) > ""
+        assert first[8] > 0  # type: ignore[operator]
+        drained = Drain(group=place, term=1, leader="store b")
+        await node.store.replica(span, drained)
+        assert [row[3:7] for row in await told()] == [("draining", None, "store b", 1)] * 2
+        await node.store.replica(span, Reclaim(2))
+        assert [row[3:7] for row in await told()] == [("main", place, None, 2)] * 2
+        await node.store.replica(span, Drain(group=place, term=2, leader="store b"))
+        state = await node.store.replica(span, Follow(source="b/7", term=3))
+        assert state is not None
+        assert [row[3:7] for row in await told()] == [("replica", "b/7", "store b", 3)] * 2
+        assert str(first[7]) <= format_timestamp(state.resolved)
 
     run(scenario)

@@ -54,6 +54,11 @@ class Clients:
         self._random = random
 
     @property
+    def middle(self) -> str:
+        """About as many keys are below it as not."""
+        return f"{self._count // 2:03}"
+
+    @property
     def newest(self) -> Timestamp:
         """The greatest timestamp that was answered."""
         stamps = (record.acknowledged[-1][0] for record in self._acknowledged)

@@ -2,7 +2,7 @@
 
     time          the oracle: a store that others ask what time it is
     main          the keyspace, written by clients all the while; its time is the oracle's
-    capture       a node that joined main, on which the replication runs
+    capture       a node that joined main: it runs one of the replication's tasks, main the other
     recovery      the replica, behind a slow link
 
 The replica begins with a backup. The link is cut for a while; main, capture and recovery are killed
@@ -29,6 +29,7 @@ from .link import Link
 from .server import DemoServer, ServerFailed
 
 CLIENTS = 20
+WORKERS = 2
 LINK_SECONDS = 0.03
 CUT_SECONDS = 30.0
 LOAD_SECONDS = 5.0
@@ -85,6 +86,7 @@ async def run_replication_demo(
         async with demo.clients.writing():
             await demo.caught_up("the replica was restored from a backup, and has caught up")
             await asyncio.sleep(random.random() * load_seconds)
+            await demo.tell_tasks()
             stores.link.cut()
             console.print(f"the link is cut for {cut_seconds:g} s")
             await asyncio.sleep(cut_seconds)
@@ -94,6 +96,7 @@ async def run_replication_demo(
                 console.print(f"kill -9 of {name}, which is started again")
                 await server.restart()
             await asyncio.sleep(random.random() * load_seconds)
+            await demo.tell_tasks()
         verified, lost = await demo.compare()
         return await demo.fail_over(verified, lost, random.random() * load_seconds)
 
@@ -157,15 +160,18 @@ class ReplicationDemo:
         self._console = console
 
     async def begin(self, backup: Path) -> None:
-        """Makes the keyspace, with rows to back up, and its replication by the capture."""
+        """Makes the keyspace in two ranges, with rows to back up, and its replication by two tasks:
+        one on main, one on the capture."""
         main = self._stores.main
         await main.rows(f"CREATE KEYSPACE {KEYSPACE}")
         puts = [f"raw_put('{KEYSPACE}', 'seed-{number}', 'x')" for number in range(100)]
         await main.rows(f"SELECT {', '.join(puts)}")
         target = f"tailrace://127.0.0.1:{self._stores.link.port}/{KEYSPACE}"
-        await self._stores.capture.rows(
+        await main.rows(f"ALTER KEYSPACE {KEYSPACE} SPLIT AT '{self.clients.middle}'")
+        await main.rows(
             f"CREATE REPLICATION r FOR KEYSPACE {KEYSPACE} INTO '{target}' WITH "
-            f"(bootstrap = 'backup', backup = 'file:///{backup}', backoff_max = 0.5)"
+            f"(bootstrap = 'backup', backup = 'file:///{backup}', backoff_max = 0.5, "
+            f"workers = {WORKERS})"
         )
 
     async def caught_up(self, what: str) -> None:
@@ -176,6 +182,13 @@ class ReplicationDemo:
                 wanted = wanted or self.clients.newest
                 await asyncio.sleep(0.05)
         self._console.print(f"{what} ({time.monotonic() - began:.1f} s)")
+
+    async def tell_tasks(self) -> None:
+        """Which node runs which task, and how fast."""
+        for row in await self._stores.main.rows("SHOW REPLICATION r TASKS"):
+            number, node, rows, rate = row[0], row[4], row[9], row[10]
+            told = "has not told yet" if rate is None else f"{rows:,} rows, {rate:.0f} a second"
+            self._console.print(f"task {number} runs on node {node}: {told}")
 
     async def compare(self) -> tuple[int, int]:
         """When all is quiet: what VERIFY tells, and how many keys are not as they were answered."""

@@ -5,19 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.rights.privileges import Privilege, securable
-from ....kvlayer.access import StoreAccess
-from ....kvlayer.clock import format_timestamp
-from ....kvlayer.leadership import Role
-from ....kvlayer.raw import keyspace_span
-from ....kvlayer.replica import Look
-from ...results.results import INT8, STRING, Result, Row, listing
+from ....catalog.rights.privileges import Privilege
+from ...results.results import Result
 from ...runtime.authorization import Actor, check_show
 from ...runtime.relations import LeaseScope
 from ...syntax.changefeed_statements import ShowSchedules, ShowSubscriptions
 from ...syntax.connection_statements import ShowConnections
-from ...syntax.keyspace_statements import ShowKeyspaces, ShowReplications
+from ...syntax.keyspace_statements import ShowKeyspaceRanges, ShowKeyspaces, ShowReplications
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import RightsListing
 from ...syntax.show_statements import Cancel, ShowObjects
@@ -26,6 +20,7 @@ from ...syntax.user_statements import ShowUsers
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
 from .connections import show_connections
+from .keyspaces import show_keyspace_ranges, show_keyspaces
 from .ranges import RangeStatement, run_ranges
 from .relaxed_logs import show_relaxed_logs
 from .replications import show_replications, show_tasks
@@ -40,6 +35,7 @@ Listing = (
     Show
     | ShowRelaxedLogs
     | ShowKeyspaces
+    | ShowKeyspaceRanges
     | ShowReplications
     | ShowSubscriptions
     | ShowSchedules
@@ -63,6 +59,8 @@ async def run_listing(
             return await show_relaxed_logs(actor)
         case ShowKeyspaces():
             return await show_keyspaces(actor)
+        case ShowKeyspaceRanges():
+            return await show_keyspace_ranges(actor, statement)
         case ShowReplications(tasks_of=None):
             return await show_replications(actor)
         case ShowReplications(tasks_of=str(name)):
@@ -102,41 +100,3 @@ async def _ranges(actor: Actor, statement: RangeStatement, parameters: Sequence[
     needed = Privilege.SELECT if isinstance(statement, ShowRanges) else Privilege.INSERT
     await actor.need_named(statement.of.table, needed)
     return await run_ranges(actor.services, statement, actor.reader, actor.database, parameters)
-
-
-COLUMNS = [
-    ("schema_name", STRING),
-    ("keyspace_name", STRING),
-    ("keyspace_id", INT8),
-    ("ttl_seconds", INT8),
-    ("role", STRING),
-    ("resolved", STRING),
-]
-
-
-async def show_keyspaces(actor: Actor) -> Result:
-    """Those of the database on which the user has some right, by schema and name."""
-    admin, rights = await actor.admin(), await actor.rights()
-    catalog, rows = actor.services.catalog, list[Row]()
-    for schema in await catalog.list_schemas(actor.reader, actor.database):
-        for table in await catalog.list_tables(
-            actor.reader, actor.database, schema, keyspaces=True
-        ):
-            if table.keyspace is None:
-                continue
-            if admin or rights.held(actor.user, securable(table)):
-                role, resolved = await _role(actor.services.store, table)
-                ttl = table.keyspace.ttl_seconds
-                rows.append((schema, table.name, table.id, ttl, role, resolved))
-    return listing("SHOW KEYSPACES", COLUMNS, rows)
-
-
-async def _role(store: StoreAccess, table: TableDescriptor) -> tuple[str, str | None]:
-    """`main`, `replica`, or what lies between where a keyspace is handed over; and up to what
-    timestamp a replica has everything of its source, or had when it became the main."""
-    assert table.keyspace is not None, table
-    state = await store.replica(keyspace_span(table.id), Look())
-    if state is None:
-        return "replica" if table.keyspace.replica else "main", None
-    shown = {Role.LEADING: "main", Role.FOLLOWING: "replica"}.get(state.role, state.role.value)
-    return shown, format_timestamp(state.resolved) if state.resolved else None

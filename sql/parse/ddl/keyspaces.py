@@ -74,7 +74,7 @@ def drop_keyspace(cursor: Cursor) -> DropKeyspace:
 
 
 def alter_keyspace(cursor: Cursor) -> PromoteKeyspace | TransferKeyspace | SplitKeyspace:
-    """`name PROMOTE`, `name TRANSFER TO 'uri'` or `name SPLIT AT 'key' [, 'key' …]`"""
+    """`name PROMOTE`, `name TRANSFER TO 'uri'`, or `name SPLIT AT 'key' [, 'key' …]`"""
     name = cursor.object_name(_NAME)
     if cursor.accept_words("split"):
         cursor.expect_words("at")
@@ -84,13 +84,34 @@ def alter_keyspace(cursor: Cursor) -> PromoteKeyspace | TransferKeyspace | Split
         cursor.expect_end()
         return SplitKeyspace(name, tuple(keys))
     if cursor.accept_words("transfer"):
-        cursor.expect_words("to")
-        target = cursor.string("the URI of a replica")
-        cursor.expect_end()
-        return TransferKeyspace(name, target)
+        return TransferKeyspace(name, _transfer_target(cursor))
     cursor.expect_words("promote")
     cursor.expect_end()
     return PromoteKeyspace(name)
+
+
+def _transfer_target(cursor: Cursor) -> str:
+    """`TO 'uri'`. Raises SQLError 0A000 where keys come first: `[FROM 'key'] [TO 'key']`."""
+    position, part = cursor.position, cursor.accept_words("from")
+    if part:
+        _key(cursor)
+    cursor.expect_words("to")
+    target = cursor.string("the URI of a replica")
+    if cursor.accept_words("to"):
+        part = True
+        cursor.string("the URI of a replica")
+    cursor.expect_end()
+    if part:
+        raise SQLError(
+            "0A000",
+            "some keys of a keyspace cannot be transferred without the others",
+            detail="A keyspace has one leader, and one epoch: its feeds, its replicas and whoever "
+            "reads it go by what that one leader has resolved.",
+            hint="TRANSFER TO 'tailrace://…' hands all of its keys over. Keys that are to be led "
+            "elsewhere belong in a keyspace of their own.",
+            position=position,
+        )
+    return target
 
 
 def show_keyspaces(cursor: Cursor) -> ShowKeyspaces:

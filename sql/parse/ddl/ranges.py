@@ -3,6 +3,7 @@
 ALTER TABLE t SPLIT AT VALUES (10), (20) WITH EXPIRATION '1h'
 ALTER INDEX t@i UNSPLIT ALL
 SHOW RANGES FROM TABLE t
+SHOW RANGES FROM KEYSPACE ks
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
+from ...syntax.keyspace_statements import ShowKeyspaceRanges
 from ...syntax.statements import RangesOf, ShowRanges, SplitAt, UnsplitAt
 from ..cursor import Cursor
 from ..queries import parse_tree
@@ -35,9 +37,11 @@ def change_of_ranges(cursor: Cursor, of: RangesOf) -> SplitAt | UnsplitAt | None
     return None
 
 
-def show_ranges(cursor: Cursor) -> ShowRanges:
-    """`FROM TABLE table` or `FROM INDEX table@index`, `[WITH DETAILS]`"""
+def show_ranges(cursor: Cursor) -> ShowRanges | ShowKeyspaceRanges:
+    """`FROM TABLE table` or `FROM INDEX table@index`, `[WITH DETAILS]`, or `FROM KEYSPACE name`"""
     cursor.expect_words("from")
+    if cursor.accept_words("keyspace"):
+        return ShowKeyspaceRanges(cursor.object_name("a keyspace's name"))
     if cursor.accept_words("index"):
         of = _index_of(cursor, if_exists=False)
     else:

@@ -61,3 +61,30 @@ ALTER KEYSPACE sessions TRANSFER
 ----
 position 33: syntax error at end of input (SQLSTATE 42601)
 HINT: Expected TO.
+
+ALTER KEYSPACE sessions TRANSFER FROM 'a' TO 'm' TO 'tailrace://127.0.0.1:8081/sessions'
+----
+position 34: some keys of a keyspace cannot be transferred without the others (SQLSTATE 0A000)
+DETAIL: A keyspace has one leader, and one epoch: its feeds, its replicas and whoever reads it go by what that one leader has resolved.
+HINT: TRANSFER TO 'tailrace://…' hands all of its keys over. Keys that are to be led elsewhere belong in a keyspace of their own.
+
+ALTER KEYSPACE sessions TRANSFER TO 'm' TO 'tailrace://127.0.0.1:8081/sessions'
+----
+position 34: some keys of a keyspace cannot be transferred without the others (SQLSTATE 0A000)
+DETAIL: A keyspace has one leader, and one epoch: its feeds, its replicas and whoever reads it go by what that one leader has resolved.
+HINT: TRANSFER TO 'tailrace://…' hands all of its keys over. Keys that are to be led elsewhere belong in a keyspace of their own.
+
+ALTER KEYSPACE sessions TRANSFER FROM 'm' TO 'tailrace://127.0.0.1:8081/sessions'
+----
+position 34: some keys of a keyspace cannot be transferred without the others (SQLSTATE 0A000)
+DETAIL: A keyspace has one leader, and one epoch: its feeds, its replicas and whoever reads it go by what that one leader has resolved.
+HINT: TRANSFER TO 'tailrace://…' hands all of its keys over. Keys that are to be led elsewhere belong in a keyspace of their own.
+
+SHOW RANGES FROM KEYSPACE web.sessions
+----
+ShowKeyspaceRanges(name=ObjectName(parts=('web', 'sessions'), position=27))
+
+SHOW RANGES FROM KEYSPACE sessions WITH DETAILS
+----
+position 36: syntax error at or near "WITH" (SQLSTATE 42601)
+HINT: Expected the end of the statement.

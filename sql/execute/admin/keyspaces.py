@@ -1,0 +1,137 @@
+"""SHOW KEYSPACES, and SHOW RANGES FROM KEYSPACE."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import Privilege, securable
+from ....catalog.values.errors import SQLError
+from ....changefeed import shown_key
+from ....kvlayer.access import StoreAccess
+from ....kvlayer.clock import format_timestamp
+from ....kvlayer.leadership import Role
+from ....kvlayer.ranges import RangeInfo
+from ....kvlayer.raw import keyspace_span, user_key
+from ....kvlayer.replica import Look, ReplicaState, source_of
+from ....kvlayer.span import Span
+from ...results.results import INT8, STRING, Result, Row, listing
+from ...runtime.authorization import Actor
+from ...runtime.keyspaces import check_keyspace
+from ...runtime.relations import find_table, unknown_relation
+from ...syntax.keyspace_statements import ShowKeyspaceRanges
+
+_KEYSPACES = [
+    ("schema_name", STRING),
+    ("keyspace_name", STRING),
+    ("keyspace_id", INT8),
+    ("ttl_seconds", INT8),
+    ("role", STRING),
+    ("resolved", STRING),
+]
+
+
+async def show_keyspaces(actor: Actor) -> Result:
+    """Those of the database on which the user has some right, by schema and name."""
+    admin, rights = await actor.admin(), await actor.rights()
+    catalog, rows = actor.services.catalog, list[Row]()
+    for schema in await catalog.list_schemas(actor.reader, actor.database):
+        for table in await catalog.list_tables(
+            actor.reader, actor.database, schema, keyspaces=True
+        ):
+            if table.keyspace is None:
+                continue
+            if admin or rights.held(actor.user, securable(table)):
+                role, resolved = await _role(actor.services.store, table)
+                ttl = table.keyspace.ttl_seconds
+                rows.append((schema, table.name, table.id, ttl, role, resolved))
+    return listing("SHOW KEYSPACES", _KEYSPACES, rows)
+
+
+async def _role(store: StoreAccess, table: TableDescriptor) -> tuple[str, str | None]:
+    """`main`, `replica`, or what lies between where a keyspace is handed over; and up to what
+    timestamp a replica has everything of its source, or had when it became the main."""
+    assert table.keyspace is not None, table
+    state = await store.replica(keyspace_span(table.id), Look())
+    if state is None:
+        return "replica" if table.keyspace.replica else "main", None
+    return _shown(state.role), format_timestamp(state.resolved) if state.resolved else None
+
+
+def _shown(role: Role) -> str:
+    return {Role.LEADING: "main", Role.FOLLOWING: "replica"}.get(role, role.value)
+
+
+@runtime_checkable
+class _RangedStore(Protocol):
+    """A store whose ranges are in this process."""
+
+    def ranges(self, span: Span) -> list[RangeInfo]: ...
+
+
+_RANGES = [
+    ("start_key", STRING),
+    ("end_key", STRING),
+    ("range_id", INT8),
+    ("role", STRING),
+    ("leader", STRING),
+    ("leader_address", STRING),
+    ("epoch", INT8),
+    ("max_timestamp", STRING),
+    ("range_size", INT8),
+    ("version_count", INT8),
+]
+
+
+async def show_keyspace_ranges(actor: Actor, statement: ShowKeyspaceRanges) -> Result:
+    """The ranges of a keyspace by their keys, and who leads them. Raises SQLError."""
+    name, store = statement.name, actor.services.store
+    await actor.need_named(name, Privilege.SELECT, keyspaces=True)
+    if not isinstance(store, _RangedStore):
+        raise SQLError(
+            "0A000",
+            "ranges are shown and changed on the node that has the store",
+            hint="Connect to the node that was started without --join.",
+        )
+    table = await find_table(
+        actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
+    )
+    if table is None:
+        raise unknown_relation(name)
+    check_keyspace(table, name)
+    span = keyspace_span(table.id)
+    led = _led(store.id, table, await store.replica(span, Look()))
+    rows = [_range_row(each, span, led) for each in store.ranges(span)]
+    return listing("SHOW RANGES", _RANGES, rows)
+
+
+def _led(
+    store_id: str, table: TableDescriptor, state: ReplicaState | None
+) -> tuple[str, str | None, str | None, int | None]:
+    """What the store is to the keyspace; its leader, which nobody knows while it is handed over;
+    where writes go from here; and the leader's epoch, from the first transfer on."""
+    assert table.keyspace is not None, table
+    place = source_of(store_id, table.id)
+    if state is None:
+        replica = table.keyspace.replica
+        return ("replica", None, None, None) if replica else ("main", place, None, None)
+    leader = {Role.LEADING: place, Role.FOLLOWING: state.source}.get(state.role)
+    return _shown(state.role), leader, state.leader or None, state.term or None
+
+
+def _range_row(
+    found: RangeInfo, span: Span, led: tuple[str, str | None, str | None, int | None]
+) -> Row:
+    newest = format_timestamp(found.max_timestamp) if found.max_timestamp else None
+    edges = (_edge(found.start, span), _edge(found.end, span))
+    return (*edges, found.id, *led, newest, found.bytes, found.version_count)
+
+
+def _edge(border: bytes, span: Span) -> str | None:
+    """The user's key at which a range begins or ends; None at the keyspace's own ends."""
+    if not span.start < border < span.end:
+        return None
+    try:
+        return shown_key(user_key(border))
+    except ValueError:  # a range may begin between any two keys of the store
+        return "\\x" + border[len(span.start) :].hex()
