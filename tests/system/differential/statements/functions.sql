@@ -29,7 +29,6 @@ SELECT quote_ident('Foo'), quote_literal('it''s'), quote_nullable(NULL);
 SELECT * FROM jsonb_to_record('{"a": 1, "b": "x"}') AS t(a INT8, b TEXT);
 SELECT * FROM jsonb_to_recordset('[{"a": 1}, {"a": 2}]') AS t(a INT8);
 SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL, true, 'delete_key');
-SELECT jsonb_path_query('{"a": [1, 2, 3]}', '$.a[*] ? (@ > 1)');
 SELECT '{"a": [1, 2, 3]}'::jsonb @? '$.a[*] ? (@ > 2)';
 SELECT '{"a": [1, 2, 3]}'::jsonb @@ '$.a[*] > 2';
 SELECT @ -5.5;
