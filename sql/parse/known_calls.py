@@ -53,12 +53,16 @@ _OTHERS = frozenset(
 same name; and, in the last line, what other passes make or look for."""
 
 _IN_PATHS = "-> and #> lead into a document, jsonb_array_elements and jsonb_each list what it has."
+_BY_PATTERN = (
+    "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, make_date() takes numbers."
+)
 _REFUSED = {
     **dict.fromkeys(
         ("jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array",
          "jsonb_path_query_first"),
         _IN_PATHS,
     ),
+    "to_date": _BY_PATTERN,
 }  # fmt: skip
 """PostgreSQL's functions that are not offered: what does the same."""
 
@@ -83,6 +87,8 @@ def known_calls(tree: exp.Expr) -> exp.Expr:
     for node in tree.find_all(exp.Anonymous):
         name = node.name.lower()
         hint = _REFUSED.get(name.removeprefix(PREFIX))
+        if name == f"{PREFIX}to_timestamp" and len(node.expressions) == 2:
+            hint = _BY_PATTERN
         if hint is not None:
             raise _not_offered(f"{name.removeprefix(PREFIX)}()", hint, node)
         known = name in FUNCTIONS or name in _OTHERS or name in CATALOG_CALLS
