@@ -169,9 +169,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     statement_timestamp() timestamptz
     transaction_timestamp() timestamptz
     to_char(timestamp|timestamptz|interval|numeric|int8|float4|float8, text) text
-    to_date(text, text) date
     to_timestamp(float8) timestamptz
-    to_timestamp(text, text) timestamptz
     timezone(text|interval, timestamp) timestamptz
     timezone(text|interval, timestamptz) timestamp
 

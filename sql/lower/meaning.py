@@ -214,8 +214,7 @@ _FUNCTIONS: dict[str, Make] = {
     "round": lambda found, tree, types: numbers.rounded(found, types),
     "sign": lambda found, tree, types: numbers.sign(found[0], types),
     "log": lambda found, tree, types: numbers.logarithm(found),
-    "to_char": lambda found, tree, types: times.written(found, types),
-    "to_date": lambda found, tree, types: call("date_read", *found),
+    "to_char": lambda found, tree, types: times.written(found, types, tree=tree),
     "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
     "format": lambda found, tree, types: texts.formatted(found, types),
@@ -228,7 +227,7 @@ _FUNCTIONS: dict[str, Make] = {
     "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
 }
 _COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),
-           "to_date": (2, 2), "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
+           "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
            "variance": (1, 1), "pg_typeof": (1, 1),
            "length": (1, 1), "octet_length": (1, 1)}  # fmt: skip
 
@@ -258,8 +257,6 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
         return duckdb("CASE WHEN :x IS NOT NULL THEN true END", x=node.expressions[0])
     if name.startswith(PREFIX):
         name = name.removeprefix(PREFIX)
-        if name == "to_timestamp" and len(node.expressions) == 2:
-            return call("timestamptz_read", *node.expressions)
         if name in patterns.FUNCTIONS:
             return patterns.FUNCTIONS[name](list(node.expressions), types, node)
         if name in _FUNCTIONS:

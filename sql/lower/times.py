@@ -1,4 +1,4 @@
-"""Dates and times: their fields, date_trunc(), patterns of to_char() and to_date(), and clocks.
+"""Dates and times: their fields, date_trunc(), patterns of to_char(), and clocks.
 
 now() and transaction_timestamp() are parameters of the statement, and so is statement_timestamp()
 (`client_functions`). clock_timestamp() is read anew for each row, and is never before these.
@@ -12,7 +12,8 @@ from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types
-from ..builtins.functions.moment_pattern import PieceKind, moment_pattern
+from ..builtins.functions.moment_pattern import moment_pattern
+from ..builtins.signatures import NUMBERS
 from ..builtins.templates import call, duckdb, plain, text
 from ..builtins.type_names import type_name
 from ..parse import position_of
@@ -145,36 +146,36 @@ _MOMENTS_WRITTEN = {
     TypeKind.TIMESTAMP: "timestamp_written",
     TypeKind.TIMESTAMPTZ: "timestamptz_written",
     TypeKind.DATE: "timestamptz_written",
-    TypeKind.INTERVAL: "interval_written",
-    TypeKind.TIME: "interval_written",
 }
-_NUMBERS_WRITTEN = {
-    TypeKind.INT8: "decimal_written",
-    TypeKind.DECIMAL: "decimal_written",
-    TypeKind.FLOAT8: "float8_written",
-    TypeKind.FLOAT4: "float4_written",
+_OF_NUMBERS = "round(x, 2)::TEXT writes the digits of a number, lpad() fills a text."
+_OF_SPANS = "x::TEXT writes it, extract(hour FROM x) takes a field of it."
+_NOT_WRITTEN = {
+    **dict.fromkeys(NUMBERS, ("a number", _OF_NUMBERS)),
+    TypeKind.INTERVAL: ("an interval", _OF_SPANS),
+    TypeKind.TIME: ("a time", _OF_SPANS),
 }
+"""Operands of PostgreSQL's to_char() that have no patterns here, each with what does the same."""
 
 
-def written(arguments: list[exp.Expr], types: Types) -> exp.Expr:
-    """to_char() of a moment, an interval or a number."""
+def written(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.Expr:
+    """to_char() of a date or a timestamp. Raises SQLError 0A000 for other operands."""
     operand, pattern = arguments
     kind = types.kind(operand)
-    if kind in _NUMBERS_WRITTEN:
-        shown = operand
-        if _NUMBERS_WRITTEN[kind] == "decimal_written":
-            shown = exp.cast(operand.copy(), "VARCHAR")
-        return call(_NUMBERS_WRITTEN[kind], shown, pattern)
-    plain_moment = kind in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.DATE)
+    if kind in _NOT_WRITTEN:
+        what, hint = _NOT_WRITTEN[kind]
+        raise SQLError(
+            "0A000",
+            f"to_char() of {what} is not supported",
+            position=position_of(tree),
+            hint=hint,
+        )
     constant = pattern.unnest()
-    if plain_moment and isinstance(constant, exp.Literal) and constant.is_string:
+    if kind in _MOMENTS_WRITTEN and isinstance(constant, exp.Literal) and constant.is_string:
         made = _pieced(operand, constant.this)
         if made is not None:
             return made
     if kind is TypeKind.DATE:
         operand = exp.cast(operand.copy(), "TIMESTAMPTZ")
-    elif kind is TypeKind.TIME:
-        operand = duckdb("CAST(:x AS INTERVAL)", x=operand)
     return call(_MOMENTS_WRITTEN.get(kind or TypeKind.TIMESTAMPTZ, "timestamptz_written"), operand,
                 pattern)  # fmt: skip
 
@@ -183,7 +184,7 @@ def _pieced(moment: exp.Expr, pattern: str) -> exp.Expr | None:
     """Returns a constant pattern's text by pieces; None where DuckDB does not write all of it."""
     pieces = [text("")]
     for piece in moment_pattern(pattern):
-        if piece.kind is not PieceKind.WORD:
+        if piece.literal:
             pieces.append(text(piece.text))
         elif piece.prefix or piece.suffix or piece.text not in _WRITTEN:
             return None

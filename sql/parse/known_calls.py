@@ -8,6 +8,7 @@ is looked up here:
     postgres_substr(x, 1)   a macro of ours, as the passes before have named it
     jsonb_set(x, …)         documents say themselves which there are
     getvariable('x')        42883: function getvariable does not exist
+    jsonb_path_query(…)     0A000 with a hint: PostgreSQL has the function, and no named client asks
 """
 
 from __future__ import annotations
@@ -51,12 +52,50 @@ _OTHERS = frozenset(
 """Those whose registries stand above the parser; those of PostgreSQL's that DuckDB has under the
 same name; and, in the last line, what other passes make or look for."""
 
+_IN_PATHS = "-> and #> lead into a document, jsonb_array_elements and jsonb_each list what it has."
+_BY_PATTERN = (
+    "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, make_date() takes numbers."
+)
+_REFUSED = {
+    **dict.fromkeys(
+        ("jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array",
+         "jsonb_path_query_first"),
+        _IN_PATHS,
+    ),
+    "to_date": _BY_PATTERN,
+}  # fmt: skip
+"""PostgreSQL's functions that are not offered: what does the same."""
+
+REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.JSONBPathExists: ("the operator @?", _IN_PATHS),
+    exp.MatchAgainst: ("the operator @@", f"{_IN_PATHS} LIKE and ~ search texts."),
+}
+"""The same for nodes of sqlglot's: what the error calls each, and its hint."""
+
+
+def offered_operators(tree: exp.Expr) -> exp.Expr:
+    """The tree itself. Raises SQLError 0A000 for a node of `REFUSED_NODES`."""
+    for node in tree.find_all(*REFUSED_NODES):
+        what, hint = REFUSED_NODES[type(node)]
+        raise _not_offered(what, hint, node)
+    return tree
+
 
 def known_calls(tree: exp.Expr) -> exp.Expr:
-    """The tree itself. Raises SQLError 42883 for a call of what is in no registry."""
+    """The tree itself. Raises SQLError 0A000 for a call of a function that is not offered, and
+    42883 for a call of what is in no registry."""
     for node in tree.find_all(exp.Anonymous):
         name = node.name.lower()
+        hint = _REFUSED.get(name.removeprefix(PREFIX))
+        if name == f"{PREFIX}to_timestamp" and len(node.expressions) == 2:
+            hint = _BY_PATTERN
+        if hint is not None:
+            raise _not_offered(f"{name.removeprefix(PREFIX)}()", hint, node)
         known = name in FUNCTIONS or name in _OTHERS or name in CATALOG_CALLS
         if not known and not name.startswith(_PREFIXES):
             raise SQLError("42883", f"function {name} does not exist", position=position_of(node))
     return tree
+
+
+def _not_offered(what: str, hint: str, node: exp.Expr) -> SQLError:
+    return SQLError("0A000", f"{what} is not supported", position=position_of(node), hint=hint)

@@ -27,7 +27,7 @@ from .constant_lists import keep_lists, lists_in
 from .cursor import syntax_error
 from .expansions.catalog_functions import expand, plain_tokens
 from .expansions.set_functions import plain_sets
-from .known_calls import known_calls
+from .known_calls import REFUSED_NODES, known_calls, offered_operators
 from .lexer import POSTGRES, is_string
 from .pieces import NESTING_MAX, OPERATORS_MAX
 from .repairs.absolute_values import absolute_tokens, plain_absolutes
@@ -118,6 +118,7 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (plain_documents, (exp.Anonymous, exp.JSONExtract)),
     (plain_sets, (exp.Anonymous, exp.Unnest)),
     (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
+    (offered_operators, tuple(REFUSED_NODES)),
     (known_calls, (exp.Anonymous,)),
     (balance, CHAINED),
 )

@@ -114,3 +114,22 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
             await scenario(node)
 
     sim.run(main())
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("SELECT to_date('05 Dec 2000', 'DD Mon YYYY')", "::DATE"),
+        ("SELECT to_timestamp('2000 12 5', 'YYYY MM DD')", "::TIMESTAMP"),
+        ("SELECT to_char(k, '999') FROM t", "lpad()"),
+        ("SELECT to_char(INTERVAL '1 day', 'DD')", "extract("),
+        ("SELECT to_char(TIME '10:20', 'HH24')", "extract("),
+    ],
+)
+def test_function_that_no_client_asks_for_is_refused_with_a_hint(text: str, hint: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        error = await node.error(text)
+        assert error.sqlstate == "0A000"
+        assert hint in (error.hint or "")
+
+    run(scenario)

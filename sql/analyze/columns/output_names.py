@@ -32,7 +32,6 @@ _NAMED: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.StrPosition, "position"),
     (exp.Extract, "extract"),
     (exp.StartsWith, UNNAMED),
-    (exp.MatchAgainst, UNNAMED),
     (exp.RegexpLike, UNNAMED),
     (exp.JSONArrayAgg, "json_agg"),
     (exp.JSONExtract, UNNAMED),

@@ -49,8 +49,8 @@ _RETURN_DOCUMENTS = (
     "row_to_json array_to_json jsonb_object json_object json_extract_path json_agg jsonb_in "
     "jsonb_member jsonb_names jsonb_place jsonb_steps jsonb_element jsonb_at_path "
     "jsonb_assigned jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
-    "jsonb_path_query_array jsonb_path_query_first jsonb_set_lax "
-    "jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least jsonb_pair_value"
+    "jsonb_set_lax jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least "
+    "jsonb_pair_value"
 )
 _RETURN_TEXTS = (
     "jsonb_typeof json_typeof jsonb_pretty jsonb_extract_path_text json_extract_path_text "
@@ -60,20 +60,14 @@ _RETURN_TEXTS = (
 )
 _RETURN_INTEGERS = "jsonb_array_length json_array_length cardinality array_upper array_lower"
 
-_RETURN_TRUTHS = (
-    "jsonb_path_exists jsonb_path_match jsonb_path_exists_silently jsonb_path_match_silently"
-)
-
 FUNCTIONS: dict[str, ColumnType] = {
     **dict.fromkeys(_RETURN_DOCUMENTS.split(), JSONB),
     **dict.fromkeys(_RETURN_TEXTS.split(), STRING),
     **dict.fromkeys(_RETURN_INTEGERS.split(), INT8),
     **dict.fromkeys(
-        ("jsonb_elements", "jsonb_distinct", "jsonb_records", "jsonb_record", "jsonb_path_items"),
-        array_of(JSONB),
+        ("jsonb_elements", "jsonb_distinct", "jsonb_records", "jsonb_record"), array_of(JSONB)
     ),
     **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(STRING)),
-    **dict.fromkeys(_RETURN_TRUTHS.split(), BOOL),
     "age": INTERVAL,
 }
 """The types of functions that sqlglot has no node for."""

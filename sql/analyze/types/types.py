@@ -519,7 +519,7 @@ _TRUTHS = (
     exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
     exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.ArrayContainsAll, exp.ArrayContainedBy,
     exp.ArrayOverlaps, exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys,
-    exp.JSONBContainsAllTopKeys, exp.JSONBPathExists, exp.MatchAgainst,
+    exp.JSONBContainsAllTopKeys,
 )  # fmt: skip
 _COUNTS = (exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank)
 _FLOATS = (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank)

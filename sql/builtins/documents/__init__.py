@@ -9,7 +9,6 @@ text:
     `paths`         what stands at `#>`, and what jsonb_set, jsonb_insert and `#-` make of it
     `operators`     `||`, `-`, `@>`, `?`, jsonb_pretty, jsonb_strip_nulls
     `order`         which documents are equal, and which come first
-    `json_paths`    `@?`, `@@`, jsonb_path_query and their language
     `casts`         to numbers and truths
     `datums`        to_jsonb: values of any type as documents
     `functions`     all of that as functions of DuckDB, over columns

@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType
-from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 
 JSONB = ColumnType(TypeKind.JSONB)
@@ -28,11 +27,6 @@ FUNCTIONS: dict[str, tuple[str, str, int]] = {
     "jsonb_records": ("jsonb_records", "d", 1),
     "jsonb_record": ("jsonb_record", "d", 1),
     "jsonb_pairs": ("jsonb_pairs", "d", 1),
-    "jsonb_path_exists": ("jsonb_path_exists", "dtdt", 2),
-    "jsonb_path_match": ("jsonb_path_match", "dtdt", 2),
-    "jsonb_path_items": ("jsonb_path_items", "dtdt", 2),
-    "jsonb_path_query_array": ("jsonb_path_query_array", "dtdt", 2),
-    "jsonb_path_query_first": ("jsonb_path_query_first", "dtdt", 2),
     "jsonb_text_pairs": ("jsonb_text_pairs", "d", 1),
 }
 """By name: the function, what it takes (documents, sets of texts, anything), how many at least."""
@@ -58,26 +52,3 @@ def is_literal(node: exp.Expr) -> bool:
 def literal_document(node: exp.Expr) -> exp.Expr:
     """A text literal as a document. It is read when the statement is planned."""
     return exp.cast(node.copy(), "jsonb", dialect="postgres")
-
-
-_PLACES = ("target", "path", "vars", "silent")
-PATH_FUNCTIONS = frozenset(
-    {"jsonb_path_exists", "jsonb_path_match", "jsonb_path_items", "jsonb_path_query_array",
-     "jsonb_path_query_first"}
-)  # fmt: skip
-"""Whose arguments may be given by their names: `silent => true`."""
-
-
-def in_places(given: list[exp.Expr]) -> list[exp.Expr]:
-    """The arguments of such a function in their places. What is left out before one that is named
-    has its default. Raises SQLError 42883 for another name."""
-    plain = [each for each in given if not isinstance(each, exp.Kwarg)]
-    named = {each.name.lower(): each.expression for each in given if isinstance(each, exp.Kwarg)}
-    made: list[exp.Expr] = list(plain)
-    for name in _PLACES[len(plain) :]:
-        if not named:
-            break
-        made.append(named.pop(name, None) or exp.Literal.string("{}"))
-    if named:
-        raise SQLError("42883", f"the function has no argument {next(iter(named))}")
-    return made

@@ -21,7 +21,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.json_text import read_json
 from ....catalog.values.type_kinds import TypeKind
 from ...results.passed_errors import passed_on
-from . import casts, json_paths, operators, order, paths, slices
+from . import casts, operators, order, paths, slices
 from .datums import Documents, documents_in, documents_of, names_of
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
@@ -145,13 +145,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_text_pairs", operators.text_pairs, "d", _TEXT_PAIRS),
     ("jsonb_object_of_texts", operators.object_of_texts, "s", "JSON"),
     ("jsonb_object_of_names", operators.object_of_names, "ss", "JSON"),
-    ("jsonb_path_exists", json_paths.exists, "dtdt", "BOOLEAN"),
-    ("jsonb_path_match", json_paths.matches, "dtdt", "BOOLEAN"),
-    ("jsonb_path_items", json_paths.query, "dtdt", "JSON[]"),
-    ("jsonb_path_query_array", json_paths.array, "dtdt", "JSON"),
-    ("jsonb_path_query_first", json_paths.first, "dtdt", "JSON"),
-    ("jsonb_path_exists_silently", json_paths.exists_silently, "dt", "BOOLEAN"),
-    ("jsonb_path_match_silently", json_paths.matches_silently, "dt", "BOOLEAN"),
     ("jsonb_integer", casts.integer_of, "d", "BIGINT"),
     ("jsonb_number", casts.number_of, "d", "VARCHAR"),
     ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),

@@ -19,21 +19,14 @@ from ..macros import PREFIX
 from . import (
     byte_strings,
     hashes,
-    moment_reading,
     moment_text,
-    number_text,
 )
 from .decimal_series import decimal_series
 from .format_text import format_text
 
-_INSTANT = pa.timestamp("us", tz="UTC")
-
 _TYPES: dict[str, pa.DataType] = {
     "BIGINT": pa.int64(),
     "BLOB": pa.binary(),
-    "BOOLEAN": pa.bool_(),
-    "DATE": pa.date32(),
-    "DOUBLE": pa.float64(),
     "VARCHAR": pa.string(),
     "VARCHAR[]": pa.list_(pa.string()),
 }
@@ -52,13 +45,8 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
     ("bytes_unescaped", byte_strings.unescaped, "BLOB"),
     ("hashtext", hashes.hashtext, "BIGINT"),
     ("hashtextextended", hashes.hashtextextended, "BIGINT"),
-    ("decimal_written", number_text.decimal_text, "VARCHAR"),
-    ("float8_written", number_text.float8_text, "VARCHAR"),
-    ("float4_written", number_text.float4_text, "VARCHAR"),
     ("timestamp_written", moment_text.timestamp_text, "VARCHAR"),
-    ("interval_written", moment_text.interval_text, "VARCHAR"),
     ("decimal_series", decimal_series, "VARCHAR[]"),
-    ("date_read", moment_reading.date_of, "DATE"),
 )
 """Names, functions of plain values, and DuckDB's types of what they return."""
 
@@ -77,12 +65,8 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
 def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
     """What depends on the session's time zone, which is a whole evaluator's."""
     define: Any = connection.create_function
-    for name, function, type, result in (
-        ("timestamptz_written", moment_text.text_in_zone(zone), pa.string(), "VARCHAR"),
-        ("timestamptz_read", moment_reading.timestamp_in_zone(zone), _INSTANT, "TIMESTAMPTZ"),
-    ):
-        call = _over_columns(function, type)
-        define(f"{PREFIX}{name}", call, None, result, type="arrow", null_handling="special")
+    call, name = _over_columns(moment_text.text_in_zone(zone), pa.string()), "timestamptz_written"
+    define(f"{PREFIX}{name}", call, None, "VARCHAR", type="arrow", null_handling="special")
 
 
 def install_clock(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> None:

@@ -1,14 +1,13 @@
-"""Patterns of dates and times, as to_char(), to_date() and to_timestamp() read them.
+"""Patterns of dates and times, as to_char() reads them.
 
-A pattern is cut into words, each with what stands around it (`FMDDth`), separators, blanks and
-other letters. Words are known in capitals and in small letters; those that write a name also with a
-capital first, as the name is to be written.
+A pattern is cut into words, each with what stands around it (`FMDDth`), and other letters. Words
+are known in capitals and in small letters; those that write a name also with a capital first, as
+the name is to be written.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import lru_cache
 
 _PLAIN = (
@@ -26,24 +25,15 @@ _WORDS = sorted(
     reverse=True,
 )
 _PREFIXES, _SUFFIXES = ("FM", "fm", "TM", "tm"), ("TH", "th", "SP")
-SPACES = " \t\n\v\f\r"
-
-
-class PieceKind(Enum):
-    """What a piece of a pattern is."""
-
-    WORD = auto()
-    SEPARATOR = auto()
-    SPACE = auto()
-    LETTER = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`text` is as it is written; of a word, `prefix` and `suffix` are what stands around it."""
+    """A word, or a letter that is `literal`. `text` is as it is written; `prefix` and `suffix` are
+    what stands around a word."""
 
-    kind: PieceKind
     text: str
+    literal: bool = False
     prefix: str = ""
     suffix: str = ""
 
@@ -72,12 +62,12 @@ def moment_pattern(text: str) -> tuple[Piece, ...]:
             at += len(word)
             suffix = next((each for each in _SUFFIXES if text.startswith(each, at)), "")
             at += len(suffix)
-            made.append(Piece(PieceKind.WORD, word, prefix.upper(), suffix))
+            made.append(Piece(word, prefix=prefix.upper(), suffix=suffix))
         elif text[at : at + 1] == '"':
             at = _quoted(text, at + 1, made)
         elif at < len(text):
             at += text.startswith('\\"', at)
-            made.append(Piece(_kind(text[at]), text[at]))
+            made.append(Piece(text[at], literal=True))
             at += 1
     return tuple(made)
 
@@ -86,17 +76,6 @@ def _quoted(text: str, at: int, made: list[Piece]) -> int:
     """Adds the letters up to a quote, and returns the place behind it."""
     while at < len(text) and text[at] != '"':
         at += text[at] == "\\" and at + 1 < len(text)
-        made.append(Piece(PieceKind.LETTER, text[at]))
+        made.append(Piece(text[at], literal=True))
         at += 1
     return at + 1
-
-
-def _kind(letter: str) -> PieceKind:
-    if is_separator(letter):
-        return PieceKind.SEPARATOR
-    return PieceKind.SPACE if letter in SPACES else PieceKind.LETTER
-
-
-def is_separator(letter: str) -> bool:
-    """What is printed in ASCII and is no letter, digit or blank."""
-    return "!" <= letter <= "~" and not letter.isalnum()

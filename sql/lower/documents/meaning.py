@@ -25,9 +25,7 @@ from ...analyze.types.types import Types, untyped
 from ...builtins.documents.calls import (
     FUNCTIONS,
     JSONB,
-    PATH_FUNCTIONS,
     call,
-    in_places,
     is_call,
     is_literal,
     literal_document,
@@ -86,10 +84,6 @@ class _Meaning:
                 return self._containment(node)
             case exp.Anonymous():
                 return self._function(node)
-            case exp.JSONBPathExists():
-                return self._by_path(node, "@?", node.this, node.expression)
-            case exp.MatchAgainst() if len(node.expressions) == 1:
-                return self._by_path(node, "@@", node.expressions[0], node.this)
             case exp.ParseJSON():
                 return exp.cast(node.this, "jsonb", dialect="postgres")
         if isinstance(node, tuple(_ON_PATHS)):
@@ -165,12 +159,6 @@ class _Meaning:
             return None
         return call("jsonb_concat", *map(self._as_document, (node.this, node.expression)))
 
-    def _by_path(self, node: exp.Expr, sign: str, base: exp.Expr, path: exp.Expr) -> exp.Expr:
-        if not is_literal(base):
-            self._check_document(node, base, sign, path)
-        name = "jsonb_path_exists_silently" if sign == "@?" else "jsonb_path_match_silently"
-        return call(name, self._as_document(base), path)
-
     def _without(self, node: exp.Sub) -> exp.Expr | None:
         if not self._document(node.this):
             return None
@@ -200,8 +188,6 @@ class _Meaning:
                 raise _no_function(node, name)
             return self._checked(node)
         made, letters, least = shape
-        if made in PATH_FUNCTIONS:
-            given = in_places(given)
         if name.endswith("_path") or name.endswith("_path_text"):
             given = [given[0], exp.Array(expressions=given[1:])] if len(given) > 1 else given
         if not least <= len(given) <= len(letters):

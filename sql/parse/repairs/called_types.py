@@ -3,7 +3,6 @@ stand for functions.
 
     int8('5')               CAST('5' AS INT8), in a column named int8
     "time"('12:00')         CAST('12:00' AS TIME)
-    doc @? '$.a'::jsonpath  doc @? '$.a'
     user, current_role      CURRENT_USER: reserved words, unless they are quoted
 """
 
@@ -27,7 +26,7 @@ _WORDS: dict[str, type[exp.Expr]] = {"user": exp.CurrentUser, "current_role": ex
 def plain_names(tree: exp.Expr) -> exp.Expr:
     """The tree with all of these in the form that everything behind it reads."""
     made: exp.Expr = exp.Paren(this=tree)
-    kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column, exp.Cast)
+    kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)
     for node in reversed(list(find_all(made, *kinds))):  # inner ones first
         plain = _plain_name(node)
         if plain is not None:
@@ -37,24 +36,7 @@ def plain_names(tree: exp.Expr) -> exp.Expr:
 
 
 def _plain_name(node: exp.Expr) -> exp.Expr | None:
-    match node:
-        case exp.Column():
-            return _word(node)
-        case exp.Cast():
-            return _path(node)
-    return _cast(node)
-
-
-def _path(node: exp.Cast) -> exp.Expr | None:
-    """A path of SQL/JSON is a text for the functions that take one."""
-    kind = node.to.args.get("kind")
-    parent = node.find_ancestor(exp.Anonymous, exp.JSONBPathExists, exp.MatchAgainst, exp.Query)
-    named = isinstance(kind, exp.Identifier) and kind.name.lower() == "jsonpath"
-    of_paths = not isinstance(parent, exp.Anonymous) or parent.name.startswith("jsonb_path_")
-    if not named or parent is None or isinstance(parent, exp.Query) or not of_paths:
-        return None
-    found: exp.Expr = node.this
-    return found
+    return _word(node) if isinstance(node, exp.Column) else _cast(node)
 
 
 def _word(node: exp.Column) -> exp.Expr | None:

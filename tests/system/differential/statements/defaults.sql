@@ -15,7 +15,7 @@ CREATE TABLE bills (id INT8 PRIMARY KEY, name TEXT DEFAULT 'B-' || nextval('ids'
 INSERT INTO bills (id) VALUES (1), (2);
 SELECT * FROM bills ORDER BY id;
 INSERT INTO bills (id, name) VALUES (3, 'c'), (4, DEFAULT) RETURNING id, name, n;
-ALTER TABLE bills ALTER COLUMN up SET DEFAULT reverse('abc') || to_char(7, '09');
+ALTER TABLE bills ALTER COLUMN up SET DEFAULT reverse('abc') || lpad('7', 3, ' 0');
 ALTER TABLE bills ALTER COLUMN up SET DEFAULT reverse('abc') || repeat('z', 2);
 INSERT INTO bills (id) VALUES (5) RETURNING up;
 ALTER TABLE bills ALTER COLUMN up DROP DEFAULT;

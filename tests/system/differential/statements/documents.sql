@@ -66,7 +66,6 @@ SELECT * FROM jsonb_array_elements('{}');
 SELECT * FROM jsonb_to_record('{"a": 1, "b": "x"}') AS t (a INT8, b TEXT);
 SELECT * FROM jsonb_to_recordset('[{"a": 1}, {"a": 2}]') AS t (a INT8);
 SELECT jsonb_object('{a,1,b,2}'), jsonb_object('{a,b}', '{1,2}');
-SELECT jsonb_path_query('{"a": [1, 2, 3]}', '$.a[*]');
 SELECT '{"a": 5}'::JSONB @? '$.a', '{"a": 5}'::JSONB @@ '$.a > 3';
 SELECT row_to_json(ROW(1, 'x'));
 SELECT json_build_object('a', 1, 'b', 'x'), json_build_array(1, 2);

@@ -98,8 +98,6 @@ SELECT ARRAY['1.50'::JSONB, '{"b": 1, "a": 2}'], ('{"{\"a\": 1.50}",null}'::JSON
 SELECT JSONB '{"a": 1.50}', JSON '1', '[1.50]'::JSON -> 0, '{"a": 2.50}'::JSON ->> 'a', '{"a": {"b": 1.0}}'::JSON #>> '{a,b}';
 SELECT CAST('{"a": 1.50}' AS JSONB) -> 'a', ('{"a": 1.50}'::TEXT::JSONB) ->> 'a', (SELECT '{"a": 1.50}'::JSONB) -> 'a', (SELECT '{"a": 1.50}'::JSONB ->> 'a')::NUMERIC(4,2);
 SELECT row_to_json(t) FROM (SELECT 1 AS a, 'x' AS b) t;
-SELECT jsonb_path_exists('{"a": 1}', '$.a');
-SELECT jsonb_path_query_array('[1, 2]', '$[*]');
 SELECT jsonb_set_lax('{"a": 1}', '{a}', NULL);
 SELECT json_extract('{"a": 1}', '$.a');
 SELECT json_array_length('{"a": 1}');
