@@ -144,8 +144,10 @@ class RowCodec:
 
     # Columns
 
-    def encode_columns(self, batch: pa.RecordBatch) -> tuple[list[bytes], list[bytes]]:
-        """Keys and bodies of the rows of a batch.
+    def encode_columns(
+        self, batch: pa.RecordBatch, *, keys: list[bytes] | None = None
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Keys and bodies of the rows of a batch. `keys` are its rows' where they are known.
 
         A batch of another schema is made to conform first (`arrow_conform`). Raises SQLError as
         `encode_row` does.
@@ -160,7 +162,8 @@ class RowCodec:
             column_values(column.type, array, column=column.name)
             for column, array in zip(columns, batch.columns, strict=True)
         ]
-        keys = self._keys.encode_many([values[place] for place in self._key_places])
+        if keys is None:
+            keys = self._keys.encode_many([values[place] for place in self._key_places])
         tagged = chain.from_iterable(
             (repeat(columns[place].id), values[place]) for place in self._by_id
         )

@@ -13,6 +13,7 @@ at or below it, and the index is as large as what was written since.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -43,13 +44,14 @@ def index_entries(ts: Timestamp, written: list[bytes]) -> Iterator[tuple[bytes, 
 
 def _by_keyspace(written: list[bytes]) -> list[list[bytes]]:
     """Sorted keys, those of each keyspace."""
-    cut = keys.KEYSPACE_LENGTH
-    if written[0][:cut] == written[-1][:cut]:  # as it nearly always is
-        return [written]
-    groups: dict[bytes, list[bytes]] = {}
-    for key in written:
-        groups.setdefault(key[:cut], []).append(key)
-    return list(groups.values())
+    groups: list[list[bytes]] = []
+    start = 0
+    while start < len(written):
+        behind = prefix_end(written[start][: keys.KEYSPACE_LENGTH])
+        end = bisect_left(written, behind, start)
+        groups.append(written[start:end])
+        start = end
+    return groups
 
 
 def indexed_keys(reader: Reader, start: bytes, end: bytes) -> Iterator[tuple[bytes, Timestamp]]:

@@ -12,6 +12,8 @@ one value survives. Where that is not so, the cell was written by somebody whom 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,7 +57,8 @@ def fold(events: pa.Table) -> pa.Table:
         old, new = events["old"], events["new"]
         one_is_null = pc.xor(pc.is_null(old), pc.is_null(new))
         changed = pc.or_kleene(one_is_null, pc.not_equal(old, new))
-        return events.select(CHANGES.names).filter(changed).cast(CHANGES)
+        cells = events.select(CHANGES.names).cast(CHANGES)
+        return cells if pc.all(changed, skip_nulls=False).as_py() else cells.filter(changed)
     net = net_values(events)
     stored = rows_where(net, "net_sum", 1)
     replaced = rows_where(net, "net_sum", -1)
@@ -72,9 +75,16 @@ def fold(events: pa.Table) -> pa.Table:
 
 def _written_once(events: pa.Table) -> bool:
     """Whether no two events are of one cell: each of them is then its cell's change."""
-    return (
-        events.group_by(CELL_COLUMNS, use_threads=False).aggregate([]).num_rows == events.num_rows
-    )
+    numbers: pa.Array[Any] = pa.repeat(pa.scalar(0, pa.int64()), events.num_rows)
+    count = 1
+    for name in CELL_COLUMNS:
+        column = events.column(name).combine_chunks().dictionary_encode()
+        size = len(column.dictionary)
+        numbers = pc.add(pc.multiply(numbers, pa.scalar(size, pa.int64())), column.indices)
+        count *= size
+    if not events.num_rows <= count < 1 << 63:
+        return False
+    return bool(pc.count_distinct(numbers).as_py() == events.num_rows)
 
 
 def _raise_uneven(net: pa.Table) -> None:

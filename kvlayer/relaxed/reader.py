@@ -36,6 +36,7 @@ _BASE_BEHIND = 1 << 62
 Epoch = tuple[int, int, bool]
 """A record without its domain and begin: its end, its count, and whether it is complete."""
 
+_RECORD_COLUMNS = ["begin", "id", "count", "complete"]
 _EVENT_COLUMNS = ["id", "ordinal", "table", "row", "column", "old", "new"]
 
 
@@ -134,8 +135,8 @@ class Reader:
             raise ForeignDomain(
                 f"a line is of domain {foreign[0]:016x}, and this log is {self.domain:016x}'s"
             )
-        records = self._agreed(rows_where(lines, "kind", RECORD))
-        events = rows_where(lines, "kind", EVENT).select(_EVENT_COLUMNS)
+        records = self._agreed(_of_kind(lines, RECORD, _RECORD_COLUMNS))
+        events = _of_kind(lines, EVENT, _EVENT_COLUMNS)
         if self.pending_bytes + events.nbytes > self._pending_bytes_max:
             raise PendingLimit(
                 f"domain {self.domain:016x}: more than {self._pending_bytes_max} bytes of events "
@@ -148,9 +149,10 @@ class Reader:
             self._fresh.append(events)
         self._take_snapshots(lines)
 
-    def advance(self, *, events_min: int = 0) -> Iterator[ChangeSet]:
+    def advance(self, *, events_min: int = 0, rest: bool = True) -> Iterator[ChangeSet]:
         """Every change set that there is now, in order. Marks are passed over until one has
-        `events_min` events; the last one may have less.
+        `events_min` events. The last one may have less, if the `rest` is wanted; snapshots that lie
+        ahead of a known position are also of the rest.
 
         The position moves when the next change set is asked for. Raises TooManyEvents,
         ContradictingLines or SurvivorError, and the position stays.
@@ -158,7 +160,9 @@ class Reader:
         self._merge()
         while True:
             if self.position is not None:
-                yield from self._follow(events_min)
+                yield from self._follow(events_min, rest)
+            if self.position is not None and not rest:
+                return
             found = self._snapshot_ahead()
             if found is None:
                 return
@@ -285,13 +289,15 @@ class Reader:
 
     # Moving
 
-    def _follow(self, events_min: int) -> Iterator[ChangeSet]:
+    def _follow(self, events_min: int, rest: bool) -> Iterator[ChangeSet]:
         """The change sets up to what is missing, or to an incomplete epoch."""
         while self.position is not None:
             reached = self._reach(events_min)
             if reached is None:
                 return
             end, events = reached
+            if not rest and events < events_min:
+                return
             if end is None:
                 self.unknown_since = self.position
                 self.position = None
@@ -415,6 +421,11 @@ def _ascend(events: pa.Table) -> bool:
     within = pc.equal(ids.slice(1), ids.slice(0, last))
     behind = pc.greater(ordinals.slice(1), ordinals.slice(0, last))
     return bool(pc.all(pc.or_(further, pc.and_(within, behind))).as_py())
+
+
+def _of_kind(lines: pa.Table, kind: str, columns: list[str]) -> pa.Table:
+    """Some columns of the lines of a kind. Lines are made of too many to filter them all."""
+    return lines.select(columns).filter(pc.equal(lines.column("kind"), pa.scalar(kind)))
 
 
 def _below_half(distances: pa.ChunkedArray[Any]) -> pa.BooleanArray:

@@ -157,6 +157,17 @@ def test_pending_lines_outlive_the_nodes_memory(logged: HttpDoor) -> None:
     assert _rows(logged) == [[1, 6, None]]
 
 
+def test_epochs_without_events_move_a_log(logged: HttpDoor) -> None:
+    """What they bring is in no transaction, and is no other node's doing."""
+    _taken(logged, ONE_CELL)
+    _taken(logged, [_record(7, 9, 0)])
+    reply = _taken(
+        logged, [_event(10, "signal", b"6", b"8"), _record(9, 12, 1), _record(12, 13, 0)]
+    )
+    assert reply["change_sets"] == 1
+    assert _rows(logged) == [[1, 8, None]]
+
+
 def test_gaps_are_shown(logged: HttpDoor) -> None:
     lines: list[Line] = [START, _event(5, "signal", None, b"6"), _record(0, 6, 2), _record(6, 7, 0)]
     reply = _taken(logged, lines)

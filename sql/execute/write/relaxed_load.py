@@ -26,7 +26,7 @@ from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.errors import KVError
 from ....kvlayer.relaxed.errors import PendingLimit, RelaxedLogError, SurvivorError, TooManyEvents
 from ....kvlayer.relaxed.events import LINES, rows_where
-from ....kvlayer.relaxed.ids import HALF
+from ....kvlayer.relaxed.ids import HALF, ID_MASK, NO_ID, before
 from ....kvlayer.relaxed.reader import ChangeSet, Gap, Reader
 from ....kvlayer.settings import declare_int
 from ....kvlayer.span import Span
@@ -79,11 +79,29 @@ class DomainState:
 
 @dataclass(slots=True)
 class _Domain:
-    """A domain's reader, and the pending values that it has been given."""
+    """A domain's reader, and what it has been given.
+
+    `stored` is the position that is durable. `pieces` are the pending values by their keys, and
+    `unkept` are lines of the call under way that no pending value holds; both with the last id in
+    them. `fed` counts lines since change sets were last looked for.
+    """
 
     reader: Reader
-    pieces: list[tuple[bytes, pa.Table]] = field(default_factory=list)
+    stored: int | None
+    pieces: dict[bytes, int] = field(default_factory=dict)
+    unkept: list[tuple[pa.Table, int]] = field(default_factory=list)
     next_number: int = 0
+    fed: int = 0
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What a call has come to so far."""
+
+    lines: int = 0
+    change_sets: int = 0
+    last: Timestamp = ZERO
+    domains: dict[int, _Domain] = field(default_factory=dict)
 
 
 class RelaxedLogs:
@@ -101,27 +119,35 @@ class RelaxedLogs:
     ) -> RelaxedReport:
         """Takes lines of `kvlayer.relaxed.events.LINES`, a batch at a time.
 
-        Raises SQLError: 42704 for a log that is not there, 42501, and for lines that are refused;
-        what came before them is taken.
+        Raises SQLError: 42704 for a log that is not there, 42501, and for lines that are refused.
+        Change sets that were committed before stay, and all else is to be sent again.
         """
         log = await self.permit(name, user)
-        taken, sets, last = 0, 0, ZERO
-        domains: set[int] = set()
+        self._names[log.id] = log.name
+        taken = _Taken()
         async with self._locks.setdefault(log.id, asyncio.Lock()):
-            async for batch in lines:
-                table = _as_lines(batch)
-                found = table.column("domain").unique().to_pylist()
-                for domain in found:
-                    assert isinstance(domain, int), domain
-                    domains.add(domain)
-                    of_domain = table
-                    if len(found) > 1:
-                        of_domain = rows_where(table, "domain", domain)
-                    made, at = await self._take(log, domain, of_domain)
-                    sets, last = sets + made, max(last, at)
-                taken += table.num_rows
-            states = [_state(domain, self._domains[log.id, domain].reader) for domain in domains]
-        return RelaxedReport(lines=taken, change_sets=sets, commit_timestamp=last, domains=states)
+            try:
+                async for batch in lines:
+                    await self._take(log, _as_lines(batch), taken)
+                for known in taken.domains.values():
+                    await self._commit_sets(log, known, taken, rest=True)
+                    await self._keep(log, known)
+            except BaseException as error:
+                # What they have taken in is forgotten: what is durable is read again.
+                for domain in taken.domains:
+                    del self._domains[log.id, domain]
+                if isinstance(error, RelaxedLogError):
+                    raise _told(error) from error
+                if isinstance(error, KVError):
+                    raise from_kv(error) from error
+                raise
+            states = [_state(known.reader) for known in taken.domains.values()]
+        return RelaxedReport(
+            lines=taken.lines,
+            change_sets=taken.change_sets,
+            commit_timestamp=taken.last,
+            domains=states,
+        )
 
     async def permit(self, name: str, user: str) -> RelaxedLog:
         """The log, where the user may load it. Raises SQLError 42704 and 42501."""
@@ -138,8 +164,8 @@ class RelaxedLogs:
     def loaded_here(self) -> list[tuple[str, DomainState]]:
         """The logs that this node has in memory, by the names under which they were loaded."""
         return [
-            (self._names[log_id], _state(domain, known.reader))
-            for (log_id, domain), known in self._domains.items()
+            (self._names[log_id], _state(known.reader))
+            for (log_id, _), known in self._domains.items()
         ]
 
     async def _check_rights(self, log: RelaxedLog, user: str) -> None:
@@ -152,40 +178,53 @@ class RelaxedLogs:
             needed = Privilege.INSERT | Privilege.UPDATE | Privilege.DELETE
             await require(services, user, (Need(int(needed), securable(table)),))
 
-    async def _take(self, log: RelaxedLog, domain: int, lines: pa.Table) -> tuple[int, Timestamp]:
-        """Feeds a domain's reader, commits what change sets there are, keeps the rest."""
-        self._names[log.id] = log.name
+    async def _take(self, log: RelaxedLog, lines: pa.Table, taken: _Taken) -> None:
+        """Feeds the readers of the lines' domains, and commits what makes large change sets."""
+        domains = lines.column("domain").unique().to_pylist()
+        for domain in domains:
+            assert isinstance(domain, int), domain
+            known = await self._known(log, domain)
+            taken.domains[domain] = known
+            part = lines if len(domains) == 1 else rows_where(lines, "domain", domain)
+            for start in range(0, part.num_rows, FED_ROWS):
+                known.reader.feed(part.slice(start, FED_ROWS))
+                await asyncio.sleep(0)
+            known.unkept.append((part, _last_id(part)))
+            known.fed += part.num_rows
+            if known.fed >= EVENTS_WANTED:
+                await self._commit_sets(log, known, taken, rest=False)
+        taken.lines += lines.num_rows
+
+    async def _known(self, log: RelaxedLog, domain: int) -> _Domain:
         known = self._domains.get((log.id, domain))
         if known is None:
             known = await load_domain(self._services, log, domain)
             self._domains[log.id, domain] = known
-        sets, last = 0, ZERO
-        try:
-            for start in range(0, lines.num_rows, FED_ROWS):
-                known.reader.feed(lines.slice(start, FED_ROWS))
-                await asyncio.sleep(0)
-            for change_set in known.reader.advance(events_min=EVENTS_WANTED):
-                last = await self._commit(log, change_set)
-                sets += 1
-                await asyncio.sleep(0)
-            await self._keep(log, domain, known, lines)
-        except BaseException as error:
-            # What it has taken in is forgotten: what is durable is read again.
-            del self._domains[log.id, domain]
-            if isinstance(error, RelaxedLogError):
-                raise _told(error) from error
-            if isinstance(error, KVError):
-                raise from_kv(error) from error
-            raise
-        return sets, last
+        return known
 
-    async def _commit(self, log: RelaxedLog, change_set: ChangeSet) -> Timestamp:
+    async def _commit_sets(
+        self, log: RelaxedLog, known: _Domain, taken: _Taken, *, rest: bool
+    ) -> None:
+        """Commits change sets, and lets go of the lines that they have held."""
+        known.fed = 0
+        for change_set in known.reader.advance(events_min=EVENTS_WANTED, rest=rest):
+            taken.last = await self._commit(log, change_set, known.stored)
+            taken.change_sets += 1
+            known.stored = change_set.end
+            await asyncio.sleep(0)
+        floor = known.reader.floor
+        known.unkept = [part for part in known.unkept if _needed(part[1], floor)]
+
+    async def _commit(
+        self, log: RelaxedLog, change_set: ChangeSet, stored: int | None
+    ) -> Timestamp:
         """One transaction: the rows, and that they are there."""
         services = self._services
         key = log.position_key(change_set.domain)
 
         async def work(transaction: Transaction, scope: LeaseScope) -> None:
-            await _check_position(transaction, log, key, change_set)
+            if not change_set.snapshot:
+                await _check_position(transaction, log, change_set.domain, stored)
             at = transaction.read_timestamp
             tables: dict[str, TableDescriptor] = {}
             for table_id in log.table_ids:
@@ -202,27 +241,37 @@ class RelaxedLogs:
         )
         return at
 
-    async def _keep(self, log: RelaxedLog, domain: int, known: _Domain, lines: pa.Table) -> None:
+    async def _keep(self, log: RelaxedLog, known: _Domain) -> None:
         """Makes the lines durable that no change set has held, and lets go of those it has."""
-        store, floor = self._services.store, known.reader.floor
-        gone = [key for key, piece in known.pieces if not _ahead(piece, floor).num_rows]
-        known.pieces = [(key, piece) for key, piece in known.pieces if key not in gone]
-        left, puts = _ahead(lines, floor), dict[bytes, bytes]()
-        for start in range(0, left.num_rows, PIECE_ROWS):
-            piece = left.slice(start, PIECE_ROWS)
-            key = log.pending_prefix(domain) + known.next_number.to_bytes(8, "big")
+        store, reader = self._services.store, known.reader
+        left = [_ahead(part, reader.floor) for part, _ in known.unkept]
+        known.unkept = []
+        lines = pa.concat_tables([LINES.empty_table(), *left])
+        for start in range(0, lines.num_rows, PIECE_ROWS):
+            piece = lines.slice(start, PIECE_ROWS)
+            key = log.pending_prefix(reader.domain) + known.next_number.to_bytes(8, "big")
             known.next_number += 1
-            known.pieces.append((key, piece))
-            puts[key] = _encoded(piece)
-        if floor is not None and gone:
-            puts[log.position_key(domain)] = msgspec.msgpack.encode(floor)
-        if puts or gone:
+            known.pieces[key] = _last_id(piece)
+            value = _encoded(piece)
 
-            def evaluate(evaluation: Evaluation) -> None:
-                evaluation.delete(gone)
-                evaluation.put(list(puts), list(puts.values()))
+            def put(evaluation: Evaluation, key: bytes = key, value: bytes = value) -> None:
+                evaluation.put([key], [value])
 
-            await store.one_phase(evaluate)
+            await store.one_phase(put)
+        gone = [key for key, last in known.pieces.items() if not _needed(last, reader.floor)]
+        if not gone:
+            return
+        for key in gone:
+            del known.pieces[key]
+
+        def let_go(evaluation: Evaluation) -> None:
+            evaluation.delete(gone)
+            evaluation.put(
+                [log.position_key(reader.domain)], [msgspec.msgpack.encode(reader.floor)]
+            )
+
+        await store.one_phase(let_go)
+        known.stored = reader.floor
 
 
 async def load_domain(services: Services, log: RelaxedLog, domain: int) -> _Domain:
@@ -247,7 +296,7 @@ async def domain_states(
                 break  # a change set that is being committed
         except RelaxedLogError:
             pass  # whoever sent it was told
-        states.append(_state(domain, known.reader))
+        states.append(_state(known.reader))
     return states
 
 
@@ -257,35 +306,36 @@ async def _read_domain(
     body = await reader.get(log.position_key(domain))
     position = None if body is None else msgspec.msgpack.decode(body, type=int)
     bound = services.store.settings.get(PENDING_BYTES_MAX)
-    known = _Domain(Reader(domain, position, pending_bytes_max=bound))
+    known = _Domain(Reader(domain, position, pending_bytes_max=bound), position)
     prefix = log.pending_prefix(domain)
     for key, value in await reader.scan(Span.prefix(prefix)):
         piece = pa.ipc.open_stream(value).read_all()
-        known.pieces.append((key, piece))
+        known.pieces[key] = _last_id(piece)
         known.next_number = int.from_bytes(key[len(prefix) :], "big") + 1
         known.reader.feed(piece)
+        await asyncio.sleep(0)
     return known
 
 
 async def _check_position(
-    transaction: Transaction, log: RelaxedLog, key: bytes, change_set: ChangeSet
+    transaction: Transaction, log: RelaxedLog, domain: int, stored: int | None
 ) -> None:
     """Raises SQLError 40001 where another node has committed a change set meanwhile."""
-    body = await transaction.get(key)
+    body = await transaction.get(log.position_key(domain))
     position = None if body is None else msgspec.msgpack.decode(body, type=int)
-    if position != change_set.begin and not change_set.snapshot:
+    if position != stored:
         raise SQLError(
             "40001",
-            f'relaxed log "{log.name}" is at {position} of domain {change_set.domain:016x}, and '
-            f"not at {change_set.begin}: it is loaded by another node too",
+            f'relaxed log "{log.name}" is at {position} of domain {domain:016x}, and not at '
+            f"{stored}: it is loaded by another node too",
             hint="Send the lines again.",
         )
 
 
-def _state(domain: int, reader: Reader) -> DomainState:
+def _state(reader: Reader) -> DomainState:
     gaps = reader.gaps()
     return DomainState(
-        domain=domain,
+        domain=reader.domain,
         position=reader.position,
         pending=reader.pending_count,
         open_since=reader.open_since,
@@ -317,16 +367,34 @@ def _as_lines(batch: pa.RecordBatch) -> pa.Table:
     return lines
 
 
+def _last_id(lines: pa.Table) -> int:
+    """The id of the lines behind which none of them is. NO_ID where they have no other."""
+    ids = lines.column("id").filter(pc.not_equal(lines.column("id"), _uint64(NO_ID)))
+    if not len(ids):
+        return NO_ID
+    base: int = (ids[0].as_py() - HALF // 2) & ID_MASK
+    furthest = int(pc.max(pc.subtract(ids, _uint64(base))).as_py())
+    return (base + furthest) & ID_MASK
+
+
+def _needed(last: int, floor: int | None) -> bool:
+    """Whether a reader that was at `floor` needs any of the lines up to an id."""
+    if not floor:
+        return floor is None or last != NO_ID
+    return last != NO_ID and before(floor, last)
+
+
 def _ahead(lines: pa.Table, floor: int | None) -> pa.Table:
     """The lines that a reader which was at `floor` still needs."""
-    if floor is None:
+    if not floor:
         return lines
-    distance = pc.subtract(lines.column("id"), pa.scalar(floor, pa.uint64()))
-    needed = pc.and_(
-        pc.less(distance, pa.scalar(HALF, pa.uint64())),
-        pc.greater(distance, pa.scalar(0, pa.uint64())),
-    )
+    distance = pc.subtract(lines.column("id"), _uint64(floor))
+    needed = pc.and_(pc.less(distance, _uint64(HALF)), pc.greater(distance, _uint64(0)))
     return lines.filter(needed)
+
+
+def _uint64(value: int) -> pa.UInt64Scalar:
+    return pa.scalar(value, pa.uint64())
 
 
 def _encoded(piece: pa.Table) -> bytes:

@@ -4,7 +4,8 @@ A cell is named by the text of its row's key and by its column, and its value is
 quoted literal of the column's type would hold; of BYTES, the bytes themselves. A row is there while
 a cell of it has a value.
 
-Rows are merged in columns. Of a slice of rows, for each column:
+Rows are merged in columns. The cells of a change set are sorted by column and row, once, so that
+those of a column and of some rows are a slice:
 
     places of the cells    0     2              rows of the slice that the change set writes
     as the log says        a     c       old    compared with what the table has
@@ -14,6 +15,7 @@ Rows are merged in columns. Of a slice of rows, for each column:
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -41,7 +43,10 @@ from .row_rules import RowRules
 SLICE_ROWS = 1000
 """Rows between two turns of the loop: a few milliseconds of merging and encoding."""
 
-_PLACE = "place"
+GETS_PER_STEP = 100
+"""Rows read one by one between two turns of the loop: two milliseconds."""
+
+_PLACES = pa.array(range(SLICE_ROWS), pa.int32())
 
 
 async def apply_change_set(
@@ -58,7 +63,8 @@ async def apply_change_set(
     the change set found: the store, or the table, was written behind the log's back.
     """
     changes = change_set.changes
-    for name in changes.column("table").unique().to_pylist():
+    names = changes.column("table").unique().to_pylist()
+    for name in names:
         if name not in tables:
             raise SQLError(
                 "42P01",
@@ -67,7 +73,7 @@ async def apply_change_set(
             )
     for name, table in tables.items():
         writing = _TableWrite(services, table, transaction, at)
-        cells = rows_where(changes, "table", name)
+        cells = changes if names == [name] else rows_where(changes, "table", name)
         if change_set.snapshot:
             await writing.replace_all(cells)
         else:
@@ -76,13 +82,32 @@ async def apply_change_set(
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """What a change set says of one column in a slice: of rows at these places, the value before
+    """What a change set says of one column: of rows at these places, which ascend, the value before
     and the one behind it."""
 
     column: Column
     places: AnyArray
     old: AnyArray
     new: AnyArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The cells of one column as the log has them: `places` are of rows of the change set."""
+
+    name: str
+    places: AnyArray
+    old: AnyArray
+    new: AnyArray
+
+    def within(self, start: int, end: int) -> _Texts:
+        """Those of the rows from `start` to `end`, their places counted from `start`."""
+        view = _int32_view(self.places)
+        first = bisect_left(view, start)
+        count = bisect_left(view, end, first) - first
+        places = pc.subtract(self.places.slice(first, count), pa.scalar(start, pa.int32()))
+        old, new = self.old.slice(first, count), self.new.slice(first, count)
+        return _Texts(self.name, places, old, new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,35 +161,33 @@ class _TableWrite:
     # Reading
 
     async def _slices(self, changes: pa.Table) -> AsyncIterator[_Slice]:
-        rows = _array(changes.column("row")).dictionary_encode()
-        texts: AnyArray = rows.dictionary
-        changes = changes.append_column(_PLACE, rows.indices)
-        slices = pc.divide(rows.indices, pa.scalar(SLICE_ROWS, pa.int32()))
-        for start in range(0, len(texts), SLICE_ROWS):
-            within = pc.equal(slices, pa.scalar(start // SLICE_ROWS, pa.int32()))
-            yield self._slice(texts.slice(start, SLICE_ROWS), changes.filter(within), start)
+        rows, cells = _by_column(changes)
+        for start in range(0, len(rows), SLICE_ROWS):
+            part = rows.slice(start, SLICE_ROWS)
+            yield self._slice(part, [each.within(start, start + len(part)) for each in cells])
             await asyncio.sleep(0)
 
-    def _slice(self, texts: AnyArray, changes: pa.Table, start: int) -> _Slice:
+    def _slice(self, texts: AnyArray, cells: Sequence[_Texts]) -> _Slice:
         key_values = self._parsed(self._key, texts)
         keys = self._rules.codec.encode_keys([key_values])
-        cells: dict[str, _Cells] = {}
-        for name in changes.column("column").unique().to_pylist():
-            assert isinstance(name, str), name
-            column = self._named(name)
-            of_column = rows_where(changes, "column", name)
-            cells[name] = _Cells(
-                column,
-                pc.subtract(_array(of_column.column(_PLACE)), pa.scalar(start, pa.int32())),
-                self._parsed(column, _array(of_column.column("old"))),
-                self._parsed(column, _array(of_column.column("new"))),
-            )
-        return _Slice(texts, key_values, keys, cells)
+        parsed: dict[str, _Cells] = {}
+        for each in cells:
+            column = self._named(each.name)
+            if len(each.places):
+                old, new = self._parsed(column, each.old), self._parsed(column, each.new)
+                parsed[each.name] = _Cells(column, each.places, old, new)
+        return _Slice(texts, key_values, keys, parsed)
 
     async def _bodies(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if await self._transaction.first_existing(keys) is None:
             return [None] * len(keys)
-        return [await self._transaction.get(key) for key in keys]
+        bodies: list[bytes | None] = []
+        for start in range(0, len(keys), GETS_PER_STEP):
+            bodies += [
+                await self._transaction.get(key) for key in keys[start : start + GETS_PER_STEP]
+            ]
+            await asyncio.sleep(0)
+        return bodies
 
     def _decoded(self, bodies: Sequence[bytes | None]) -> dict[str, AnyArray]:
         """Columns of the rows as they are, without a value where there is no row."""
@@ -201,6 +224,8 @@ class _TableWrite:
 
     def _parsed(self, column: Column, values: AnyArray) -> AnyArray:
         """Values as the texts of literals, or as bytes where the column is of bytes."""
+        if values.null_count == len(values):
+            return constant_array(column.type, None, len(values))
         if column.type.kind is TypeKind.BYTES:
             datums = [coerce(column.type, each, column=column.name) for each in values.to_pylist()]
             return datum_array(column.type, datums)
@@ -243,9 +268,9 @@ class _TableWrite:
             if there and not keep
         ]  # fmt: skip
         batch = pa.RecordBatch.from_pydict({self._key.name: part.key_values, **columns})
-        services = self._services
+        written = [key for key, keep in zip(part.keys, kept, strict=True) if keep]
         keys, bodies = await encode_batch(
-            self._rules, batch.filter(valid), self._bindings, services.analytics
+            self._rules, batch.filter(valid), self._bindings, self._services.analytics, keys=written
         )
         if before:
             same = [body for body, keep in zip(before, kept, strict=True) if keep]
@@ -267,11 +292,42 @@ class _TableWrite:
         await asyncio.sleep(0)
 
 
+def _by_column(changes: pa.Table) -> tuple[AnyArray, list[_Texts]]:
+    """The rows that are named, and the cells of each column."""
+    if not changes.num_rows:
+        return pa.array([], pa.binary()), []
+    rows = _array(changes.column("row")).dictionary_encode()
+    columns = _array(changes.column("column")).dictionary_encode()
+    keys = pa.table({"column": columns.indices, "place": rows.indices})
+    order = pc.sort_indices(keys, [("column", "ascending"), ("place", "ascending")])
+    places, old, new = (
+        values.take(order)
+        for values in (rows.indices, _array(changes.column("old")), _array(changes.column("new")))
+    )
+    counted = pc.value_counts(columns.indices)  # in the order of the names: as they appear
+    counts: list[Any] = counted.field("counts").to_pylist()
+    cells: list[_Texts] = []
+    start = 0
+    for name, count in zip(columns.dictionary.to_pylist(), counts, strict=True):
+        assert isinstance(name, str), name
+        cells.append(_Texts(name, *(each.slice(start, count) for each in (places, old, new))))
+        start += count
+    return rows.dictionary, cells
+
+
+def _int32_view(array: AnyArray) -> memoryview:
+    """Values of int32, without a copy."""
+    buffer = array.buffers()[1]
+    assert buffer is not None, array.type
+    values = memoryview(buffer).cast("B")
+    return values[array.offset * 4 : (array.offset + len(array)) * 4].cast("i")
+
+
 def _replaced(values: AnyArray, places: AnyArray, new: AnyArray) -> AnyArray:
-    """The values, with others at some places."""
-    rows = pa.array(range(len(values)), pa.int32())
-    if places.equals(rows):
+    """The values, with others at some places, which ascend."""
+    if len(places) == len(values):
         return new
+    rows = _PLACES.slice(0, len(values))
     found = pc.index_in(rows, value_set=places)
     taken = pc.if_else(pc.is_valid(found), pc.add(found, pa.scalar(len(values), pa.int32())), rows)
     return pa.concat_arrays([values, new]).take(taken)

@@ -18,15 +18,21 @@ from .row_rules import RowRules
 
 
 async def encode_batch(
-    rules: RowRules, batch: pa.RecordBatch, bindings: Bindings, analytics: QueryEvaluator
+    rules: RowRules,
+    batch: pa.RecordBatch,
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+    *,
+    keys: list[bytes] | None = None,
 ) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """Keys and bodies of the rows of a batch. Columns that it lacks take their defaults.
+    """Keys and bodies of the rows of a batch. Columns that it lacks take their defaults. `keys` are
+    its rows' where they are known.
 
     Raises SQLError as `conform` does, and 23514 for a row of which a check is false.
     """
     whole = conform(rules.table, _with_drawn(rules.table, batch, bindings))
     if rules.plain:
-        return rules.codec.encode_columns(whole)
+        return rules.codec.encode_columns(whole, keys=keys)
     rows = await rules.complete_all(rows_of(whole), bindings, analytics)
     pairs = [rules.codec.encode_row(row) for row in rows]
     return [key for key, _ in pairs], [body for _, body in pairs]
