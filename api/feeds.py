@@ -56,6 +56,10 @@ class _Claim:
     def payload(self) -> bytes:
         return self._context.payload
 
+    @property
+    def lost(self) -> bool:
+        return self._context.lost
+
     async def payload_changed(self, known: bytes) -> bytes:
         return await self._context.payload_changed(known)
 

@@ -20,6 +20,8 @@ class JobContext:
         self.job = job
         self.progress = progress
         self.moved = False
+        self.lost = False
+        """Whether somebody else may have the claim, as far as this node has heard."""
         self.status: str | None = job.error
         self._changed = asyncio.Event()
 
@@ -88,8 +90,8 @@ class Resumer(Protocol):
     """How jobs of one kind are run.
 
     Either may be called any number of times, on any node, always from the saved progress. They are
-    cancelled when the job is paused or canceled, when the claim is lost, and at shutdown: what is
-    to happen then belongs into `finally`, and `on_cancel` runs afterwards.
+    cancelled when the job is paused or canceled, when the claim is lost (`JobContext.lost`), and at
+    shutdown: what is to happen then belongs into `finally`, and `on_cancel` runs afterwards.
     """
 
     async def resume(self, context: JobContext) -> None:

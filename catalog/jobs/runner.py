@@ -62,6 +62,8 @@ class JobRunner:
     def fence(self) -> None:
         """The claim is lost: stops working, and writes nothing more."""
         self._fenced = True
+        if self._context is not None:
+            self._context.lost = True
         self._interrupt()
 
     async def close(self) -> None:

@@ -7,7 +7,8 @@ A claim of the job runs one attempt (`attempt`). How it ends decides what become
     SinkRefused, dropped table, too old    the job has failed, with this error, or is paused with
                                            `on_error = 'pause'`
     RowRefused                             as `on_bad_row` says
-    cancelled, or the claim is lost        left as it is, for whoever claims the job next
+    cancelled                              flushed and saved, for whoever claims the job next
+    the claim is lost                      left as it is
 
 When a feed will not come back, its progress says so first. Then its protected timestamp and its
 sink's names are released, and only then is the job over: what cannot be released now is tried again
@@ -17,7 +18,7 @@ as everything else of a job is, and nothing of the feed runs meanwhile, which wo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -76,6 +77,11 @@ beside any time to live, and a commit for each feed each time. Of what protects 
 times as long a quarter."""
 
 
+END_SECONDS_MAX = 5.0
+"""How long a feed that is told to end, by PAUSE JOB or the node's shutdown, has for its last flush.
+A sink that does not answer holds up neither for longer."""
+
+
 class Claim(Protocol):
     """A job, claimed by this node."""
 
@@ -87,6 +93,11 @@ class Claim(Protocol):
 
     @property
     def payload(self) -> bytes: ...
+
+    @property
+    def lost(self) -> bool:
+        """Whether somebody else may have the claim by now."""
+        ...
 
     async def read_progress(self) -> bytes | None: ...
 
@@ -116,6 +127,9 @@ class ChangefeedJob:
         self._live = live
         self._details = decode_details(claim.payload)
         self._protected_at: dict[bytes, Timestamp] = {}
+        self._stop: asyncio.Event | None = None
+        """Makes the attempt that runs flush and save, and end."""
+        self._ending = False
         self._identity = FeedIdentity(
             store_id=services.store.id, job_id=claim.job_id, epoch=claim.epoch
         )
@@ -131,7 +145,9 @@ class ChangefeedJob:
         if ended is None:
             try:
                 self._check_store()
-                await self._services.rights.during(self._check_rights, self._attempts)
+                await self._ending_in_order(
+                    self._services.rights.during(self._check_rights, self._attempts)
+                )
             except (StoreClosed, JobFenced, asyncio.CancelledError):
                 self._live.state = FeedState.WAITING
                 raise
@@ -147,6 +163,30 @@ class ChangefeedJob:
         await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
         if failure is not None:
             raise failure
+
+    async def _ending_in_order(self, work: Coroutine[None, None, None]) -> None:
+        """Runs `work`. When this is cancelled, the attempt that runs has `END_SECONDS_MAX` to flush
+        what it emitted and to save its progress: of that, nothing is sent again.
+
+        One whose claim is lost, or whose owner lost a right, ends at once: its rows are another's.
+        """
+        task = asyncio.create_task(work)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            began = self._live.state is not FeedState.STARTING
+            if self._stop is not None and began and not self._claim.lost:
+                self._ending = True
+                self._stop.set()
+                await asyncio.wait([task], timeout=END_SECONDS_MAX)
+            raise
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # seen, though only a feed that goes on tells of it
+        await task
 
     def _pauses(self, error: Exception) -> bool:
         """Whether the feed is to be paused where another one would fail."""
@@ -166,7 +206,7 @@ class ChangefeedJob:
             return
         while True:
             self._details = details = decode_details(self._claim.payload)
-            altered = asyncio.Event()
+            altered = self._stop = asyncio.Event()
             watching = [asyncio.create_task(self._watch(altered))]
             if slo := details.parsed_options.slo_p99:
                 objective = LatencyObjective(self._services.store, self._live, slo)
@@ -185,9 +225,10 @@ class ChangefeedJob:
                 if not await self._altered_meanwhile():
                     raise
             else:
-                if done and not altered.is_set():
+                if self._ending or (done and not altered.is_set()):
                     return
             finally:
+                self._stop = None
                 for task in watching:
                     task.cancel()
 

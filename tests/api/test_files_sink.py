@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
 
 
@@ -153,6 +154,31 @@ def test_a_mark_follows_what_it_speaks_for(tmp_path: Path) -> None:
                 while not (spoken := spoken_for(bench)) or spoken[-1]["after"] is not None:
                     await asyncio.sleep(0.01)
             assert [line["key"] for line in spoken] == [[1], [2], [2], [1]]
+
+    asyncio.run(scenario())
+
+
+def test_paused_feed_sends_nothing_again(tmp_path: Path) -> None:
+    """Its file was there before its progress was due to be saved."""
+
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            job_id = await bench.feed()
+            await bench.caught_up(job_id)
+            for name in ("c", "d"):
+                await bench.database.sql(f"UPDATE orders SET name = '{name}' WHERE k = 2")
+                for _ in range(2):
+                    await bench.caught_up(job_id)
+                    await bench.database.sql(f"PAUSE JOB {job_id}")
+                    await bench.database.node.jobs.wait(job_id, JobState.PAUSED, timeout=30)
+                    await bench.database.sql(f"RESUME JOB {job_id}")
+            await bench.caught_up(job_id)
+            shown = [
+                json.loads(line)["after"]["name"]
+                for path in bench.files("*.ndjson")
+                for line in path.read_text().splitlines()
+            ]
+            assert shown == ["a", "b", "c", "d"]
 
     asyncio.run(scenario())
 

@@ -29,6 +29,7 @@ class MemoryClaim:
         self.job_id = job_id
         self.epoch = 1
         self.payload = payload
+        self.lost = False
         self._changed = asyncio.Event()
         self.progress: bytes | None = None
 
@@ -90,6 +91,8 @@ class TargetKind:
     targets: dict[str, Target] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     fail: float = 0.0
+    seconds: float = 0.001
+    """What a flush takes."""
     away: bool = False
     """Whether targets can be released at present."""
 
@@ -106,7 +109,7 @@ class TargetKind:
     def create(self, uri: str, context: SinkContext) -> Sink:
         target = self.targets.setdefault(uri, Target())
         return TargetSink(
-            self.sim, target, position=context.position(), seconds=0.001, fail=self.fail
+            self.sim, target, position=context.position(), seconds=self.seconds, fail=self.fail
         )
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:

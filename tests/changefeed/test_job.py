@@ -14,6 +14,7 @@ from tailrace.catalog.rows.row_codec import RowCodec
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import FeedRequest, FeedState, FeedStopped
 from tailrace.changefeed.jobs.details import decode_details, decode_progress, encode_details
+from tailrace.changefeed.jobs.job import END_SECONDS_MAX
 from tailrace.changefeed.sinks import SinkError, SinkProgress, SinkRefused
 from tailrace.kvlayer.clock import ZERO, Timestamp, format_timestamp
 from tailrace.kvlayer.protected_timestamp import records
@@ -55,6 +56,51 @@ def test_restart_goes_on_from_saved_progress(uri: str) -> None:
             assert live.rows_emitted == emitted + 1
 
     sim = Simulation(2)
+    sim.run(scenario())
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_feed_that_is_told_to_end_saves_what_it_flushed(lost: bool) -> None:
+    """Unless its claim is lost: then the progress is another's to save."""
+
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create("null://", min_checkpoint_frequency="1h")
+            claim = bench.jobs.claims[job_id]
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, await bench.table.write((3, "new")))
+                saved = claim.progress
+                at = await bench.table.write((4, "newer"))
+                await asyncio.sleep(0.5)
+                claim.lost = lost
+            live = bench.feeds.feed(job_id)
+            assert live is not None
+            assert live.rows_emitted == 4
+            assert (claim.progress == saved) is lost
+            assert lost or decode_progress(claim.progress or b"").resolved >= at
+            claim.lost = False
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, await bench.table.write((5, "newest")))
+            assert (live.rows_emitted > 5) is lost, "nothing flushed is sent again"
+
+    sim = Simulation(2)
+    sim.run(scenario())
+
+
+def test_sink_that_does_not_answer_holds_no_pause_up() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            job_id = await bench.create()
+            async with bench.running(job_id):
+                await bench.feeds.wait_until(job_id, await bench.table.write((3, "new")))
+            bench.kind.seconds = 3600.0
+            async with bench.running(job_id):
+                await bench.table.write((4, "newer"))
+                await asyncio.sleep(1)
+                told_at = sim.now
+            assert sim.now - told_at == pytest.approx(END_SECONDS_MAX)
+
+    sim = Simulation(3)
     sim.run(scenario())
 
 

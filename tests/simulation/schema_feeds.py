@@ -416,6 +416,8 @@ class StormFeed:
     def die(self) -> None:
         """The process of its node is gone, in the middle of whatever it did."""
         task, self.task = self.task, None
+        if self._context is not None:
+            self._context.lost = True
         if task is not None:
             task.cancel()
         if self.mirror is not None:
