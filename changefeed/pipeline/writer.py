@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ...kvlayer.span import Span
 from ...schemafeed.table_events import TableEvent
+from ..contract.changes import CommitTimes, StageTimes
 from ..contract.options import ChangefeedOptions
 from ..sinks.protocol import Sink, SinkProgress
 from .boundary import HIDDEN_CHANGES
@@ -44,6 +46,23 @@ LOOKS_A_PERIOD = 2
 
 def _unspaced(_: float) -> None:
     """No range feed runs yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """A batch that the sink was given, without what its rows hold: a sink that has encoded them
+    need not keep them. `size` is what it is charged."""
+
+    table_id: int
+    keys: Sequence[bytes]
+    commits: Sequence[CommitTimes]
+    stages: StageTimes
+    size: int
+
+    @classmethod
+    def of(cls, emission: Emission) -> _Handed:
+        batch = emission.batch
+        return cls(batch.descriptor.id, batch.keys, emission.commits, batch.stages, emission.size)
 
 
 class SinkWriter:
@@ -79,8 +98,8 @@ class SinkWriter:
         self._checkpoint_due = False
         self._next_checkpoint_at = self._loop.time()
         self._now_ns = now_ns
-        self._unflushed: list[Emission] = []
-        self._flushing: Sequence[Emission] = ()
+        self._unflushed: list[_Handed] = []
+        self._flushing: Sequence[_Handed] = ()
         self._unflushed_rows = 0
         self._flushed = asyncio.Event()
         self._rows_behind = 0
@@ -96,7 +115,7 @@ class SinkWriter:
         self._sink.emit(batch)
         self._live.stages.note_received(emission.commits, batch.stages)
         self._live.rows_emitted += len(batch)
-        self._unflushed.append(emission)
+        self._unflushed.append(_Handed.of(emission))
         self._unflushed_rows += len(batch)
         self._rows_behind += len(batch)
         self._wake.set()
@@ -123,10 +142,10 @@ class SinkWriter:
         """What the sink has been given and has not made durable."""
         found = []
         if self._flushing:
-            since = self._flushing[0].batch.stages.flushing
+            since = self._flushing[0].stages.flushing
             found.append(_held_up(Stage.SINK, self._flushing, since, "the sink makes it durable"))
         if self._unflushed:
-            since = self._unflushed[0].batch.stages.received
+            since = self._unflushed[0].stages.received
             found.append(_held_up(Stage.FLUSH, self._unflushed, since, "a flush that runs"))
         return found
 
@@ -203,12 +222,12 @@ class SinkWriter:
             pass
 
     async def _flush(self) -> None:
-        emissions, self._unflushed = self._unflushed, []
-        self._flushing = emissions
-        if emissions:
+        handed, self._unflushed = self._unflushed, []
+        self._flushing = handed
+        if handed:
             began_ns = self._now_ns()
-            for emission in emissions:
-                emission.batch.stages.flushing = began_ns
+            for each in handed:
+                each.stages.flushing = began_ns
         rows, self._unflushed_rows = self._unflushed_rows, 0
         self._schema_changed = False
         claimed = self._claim_progress()
@@ -225,10 +244,10 @@ class SinkWriter:
             self._live.note_flushed(claimed)
             self._on_flushed(claimed)
         released = 0
-        for emission in emissions:
-            released += emission.size
-            assert emission.batch.stages.sunk, "a sink stamps what it has flushed"
-            self._live.stages.note_sunk(emission.commits, emission.batch.stages)
+        for each in handed:
+            released += each.size
+            assert each.stages.sunk, "a sink stamps what it has flushed"
+            self._live.stages.note_sunk(each.commits, each.stages)
         self._budget.release(released)
 
     def _claim_progress(self) -> SinkProgress | None:
@@ -284,13 +303,13 @@ class SinkWriter:
         self._wake.set()
 
 
-def _held_up(stage: Stage, emissions: Sequence[Emission], since_ns: int, why: str) -> Holdup:
-    oldest = emissions[0].batch
+def _held_up(stage: Stage, handed: Sequence[_Handed], since_ns: int, why: str) -> Holdup:
+    oldest = handed[0]
     return Holdup(
         stage=stage,
-        batches=len(emissions),
+        batches=len(handed),
         since_ns=since_ns,
-        table_id=oldest.descriptor.id,
+        table_id=oldest.table_id,
         span=Span.of_keys(oldest.keys),
         why=why,
     )

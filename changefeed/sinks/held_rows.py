@@ -8,29 +8,44 @@ them is there.
 
 So what a sink commits is everything up to its cut and nothing above it, and what a feed that starts
 again is to send is told by the cut alone. Rows beyond `MEMORY_BYTES_MAX` wait in a temporary file,
-which ends with the process.
+which ends with the process. `HeldMessages` are the rows of a sink of messages, encoded.
 """
 
 from __future__ import annotations
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
-from typing import IO, Any
+from typing import IO, Any, Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...kvlayer.clock import ZERO, Timestamp
+from ...kvlayer.offload import OffloadLane
 from ...kvlayer.span import EVERYTHING, Span
+from ..contract.changes import ChangeBatch, ChangeKind
+from ..encode import EncodedBatch
+from .protocol import SinkError
+
+T = TypeVar("T")
 
 COMMIT_TIMESTAMP = "_commit_timestamp"
 """The column that each table of rows has."""
 
 ROW_KEY = "_row_key"
 """The column of the store's keys, where a cut differs from key to key."""
+
+TOPIC, KEY, VALUE, LIVE, APART = "topic", "key", "value", "live", "apart"
+"""Columns of `HeldMessages`. A VALUE of NULL is a message without a value."""
+
+_IN_ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
+    (COMMIT_TIMESTAMP, "ascending"),
+    (APART, "descending"),
+]
 
 MEMORY_BYTES_MAX = 32 << 20
 """Arrow bytes of rows that wait, of a feed: what is shown again waits as a whole."""
@@ -239,6 +254,97 @@ class HeldRows:
             start=file.seek(0, 2),
             length=file.write(_as_stream(rows.combine_chunks())),
         )
+
+
+class HeldMessages:
+    """Encoded rows that wait, with columns TOPIC, KEY, VALUE, ROW_KEY, COMMIT_TIMESTAMP, LIVE and
+    APART. I/O is done in `lane`: its failures are SinkErrors.
+
+    A row is LIVE that was committed while the feed watched, and APART where it is of no transaction
+    above what was reached: of an initial scan, or shown again.
+    """
+
+    def __init__(self, lane: OffloadLane, memory_bytes: int | None = None) -> None:
+        """`memory_bytes` as of `HeldRows`."""
+        self._lane = lane
+        self._rows = HeldRows(memory_bytes)
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    async def add(self, batch: ChangeBatch, encoded: EncodedBatch, reached: Cut) -> None:
+        """`reached` is what was committed: live rows up to there, which a range feed that began
+        anew tells again, are left out."""
+        count, live = len(batch), batch.kind is ChangeKind.LIVE
+        rows = pa.table(
+            {
+                TOPIC: pa.repeat(encoded.topic, count),
+                KEY: pa.array(encoded.keys, pa.binary()),
+                VALUE: pa.array(encoded.values, pa.binary()),
+                ROW_KEY: pa.array(batch.keys, pa.binary()),
+                COMMIT_TIMESTAMP: pa.array(batch.timestamps, pa.int64()),
+                LIVE: pa.repeat(live, count),
+                APART: pa.repeat(batch.kind is ChangeKind.INITIAL_SCAN, count),
+            }
+        )
+        span = Span.of_keys(batch.keys)
+        if min(batch.timestamps) <= reached.range(span)[1]:
+            again = reached.due(rows, span)
+            if live:
+                rows = rows.filter(pc.invert(again))
+            else:
+                apart = pc.or_(rows.column(APART), again)
+                rows = rows.set_column(rows.schema.get_field_index(APART), APART, apart)
+        if rows.num_rows:
+            await self._run(partial(self._rows.add, rows, span))
+
+    def parts(self, cut: Cut, bytes_max: int) -> list[Timestamp]:
+        return self._rows.parts(cut, bytes_max)
+
+    def bounds(self, cut: Cut) -> tuple[Timestamp, Timestamp]:
+        return self._rows.bounds(cut)
+
+    def take(self, cut: Cut) -> AsyncIterator[pa.Table]:
+        """As of `HeldRows`."""
+        return _Taken(self._run, self._rows.take(cut))
+
+    async def in_order(self, cut: Cut) -> pa.Table:
+        """All that is due, in the order of commits; of one timestamp, what is apart goes first."""
+        return await self._run(lambda: pa.concat_tables(self._rows.take(cut)).sort_by(_IN_ORDER))
+
+    async def drop(self, cut: Cut) -> None:
+        await self._run(partial(self._rows.drop, cut))
+
+    async def close(self) -> None:
+        await self._lane.run(self._rows.close)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        try:
+            return await self._lane.run(call)
+        except OSError as error:
+            raise SinkError(f"messages that wait cannot be kept: {error}") from error
+
+
+class _Taken:
+    """Rows that are taken in a lane. No generator: one that is left behind is ended by the loop,
+    whenever that is."""
+
+    def __init__(
+        self,
+        run: Callable[[Callable[[], pa.Table | None]], Awaitable[pa.Table | None]],
+        taken: Iterator[pa.Table],
+    ) -> None:
+        self._run = run
+        self._taken = taken
+
+    def __aiter__(self) -> _Taken:
+        return self
+
+    async def __anext__(self) -> pa.Table:
+        rows = await self._run(partial(next, self._taken, None))
+        if rows is None:
+            raise StopAsyncIteration
+        return rows
 
 
 def _span(rows: pa.Table, within: Span) -> Span:

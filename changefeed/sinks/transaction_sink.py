@@ -5,8 +5,8 @@
     shown       BEGIN 10, orders 1, refunds 7, END 10 {orders: 1, refunds: 1}
     held        orders 2@30
 
-Rows of all tables wait (`HeldRows`) until the feed has resolved their timestamp, and are shown in
-the order of their commits. The rows of an initial scan are of no transaction: they stand between
+Rows of all tables wait (`HeldMessages`) until the feed has resolved their timestamp, and are shown
+in the order of their commits. The rows of an initial scan are of no transaction: they stand between
 them, and so does what is shown again below what was shown. The pipeline's progress never passes
 what is held (`FeedProgress.whole_transactions`), so another attempt begins below it.
 """
@@ -16,8 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,23 +24,18 @@ import pyarrow.compute as pc
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.offload import Offload
-from ...kvlayer.span import Span
 from ...schemafeed.table_events import TableEvent
-from ..contract.changes import ChangeBatch, ChangeKind
+from ..contract.changes import ChangeBatch
 from ..contract.message_form import Envelope
 from ..encode import EncodedBatch, begin_message, end_message
-from .held_rows import COMMIT_TIMESTAMP, ROW_KEY, Cut, HeldRows
-from .protocol import Sink, SinkError, SinkProgress, SinkStand
-
-T = TypeVar("T")
+from .held_rows import APART, COMMIT_TIMESTAMP, KEY, ROW_KEY, TOPIC, VALUE, Cut, HeldMessages
+from .protocol import Sink, SinkProgress, SinkStand
 
 SLICE_MESSAGES = 500
 """So many are handed on in one step of the loop, and taken before the next."""
 
 PART_BYTES = 8 << 20
 """About so much of what is due is in memory at a time, where it came in the order of commits."""
-
-TOPIC, KEY, VALUE, FRAMED = "topic", "key", "value", "framed"
 
 FramedMessage = tuple[str | None, bytes | None, bytes]
 """A topic, a key and a value; the value alone where it is of no row."""
@@ -75,7 +69,7 @@ class TransactionSink:
         self._envelope = envelope
         self._monotonic_ns = monotonic_ns
         self._lane = offload.lane("held-transactions")
-        self._held = HeldRows()
+        self._held = HeldMessages(self._lane)
         self._pending: list[ChangeBatch] = []
         self._shown = Cut([], outside=ZERO) if known is None else _cut(known, outside=ZERO)
         self._turn = asyncio.Lock()
@@ -97,7 +91,7 @@ class TransactionSink:
     async def flush(self, progress: SinkProgress | None) -> None:
         batches, self._pending = self._pending, []
         for batch in batches:
-            await self._hold(batch)
+            await self._held.add(batch, self._sink.encode(batch), self._shown)
         if progress is not None:
             async with self._turn:
                 await self._show(_cut(progress, outside=progress.resolved))
@@ -113,44 +107,14 @@ class TransactionSink:
     async def close(self) -> None:
         self._pending.clear()
         await self._sink.close()
-        await self._lane.run(self._held.close)
+        await self._held.close()
         self._lane.close()
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        try:
-            return await self._lane.run(call)
-        except OSError as error:
-            raise SinkError(f"rows that wait for their transactions: {error}") from error
-
-    async def _hold(self, batch: ChangeBatch) -> None:
-        encoded = self._sink.encode(batch)
-        live = batch.kind is ChangeKind.LIVE
-        rows = pa.table(
-            {
-                TOPIC: pa.repeat(encoded.topic, len(batch)),
-                KEY: pa.array(encoded.keys, pa.binary()),
-                VALUE: pa.array([value or b"" for value in encoded.values], pa.binary()),
-                ROW_KEY: pa.array(batch.keys, pa.binary()),
-                COMMIT_TIMESTAMP: pa.array(batch.timestamps, pa.int64()),
-                FRAMED: pa.repeat(batch.kind is not ChangeKind.INITIAL_SCAN, len(batch)),
-            }
-        )
-        span = Span.of_keys(batch.keys)
-        if min(batch.timestamps) <= self._shown.range(span)[1]:
-            again = self._shown.due(rows, span)
-            if live:  # what a range feed that began anew tells again
-                rows = rows.filter(pc.invert(again))
-            else:
-                framed = pc.and_(rows.column(FRAMED), pc.invert(again))
-                rows = rows.set_column(rows.schema.get_field_index(FRAMED), FRAMED, framed)
-        if rows.num_rows:
-            await self._run(partial(self._held.add, rows, span))
 
     async def _show(self, cut: Cut) -> None:
         for upto in self._held.parts(cut, PART_BYTES):
             part = cut.upto(upto)
             await self._show_part(part)
-            await self._run(partial(self._held.drop, part))
+            await self._held.drop(part)
 
     async def _show_part(self, part: Cut) -> None:
         """The rows of a part are sorted in memory, unless they are of one transaction: that may be
@@ -158,14 +122,12 @@ class TransactionSink:
         frames = _Frames(self._envelope)
         first, last = self._held.bounds(part)
         if first < last:
-            rows = await self._run(partial(_sorted, self._held, part))
-            await self._put(frames, rows)
+            await self._put(frames, await self._held.in_order(part))
         else:
-            for framed in (False, True):
-                taken = self._held.take(part)
-                while (rows := await self._run(partial(next, taken, None))) is not None:
+            for apart in (True, False):
+                async for rows in self._held.take(part):
                     await self._put(
-                        frames, rows.filter(pc.equal(rows.column(FRAMED), pa.scalar(framed)))
+                        frames, rows.filter(pc.equal(rows.column(APART), pa.scalar(apart)))
                     )
         await self._deliver(frames.end())
 
@@ -179,16 +141,6 @@ class TransactionSink:
             await self._sink.flush(None)
 
 
-def _sorted(held: HeldRows, part: Cut) -> pa.Table:
-    return pa.concat_tables(held.take(part)).sort_by(_IN_ORDER)
-
-
-_IN_ORDER: list[tuple[str, Literal["ascending", "descending"]]] = [
-    (COMMIT_TIMESTAMP, "ascending"),
-    (FRAMED, "ascending"),
-]
-
-
 class _Frames:
     """Puts begin and end around rows in the order of their commits. A change that came twice is
     shown once."""
@@ -200,13 +152,13 @@ class _Frames:
         self._seen: set[bytes] = set()
 
     def messages(self, rows: pa.Table) -> list[FramedMessage]:
-        columns = (TOPIC, KEY, VALUE, ROW_KEY, COMMIT_TIMESTAMP, FRAMED)
+        columns = (TOPIC, KEY, VALUE, ROW_KEY, COMMIT_TIMESTAMP, APART)
         found: list[FramedMessage] = []
-        for topic, key, value, row_key, at, framed in zip(
+        for topic, key, value, row_key, at, apart in zip(
             *(rows.column(name).to_pylist() for name in columns), strict=True
         ):
-            if not framed:
-                found += [*self.end(), (topic, key, value)]
+            if apart:
+                found += [*self.end(), (topic, key, value or b"")]
                 continue
             if at != self._at:
                 assert self._at is None or at > self._at, (self._at, at)
@@ -215,7 +167,7 @@ class _Frames:
             if row_key not in self._seen:
                 self._seen.add(row_key)
                 self._counts[topic] += 1
-                found.append((topic, key, value))
+                found.append((topic, key, value or b""))
         return found
 
     def end(self) -> list[FramedMessage]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from ....kvlayer.clock import Timestamp
 from ...contract.changes import ChangeBatch
-from ..protocol import SinkRefused
+from ..protocol import BadRow, SinkRefused
 
 MESSAGE_OVERHEAD_BYTES = 136
 """What a message costs in memory beside its key and value: a tuple, and two objects' headers."""
@@ -21,17 +23,49 @@ class BatchRefused(SinkRefused):
         self.too_large = too_large
 
 
+@dataclass(frozen=True, slots=True)
+class MessageRows:
+    """Which versions of rows the messages of one batch are of: without what the rows hold, which is
+    in memory once, in the messages."""
+
+    table_id: int
+    keys: Sequence[bytes]
+    timestamps: Sequence[Timestamp]
+    deleted: Sequence[int]
+
+    @classmethod
+    def of(cls, batch: ChangeBatch) -> MessageRows:
+        deleted = batch.deleted
+        if batch.rows is not None and None in batch.rows:
+            deleted = [place for place, row in enumerate(batch.rows) if row is None]
+        own = batch.timestamps if batch.versions is None else batch.versions
+        return cls(batch.descriptor.id, batch.keys, own, deleted)
+
+
 class Message(NamedTuple):
     """One message. A value of None is a message without a value.
 
-    Where it is of a row, that is the one at `place` in `batch`.
+    Where it is of a row, that is the one at `place` in `rows`.
     """
 
     topic: str
     key: bytes
     value: bytes | None
-    batch: ChangeBatch | None = None
+    rows: MessageRows | None = None
     place: int = 0
+
+    def bad_row(self) -> BadRow | None:
+        """The row that the message is of, for a receiver that will never take it."""
+        if self.rows is None:
+            return None
+        return BadRow(
+            table_id=self.rows.table_id,
+            key=self.rows.keys[self.place],
+            shown_key=self.key.decode(errors="replace"),
+            at=self.rows.timestamps[self.place],
+            deleted=self.place in self.rows.deleted,
+            message=self.value,
+        )
 
 
 def size_of(key: bytes, value: bytes | None) -> int:

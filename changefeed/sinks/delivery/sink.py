@@ -23,14 +23,14 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.settings import declare_int
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch
+from ...contract.changes import ChangeBatch, StageTimes
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ...encode import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder, Topics
-from ..protocol import BadRow, SinkContext, SinkProgress, SinkStand
+from ..protocol import SinkContext, SinkProgress, SinkStand
 from ..registry import SchemaRegistry
 from ..transaction_sink import FramedMessage
 from .lane import DeliveryLane, retried
-from .sender import BatchRefused, Message, MessageSender, size_of
+from .sender import BatchRefused, Message, MessageRows, MessageSender, size_of
 
 IN_FLIGHT_BYTES = declare_int(
     "changefeed.sink_in_flight_bytes",
@@ -90,7 +90,8 @@ class MessageSink:
         self._tasks: list[asyncio.Task[None]] = []
         self._topic_names: tuple[str, ...] = ()
         self._waiting: deque[ChangeBatch] = deque()
-        self._unflushed: list[ChangeBatch] = []
+        self._unflushed: list[StageTimes] = []
+        """Of batches: their rows are let go of when they are encoded."""
         self._emitted = 0
         self._encoded = 0
         self._in_flight_bytes = 0
@@ -112,7 +113,7 @@ class MessageSink:
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._monotonic_ns()
         self._waiting.append(batch)
-        self._unflushed.append(batch)
+        self._unflushed.append(batch.stages)
         self._emitted += 1
         self._work.set()
 
@@ -120,7 +121,7 @@ class MessageSink:
         """Messages carry their own schema: those behind the event are under the new one."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
-        batches, self._unflushed = self._unflushed, []
+        unflushed, self._unflushed = self._unflushed, []
         emitted = self._emitted
         await self._until(lambda: self._encoded >= emitted)
         given = [lane.given for lane in self._lanes]
@@ -130,8 +131,8 @@ class MessageSink:
             )
         )
         now = self._monotonic_ns()
-        for batch in batches:
-            batch.stages.sunk = now
+        for stages in unflushed:
+            stages.sunk = now
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         by_topic = self._sender.resolved_by_topic
@@ -181,7 +182,8 @@ class MessageSink:
     def _give(self, batch: ChangeBatch) -> None:
         encoded = self.encode(batch)
         keys, values, lane_count = encoded.keys, encoded.values, len(self._lanes)
-        fields = zip(repeat(encoded.topic), keys, values, repeat(batch), range(len(keys)))
+        rows = repeat(MessageRows.of(batch))
+        fields = zip(repeat(encoded.topic), keys, values, rows, range(len(keys)))
         messages = list(map(Message._make, fields))
         sizes = list(map(size_of, keys, values))
         self._in_flight_bytes += sum(sizes)
@@ -197,19 +199,9 @@ class MessageSink:
     async def _refuse(self, message: Message, error: BatchRefused) -> None:
         """The receiver will never take the message. Returns when it is a dead letter; else raises
         what ends the attempt."""
-        batch, place = message.batch, message.place
-        if self._bad_rows is None or batch is None:
+        row = message.bad_row()
+        if self._bad_rows is None or row is None:
             raise error
-        own = batch.timestamps if batch.versions is None else batch.versions
-        gone = place in batch.deleted if batch.rows is None else batch.rows[place] is None
-        row = BadRow(
-            table_id=batch.descriptor.id,
-            key=batch.keys[place],
-            shown_key=message.key.decode(errors="replace"),
-            at=own[place],
-            deleted=gone,
-            message=message.value,
-        )
         await self._bad_rows.refuse(row, error)
 
     def _note_acknowledged(self, size: int) -> None:

@@ -4,40 +4,42 @@
     flush         progress to 20          progress to 40
     transaction   a b, progress 20        c, progress 40        d waits
 
-A transaction holds all changes up to where the feed has come and nothing above it (`HeldRows`). The
-feed that begins again does so there, so what comes again was not committed, and who reads what is
-committed sees each change once, whatever was killed when.
+A transaction holds all changes up to where the feed has come and nothing above it; those wait
+(`HeldMessages`). The feed that begins again does so there, so what comes again was not committed,
+and who reads what is committed sees each change once, whatever was killed when.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
-from ....kvlayer.span import Span
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch, ChangeKind
+from ...contract.changes import ChangeBatch
 from ...encode import Encoder, Topics
 from ..delivery import Message
-from ..held_rows import COMMIT_TIMESTAMP, MEMORY_BYTES_MAX, ROW_KEY, Cut, HeldRows
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
+from ..held_rows import (
+    COMMIT_TIMESTAMP,
+    KEY,
+    LIVE,
+    MEMORY_BYTES_MAX,
+    ROW_KEY,
+    TOPIC,
+    VALUE,
+    Cut,
+    HeldMessages,
+)
+from ..protocol import SinkContext, SinkProgress, SinkRefused, SinkStand
 from .progress_topic import ProgressTopic
 from .transactions import TransactionalSender
 
-T = TypeVar("T")
-
 SLICE_MESSAGES = 1000
 """So many are handed to librdkafka in one step of the loop."""
-
-TOPIC, KEY, VALUE, LIVE = "topic", "key", "value", "live"
 
 
 class TransactionalSink:
@@ -61,7 +63,7 @@ class TransactionalSink:
         self._lane = context.offload.lane("kafka-held")
         self._topic_names: tuple[str, ...] = ()
         self._pending: list[ChangeBatch] = []
-        self._held: dict[int, HeldRows] = {}
+        self._held: dict[int, HeldMessages] = {}
         """By table: the tables of a feed come on at different paces."""
         self._cut = Cut([], outside=ZERO)
         """How far the committed transactions go, key by key."""
@@ -83,7 +85,7 @@ class TransactionalSink:
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         self._topic_names = tuple(dict.fromkeys(map(self._topics.of, tables)))
         each_bytes = MEMORY_BYTES_MAX // max(1, len(tables))
-        self._held = {table.id: HeldRows(each_bytes) for table in tables}
+        self._held = {table.id: HeldMessages(self._lane, each_bytes) for table in tables}
 
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._monotonic_ns()
@@ -95,7 +97,8 @@ class TransactionalSink:
     async def flush(self, progress: SinkProgress | None) -> None:
         batches, self._pending = self._pending, []
         for batch in batches:
-            await self._hold(batch)
+            held = self._held[batch.descriptor.id]
+            await held.add(batch, self._encoder.encode(batch), self._cut)
         if progress is not None:
             # Rows of a backfill wait until it has ended: another attempt begins with it again.
             await self._commit(
@@ -116,34 +119,8 @@ class TransactionalSink:
         await self._sender.close()
         await self._progress.close()
         for held in self._held.values():
-            await self._lane.run(held.close)
+            await held.close()
         self._lane.close()
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        try:
-            return await self._lane.run(call)
-        except OSError as error:
-            raise SinkError(f"what waits for Kafka cannot be kept: {error}") from error
-
-    async def _hold(self, batch: ChangeBatch) -> None:
-        encoded = self._encoder.encode(batch)
-        live = batch.kind is ChangeKind.LIVE
-        rows = pa.table(
-            {
-                TOPIC: pa.repeat(encoded.topic, len(batch)),
-                KEY: pa.array(encoded.keys, pa.binary()),
-                VALUE: pa.array(encoded.values, pa.binary()),
-                ROW_KEY: pa.array(batch.keys, pa.binary()),
-                COMMIT_TIMESTAMP: pa.array(batch.timestamps, pa.int64()),
-                LIVE: pa.repeat(live, len(batch)),
-            }
-        )
-        span = Span.of_keys(batch.keys)
-        if live and min(batch.timestamps) <= self._cut.range(span)[1]:
-            # What a range feed that began anew tells again, and is committed.
-            rows = rows.filter(pc.invert(self._cut.due(rows, span)))
-        if rows.num_rows:
-            await self._run(partial(self._held[batch.descriptor.id].add, rows, span))
 
     async def _commit(self, stand: SinkStand) -> None:
         progress = stand.progress
@@ -151,13 +128,12 @@ class TransactionalSink:
         async with self._transactions, self._sender.transaction():
             seen: set[tuple[bytes, int]] = set()
             for held in filter(None, self._held.values()):
-                taken = held.take(cut)
-                while (rows := await self._run(partial(next, taken, None))) is not None:
+                async for rows in held.take(cut):
                     for messages in _slices(rows, seen):
                         await self._sender.send(messages)
             await self._sender.send([self._progress.record(stand)])
         for held in filter(None, self._held.values()):
-            await self._run(partial(held.drop, cut))
+            await held.drop(cut)
         self._cut = Cut(progress.frontier, outside=ZERO)
 
 
