@@ -21,7 +21,6 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
 from ..parse import folded, parse
 from ..parse.queries import table_name
-from ..syntax.merge_statements import Merge
 from ..syntax.statements import Delete, Insert, ObjectName, Query, Update, WithWrites
 from ..syntax.tree_copies import copied
 from ..syntax.walks import find_all, walk
@@ -33,7 +32,7 @@ eleven views over one another is beyond this, and beyond any plan that ends."""
 
 _COMPILED = "view's query"
 
-Part = Query | Insert | Update | Delete | Merge
+Part = Query | Insert | Update | Delete
 S = TypeVar("S", bound=Part)
 
 

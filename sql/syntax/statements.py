@@ -40,7 +40,6 @@ from .keyspace_statements import (
     ShowReplications,
 )
 from .maintenance_statements import Maintain
-from .merge_statements import Merge
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
@@ -229,7 +228,7 @@ class WithWrites:
     main: Query | Insert | Update | Delete
 
 
-PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
+PlannedStatement = Query | Insert | Update | Delete | WithWrites
 """A query or DML: what the planner makes a plan of."""
 
 
@@ -360,7 +359,7 @@ class Explain:
     """EXPLAIN; with ANALYZE the statement is carried out."""
 
     analyze: bool = False
-    statement: Query | Insert | Update | Delete | WithWrites | Merge
+    statement: Query | Insert | Update | Delete | WithWrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
