@@ -49,7 +49,6 @@ from .row_locks import RowLock
 from .schema_statements import (
     ColumnDefinition,
     IndexDefinition,
-    LikeTable,
     SchemaStatement,
     TableChange,
     TableConstraint,
@@ -79,7 +78,6 @@ class CreateTable:
     parameters: tuple[Option, ...]
     primary_name: str | None = None
     elements: tuple[TableConstraint | IndexDefinition, ...] = ()
-    likes: tuple[LikeTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
