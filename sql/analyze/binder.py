@@ -22,7 +22,6 @@ from ...kvlayer.fibre import at_end, end_slice, give_way
 from ..parse import folded, position_of
 from ..parse.dml.writes import with_ctes
 from ..parse.queries import table_name
-from ..syntax.merge_statements import Merge
 from ..syntax.statements import (
     Delete,
     Explain,
@@ -61,7 +60,7 @@ def tables_read(statement: Statement) -> list[ObjectName]:
         parts = (*(step.statement for step in statement.steps), statement.main)
         found = [name for part in parts for name in tables_read(part)]
         return [name for name in found if name.parts[0] != STEPS]
-    return found[1:] if isinstance(statement, Insert | Update | Delete | Merge) else found
+    return found[1:] if isinstance(statement, Insert | Update | Delete) else found
 
 
 def _mentioned(statement: Statement) -> Iterator[ObjectName]:
@@ -87,10 +86,6 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
         case Delete(table=table):
             yield table
             yield from _read_beside(statement, statement.returning)
-        case Merge(table=table, source=source):
-            yield table
-            reading = with_ctes_of(statement, exp.select(*statement.trees()).from_(source.copy()))
-            yield from (table_name(inner) for inner in tables_in(reading))
         case WithWrites(steps=steps, main=main):
             for part in (*(step.statement for step in steps), main):
                 yield from (name for name in _mentioned(part) if name.parts[0] != STEPS)
@@ -130,7 +125,7 @@ def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
     return query
 
 
-def with_ctes_of(statement: Update | Delete | Merge, query: exp.Select) -> exp.Select:
+def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
     made = with_ctes(query, statement.ctes)
     assert isinstance(made, exp.Select), made
     return made

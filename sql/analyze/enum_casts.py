@@ -14,13 +14,12 @@ from sqlglot import exp
 from ...catalog.descriptors.enum_columns import enum_in
 from ...catalog.values.column_types import ColumnType, array_of, enum_of
 from ...catalog.values.type_kinds import SQL_NAMES
-from ..syntax.merge_statements import Merge
 from ..syntax.statements import Delete, Insert, Query, Update, WithWrites
 from ..syntax.tree_names import CAST_TYPE, position_of
 from ..syntax.walks import find_all
 from .binder import Relations
 
-Casting = Query | Insert | Update | Delete | WithWrites | Merge
+Casting = Query | Insert | Update | Delete | WithWrites
 
 
 def bind_enum_casts(statement: Casting, relations: Relations) -> None:
@@ -78,8 +77,6 @@ def _trees(statement: Casting) -> Iterator[exp.Expr | None]:
             yield from (statement.where, *statement.returning, *statement.sources, *statement.ctes)
         case Delete():
             yield from (statement.where, *statement.returning, *statement.sources, *statement.ctes)
-        case Merge():
-            yield from (statement.source, *statement.trees(), *statement.ctes)
         case WithWrites(steps=steps, main=main):
             for step in steps:
                 yield from _trees(step.statement)

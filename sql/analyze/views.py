@@ -22,7 +22,6 @@ from ...catalog.values.errors import SQLError
 from ..parse import folded, parse
 from ..parse.constant_lists import written_out
 from ..parse.queries import table_name
-from ..syntax.merge_statements import Merge
 from ..syntax.statements import Delete, Insert, ObjectName, Query, Update, WithWrites
 from ..syntax.tree_copies import copied
 from ..syntax.walks import find_all, walk
@@ -34,7 +33,7 @@ eleven views over one another is beyond this, and beyond any plan that ends."""
 
 _COMPILED = "view's query"
 
-Part = Query | Insert | Update | Delete | Merge
+Part = Query | Insert | Update | Delete
 S = TypeVar("S", bound=Part)
 
 

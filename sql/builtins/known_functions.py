@@ -114,18 +114,8 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     substring(text|bytea, int8, int8) same
     substring(text, text) text
     substring(text, text, text) text
-    regexp_like(text, text) bool
-    regexp_like(text, text, text) bool
     regexp_replace(text, text, text) text
     regexp_replace(text, text, text, text) text
-    regexp_replace(text, text, text, int8) text
-    regexp_replace(text, text, text, int8, int8) text
-    regexp_replace(text, text, text, int8, int8, text) text
-    regexp_substr(text, text) text
-    regexp_substr(text, text, int8) text
-    regexp_substr(text, text, int8, int8) text
-    regexp_substr(text, text, int8, int8, text) text
-    regexp_substr(text, text, int8, int8, text, int8) text
     regexp_match(text, text) text[]
     regexp_match(text, text, text) text[]
     regexp_every(text, text) any
@@ -134,15 +124,6 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     regexp_split_to_array(text, text, text) text[]
     regexp_split_rows(text, text) text[]
     regexp_split_rows(text, text, text) text[]
-    regexp_count(text, text) int8
-    regexp_count(text, text, int8) int8
-    regexp_count(text, text, int8, text) int8
-    regexp_instr(text, text) int8
-    regexp_instr(text, text, int8) int8
-    regexp_instr(text, text, int8, int8) int8
-    regexp_instr(text, text, int8, int8, int8) int8
-    regexp_instr(text, text, int8, int8, int8, text) int8
-    regexp_instr(text, text, int8, int8, int8, text, int8) int8
 
     date_part(text, timestamp|timestamptz|interval|time|date) float8
     date_trunc(text, timestamp|timestamptz|interval) result

@@ -19,22 +19,12 @@ from ..results.passed_errors import passed_on
 from .patterns import searches
 from .patterns.options import options_of
 from .patterns.pattern import pattern_of
-from .patterns.similar import regular
 
 PREFIX = "pattern_"
 _TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
 _ARROW: dict[str, pa.DataType] = {
-    "BOOLEAN": pa.bool_(), "BIGINT": pa.int64(), "VARCHAR": _TEXT, "VARCHAR[]": _TEXTS,
-    "VARCHAR[][]": pa.list_(_TEXTS),
+    "VARCHAR": _TEXT, "VARCHAR[]": _TEXTS, "VARCHAR[][]": pa.list_(_TEXTS)
 }  # fmt: skip
-
-
-def _similar(text: str, pattern: str, escape: str) -> bool:
-    return searches.found(text, regular(pattern, escape), "")
-
-
-def _replaced_by_flags(text: str, pattern: str, replacement: str, start: int, flags: str) -> str:
-    return searches.replaced(text, pattern, replacement, start, None, flags)
 
 
 def _native(patterns: Any, flags: Any) -> str | None:
@@ -53,7 +43,7 @@ def _native(patterns: Any, flags: Any) -> str | None:
 
 
 def _found(texts: Any, patterns: Any, flags: Any) -> Any:
-    """regexp_like(). A pattern that is a parameter of the statement is one of all rows."""
+    """`~`. A pattern that is a parameter of the statement is one of all rows."""
     native = _native(patterns, flags)
     if native is not None:
         return pc.match_substring_regex(texts, native)
@@ -64,23 +54,17 @@ _FUNCTIONS: dict[str, tuple[Callable[..., object], str, str]] = {
     "first": (searches.first, "ttt", "VARCHAR[]"),
     "every": (searches.every, "ttt", "VARCHAR[][]"),
     "split": (searches.split, "tttt", "VARCHAR[]"),
-    "count": (searches.count, "ttit", "BIGINT"),
-    "place": (searches.place, "ttiiiti", "BIGINT"),
-    "part": (searches.part, "ttiiti", "VARCHAR"),
     "substring": (searches.substring, "tt", "VARCHAR"),
-    "replaced": (searches.replaced, "tttiit", "VARCHAR"),
-    "replaced_by_flags": (_replaced_by_flags, "tttit", "VARCHAR"),
-    "similar": (_similar, "ttt", "BOOLEAN"),
+    "replaced": (searches.replaced, "tttt", "VARCHAR"),
 }
-"""What each calls, its arguments (texts and integers) and its result."""
-_ARGUMENTS = {"t": "VARCHAR", "i": "BIGINT"}
+"""What each calls, a letter for each of its arguments, which are texts, and its result."""
 
 
 def install_pattern_functions(connection: duckdb.DuckDBPyConnection) -> None:
     """Defines `pattern_found` and its kin in an evaluator's database."""
     define: Any = connection.create_function  # its stubs know no type that is written as SQL's
     for name, (function, arguments, result) in _FUNCTIONS.items():
-        types = [_ARGUMENTS[letter] for letter in arguments]
+        types = ["VARCHAR"] * len(arguments)
         define(f"{PREFIX}{name}", _by_rows(function, len(types), _ARROW[result]), types, result,
                type="arrow", null_handling="special")  # fmt: skip
     define(f"{PREFIX}found", _found, ["VARCHAR"] * 3, "BOOLEAN", type="arrow",

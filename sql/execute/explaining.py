@@ -13,7 +13,6 @@ from ..lower.analytic_select import TableScan
 from ..plan.plans import (
     DeletePlan,
     InsertPlan,
-    MergePlan,
     Plan,
     SelectPlan,
     UpdatePlan,
@@ -69,22 +68,7 @@ def _part_rows(
     return [("part", told), *_plan_rows(part, images, only_read=True)]
 
 
-def _merge_rows(plan: MergePlan, images: Images | None) -> list[Row]:
-    """The engine and what it reads, and what becomes of rows that match, and of others."""
-    rows = _read_rows(plan, images)
-    for side, told in ((plan.matched, "when matched"), (plan.unmatched, "when not matched")):
-        if side is not None:
-            rows += [(told, action.kind.value) for action in side.actions]
-    return rows
-
-
 def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) -> list[Row]:
-    if isinstance(plan, MergePlan):
-        return _merge_rows(plan, images)
-    return _read_rows(plan, images, only_read=only_read)
-
-
-def _read_rows(plan: Plan, images: Images | None, *, only_read: bool = False) -> list[Row]:
     """The engine, and the plan's tables, or those of them that it reads."""
     rows: list[Row] = [("engine", engine_of(plan).value)]
     scans = {scan.descriptor.id: scan for scan in _scans(plan)}
@@ -151,9 +135,6 @@ def _scans(plan: Plan) -> Iterator[TableScan]:
             yield from analytic.scans
         case InsertPlan(query=query) if query is not None:
             yield from _scans(query)
-        case MergePlan(sides=sides):
-            for side in sides:
-                yield from side.select.scans
         case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
             if finder.analytic is not None:
                 yield from finder.analytic.scans

@@ -27,7 +27,7 @@ from ..analyze.scalars import Bindings, Generators
 from ..introspection.rows import Introspection
 from ..plan.needs import needs_of
 from ..plan.planner import plan_statement
-from ..plan.plans import MergePlan, Plan, SelectPlan, WithPlan
+from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.as_of import datetime_of, resolve_as_of
 from ..results.results import Result, ResultColumn
 from ..results.table_reads import Trace
@@ -49,7 +49,6 @@ from .query.result_shape import check_columns_same, plain_columns
 from .query.streaming import stream_select
 from .write.computed_defaults import ComputedDefaults
 from .write.dml import DML, OnePhase, one_phase_applies, result_of, run_in
-from .write.merge import merged, run_merge
 from .write.sequence_functions import DrawnValues, SessionSequences
 from .write.sequence_rights import SequenceRights
 from .write.stored_sequences import StoredSequences
@@ -236,14 +235,6 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
     plan = await _plan_at(services, execution, scope, at)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
-    if isinstance(plan, MergePlan):
-        count, committed_at, _ = await in_transaction(
-            store,
-            scope,
-            lambda transaction: run_merge(plan, transaction, bindings, services.analytics),
-            lock_timeout=execution.lock_timeout,
-        )
-        return merged(count, committed_at)
     if isinstance(plan, WithPlan):
         outcome, committed_at, _ = await in_transaction(
             store,
@@ -277,13 +268,6 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
-    if isinstance(plan, MergePlan):
-        count = await _undone_where_drawn(
-            plan,
-            transaction,
-            lambda: run_merge(plan, transaction, bindings, services.analytics),
-        )
-        return merged(count, None)
     if isinstance(plan, WithPlan):
         outcome = await _undone_where_drawn(
             plan,
@@ -298,7 +282,7 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 
 
 async def _undone_where_drawn(
-    plan: DML | WithPlan | MergePlan, transaction: Transaction, work: Callable[[], Awaitable[T]]
+    plan: DML | WithPlan, transaction: Transaction, work: Callable[[], Awaitable[T]]
 ) -> T:
     """What `work` returns. It has written nothing where it has to be evaluated anew: a foreign key
     that says SET DEFAULT draws when the rows that it follows are written already."""
@@ -350,7 +334,7 @@ def _bindings(
     )
 
 
-def _refuse_system_tables(plan: DML | WithPlan | MergePlan) -> None:
+def _refuse_system_tables(plan: DML | WithPlan) -> None:
     """The system's tables are written by the system."""
     for writing in plan.writing if isinstance(plan, WithPlan) else (plan,):
         if writing.descriptor.id < FIRST_USER_ID:

@@ -77,13 +77,9 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
             return arrays.joined(node, types)
         case exp.ArrayPosition():
             return arrays.position(node)
-        case exp.SimilarTo() if not isinstance(node.parent, exp.Escape):
-            return texts.similar(node, types)
         case exp.Collate():
             texts.check_letters(node)
             return None
-        case exp.Escape(this=exp.SimilarTo()):
-            return texts.similar(node.this, types, node.expression)
         case exp.Substring():
             return texts.substring(node, types)
         case exp.Extract():

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
-from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types
 from ..builtins.patterns.nodes import may_be_empty
 from ..builtins.patterns.options import GLOBAL, options_of
 from ..builtins.patterns.pattern import Pattern, pattern_of
 from ..builtins.patterns.searches import replacement_pieces
-from ..builtins.patterns.similar import regular
-from ..builtins.templates import duckdb, number, plain, text
+from ..builtins.templates import duckdb, plain, text
 from ..parse import position_of
 
 _NO_FLAGS = ""
@@ -82,24 +80,9 @@ def _found(subject: exp.Expr, pattern: exp.Expr, flags: exp.Expr, tree: exp.Expr
     return plain("regexp_matches", subject, known.native)
 
 
-def similar(tree: exp.SimilarTo, subject: exp.Expr, escape: exp.Expr) -> exp.Expr:
-    """`subject SIMILAR TO pattern ESCAPE escape`."""
-    pattern = tree.expression
-    written, marker = _literal(pattern), _literal(escape)
-    if written is None or marker is None:
-        return plain("pattern_similar", subject, pattern, escape)
-    return _found(subject, text(regular(written, marker)), text(_NO_FLAGS), tree)
-
-
-def _liked(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
-    """regexp_like(text, pattern [, flags])"""
-    subject, pattern, flags = _filled(arguments, text(_NO_FLAGS))
-    return _found(subject, pattern, flags, tree)
-
-
 def _matched(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
     """regexp_match(text, pattern [, flags]): the groups of the first match as an array."""
-    subject, pattern, flags = _filled(arguments, text(_NO_FLAGS))
+    subject, pattern, flags = _with_flags(arguments)
     known = _constant(pattern, flags, tree=tree)
     if known is None or known.everywhere or not known.pattern.extractable:
         return plain("pattern_first", subject, pattern, flags)
@@ -123,35 +106,9 @@ def _where_matched(template: str, subject: exp.Expr, known: _Constant) -> exp.Ex
     )
 
 
-def _part(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
-    """regexp_substr(text, pattern [, start [, n [, flags [, group]]]])"""
-    given = _filled(arguments, number(1), number(1), text(_NO_FLAGS), number(0))
-    subject, pattern, start, nth, flags, group = given
-    known = _constant(pattern, flags, tree=tree)
-    if known is None or not known.pattern.extractable or len(arguments) > 2:
-        return plain("pattern_part", subject, pattern, start, nth, flags, group)
-    return _where_matched("regexp_extract(:s, :p)", subject, known)
-
-
-def _counted(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
-    """regexp_count(text, pattern [, start [, flags]])"""
-    subject, pattern, start, flags = _filled(arguments, number(1), text(_NO_FLAGS))
-    known = _constant(pattern, flags, tree=tree)
-    if known is None or len(arguments) > 2 or not known.splits:
-        return plain("pattern_count", subject, pattern, start, flags)
-    return duckdb("len(regexp_extract_all(:s, :p))", s=subject, p=known.native)
-
-
-def _placed(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
-    """regexp_instr(text, pattern [, start [, n [, end [, flags [, group]]]]])"""
-    given = _filled(arguments, number(1), number(1), number(0), text(_NO_FLAGS), number(0))
-    _constant(given[1], given[5], tree=tree)
-    return plain("pattern_place", *given)
-
-
 def _split(arguments: list[exp.Expr], name: str, tree: exp.Expr) -> exp.Expr:
     """regexp_split_to_array(text, pattern [, flags]), and …_to_table() as an array."""
-    subject, pattern, flags = _filled(arguments, text(_NO_FLAGS))
+    subject, pattern, flags = _with_flags(arguments)
     known = _constant(pattern, flags, tree=tree)
     if known is None or known.everywhere or not known.splits:
         return plain("pattern_split", subject, pattern, flags, text(name))
@@ -160,18 +117,14 @@ def _split(arguments: list[exp.Expr], name: str, tree: exp.Expr) -> exp.Expr:
 
 def _every(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
     """The matches of regexp_matches(text, pattern [, flags]) as an array of arrays."""
-    given = _filled(arguments, text(_NO_FLAGS))
+    given = _with_flags(arguments)
     _constant(given[1], given[2], tree=tree)
     return plain("pattern_every", *given)
 
 
 def _replaced(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Expr:
-    """regexp_replace(text, pattern, replacement [, start [, n]] [, flags])"""
+    """regexp_replace(text, pattern, replacement [, flags])"""
     subject, pattern, replacement, *more = arguments
-    if more and types.kind(more[0]) is TypeKind.INT8:
-        start, nth, flags = [*more, *(number(1), text(_NO_FLAGS))[len(more) - 1 :]]
-        _constant(pattern, flags, tree=tree)
-        return plain("pattern_replaced", subject, pattern, replacement, start, nth, flags)
     (flags,) = more or (text(_NO_FLAGS),)
     known = _constant(pattern, flags, tree=tree)
     new = _literal(replacement)
@@ -180,7 +133,7 @@ def _replaced(arguments: list[exp.Expr], types: Types, tree: exp.Expr) -> exp.Ex
         or new is None
         or not (known.splits if known.everywhere else known.pattern.extractable)
     ):
-        return plain("pattern_replaced_by_flags", subject, pattern, replacement, number(1), flags)
+        return plain("pattern_replaced", subject, pattern, replacement, flags)
     options = [text(GLOBAL)] if known.everywhere else []
     written = _rewritten(new, known.pattern.groups)
     return plain("regexp_replace", subject, known.native, text(written), *options)
@@ -197,21 +150,15 @@ def _rewritten(replacement: str, groups: int) -> str:
     return "".join(made)
 
 
-def _filled(arguments: list[exp.Expr], *defaults: exp.Expr) -> list[exp.Expr]:
-    """The arguments with the last of the defaults for those that are not given."""
-    most = len(defaults) + 2
-    missing = most - len(arguments)
-    return [*arguments, *(defaults[len(defaults) - missing :] if missing > 0 else ())]
+def _with_flags(arguments: list[exp.Expr]) -> list[exp.Expr]:
+    """Text, pattern and flags of a call, no flags where none are given."""
+    return arguments if len(arguments) > 2 else [*arguments, text(_NO_FLAGS)]
 
 
 FUNCTIONS: dict[str, Callable[[list[exp.Expr], Types, exp.Expr], exp.Expr]] = {
-    "regexp_like": _liked,
     "regexp_replace": _replaced,
     "regexp_match": _matched,
     "regexp_every": _every,
-    "regexp_substr": _part,
-    "regexp_count": _counted,
-    "regexp_instr": _placed,
     "regexp_split_to_array": lambda given, types, tree: _split(
         given, "regexp_split_to_array", tree
     ),

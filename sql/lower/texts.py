@@ -8,7 +8,6 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types, untyped
 from ..builtins.macros import PREFIX
-from ..builtins.patterns.similar import ESCAPE
 from ..builtins.templates import call, duckdb, plain, text
 from ..parse import position_of
 from . import patterns
@@ -18,8 +17,9 @@ from .styles import styled_text
 
 _BYTES = frozenset({"C", "POSIX"})
 """Collations in which letters beyond ASCII have no case and are of no class."""
+ESCAPE = "\\"
 _OF_LETTERS = (
-    exp.Lower, exp.Upper, exp.Initcap, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.SimilarTo,
+    exp.Lower, exp.Upper, exp.Initcap, exp.ILike, exp.RegexpLike, exp.RegexpILike,
 )  # fmt: skip
 _CALLS_OF_LETTERS = frozenset({"upper", "lower", "initcap"})
 
@@ -34,12 +34,6 @@ def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
     if isinstance(pattern, exp.Literal) and ESCAPE not in pattern.this:
         return None
     return exp.Escape(this=tree.copy(), expression=text(ESCAPE))
-
-
-def similar(tree: exp.SimilarTo, types: Types, escape: exp.Expr | None = None) -> exp.Expr:
-    """SIMILAR TO, for the whole of a text."""
-    subject = padded(tree.this, types) or tree.this
-    return patterns.similar(tree, subject, escape if escape is not None else text(ESCAPE))
 
 
 def substring(tree: exp.Substring, types: Types) -> exp.Expr:

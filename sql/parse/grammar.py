@@ -11,7 +11,6 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax.merge_statements import Merge
 from ..syntax.schema_statements import TableChange
 from ..syntax.statements import (
     Delete,
@@ -47,7 +46,6 @@ from .cursor import Cursor, LexemeKind, syntax_error
 from .ddl import alter, keyspaces, relaxed_logs, sequences, tables, types, views
 from .ddl.deferrable import set_constraints
 from .ddl.table_copies import select_into
-from .dml.merges import parse_merge
 from .dml.with_writes import parse_with
 from .dml.writes import parse_delete, parse_insert, parse_update
 from .explain_options import explain_options
@@ -142,16 +140,14 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange | Explai
     return Explain(analyze=analyze, statement=_explainable(text, tokens[1 + told :]))
 
 
-def _explainable(
-    text: str, tokens: list[Token]
-) -> Query | Insert | Update | Delete | WithWrites | Merge:
+def _explainable(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
     inner = _statement(text, tokens)
-    if not isinstance(inner, Query | Insert | Update | Delete | WithWrites | Merge):
+    if not isinstance(inner, Query | Insert | Update | Delete | WithWrites):
         raise syntax_error(
             text,
             tokens[0].start,
             tokens[0].end + 1,
-            hint="EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE, DELETE or MERGE.",
+            hint="EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.",
         )
     return inner
 
@@ -185,12 +181,11 @@ def _upsert(text: str, tokens: list[Token]) -> Insert:
     return parse_insert(text, tokens, InsertMode.UPSERT)
 
 
-_TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete | Merge]] = {
+_TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
     "insert": _insert,
     "upsert": _upsert,
     "update": parse_update,
     "delete": parse_delete,
-    "merge": parse_merge,
 }
 
 _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {

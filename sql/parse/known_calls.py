@@ -56,6 +56,10 @@ _IN_PATHS = "-> and #> lead into a document, jsonb_array_elements and jsonb_each
 _BY_PATTERN = (
     "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, make_date() takes numbers."
 )
+_BY_EXPRESSION = (
+    "s ~ 'p' tells whether a text matches, regexp_match(), regexp_matches(), regexp_replace() and "
+    "regexp_split_to_array() take it apart."
+)
 _REFUSED = {
     **dict.fromkeys(
         ("jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array",
@@ -63,12 +67,16 @@ _REFUSED = {
         _IN_PATHS,
     ),
     "to_date": _BY_PATTERN,
+    **dict.fromkeys(
+        ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr"), _BY_EXPRESSION
+    ),
 }  # fmt: skip
 """PostgreSQL's functions that are not offered: what does the same."""
 
 REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.JSONBPathExists: ("the operator @?", _IN_PATHS),
     exp.MatchAgainst: ("the operator @@", f"{_IN_PATHS} LIKE and ~ search texts."),
+    exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),
 }
 """The same for nodes of sqlglot's: what the error calls each, and its hint."""
 

@@ -19,7 +19,6 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ..analyze.binder import Relations, tables_read
 from ..analyze.views import names_in
-from ..syntax.merge_statements import Merge, MergeAction
 from ..syntax.statements import (
     Delete,
     Insert,
@@ -77,7 +76,7 @@ def _needs_of_views(relations: Relations) -> Iterable[Need]:
                 yield replace(need, view=view.id)
 
 
-def parts_of(statement: PlannedStatement) -> tuple[Query | Insert | Update | Delete | Merge, ...]:
+def parts_of(statement: PlannedStatement) -> tuple[Query | Insert | Update | Delete, ...]:
     """The statement, or the parts of a WITH that writes."""
     if isinstance(statement, WithWrites):
         return (*(step.statement for step in statement.steps), statement.main)
@@ -88,14 +87,10 @@ def _want(wanted: dict[int, int], table: TableDescriptor, privileges: int) -> No
     wanted[table.id] = wanted.get(table.id, 0) | int(privileges)
 
 
-def _writing(statement: Insert | Update | Delete | Merge) -> Privilege:
+def _writing(statement: Insert | Update | Delete) -> Privilege:
     """Returns the privileges on the table that is written: SELECT too, where its rows are read."""
     reads = bool(statement.returning)
     match statement:
-        case Merge(whens=whens):
-            needed = Privilege.SELECT
-            for when in whens:
-                needed |= _MERGING[when.action]
         case Insert(mode=InsertMode.UPSERT):
             return Privilege.INSERT | Privilege.UPDATE | Privilege.SELECT
         case Insert(conflict=conflict):
@@ -110,14 +105,6 @@ def _writing(statement: Insert | Update | Delete | Merge) -> Privilege:
             needed = Privilege.DELETE
             reads = reads or where is not None
     return needed | Privilege.SELECT if reads else needed
-
-
-_MERGING = {
-    MergeAction.INSERT: Privilege.INSERT,
-    MergeAction.UPDATE: Privilege.UPDATE,
-    MergeAction.DELETE: Privilege.DELETE,
-    MergeAction.NOTHING: Privilege.SELECT,
-}
 
 
 def _reads_columns(statement: Update) -> bool:

@@ -40,13 +40,11 @@ from ..lower.transpile import transpile
 from ..parse import folded, position_of
 from ..parse.constant_lists import keeps_lists, written_out
 from ..parse.constant_rows import ROWS, Row
-from ..syntax.merge_statements import Merge
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ..syntax.tree_copies import copied
 from .conflict_plan import plan_conflict
 from .drawn_items import DrawnItems, split_items, without_draws
 from .locking_plan import plan_locking
-from .merge_plan import plan_merge
 from .native_select import native_select, scan_access
 from .piecewise import piecewise
 from .plans import (
@@ -67,7 +65,6 @@ _WRITING = {
     Insert: "insert into",
     Update: "update",
     Delete: "delete from",
-    Merge: "merge into",
 }
 """What is said of a view that cannot be written."""
 
@@ -77,10 +74,6 @@ def plan_statement(statement: PlannedStatement, relations: Relations) -> Plan:
     statement = expand_views(statement, relations)
     if isinstance(statement, WithWrites):
         return _with_writes(statement, relations)
-    if isinstance(statement, Merge):
-        _refuse_target(statement, relations)
-        bind_enum_casts(statement, relations)
-        return plan_merge(statement, relations)
     return _plan_part(statement, relations)
 
 
@@ -132,7 +125,7 @@ def _plan_part(
         raise SQLError("54001", "statement is nested too deeply") from error
 
 
-def _refuse_target(statement: Insert | Update | Delete | Merge, relations: Relations) -> None:
+def _refuse_target(statement: Insert | Update | Delete, relations: Relations) -> None:
     """Raises SQLError for a virtual table, and for a view."""
     target = relations[statement.table.parts]
     if is_virtual(target):

@@ -18,7 +18,6 @@ from ..analyze.scalars import Scalar
 from ..lower.analytic_select import AnalyticSelect
 from ..results.results import ResultColumn
 from ..syntax.conflict_clause import Overriding
-from ..syntax.merge_statements import MergeAction
 from ..syntax.statements import InsertMode
 from .drawn_items import DrawnItems
 
@@ -233,40 +232,6 @@ class DeletePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeActionPlan:
-    """The action of a WHEN on a row: an INSERT has an assignment for every column."""
-
-    kind: MergeAction
-    assignments: tuple[Assignment, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeSide:
-    """The rows that match, or those that do not. `select` returns for each the number of its
-    action (NULL for none) and behind it what is computed; before it, of rows that match, the
-    target's visible columns."""
-
-    select: AnalyticSelect
-    actions: tuple[MergeActionPlan, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergePlan:
-    """MERGE. A side that no WHEN is about is None."""
-
-    relations: tuple[TableDescriptor, ...]
-    descriptor: TableDescriptor
-    codec: RowCodec
-    matched: MergeSide | None
-    unmatched: MergeSide | None
-    moves_keys: bool
-
-    @property
-    def sides(self) -> tuple[MergeSide, ...]:
-        return tuple(side for side in (self.matched, self.unmatched) if side is not None)
-
-
-@dataclass(frozen=True, slots=True)
 class StepPlan:
     """A part of a WITH that writes, and the table in which the parts behind it read its rows."""
 
@@ -294,7 +259,7 @@ class WithPlan:
         return (*(step.plan for step in self.steps), *main)
 
 
-Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan | MergePlan
+Plan = SelectPlan | InsertPlan | UpdatePlan | DeletePlan | WithPlan
 
 
 def engine_of(plan: Plan) -> Engine:
@@ -302,8 +267,6 @@ def engine_of(plan: Plan) -> Engine:
     match plan:
         case WithPlan(main=main):
             return engine_of(main)
-        case MergePlan():
-            return Engine.DUCKDB
         case SelectPlan(native=None):
             return Engine.DUCKDB
         case SelectPlan(native=native):

@@ -37,7 +37,7 @@ from ..lower.analytic_select import AnalyticSelect
 from ..parse import ParsedText
 from ..plan.needs import Needs, needs_of
 from ..plan.planner import plan_statement
-from ..plan.plans import MergePlan, Plan, SelectPlan, WithPlan
+from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn
 from ..runtime.authorization import require
 from ..runtime.plan_cache import Prepared, zoned
@@ -47,7 +47,6 @@ from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.cursor_statements import DeclareCursor
 from ..syntax.keyspace_statements import RebalanceReplication
-from ..syntax.merge_statements import Merge
 from ..syntax.statements import (
     CopyFrom,
     CopyTo,
@@ -63,7 +62,7 @@ from ..syntax.statements import (
 )
 
 STRING = ColumnType(TypeKind.STRING)
-PLANNED = Query | Insert | Update | Delete | WithWrites | Merge
+PLANNED = Query | Insert | Update | Delete | WithWrites
 
 
 @dataclass(slots=True, eq=False)
@@ -241,7 +240,6 @@ class Preparing:
             if isinstance(plan, SelectPlan):
                 statement.columns = await self._ask(plan.shape)
             else:
-                assert not isinstance(plan, MergePlan), "a MERGE has no columns"
                 assert plan.returning.query is not None, statement
                 statement.columns = await self._ask(plan.returning.query.select)
         return statement.columns
@@ -305,4 +303,4 @@ def joins_batch(statement: Statement | None) -> bool:
             return True
         case Explain(analyze=analyze):
             return analyze
-    return isinstance(statement, Insert | Update | Delete | WithWrites | Merge | DDL)
+    return isinstance(statement, Insert | Update | Delete | WithWrites | DDL)

@@ -76,7 +76,6 @@ from ..syntax.changefeed_statements import (
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
-from ..syntax.merge_statements import Merge
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement, Statement
 from ..syntax.transaction_statements import TransactionStatement
@@ -457,7 +456,6 @@ class Session:
                 | statements.Update()
                 | statements.Delete()
                 | statements.WithWrites()
-                | Merge()
             ):
                 execution = self._execution(asked, statement)
                 result = await self._statement(

@@ -15,7 +15,6 @@ from ..syntax.changefeed_statements import (
 )
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
-from ..syntax.merge_statements import Merge
 from .session_transactions import SessionTransactions
 
 _NOT_IN_BLOCK: dict[type, str] = {
@@ -35,7 +34,6 @@ _NOT_READ_ONLY: dict[type, str] = {
     statements.Update: "UPDATE",
     statements.Delete: "DELETE",
     statements.WithWrites: "a WITH that writes",
-    Merge: "MERGE",
     statements.SplitAt: "ALTER",
     statements.UnsplitAt: "ALTER",
     AlterChangefeed: "ALTER CHANGEFEED",

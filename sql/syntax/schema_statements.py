@@ -95,29 +95,6 @@ class IdentityClause:
     options: SequenceChange
 
 
-class Copied(Enum):
-    """What LIKE may take over beside columns, their types and NOT NULL. The value is its word."""
-
-    COMMENTS = "comments"
-    CONSTRAINTS = "constraints"
-    DEFAULTS = "defaults"
-    GENERATED = "generated"
-    IDENTITY = "identity"
-    INDEXES = "indexes"
-    STATISTICS = "statistics"
-    STORAGE = "storage"
-    COMPRESSION = "compression"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LikeTable:
-    """LIKE in CREATE TABLE. Its columns stand before those at `place`."""
-
-    table: ObjectName
-    copied: frozenset[Copied]
-    place: int
-
-
 # What ALTER TABLE takes.
 
 

@@ -41,7 +41,6 @@ from .keyspace_statements import (
     ShowReplications,
 )
 from .maintenance_statements import Maintain
-from .merge_statements import Merge
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
@@ -51,7 +50,6 @@ from .row_locks import RowLock
 from .schema_statements import (
     ColumnDefinition,
     IndexDefinition,
-    LikeTable,
     SchemaStatement,
     TableChange,
     TableConstraint,
@@ -81,7 +79,6 @@ class CreateTable:
     parameters: tuple[Option, ...]
     primary_name: str | None = None
     elements: tuple[TableConstraint | IndexDefinition, ...] = ()
-    likes: tuple[LikeTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +227,7 @@ class WithWrites:
     main: Query | Insert | Update | Delete
 
 
-PlannedStatement = Query | Insert | Update | Delete | WithWrites | Merge
+PlannedStatement = Query | Insert | Update | Delete | WithWrites
 """A query or DML: what the planner makes a plan of."""
 
 
@@ -361,7 +358,7 @@ class Explain:
     """EXPLAIN; with ANALYZE the statement is carried out."""
 
     analyze: bool = False
-    statement: Query | Insert | Update | Delete | WithWrites | Merge
+    statement: Query | Insert | Update | Delete | WithWrites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

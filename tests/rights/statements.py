@@ -130,11 +130,6 @@ ROWS: Sequence[Row] = (
     on_table("DELETE FROM t{n}", "DELETE"),
     on_table("DELETE FROM t{n} WHERE k = 1", "SELECT, DELETE"),
     on_table("WITH gone AS (DELETE FROM t{n} RETURNING k) SELECT * FROM gone", "SELECT, DELETE"),
-    on_table(
-        "MERGE INTO t{n} USING (SELECT 1 AS k) AS s ON t{n}.k = s.k "
-        "WHEN MATCHED THEN UPDATE SET v = 2",
-        "SELECT, UPDATE",
-    ),
     on_table("EXPLAIN SELECT * FROM t{n}", "SELECT"),
     on_table("PREPARE p AS SELECT * FROM t{n}; EXECUTE p", "SELECT"),
     on_table("DECLARE c CURSOR WITH HOLD FOR SELECT * FROM t{n}; FETCH ALL FROM c", "SELECT"),

@@ -42,7 +42,6 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         "UPDATE n SET {} = {} / 3",
         "UPDATE n SET {} = (SELECT {} / 3 FROM n) WHERE id = 1",
         "UPSERT INTO n (id, {}) VALUES (1, 0.1234567891)",
-        "MERGE INTO n USING (SELECT 1/3.0 AS x) s ON id = 1 WHEN MATCHED THEN UPDATE SET {} = s.x",
     ],
 )
 def test_a_value_of_more_digits_is_refused_and_named(statement: str) -> None:
@@ -71,13 +70,11 @@ def test_zeros_behind_the_ninth_digit_are_no_digits() -> None:
 
 def test_a_table_says_what_it_was_declared_and_so_do_its_copies() -> None:
     async def scenario(node: SqlNode) -> None:
-        await node.sql("CREATE TABLE copied (LIKE n)")
         await node.sql("CREATE TABLE made AS SELECT bare, said FROM n")
-        for table in ("copied", "made"):
-            ((_, text),) = await node.rows(f"SHOW CREATE TABLE {table}")
-            assert "    bare DECIMAL,\n    said DECIMAL(38,9),\n" in str(text)
-            error = await node.error(f"INSERT INTO {table} (bare) VALUES ($1)", TOO_EXACT)
-            assert error.sqlstate == "22003"
+        ((_, text),) = await node.rows("SHOW CREATE TABLE made")
+        assert "    bare DECIMAL,\n    said DECIMAL(38,9),\n" in str(text)
+        error = await node.error("INSERT INTO made (bare) VALUES ($1)", TOO_EXACT)
+        assert error.sqlstate == "22003"
 
     run(scenario)
 

@@ -117,10 +117,7 @@ def test_catalogs_show_them() -> None:
         assert attributes == [("a", False), ("", False)]
         ((_, create),) = await node.rows("SHOW CREATE TABLE t")
         assert "id INT8 NOT NULL GENERATED ALWAYS AS IDENTITY" in str(create)
-        await node.sql("CREATE TABLE copy (LIKE t INCLUDING IDENTITY); DROP TABLE t")
-        assert (await node.error("INSERT INTO copy VALUES (1, 'a')")).sqlstate == "428C9"
-        await node.sql("INSERT INTO copy (v) VALUES ('a')")
-        assert await node.rows("SELECT id FROM copy") == [(1,)]
+        await node.sql("DROP TABLE t")
         assert (await node.error("SELECT nextval('t_id_seq')")).sqlstate == "42P01"
 
     run(scenario)

@@ -307,9 +307,8 @@ def test_unknown_roles_and_privileges_are_named() -> None:
 
 def test_copies_need_select_on_what_they_copy() -> None:
     async def scenario(people: People) -> None:
-        for text in ("CREATE TABLE c AS SELECT * FROM orders", "CREATE TABLE c (LIKE orders)"):
-            told = await refused(people.ada, text)
-            assert told == "user ada does not have SELECT privilege on relation orders"
+        told = await refused(people.ada, "CREATE TABLE c AS SELECT * FROM orders")
+        assert told == "user ada does not have SELECT privilege on relation orders"
 
     run(scenario)
 

@@ -28,22 +28,6 @@ def test_rolling_back_to_a_savepoint_takes_back_that_the_transaction_only_reads(
     sim.run(main())
 
 
-def test_like_takes_the_enumeration_of_a_column_from_wherever_it_is() -> None:
-    async def main() -> None:
-        async with sql_node(sim) as node:
-            await node.sql("CREATE SCHEMA far")
-            await node.sql("CREATE TYPE far.mood AS ENUM ('sad', 'ok')")
-            await node.sql(
-                "CREATE TABLE a (id INT8 PRIMARY KEY, m far.mood DEFAULT 'ok', s far.mood[])"
-            )
-            await node.sql("CREATE TABLE b (LIKE a INCLUDING ALL)")
-            await node.sql("INSERT INTO b (id, s) VALUES (1, '{sad}')")
-            assert await node.rows("SELECT m, s FROM b WHERE m > 'sad'") == [("ok", ["sad"])]
-
-    sim = Simulation(10)
-    sim.run(main())
-
-
 def test_an_added_serial_column_draws_from_a_sequence_where_the_session_says_so() -> None:
     async def main() -> None:
         async with sql_node(sim) as node:

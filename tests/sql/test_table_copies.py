@@ -1,4 +1,4 @@
-"""CREATE TABLE … AS, and CREATE TABLE (LIKE …)."""
+"""CREATE TABLE … AS."""
 
 from __future__ import annotations
 
@@ -65,31 +65,6 @@ def test_as_takes_all_kinds_of_queries() -> None:
     run(scenario)
 
 
-def test_a_table_is_like_another() -> None:
-    async def scenario(node: SqlNode) -> None:
-        await node.sql("COMMENT ON COLUMN t.n IS 'net'")
-        await node.sql("CREATE TABLE whole (LIKE t INCLUDING ALL)")
-        comments = "SELECT count(*) FROM pg_catalog.pg_description WHERE description = 'net'"
-        assert await node.rows(comments) == [(2,)]
-        ((_, made),) = await node.rows("SHOW CREATE TABLE t")
-        ((_, copied),) = await node.rows("SHOW CREATE TABLE whole")
-        assert str(copied).replace("whole", "t") == made
-        await node.sql("CREATE TABLE bare (x INT8, LIKE t, y INT8 PRIMARY KEY)")
-        shown = await node.rows("SHOW COLUMNS FROM bare")
-        assert [(row[0], row[2], row[3]) for row in shown] == [
-            ("x", True, None), ("k", False, None), ("n", False, None), ("v", True, None),
-            ("d", True, None), ("y", False, None),
-        ]  # fmt: skip
-        await node.sql("CREATE TABLE some (LIKE t INCLUDING ALL EXCLUDING INDEXES)")
-        ((_, made),) = await node.rows("SHOW CREATE TABLE some")
-        assert "by_n" not in str(made)
-        assert "CHECK" in str(made)
-        await node.sql("CREATE TABLE again (LIKE some INCLUDING ALL)")
-        assert (await node.error("INSERT INTO again (k, n) VALUES (1, 0)")).sqlstate == "23514"
-
-    run(scenario)
-
-
 WRONG = {
     "CREATE TABLE t AS SELECT 1": "42P07",
     "CREATE TABLE c AS SELECT * FROM nix": "42P01",
@@ -98,9 +73,7 @@ WRONG = {
     "CREATE TABLE c AS SELECT 1 AS a, 2 AS a": "42701",
     "CREATE TABLE c AS SELECT k FROM t AS OF SYSTEM TIME '-1s'": "0A000",
     "CREATE TABLE c AS": "42601",
-    "CREATE TABLE c (LIKE nix)": "42P01",
-    "CREATE TABLE c (LIKE t INCLUDING nix)": "42601",
-    "CREATE TABLE c (LIKE t, k INT8)": "42701",
+    "CREATE TABLE c (LIKE t INCLUDING ALL)": "0A000",
 }
 
 

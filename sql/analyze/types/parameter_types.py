@@ -25,7 +25,6 @@ from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ...parse import folded
-from ...syntax.merge_statements import Merge
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ...syntax.tree_copies import copied
 from ...syntax.tree_names import CAST_TYPE
@@ -95,10 +94,6 @@ def type_parameters(
 
 def _copied(statement: PlannedStatement) -> PlannedStatement:
     """The same statement with trees of its own."""
-    if isinstance(statement, Merge):
-        made = statement.with_trees(lambda tree: _copied_value(tree))
-        ctes = tuple(cte.copy() for cte in statement.ctes)
-        return replace(made, source=statement.source.copy(), ctes=ctes)
     if isinstance(statement, WithWrites):
         steps = [replace(step, statement=_copied_write(step.statement)) for step in statement.steps]
         return WithWrites(steps=tuple(steps), main=_copied_part(statement.main))
@@ -180,8 +175,6 @@ def _contexts(
                 yield from _contexts(part, relations, declared)
         case Query(tree=tree):
             yield from _in_query(tree, relations, declared)
-        case Merge():
-            yield from _in_merge(statement, relations, declared)
         case Insert(source=exp.Values() as values):
             targets = _targets(statement, relations[statement.table.parts])
             for row in values.expressions:
@@ -211,24 +204,6 @@ def _contexts(
         conflict = statement.conflict
         lookup = _by_name(relations[statement.table.parts], relations)
         yield from _in_changes(conflict.assignments, conflict.where, lookup, declared)
-
-
-def _in_merge(statement: Merge, relations: Relations, declared: Hints) -> Iterator[Context]:
-    table = relations[statement.table.parts]
-    lookup = _by_name(table, relations)
-    for tree in (statement.source, *statement.ctes):
-        yield from _in_tree(tree, lookup, declared, None)
-    yield from _in_tree(statement.condition, lookup, declared, BOOL)
-    for when in statement.whens:
-        yield from _in_changes(when.assignments, when.condition, lookup, declared)
-        types = [column.type.broad for column in table.shown_columns]
-        if when.columns is not None:
-            named = [table.find_column(folded(column)) for column in when.columns]
-            types = [column.type.broad for column in named if column is not None]
-        for place, value in enumerate(when.values or ()):
-            yield from _in_tree(
-                value, lookup, declared, types[place] if place < len(types) else None
-            )
 
 
 def _in_changes(

@@ -516,7 +516,7 @@ _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)
 
 _TRUTHS = (
     exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Exists,
-    exp.RegexpLike, exp.RegexpILike, exp.SimilarTo, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
+    exp.RegexpLike, exp.RegexpILike, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
     exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.ArrayContainsAll, exp.ArrayContainedBy,
     exp.ArrayOverlaps, exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys,
     exp.JSONBContainsAllTopKeys,

@@ -1,7 +1,7 @@
 """What PostgreSQL's functions do with the matches of a pattern.
 
-Each takes a text and arguments that are all there. Places count from 1, as in SQL. Raises SQLError
-22023 for arguments that are out of range, 2201B and 0A000 for a pattern (`pattern_of`).
+Each takes a text and arguments that are all there. Raises SQLError 2201B and 0A000 for a pattern
+(`pattern_of`), 22023 for flags (`options_of`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ RESULT_BYTES_MAX = 1 << 28
 
 
 def found(text: str, pattern: str, flags: str) -> bool:
-    """regexp_like(), and ~."""
-    return _without_global("regexp_like", pattern, flags).matches(text)
+    """Whether `text ~ pattern`."""
+    return pattern_of(pattern, options_of(flags)[0]).matches(text)
 
 
 def first(text: str, pattern: str, flags: str) -> list[str | None] | None:
@@ -37,7 +37,7 @@ def every(text: str, pattern: str, flags: str) -> list[list[str | None]]:
     options, everywhere = options_of(flags)
     known = pattern_of(pattern, options)
     made: list[list[str | None]] = []
-    for match in _matches(known, text.encode(), 0):
+    for match in _matches(known, text.encode()):
         made.append(_groups(known, match))
         if not everywhere:
             break
@@ -53,44 +53,11 @@ def split(text: str, pattern: str, flags: str, name: str) -> list[str]:
     encoded = text.encode()
     made: list[str] = []
     end = 0
-    for match in _matches(known, encoded, 0):
+    for match in _matches(known, encoded):
         if match.start() < len(encoded) and match.end() > end:
             made.append(encoded[end : match.start()].decode())
             end = match.end()
     return [*made, encoded[end:].decode()]
-
-
-def count(text: str, pattern: str, start: int, flags: str) -> int:
-    """regexp_count()."""
-    _check("start", start, 1)
-    known = _without_global("regexp_count", pattern, flags)
-    return sum(1 for _ in _matches(known, text.encode(), _bytes_before(text, start)))
-
-
-def place(
-    text: str, pattern: str, start: int, number: int, end: int, flags: str, group: int
-) -> int:
-    """regexp_instr(): where the match of that number begins, or what is behind it; 0 for none."""
-    _check("start", start, 1)
-    _check("n", number, 1)
-    if end not in (0, 1):
-        raise _out_of_range("endoption", end)
-    _check("subexpr", group, 0)
-    known = _without_global("regexp_instr", pattern, flags)
-    match = _numbered(text, known, start, number, group)
-    if match is None or match.start(group) < 0:
-        return 0
-    return len(text.encode()[: match.span(group)[end]].decode()) + 1
-
-
-def part(text: str, pattern: str, start: int, number: int, flags: str, group: int) -> str | None:
-    """regexp_substr(): the match of that number, or a group of it."""
-    _check("start", start, 1)
-    _check("n", number, 1)
-    _check("subexpr", group, 0)
-    known = _without_global("regexp_substr", pattern, flags)
-    match = _numbered(text, known, start, number, group)
-    return None if match is None else _group(match, group)
 
 
 def substring(text: str, pattern: str) -> str | None:
@@ -100,30 +67,22 @@ def substring(text: str, pattern: str) -> str | None:
     return None if match is None else _group(match, min(known.groups, 1))
 
 
-def replaced(
-    text: str, pattern: str, replacement: str, start: int, number: int | None, flags: str
-) -> str:
-    """regexp_replace() of the match of that number, or of all where it is 0; None is for the flag
-    `g` to say."""
-    _check("start", start, 1)
+def replaced(text: str, pattern: str, replacement: str, flags: str) -> str:
+    """regexp_replace() of the first match, or of all with the flag `g`."""
     options, everywhere = options_of(flags)
-    if number is None:
-        number = 0 if everywhere else 1
-    _check("n", number, 0)
     known = pattern_of(pattern, options)
     pieces = replacement_pieces(replacement)
     encoded = text.encode()
     made: list[bytes] = []
     end = size = 0
-    for counted, match in enumerate(_matches(known, encoded, _bytes_before(text, start)), start=1):
-        if number in (0, counted):
-            new = "".join(_said(known, match, piece) for piece in pieces).encode()
-            made += (encoded[end : match.start()], new)
-            size += len(new)
-            if size > RESULT_BYTES_MAX:
-                raise SQLError("54000", "the result of regexp_replace() is too long")
-            end = match.end()
-        if counted == number:
+    for match in _matches(known, encoded):
+        new = "".join(_said(known, match, piece) for piece in pieces).encode()
+        made += (encoded[end : match.start()], new)
+        size += len(new)
+        if size > RESULT_BYTES_MAX:
+            raise SQLError("54000", "the result of regexp_replace() is too long")
+        end = match.end()
+        if not everywhere:
             break
     return b"".join((*made, encoded[end:])).decode()
 
@@ -153,8 +112,9 @@ def replacement_pieces(replacement: str) -> list[str | int]:
     return [piece for piece in (*pieces, replacement[begin:]) if piece != ""]
 
 
-def _matches(known: Pattern, text: bytes, begin: int) -> Iterator[re2._Match]:
+def _matches(known: Pattern, text: bytes) -> Iterator[re2._Match]:
     """Each match behind the one before. After one of no letter, a letter is left out."""
+    begin = 0
     while begin <= len(text):
         match = known.search(text, begin)
         if match is None:
@@ -165,12 +125,6 @@ def _matches(known: Pattern, text: bytes, begin: int) -> Iterator[re2._Match]:
             begin += 1
             while begin < len(text) and text[begin] & 0xC0 == 0x80:
                 begin += 1  # within a letter of several bytes
-
-
-def _bytes_before(text: str, start: int) -> int:
-    """Where the letter of that number begins in UTF-8; behind the text where it has fewer."""
-    before = text[: start - 1]
-    return len(before.encode()) + (start - 1 > len(before))
 
 
 def _groups(known: Pattern, match: re2._Match) -> list[str | None]:
@@ -184,25 +138,8 @@ def _group(match: re2._Match, number: int) -> str | None:
     return None if found is None else found.decode()
 
 
-def _numbered(text: str, known: Pattern, start: int, number: int, group: int) -> re2._Match | None:
-    """The match of a number; None where there are fewer, or where it has no such group."""
-    if group > known.groups:
-        return None
-    matches = _matches(known, text.encode(), _bytes_before(text, start))
-    return next((match for at, match in enumerate(matches, start=1) if at == number), None)
-
-
 def _without_global(name: str, pattern: str, flags: str, hint: str | None = None) -> Pattern:
     options, everywhere = options_of(flags)
     if everywhere:
         raise SQLError("22023", f'{name}() does not support the "global" option', hint=hint)
     return pattern_of(pattern, options)
-
-
-def _check(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise _out_of_range(name, value)
-
-
-def _out_of_range(name: str, value: int) -> SQLError:
-    return SQLError("22023", f'invalid value for parameter "{name}": {value}')

@@ -59,7 +59,7 @@ from .relaxed.logs import run_relaxed_statement
 from .schema_changes import SchemaChangeStatements
 from .sequences import run_sequence_statement
 from .serial import create_owned, with_sequences
-from .table_copies import comments_of_likes, create_table_as, with_likes
+from .table_copies import create_table_as
 from .table_turn import LEASE_WAIT, wait_for_room
 from .views import ViewStatements
 
@@ -171,10 +171,6 @@ async def _create_table(
     database: str,
 ) -> Result:
     name = await new_table_name(services, transaction, statement.table, database)
-    comments: dict[str, str] = {}
-    if statement.likes:
-        comments = await comments_of_likes(services, statement, transaction, database)
-        statement = await with_likes(services, statement, transaction, database)
     statement = with_sequences(statement, serials=False)
     inline = [column for column in statement.columns if column.primary_key]
     if len(inline) + bool(statement.primary_key) > 1:
@@ -184,9 +180,7 @@ async def _create_table(
             f'multiple primary keys for table "{name.name}" are not allowed',
             position=second.position,
         )
-    columns = [
-        replace(_column(column), comment=comments.get(column.name)) for column in statement.columns
-    ]
+    columns = [_column(column) for column in statement.columns]
     key = statement.primary_key or tuple(column.name for column in inline)
     if not key:
         columns.append(hidden_key(columns))

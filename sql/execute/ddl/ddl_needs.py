@@ -52,8 +52,6 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
         case statements.CreateTable():
             await _create_table(actor, statement)
             await _types(actor, statement)
-            for like in statement.likes:
-                await actor.need_named(like.table, Privilege.SELECT)
         case statements.CreateTableAs(table=table, query=query):
             name = await new_table_name(actor.services, actor.reader, table, actor.database)
             await _create_in(actor, name.database, name.schema)
@@ -115,8 +113,6 @@ async def _create_table(actor: Actor, statement: statements.CreateTable) -> None
     name = await new_table_name(actor.services, actor.reader, statement.table, actor.database)
     await _create_in(actor, name.database, name.schema)
     await _references(actor, constraints)
-    for like in statement.likes:
-        await actor.need_named(like.table, Privilege.SELECT)
 
 
 async def _create_in(actor: Actor, database: str, schema: str) -> None:

@@ -1,19 +1,16 @@
-"""Tables made after others: CREATE TABLE … AS a query, and LIKE another table."""
+"""Tables made of queries: CREATE TABLE … AS."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.storage_parameters import without_ignored
-from ....catalog.store.catalog import ColumnDefinition, TableDefinition, not_a_table
-from ....catalog.store.show_create import show_create
+from ....catalog.store.catalog import ColumnDefinition, TableDefinition
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.fibre import in_slices
@@ -22,19 +19,15 @@ from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.columns.hidden_columns import hidden_key
 from ...analyze.scalars import Bindings
 from ...introspection.rows import Introspection
-from ...parse import parse
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
 from ...results.as_of import datetime_of
 from ...results.results import Result
 from ...runtime.authorization import require
-from ...runtime.relations import LeaseScope, find_table, resolve, resolve_all
+from ...runtime.relations import LeaseScope, find_table, resolve_all
 from ...runtime.services import Services
-from ...syntax import schema_statements as s
-from ...syntax.names import TypeName, UserTypeName
-from ...syntax.schema_statements import Copied, LikeTable
-from ...syntax.statements import CreateTable, CreateTableAs
+from ...syntax.statements import CreateTableAs
 from ..query.reading import run_select
 from ..write.computed_defaults import ComputedDefaults
 from ..write.mutations import Mutation
@@ -162,81 +155,3 @@ async def _fill(
         keys, bodies = await encode_batch(rules, batch, bindings, services.analytics)
         await Mutation(rules.codec, keys=list(keys), bodies=list(bodies)).apply_in(transaction)
         await asyncio.sleep(0)
-
-
-# LIKE
-
-
-async def with_likes(
-    services: Services, statement: CreateTable, transaction: Transaction, database: str
-) -> CreateTable:
-    """The statement with what LIKE takes of other tables written out.
-
-    What a table is like is read from its own SHOW CREATE TABLE. Foreign keys are never taken over,
-    as in Postgres.
-    """
-    columns = list(statement.columns)
-    for like in reversed(statement.likes):
-        source = await resolve(services, transaction, like.table, database)
-        if source.view is not None:
-            raise not_a_table(source)
-        taken = _taken(source, like)
-        columns[like.place : like.place] = taken.columns
-        statement = replace(
-            statement,
-            elements=(*taken.elements, *statement.elements),
-            primary_key=statement.primary_key or taken.primary_key,
-        )
-    return replace(statement, columns=tuple(columns), likes=())
-
-
-async def comments_of_likes(
-    services: Services, statement: CreateTable, transaction: Transaction, database: str
-) -> dict[str, str]:
-    """By the names of columns, the comments that LIKE … INCLUDING COMMENTS takes over."""
-    taken: dict[str, str] = {}
-    for like in statement.likes:
-        if Copied.COMMENTS in like.copied:
-            source = await resolve(services, transaction, like.table, database)
-            for column in source.shown_columns:
-                if column.comment is not None:
-                    taken[column.name] = column.comment
-    return taken
-
-
-def _own_type(source: TableDescriptor, column: s.ColumnDefinition) -> TypeName:
-    """An enumeration is the one of the column itself: its name may mean another, or none, here."""
-    type = source.column(column.name).type
-    if enum_in(type) is None:
-        return column.type
-    return UserTypeName(column.type.name, column.type.arguments, column.type.position, type)
-
-
-def _taken(source: TableDescriptor, like: LikeTable) -> CreateTable:
-    (made,) = parse(show_create(source)).statements
-    assert isinstance(made, CreateTable), source
-    hidden = {column.name for column in source.key_columns} if source.keyless else set()
-    columns = [
-        replace(
-            column,
-            type=_own_type(source, column),
-            default=column.default if Copied.DEFAULTS in like.copied else None,
-            identity=column.identity if Copied.IDENTITY in like.copied else None,
-            computed=column.computed if Copied.GENERATED in like.copied else None,
-            position=like.table.position,
-        )
-        for column in made.columns
-        if column.name not in hidden
-    ]
-    elements = tuple(
-        element
-        for element in made.elements
-        if (Copied.CONSTRAINTS if isinstance(element, s.Check) else Copied.INDEXES) in like.copied
-    )
-    keyed = Copied.INDEXES in like.copied and not source.keyless
-    return replace(
-        made,
-        columns=tuple(columns),
-        elements=elements,
-        primary_key=made.primary_key if keyed else (),
-    )

@@ -8,7 +8,7 @@ from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...introspection.jobs import JOB_COLUMNS
-from ...plan.plans import MergePlan, Plan, SelectPlan, WithPlan
+from ...plan.plans import Plan, SelectPlan, WithPlan
 from ...results.results import INT8, STRING, TIMESTAMPTZ, ResultColumn
 from ...syntax.changefeed_statements import (
     AlterChangefeed,
@@ -35,8 +35,6 @@ def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
         return plain_columns(plan.main)
     if isinstance(plan, SelectPlan):
         return None if plan.native is None else plan.native.names
-    if isinstance(plan, MergePlan):
-        return ()
     return plan.returning.columns if plan.returning.query is None else None
 
 

@@ -39,6 +39,11 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("create", "policy"): ("policies", "GRANT gives rights on tables; a view shows some rows."),
     ("create", "tablespace"): ("tablespaces", "A store is one folder."),
     ("alter", "system"): ("ALTER SYSTEM", "SET CLUSTER SETTING name = value sets the store's."),
+    ("merge",): (
+        "MERGE",
+        "INSERT … ON CONFLICT (…) DO UPDATE writes a row or changes the one that is there; "
+        "UPDATE … FROM and DELETE … USING go by another table.",
+    ),
     ("listen",): ("LISTEN", _CHANNELS),
     ("notify",): ("NOTIFY", _CHANNELS),
     ("do",): ("DO", _FUNCTIONS),

@@ -1,4 +1,4 @@
-"""The grammar of tables made after others: CREATE TABLE … AS, and LIKE."""
+"""The grammar of tables made of queries: CREATE TABLE … AS, and SELECT … INTO."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.names import ObjectName, Option
-from ...syntax.schema_statements import Copied, LikeTable
 from ...syntax.statements import CreateTableAs
 from ..constant_lists import written_out
 from ..cursor import Cursor, LexemeKind
@@ -109,22 +108,3 @@ def _names_alone(cursor: Cursor) -> list[str] | None:
             break
     cursor.back_to_token(mark)
     return None
-
-
-def like_table(cursor: Cursor, place: int) -> LikeTable:
-    """`LIKE table [INCLUDING | EXCLUDING what] …`"""
-    cursor.expect_words("like")
-    table = cursor.object_name("a table's name")
-    copied: set[Copied] = set()
-    while cursor.at_words("including") or cursor.at_words("excluding"):
-        included = cursor.accept_words("including") or not cursor.accept_words("excluding")
-        if cursor.accept_words("all"):
-            what = set(Copied)
-        else:
-            found = next((one for one in Copied if cursor.accept_words(one.value)), None)
-            if found is None:
-                known = ", ".join(one.value.upper() for one in Copied)
-                cursor.fail(expected=f"ALL, {known}")
-            what = {found}
-        copied = copied | what if included else copied - what
-    return LikeTable(table=table, copied=frozenset(copied), place=place)

@@ -12,7 +12,6 @@ from ...syntax.schema_statements import (
     ColumnDefinition,
     IdentityClause,
     IndexDefinition,
-    LikeTable,
     PrimaryKey,
     Reference,
     TableConstraint,
@@ -33,7 +32,7 @@ from .deferrable import deferral, not_deferrable
 from .drop_behaviour import drop_behaviour
 from .identity import identity_mode, identity_options
 from .index_columns import column_names, index_definition, nulls_distinct
-from .table_copies import create_table_as, like_table
+from .table_copies import create_table_as
 
 SERIALS = frozenset(
     ("serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"),
@@ -75,17 +74,19 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
     if made is not None:
         return made
     cursor.expect_symbol("(")
-    likes: list[LikeTable] = []
     columns: list[ColumnDefinition] = []
     elements: list[TableConstraint | IndexDefinition] = []
     primary_key: PrimaryKey | None = None
     while True:
         position = cursor.position
         if cursor.at_words("like"):
-            likes.append(like_table(cursor, len(columns)))
-            if not cursor.accept_symbol(","):
-                break
-            continue
+            raise SQLError(
+                "0A000",
+                "LIKE in CREATE TABLE is not supported",
+                hint="SHOW CREATE TABLE writes the columns of a table out; CREATE TABLE … AS "
+                "copies columns and rows.",
+                position=position,
+            )
         element = table_element(cursor)
         if element is None:
             columns.append(column_definition(cursor))
@@ -109,7 +110,6 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
         elements=tuple(elements),
         if_not_exists=if_not_exists,
         parameters=parameters,
-        likes=tuple(likes),
     )
 
 

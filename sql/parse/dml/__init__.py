@@ -1,1 +1,1 @@
-"""The grammar of INSERT, UPSERT, UPDATE, DELETE and MERGE: sqlglot's trees behind our errors."""
+"""The grammar of INSERT, UPSERT, UPDATE and DELETE: sqlglot's trees behind our errors."""

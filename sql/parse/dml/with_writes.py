@@ -13,29 +13,23 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.conflict_clause import Overriding
-from ...syntax.merge_statements import Merge
 from ...syntax.statements import Delete, Insert, InsertMode, Query, Update, WithWrites, WritingStep
 from ...syntax.tree_names import folded, position_of
 from ...syntax.walks import find_all
 from ..cursor import syntax_error
 from ..ddl.identity import overriding_at
 from ..queries import parse_query, parse_tree
-from .merges import parse_merge
 from .writes import ctes_of, delete_of, insert_of, update_of, with_ctes
 
 SCHEMA = "$with"
 _WRITES = (exp.Insert, exp.Update, exp.Delete)
-_VERBS = frozenset(("insert", "upsert", "update", "delete", "merge"))
+_VERBS = frozenset(("insert", "upsert", "update", "delete"))
 
 
-def parse_with(
-    text: str, tokens: list[Token]
-) -> Query | Insert | Update | Delete | WithWrites | Merge:
+def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
     """A statement that begins with WITH. Raises SQLError."""
     if not any(token.text.lower() in _VERBS for token in tokens):
         return parse_query(text, tokens)
-    if any(token.token_type == TokenType.MERGE for token in tokens):
-        return _merge(text, tokens)
     tokens, inserts = plain_inserts(text, tokens)
     tree = parse_tree(text, tokens)
     ctes = ctes_of(tree)
@@ -47,19 +41,6 @@ def parse_with(
     for cte in writing:
         _refuse_within(cte.this)
     return _with_writes(text, tree, ctes, tokens, inserts)
-
-
-def _merge(text: str, tokens: list[Token]) -> Merge:
-    """WITH before a MERGE. Raises SQLError 0A000 where the WITH writes."""
-    statement = parse_merge(text, tokens)
-    for cte in statement.ctes:
-        if isinstance(cte.this, (*_WRITES, exp.Merge)):
-            raise SQLError(
-                "0A000",
-                "a WITH that writes is not supported before MERGE",
-                position=position_of(cte.args["alias"]),
-            )
-    return statement
 
 
 def _with_writes(

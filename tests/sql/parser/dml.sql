@@ -75,4 +75,5 @@ Insert(table=ObjectName(parts=('t'), position=13), columns=(‹k›, ‹v›), s
 
 MERGE INTO t AS x USING u ON x.a = u.a WHEN MATCHED AND u.b THEN DELETE WHEN NOT MATCHED THEN INSERT (a) VALUES (u.a)
 ----
-Merge(table=ObjectName(parts=('t'), position=12), alias='x', source=‹u›, condition=‹x.a = u.a›, whens=(MergeWhen(matched=True, condition=‹u.b›, action=DELETE, columns=None, values=None, assignments=(), overriding=None, position=57), MergeWhen(matched=False, condition=None, action=INSERT, columns=(‹a›), values=(‹u.a›), assignments=(), overriding=None, position=103)), ctes=(), returning=())
+position 1: MERGE is not supported (SQLSTATE 0A000)
+HINT: INSERT … ON CONFLICT (…) DO UPDATE writes a row or changes the one that is there; UPDATE … FROM and DELETE … USING go by another table.

@@ -70,7 +70,7 @@ Explain(analyze=True, statement=Query(tree=‹SELECT 1›, as_of=None, locks=())
 EXPLAIN SHOW TABLES
 ----
 position 9: syntax error at or near "SHOW" (SQLSTATE 42601)
-HINT: EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE, DELETE or MERGE.
+HINT: EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.
 
 EXPLAIN
 ----

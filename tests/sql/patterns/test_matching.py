@@ -7,7 +7,7 @@ import pytest
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.builtins.patterns.options import options_of
 from tailrace.sql.builtins.patterns.pattern import Pattern, pattern_of
-from tailrace.sql.builtins.patterns.searches import every, first, place, replaced
+from tailrace.sql.builtins.patterns.searches import every, first, replaced
 
 PLAIN = options_of("")[0]
 
@@ -53,10 +53,8 @@ def test_a_preference_that_re2_has_not_is_refused_where_it_matters(pattern: str)
 
 
 def test_places_are_letters_of_every_alphabet() -> None:
-    assert place("éà b", r"\s", 1, 1, 1, "", 0) == 4
-    assert place("éaéa", "a", 3, 1, 0, "", 0) == 4
-    assert replaced("é", "", "-", 1, None, "g") == "-é-"
-    assert replaced("é", "x*", "-", 5, None, "g") == "é"
+    assert replaced("éà b", r"\s", "-", "g") == "éà-b"
+    assert replaced("é", "", "-", "g") == "-é-"
 
 
 def test_a_search_goes_on_with_what_is_before_it() -> None:

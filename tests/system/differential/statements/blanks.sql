@@ -61,7 +61,6 @@ INSERT INTO chk VALUES ('no', 'x');
 INSERT INTO chk VALUES ('ok', 'x');
 INSERT INTO chk VALUES ('ok ', 'y') ON CONFLICT (c) DO UPDATE SET v = 'z ' WHERE chk.c = 'ok  ';
 INSERT INTO chk VALUES ('ok ', 'ok   ') ON CONFLICT (c) DO UPDATE SET v = 'zz' WHERE chk.c = excluded.v;
-MERGE INTO chk USING (VALUES ('ok  '::VARCHAR)) s(k) ON c = s.k WHEN MATCHED THEN UPDATE SET v = 'merged';
 SELECT v, c = 'ok ' FROM chk;
 DELETE FROM chk WHERE c IN ('ok   ', 'x');
 SELECT count(*) FROM chk;

@@ -54,7 +54,7 @@ COMMIT;
 SELECT count(*) FROM t;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE TABLE feel (id INT8 PRIMARY KEY, m mood DEFAULT 'ok', several mood[]);
-CREATE TABLE felt (LIKE feel INCLUDING ALL);
+CREATE TABLE felt (id INT8 PRIMARY KEY, m mood DEFAULT 'ok', several mood[]);
 INSERT INTO felt (id) VALUES (1);
 SELECT id, m::TEXT FROM felt WHERE m = 'ok';
 INSERT INTO felt VALUES (2, 'none');

@@ -114,7 +114,6 @@ INSERT INTO exact VALUES (6, '1e-10');
 INSERT INTO exact SELECT 7, avg(x) FROM (VALUES (1), (1), (2)) v(x);
 UPDATE exact SET wide = wide / 7 WHERE id = 2;
 INSERT INTO exact VALUES (2, 1) ON CONFLICT (id) DO UPDATE SET wide = excluded.wide / 3;
-MERGE INTO exact USING (SELECT 1 / 3.0 AS x) s ON id = 2 WHEN MATCHED THEN UPDATE SET wide = s.x;
 UPDATE exact SET wide = round(wide / 4, 2) WHERE id = 3 RETURNING wide;
 DROP TABLE exact;
 SELECT x::NUMERIC FROM (VALUES ('0.5'), ('1e-5'), ('12.000')) v(x);
