@@ -141,6 +141,7 @@ class Node:
         worker_tokens: WorkerTokens,
         passwords: Passwords,
         decoy_key: bytes,
+        relaxed: RelaxedLogs,
     ) -> None:
         self.id = node_id
         self.store = services.store
@@ -151,7 +152,7 @@ class Node:
         self.services = services
         self.jobs = jobs
         self.feeds = feeds
-        self.relaxed = RelaxedLogs(services)
+        self.relaxed = relaxed
         self.keyspaces = RawKeyspaces(services)
         self.mirrors = MirrorReader(files)
         self.positions = Positions(
@@ -451,6 +452,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         worker_tokens=worker_tokens,
         passwords=_passwords(store, offload, audit),
         decoy_key=await store_secret(store, "decoy salts"),
+        relaxed=RelaxedLogs(services, offload.lane("relaxed")),
     )
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)

@@ -86,6 +86,28 @@ class Gap:
         return f"{epoch}: {self.found} of {self.expected} events; {'; '.join(named)}"
 
 
+class _Cells:
+    """The cells of a snapshot that have come, in pieces until there are enough of them."""
+
+    def __init__(self) -> None:
+        self.row_count = self.byte_count = 0
+        self._pieces = [LINES.empty_table().select(["ordinal", *_EVENT_COLUMNS[2:]])]
+
+    def add(self, piece: pa.Table) -> None:
+        self._pieces.append(piece)
+        self.row_count += piece.num_rows
+        self.byte_count += piece.nbytes
+
+    def whole(self, count: int) -> pa.Table | None:
+        """The cells without doubles, where they are so many."""
+        if self.row_count < count:
+            return None
+        cells = pa.concat_tables(self._pieces)
+        cells = cells.group_by(cells.column_names).aggregate([])
+        self._pieces, self.row_count, self.byte_count = [cells], cells.num_rows, cells.nbytes
+        return cells if self.row_count == count else None
+
+
 class Reader:
     """The lines of one domain, and how far they have been understood.
 
@@ -102,7 +124,10 @@ class Reader:
         """The begin of the incomplete epoch behind which no state is known."""
         self._pending_bytes_max = pending_bytes_max
         self._records: dict[int, Epoch] = {}
+        self._walked: int | None = position
+        """From the position to here no epoch is a mark, and all are complete."""
         self._fresh: list[pa.Table] = []
+        self._fresh_bytes = 0
         self._events = LINES.empty_table().select(_EVENT_COLUMNS)
         self.floor = position
         """The last position known, though the state has become unknown since: nothing that lies
@@ -112,7 +137,7 @@ class Reader:
         """How far each event's id is from `_base`, ascending: the order of `_events`."""
         self._start = 0
         """Where in `_events` the first is that no change set has held."""
-        self._cells: dict[int, pa.Table] = {}
+        self._cells: dict[int, _Cells] = {}
         self._snapshots: dict[int, int] = {}
 
     @property
@@ -122,8 +147,13 @@ class Reader:
 
     @property
     def pending_bytes(self) -> int:
-        pieces = (self._events, *self._fresh, *self._cells.values())
-        return sum(piece.nbytes for piece in pieces)
+        cell_bytes = sum(cells.byte_count for cells in self._cells.values())
+        return self._events.nbytes + self._fresh_bytes + cell_bytes
+
+    @property
+    def cell_count(self) -> int:
+        """Cells of snapshots that lie ahead, doubles among them."""
+        return sum(cells.row_count for cells in self._cells.values())
 
     def feed(self, lines: pa.Table) -> None:
         """Takes lines, in any order, any number of times.
@@ -147,6 +177,7 @@ class Reader:
         self._records |= records
         if events.num_rows:
             self._fresh.append(events)
+            self._fresh_bytes += events.nbytes
         self._take_snapshots(lines)
 
     def advance(self, *, events_min: int = 0, rest: bool = True) -> Iterator[ChangeSet]:
@@ -157,6 +188,8 @@ class Reader:
         The position moves when the next change set is asked for. Raises TooManyEvents,
         ContradictingLines or SurvivorError, and the position stays.
         """
+        if self.position is not None and not rest and not self._mark_ahead():
+            return
         self._merge()
         while True:
             if self.position is not None:
@@ -251,16 +284,27 @@ class Reader:
         for cut in _integers(cells.column("id").unique()):
             of_cut = rows_where(cells, "id", cut)
             kept = of_cut.select(["ordinal", *_EVENT_COLUMNS[2:]])
-            known = self._cells.get(cut)
-            both = kept if known is None else pa.concat_tables([known, kept])
-            self._cells[cut] = both.group_by(both.column_names).aggregate([])
+            self._cells.setdefault(cut, _Cells()).add(kept)
+
+    def _mark_ahead(self) -> bool:
+        """Whether records lead from the position to a mark, or to an incomplete epoch. Until they
+        do, events may lie as they came: a store that is busy for long is read in linear time."""
+        at, records = self._walked, self._records
+        while at is not None and (epoch := records.get(at)) is not None:
+            end, count, complete = epoch
+            if not count or not complete:
+                break
+            at = end
+        self._walked = at
+        return at in records
 
     def _merge(self) -> None:
         """Puts fresh events in their place, without doubles."""
         if not self._fresh:
             return
         events = pa.concat_tables([self._events.slice(self._start), *self._fresh])
-        self._fresh, self._start, self._base = [], 0, self.floor or self._base
+        self._fresh, self._fresh_bytes = [], 0
+        self._start, self._base = 0, self.floor or self._base
         distances = pc.subtract(events.column("id"), pa.scalar(self._base, pa.uint64()))
         events = events.append_column(_DISTANCE, distances)
         if self.floor:
@@ -300,7 +344,7 @@ class Reader:
                 return
             if end is None:
                 self.unknown_since = self.position
-                self.position = None
+                self.position = self._walked = None
                 return
             if events:
                 yield ChangeSet(
@@ -364,14 +408,14 @@ class Reader:
         for cut in [cut for cut in self._snapshots if cut == 0 or before(cut, position)]:
             self._cells.pop(cut, None)
             del self._snapshots[cut]
-        self.position = self.floor = position
+        self.position = self.floor = self._walked = position
         self._start = max(self._start, self._index(position))
 
     def _snapshot_ahead(self) -> ChangeSet | None:
         """The newest snapshot that is whole and ahead of the position."""
         for cut in sorted(self._snapshots, key=self._distance, reverse=True):
-            cells = self._cells.get(cut, LINES.empty_table().select(CHANGES.names))
-            if self._ahead(cut) and cells.num_rows == self._snapshots[cut]:
+            cells = self._cells.get(cut, _Cells()).whole(self._snapshots[cut])
+            if cells is not None and self._ahead(cut):
                 return ChangeSet(
                     domain=self.domain,
                     begin=self.position,

@@ -39,6 +39,7 @@ from tailrace.changefeed import (
 )
 from tailrace.changefeed.sinks.sinkless import ChangefeedRow
 from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.offload import Offload
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
@@ -182,8 +183,10 @@ class SqlNode:
         jobs: RecordedJobs,
         registry: JobRegistry,
         liveness: LivenessSession,
+        offload: Offload,
     ) -> None:
         self.store = store
+        self.offload = offload
         self.liveness = liveness
         self.registry = registry
         self.services = services
@@ -239,7 +242,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         images=images,
         rights=rights,
     )
-    node = SqlNode(store, services, feeds, jobs, registry, session)
+    node = SqlNode(store, services, feeds, jobs, registry, session, sim.offload)
     try:
         yield node
     finally:

@@ -8,8 +8,10 @@ so a load that was cut off is resumed by sending all of it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -24,6 +26,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.errors import KVError
+from ....kvlayer.offload import OffloadLane
 from ....kvlayer.relaxed.errors import PendingLimit, RelaxedLogError, SurvivorError, TooManyEvents
 from ....kvlayer.relaxed.events import LINES, rows_where
 from ....kvlayer.relaxed.ids import HALF, ID_MASK, NO_ID, before
@@ -38,9 +41,14 @@ from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 from .relaxed_rows import apply_change_set
 
+T = TypeVar("T")
+
 EVENTS_WANTED = 8000
 """Quiescence points are passed over until a change set has so many events. Folding them is one step
 of the loop: some milliseconds."""
+
+BESIDE_EVENTS = 20_000
+"""With more events, or cells, what Arrow does with all of them at once is done beside the loop."""
 
 FED_ROWS = 5000
 """Lines that a reader takes in one step."""
@@ -83,13 +91,14 @@ class _Domain:
 
     `stored` is the position that is durable. `pieces` are the pending values by their keys, and
     `unkept` are lines of the call under way that no pending value holds; both with the last id in
-    them. `fed` counts lines since change sets were last looked for.
+    them. `fed` counts lines since change sets were last looked for. `state` is as of the last call.
     """
 
     reader: Reader
     stored: int | None
     pieces: dict[bytes, int] = field(default_factory=dict)
     unkept: list[tuple[pa.Table, int]] = field(default_factory=list)
+    state: DomainState | None = None
     next_number: int = 0
     fed: int = 0
 
@@ -107,8 +116,9 @@ class _Taken:
 class RelaxedLogs:
     """The relaxed logs that a node loads."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, lane: OffloadLane) -> None:
         self._services = services
+        self._lane = lane
         self._locks: dict[int, asyncio.Lock] = {}
         self._domains: dict[tuple[int, int], _Domain] = {}
         self._names: dict[int, str] = {}
@@ -132,6 +142,7 @@ class RelaxedLogs:
                 for known in taken.domains.values():
                     await self._commit_sets(log, known, taken, rest=True)
                     await self._keep(log, known)
+                    known.state = await self._beside(known, partial(_state, known.reader))
             except BaseException as error:
                 # What they have taken in is forgotten: what is durable is read again.
                 for domain in taken.domains:
@@ -141,7 +152,7 @@ class RelaxedLogs:
                 if isinstance(error, KVError):
                     raise from_kv(error) from error
                 raise
-            states = [_state(known.reader) for known in taken.domains.values()]
+            states = [known.state for known in taken.domains.values() if known.state is not None]
         return RelaxedReport(
             lines=taken.lines,
             change_sets=taken.change_sets,
@@ -164,8 +175,9 @@ class RelaxedLogs:
     def loaded_here(self) -> list[tuple[str, DomainState]]:
         """The logs that this node has in memory, by the names under which they were loaded."""
         return [
-            (self._names[log_id], _state(known.reader))
+            (self._names[log_id], known.state)
             for (log_id, _), known in self._domains.items()
+            if known.state is not None
         ]
 
     async def _check_rights(self, log: RelaxedLog, user: str) -> None:
@@ -207,7 +219,8 @@ class RelaxedLogs:
     ) -> None:
         """Commits change sets, and lets go of the lines that they have held."""
         known.fed = 0
-        for change_set in known.reader.advance(events_min=EVENTS_WANTED, rest=rest):
+        sets = known.reader.advance(events_min=EVENTS_WANTED, rest=rest)
+        while (change_set := await self._beside(known, lambda: next(sets, None))) is not None:
             taken.last = await self._commit(log, change_set, known.stored)
             taken.change_sets += 1
             known.stored = change_set.end
@@ -215,12 +228,19 @@ class RelaxedLogs:
         floor = known.reader.floor
         known.unkept = [part for part in known.unkept if _needed(part[1], floor)]
 
+    async def _beside(self, known: _Domain, read: Callable[[], T]) -> T:
+        """What is read of a domain; beside the loop, where that takes long."""
+        if known.reader.pending_count + known.reader.cell_count <= BESIDE_EVENTS:
+            return read()
+        return await self._lane.run(read)
+
     async def _commit(
         self, log: RelaxedLog, change_set: ChangeSet, stored: int | None
     ) -> Timestamp:
         """One transaction: the rows, and that they are there."""
         services = self._services
         key = log.position_key(change_set.domain)
+        beside = self._lane if change_set.changes.num_rows > BESIDE_EVENTS else None
 
         async def work(transaction: Transaction, scope: LeaseScope) -> None:
             if not change_set.snapshot:
@@ -230,7 +250,7 @@ class RelaxedLogs:
             for table_id in log.table_ids:
                 table = await scope.table(table_id, at)
                 tables[table.name] = table
-            await apply_change_set(services, tables, change_set, transaction, at)
+            await apply_change_set(services, tables, change_set, transaction, at, beside)
             await transaction.put([key], [msgspec.msgpack.encode(change_set.end)])
 
         _, at, _ = await attempts(

@@ -31,6 +31,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp
+from ....kvlayer.offload import OffloadLane
 from ....kvlayer.relaxed.events import rows_where
 from ....kvlayer.relaxed.reader import ChangeSet
 from ...analyze.scalars import Bindings
@@ -55,16 +56,18 @@ async def apply_change_set(
     change_set: ChangeSet,
     transaction: Transaction,
     at: Timestamp,
+    beside: OffloadLane | None,
 ) -> None:
-    """Writes what has changed. `tables` are the log's, by name.
+    """Writes what has changed. `tables` are the log's, by name. Where `beside` is given, cells are
+    sorted there.
 
     Raises SQLError: 42P01 and 42703 for a table or column that the log's tables do not have, what
     a value that does not fit its column is told, and 55000 where a cell's value is not the one that
     the change set found: the store, or the table, was written behind the log's back.
     """
     changes = change_set.changes
-    names = changes.column("table").unique().to_pylist()
-    for name in names:
+    cells = await beside.run(lambda: _by_table(changes)) if beside else _by_table(changes)
+    for name in cells:
         if name not in tables:
             raise SQLError(
                 "42P01",
@@ -73,11 +76,10 @@ async def apply_change_set(
             )
     for name, table in tables.items():
         writing = _TableWrite(services, table, transaction, at)
-        cells = changes if names == [name] else rows_where(changes, "table", name)
         if change_set.snapshot:
-            await writing.replace_all(cells)
-        else:
-            await writing.change(cells)
+            await writing.replace_all(cells.get(name, _NO_CELLS))
+        elif name in cells:
+            await writing.change(cells[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,12 @@ class _Texts:
         return _Texts(self.name, places, old, new)
 
 
+_ByColumn = tuple[AnyArray, Sequence[_Texts]]
+"""The rows that a change set names, and the cells of each column."""
+
+_NO_CELLS: _ByColumn = (pa.array([], pa.binary()), ())
+
+
 @dataclass(frozen=True, slots=True)
 class _Slice:
     """Some rows of a change set: their keys as texts and as keys, and their cells by column."""
@@ -134,7 +142,7 @@ class _TableWrite:
         self._columns = [each for each in table.visible_columns if each.id != self._key.id]
         self._bindings = Bindings((), datetime_of(at), generators=services.generators)
 
-    async def change(self, changes: pa.Table) -> None:
+    async def change(self, changes: _ByColumn) -> None:
         """Merges cells into the rows that there are."""
         async for part in self._slices(changes):
             bodies = await self._bodies(part.keys)
@@ -145,7 +153,7 @@ class _TableWrite:
             known = [body is not None for body in bodies]
             await self._write(part, columns, known)
 
-    async def replace_all(self, changes: pa.Table) -> None:
+    async def replace_all(self, changes: _ByColumn) -> None:
         """Makes the table hold these rows alone."""
         left = dict(await self._transaction.scan(self._table.primary_span))
         async for part in self._slices(changes):
@@ -160,8 +168,8 @@ class _TableWrite:
 
     # Reading
 
-    async def _slices(self, changes: pa.Table) -> AsyncIterator[_Slice]:
-        rows, cells = _by_column(changes)
+    async def _slices(self, changes: _ByColumn) -> AsyncIterator[_Slice]:
+        rows, cells = changes
         for start in range(0, len(rows), SLICE_ROWS):
             part = rows.slice(start, SLICE_ROWS)
             yield self._slice(part, [each.within(start, start + len(part)) for each in cells])
@@ -292,10 +300,15 @@ class _TableWrite:
         await asyncio.sleep(0)
 
 
-def _by_column(changes: pa.Table) -> tuple[AnyArray, list[_Texts]]:
-    """The rows that are named, and the cells of each column."""
-    if not changes.num_rows:
-        return pa.array([], pa.binary()), []
+def _by_table(changes: pa.Table) -> dict[str, _ByColumn]:
+    names: list[Any] = changes.column("table").unique().to_pylist()
+    return {
+        name: _by_column(changes if len(names) == 1 else rows_where(changes, "table", name))
+        for name in names
+    }
+
+
+def _by_column(changes: pa.Table) -> _ByColumn:
     rows = _array(changes.column("row")).dictionary_encode()
     columns = _array(changes.column("column")).dictionary_encode()
     keys = pa.table({"column": columns.indices, "place": rows.indices})
