@@ -10,38 +10,56 @@ from random import SystemRandom
 
 from ..catalog.store.node_ids import allocate_node_id
 from ..kvlayer.clock import SystemWallClock, Timestamp
+from ..kvlayer.errors import StoreUnreachable
 from ..kvlayer.metrics import Metrics
 from ..kvlayer.remote import RemoteStore
 from ..kvlayer.settings import Settings
 from .node_folder import NodeFolder, NodeIdentity
 from .refusal import NodeRefused
-from .rpc import GrpcChannel, JoinToken
+from .rpc import Authority, GrpcChannel, JoinToken, why_unreachable
 
 
 @dataclass(frozen=True, slots=True)
 class JoinTarget:
-    """Where the process is that serves the store (`HOST:PORT`), and the token's file."""
+    """Where the process is that serves the store (`HOST:PORT`), the token's file, and that of the
+    authority by which it is known; without one it is spoken to in the clear."""
 
     address: str
     token_path: Path
+    authority_path: Path | None = None
+
+
+class _Reach:
+    """How a target is spoken to."""
+
+    def __init__(self, target: JoinTarget) -> None:
+        """Raises JoinTokenError, AuthorityError."""
+        path = target.authority_path
+        self._address = target.address
+        self._token = JoinToken.read(target.token_path)
+        self._authority = None if path is None else Authority.read(path)
+
+    async def connect(self) -> RemoteStore:
+        """Raises StoreUnreachable, StoreClosed."""
+        try:
+            return await RemoteStore.connect(
+                GrpcChannel(self._address, self._token, self._authority),
+                SystemWallClock(),
+                settings=Settings(),
+                metrics=Metrics(),
+                random=SystemRandom(),
+            )
+        except StoreUnreachable as error:
+            host, _, port = self._address.rpartition(":")
+            why = await why_unreachable(host.strip("[]"), int(port), self._authority)
+            raise error if why is None else StoreUnreachable(why) from error
 
 
 async def join_store(target: JoinTarget, closing: AsyncExitStack) -> RemoteStore:
-    """The store of another process."""
-    store = await _connect(target.address, JoinToken.read(target.token_path))
+    """The store of another process. Raises what `_Reach` does."""
+    store = await _Reach(target).connect()
     closing.push_async_callback(store.close)
     return store
-
-
-async def _connect(address: str, token: JoinToken) -> RemoteStore:
-    """Raises StoreUnreachable, StoreClosed."""
-    return await RemoteStore.connect(
-        GrpcChannel(address, token),
-        SystemWallClock(),
-        settings=Settings(),
-        metrics=Metrics(),
-        random=SystemRandom(),
-    )
 
 
 class OracleStore:
@@ -52,10 +70,10 @@ class OracleStore:
     """
 
     def __init__(self, target: JoinTarget) -> None:
-        """Raises JoinTokenError."""
+        """Raises JoinTokenError, AuthorityError."""
         self.address = target.address
         self._connecting = asyncio.Lock()
-        self._token = JoinToken.read(target.token_path)
+        self._reach = _Reach(target)
         self._store: RemoteStore | None = None
 
     async def now(self) -> Timestamp:
@@ -66,7 +84,7 @@ class OracleStore:
         """The store. Raises StoreUnreachable, StoreClosed."""
         async with self._connecting:
             if self._store is None:
-                self._store = await _connect(self.address, self._token)
+                self._store = await self._reach.connect()
             return self._store
 
     async def close(self) -> None:

@@ -88,7 +88,7 @@ from .mirror_rights import check_mirror, refused
 from .node_folder import NodeFolder
 from .passwords import Guesses, Passwords
 from .refusal import NodeRefused
-from .rpc import JoinToken, JoinTokenError, RpcServer, StoreService
+from .rpc import AuthorityError, JoinToken, JoinTokenError, RpcServer, StoreService
 from .secret_key import secret_key
 from .served_store import MIRROR_FOLDER, open_storage, start_leadership, start_store
 
@@ -192,7 +192,9 @@ class Node:
                 if storage.checkpoint is not None and storage.folder is not None:
                     lane = offload.lane("backup", background=True)
                     node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
-            except (ClockStopped, DataFolderError, JoinTokenError, LogCorrupt) as error:
+            except (
+                AuthorityError, ClockStopped, DataFolderError, JoinTokenError, LogCorrupt
+            ) as error:  # fmt: skip
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
         return node
@@ -218,19 +220,26 @@ class Node:
                 node_id = await identify(folder, store)
                 base = _Foundation(store, node_id, options, offload, closing, folder.path)
                 node = await _assemble(base, None)
-            except (DataFolderError, JoinTokenError) as error:
+            except (AuthorityError, DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
             except (StoreClosed, StoreUnreachable) as error:
                 raise NodeRefused(f"cannot join {target.address}: {error}") from error
             node._closing = closing.pop_all()
         return node
 
-    async def serve_nodes(self, host: str, port: int, token: JoinToken) -> int:
-        """Serves the store to nodes that join it, until the node closes. Returns the port."""
+    async def serve_nodes(
+        self,
+        host: str,
+        port: int,
+        token: JoinToken,
+        certificate: tuple[bytes, bytes] | None = None,
+    ) -> int:
+        """Serves the store to nodes that join it, until the node closes: by TLS with a certificate
+        and its key (PEM), else in the clear. Returns the port."""
         assert self.served is not None, "a joined node has no store to serve"
         server = RpcServer(StoreService(self.served), token)
         try:
-            bound = await server.start(host, port)
+            bound = await server.start(host, port, certificate)
         except RuntimeError as error:
             raise NodeRefused(f"cannot listen for nodes on {host}:{port}: {error}") from error
         self._closing.push_async_callback(server.close)

@@ -81,7 +81,8 @@ async def start_store(
         if not time.last and storage.bounds.load() == ZERO:
             raise NodeRefused(
                 f"the oracle at {oracle.address} does not answer, and a new store has its first "
-                "time from it: start the oracle with --rpc-port, and then this store"
+                "time from it: start the oracle with --rpc-port, and then this store: "
+                f"{time.trouble}"
             )
     store = await Store.start(
         disk=storage.disk,

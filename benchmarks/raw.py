@@ -36,7 +36,7 @@ import httpx2
 
 from benchmarks.outcome import print_outcome
 from benchmarks.servers import free_port
-from tailrace.api.cli.joining import open_node
+from tailrace.api.cli.joining import RpcAddress, open_node
 from tailrace.api.demo.raw.link import Link
 from tailrace.api.demo.raw.server import DemoServer
 from tailrace.api.keyspaces import AsyncKeyspace
@@ -292,7 +292,7 @@ def note(found: dict[str, list[float]], name: str, value: float) -> None:
 async def run(asked: argparse.Namespace, folder: Path) -> dict[str, float]:
     async with AsyncExitStack() as running:
         port = free_port()
-        main = await open_node(folder / "main", NodeOptions(), ("127.0.0.1", port), None)
+        main = await open_node(folder / "main", NodeOptions(), RpcAddress("127.0.0.1", port), None)
         running.push_async_callback(main.close)
         await main.session().execute("CREATE KEYSPACE ks")
         rpc = f"127.0.0.1:{port}"

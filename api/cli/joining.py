@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..http import is_loopback
@@ -9,59 +10,93 @@ from ..joined_store import JoinTarget
 from ..node import Node, NodeOptions
 from ..refusal import NodeRefused
 from ..rpc import JoinToken, JoinTokenError
+from ..tls import server_context
+
+PORT_MAX = 65535
 
 
-def join_target(join: str | None, token: Path | None, rpc_port: int | None) -> JoinTarget | None:
-    if join is None:
-        if token is not None:
-            raise NodeRefused("--join-token says nothing without --join HOST:PORT")
-        return None
-    if rpc_port is not None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherProcess:
+    """What was said of the process at `address`: the files of its token and its authority."""
+
+    option: str
+    address: str | None
+    token: Path | None
+    authority: Path | None
+    insecure: bool
+
+    def target(self) -> JoinTarget | None:
+        """None where there is none. Raises NodeRefused."""
+        option = self.option
+        if self.address is None:
+            for name, file in (("token", self.token), ("ca", self.authority)):
+                if file is not None:
+                    raise NodeRefused(f"{option}-{name} says nothing without {option} HOST:PORT")
+            return None
+        host, colon, port = self.address.rpartition(":")
+        if not colon or not host or not port.isdecimal() or int(port) > PORT_MAX:
+            raise NodeRefused(
+                f"{option} takes the address and the RPC port of a store, as 127.0.0.1:8081, and "
+                f"not {self.address}"
+            )
+        if self.token is None:
+            raise NodeRefused(
+                f"{option} needs {option}-token FILE: the file join.token in that store's data "
+                "folder"
+            )
+        if self.authority is None and not is_loopback(host.strip("[]")) and not self.insecure:
+            raise NodeRefused(
+                f"will not send the join token to {host} in the clear: give {option}-ca FILE, the "
+                "authority of that server's --cert"
+            )
+        return JoinTarget(self.address, self.token, self.authority)
+
+
+def join_target(join: OtherProcess, rpc_port: int | None) -> JoinTarget | None:
+    """The store to join, if there is one. Raises NodeRefused."""
+    if join.address is not None and rpc_port is not None:
         raise NodeRefused("a joined node has no store to serve: leave out --rpc-port or --join")
-    return _target("--join", join, token)
+    return join.target()
 
 
-def oracle_target(oracle: str | None, token: Path | None, join: str | None) -> JoinTarget | None:
+def oracle_target(oracle: OtherProcess, join: str | None) -> JoinTarget | None:
     """The store whose time is taken, if there is one. Raises NodeRefused."""
-    if oracle is None:
-        if token is not None:
-            raise NodeRefused("--oracle-token says nothing without --oracle HOST:PORT")
-        return None
-    if join is not None:
+    if oracle.address is not None and join is not None:
         raise NodeRefused(
             "a joined node has the time of the store that it joins: leave out --oracle or --join"
         )
-    return _target("--oracle", oracle, token)
+    return oracle.target()
 
 
-def _target(option: str, address: str, token: Path | None) -> JoinTarget:
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or not is_loopback(host.strip("[]")):
-        raise NodeRefused(
-            f"{option} takes the loopback address and the RPC port of a store, as 127.0.0.1:8081, "
-            f"and not {address}"
-        )
-    if token is None:
-        raise NodeRefused(
-            f"{option} needs {option}-token FILE: the file join.token in that store's data folder"
-        )
-    return JoinTarget(address, token)
+@dataclass(frozen=True, slots=True)
+class RpcAddress:
+    """Where nodes may join, and what is spoken there."""
+
+    host: str
+    port: int
+    certificate: tuple[bytes, bytes] | None = None
 
 
-def rpc_address(host: str, port: int | None) -> tuple[str, int] | None:
-    """Where nodes may join, if anywhere. Raises NodeRefused beyond loopback."""
+def rpc_address(
+    host: str, port: int | None, *, cert: Path | None = None, key: Path | None = None
+) -> RpcAddress | None:
+    """Where nodes may join, if anywhere: by TLS where there is a certificate. Raises NodeRefused
+    for what would be in the clear beyond loopback."""
     if port is None:
         return None
-    if not is_loopback(host):
-        raise NodeRefused(
-            f"will not let nodes join on {host}: what they say is not encrypted, so only a "
-            "loopback address is served (127.0.0.1, ::1, localhost); use a tunnel between machines"
-        )
-    return host, port
+    if cert is None or key is None:
+        if not is_loopback(host):
+            raise NodeRefused(
+                f"will not let nodes join on {host} in the clear: give --cert and --key, or a "
+                "loopback address (127.0.0.1, ::1, localhost)"
+            )
+        return RpcAddress(host, port)
+    server_context(cert, key)
+    return RpcAddress(host, port, (cert.read_bytes(), key.read_bytes()))
 
 
 async def open_node(
-    folder: Path, options: NodeOptions, rpc: tuple[str, int] | None, target: JoinTarget | None
+    folder: Path, options: NodeOptions, rpc: RpcAddress | None, target: JoinTarget | None
 ) -> Node:
     """A node that serves the store in `folder`, to other nodes at `rpc`, or one that has joined."""
     if target is not None:
@@ -73,11 +108,11 @@ async def open_node(
     if rpc is not None:
         try:
             token = _token_of(folder)
-            port = await node.serve_nodes(*rpc, token)
+            port = await node.serve_nodes(rpc.host, rpc.port, token, rpc.certificate)
         except BaseException:
             await node.close()
             raise
-        print(f"tailrace: nodes may join at {shown(rpc[0])}:{port}", flush=True)
+        print(f"tailrace: nodes may join at {shown(rpc.host)}:{port}", flush=True)
     return node
 
 

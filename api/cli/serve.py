@@ -23,7 +23,7 @@ from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
 from ..tuned_process import tuned_process
-from .joining import join_target, open_node, oracle_target, rpc_address
+from .joining import OtherProcess, join_target, open_node, oracle_target, rpc_address
 from .server_log import LogLevel, log_to, server_log
 
 ROOT_PASSWORD = "TAILRACE_ROOT_PASSWORD"
@@ -54,7 +54,7 @@ RpcPort = Annotated[
     int | None,
     typer.Option(min=0, max=65535, help="Let other nodes join here; 0 takes a free port."),
 ]
-RpcHost = Annotated[str, typer.Option(help="Where nodes join; a loopback address.")]
+RpcHost = Annotated[str, typer.Option(help="Where nodes join; other than loopback needs TLS.")]
 JoinAddress = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Be a node of the store whose RPC port this is."),
@@ -63,6 +63,10 @@ JoinTokenFile = Annotated[
     Path | None,
     typer.Option(help="The file join.token of the store's data folder, or a copy (mode 600)."),
 ]
+JoinAuthority = Annotated[
+    Path | None,
+    typer.Option(help="The authority (PEM) of that server's --cert; it is joined by TLS."),
+]
 OracleAddress = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Take the time from the store whose RPC port this is."),
@@ -70,6 +74,10 @@ OracleAddress = Annotated[
 OracleTokenFile = Annotated[
     Path | None,
     typer.Option(help="The file join.token of that store's data folder, or a copy (mode 600)."),
+]
+OracleAuthority = Annotated[
+    Path | None,
+    typer.Option(help="The authority (PEM) of that server's --cert; it is asked by TLS."),
 ]
 SecretKeyFile = Annotated[
     Path | None,
@@ -100,8 +108,10 @@ def serve(
     rpc_host: RpcHost = "127.0.0.1",
     join: JoinAddress = None,
     join_token: JoinTokenFile = None,
+    join_ca: JoinAuthority = None,
     oracle: OracleAddress = None,
     oracle_token: OracleTokenFile = None,
+    oracle_ca: OracleAuthority = None,
     secret_key_file: SecretKeyFile = None,
     log_level: LeastLevel = LogLevel.WARNING,
     log_file: LogFile = None,
@@ -116,16 +126,26 @@ def serve(
     postgres = postgres_options(
         pg_host, pg_auth, insecure=insecure, cert=cert, key=key, plaintext=pg_plaintext
     )
-    rpc = rpc_address(rpc_host, rpc_port)
+    rpc = rpc_address(rpc_host, rpc_port, cert=cert, key=key)
+    joined = OtherProcess(
+        option="--join", address=join, token=join_token, authority=join_ca, insecure=insecure
+    )
+    timed = OtherProcess(
+        option="--oracle",
+        address=oracle,
+        token=oracle_token,
+        authority=oracle_ca,
+        insecure=insecure,
+    )
     listener = bind(host, port)
     url = url_of(host, listener, web.scheme)
     options = NodeOptions(
         mirror_roots=tuple(mirror_root or ()),
         server=server_for_lakes(url, web),
         secret_key_file=secret_key_file,
-        oracle=oracle_target(oracle, oracle_token, join),
+        oracle=oracle_target(timed, join),
     )
-    target = join_target(join, join_token, rpc_port)
+    target = join_target(joined, rpc_port)
     opening = partial(open_node, folder, options, rpc, target)
     serving = _serve(
         opening, url, web, listener, (pg_host, pg_port), replace(postgres, bounds=bounds.postgres)

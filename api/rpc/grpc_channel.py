@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 
 from ...kvlayer.remote import ChannelBroken, ChannelRefused
+from .authority import Authority
 from .grpc_server import CHANNEL_OPTIONS, SERVICE, TOKEN_METADATA
 from .join_token import JoinToken
 
@@ -19,10 +20,14 @@ _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.FAILED_PRECONDITION
 
 
 class GrpcChannel:
-    """Implements `kvlayer.remote.Channel`."""
+    """Implements `kvlayer.remote.Channel`: by TLS, where there is an authority to know the server
+    by."""
 
-    def __init__(self, target: str, token: JoinToken) -> None:
+    def __init__(self, target: str, token: JoinToken, authority: Authority | None = None) -> None:
         self._target = target
+        self._credentials = (
+            None if authority is None else grpc.ssl_channel_credentials(authority.pem)
+        )
         self._metadata = ((TOKEN_METADATA, token.reveal()),)
         self._channel = self._open()
 
@@ -66,7 +71,9 @@ class GrpcChannel:
         await self._channel.close()
 
     def _open(self) -> grpc.aio.Channel:
-        return grpc.aio.insecure_channel(self._target, options=CHANNEL_OPTIONS)
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self._target, options=CHANNEL_OPTIONS)
+        return grpc.aio.secure_channel(self._target, self._credentials, options=CHANNEL_OPTIONS)
 
     def _raise_if_reset(self, channel: grpc.aio.Channel) -> None:
         """Closing a channel cancels what waits on it, as if its task had been cancelled."""

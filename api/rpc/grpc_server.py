@@ -37,7 +37,7 @@ Method: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class RpcServer:
-    """Serves a store to nodes on a loopback address: what they say to each other is not encrypted.
+    """Serves a store to nodes, by TLS where it is given a certificate.
 
     The token is in a call's metadata and is looked at before anything of its message is read.
     """
@@ -55,11 +55,19 @@ class RpcServer:
         )
         self.port = 0
 
-    async def start(self, host: str, port: int) -> int:
-        """Begins to listen; returns the port. Raises RuntimeError when it is taken."""
+    async def start(
+        self, host: str, port: int, certificate: tuple[bytes, bytes] | None = None
+    ) -> int:
+        """Begins to listen; returns the port. The certificate and its key are PEM. Raises
+        RuntimeError when the port is taken."""
         self._server.add_generic_rpc_handlers((_Guarded(self._service, self._token),))
         shown = f"[{host}]" if ":" in host else host
-        self.port = self._server.add_insecure_port(f"{shown}:{port}")
+        if certificate is None:
+            self.port = self._server.add_insecure_port(f"{shown}:{port}")
+        else:
+            cert, key = certificate
+            credentials = grpc.ssl_server_credentials([(key, cert)])
+            self.port = self._server.add_secure_port(f"{shown}:{port}", credentials)
         self._service.start()
         await self._server.start()
         return self.port

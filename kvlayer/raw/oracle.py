@@ -52,6 +52,11 @@ class OracleTime:
         return self._last
 
     @property
+    def trouble(self) -> str:
+        """Why it is not heard, where it is not."""
+        return self._trouble
+
+    @property
     def age_seconds(self) -> float:
         """How long ago the last answer was heard; before the first, how long it is waited for."""
         return (self._wall.monotonic_ns() - self._heard_ns) / 1e9

@@ -85,9 +85,24 @@ def test_a_long_password_stops_nobody(tmp_path: Path, tls: bool, size: int) -> N
         assert server.processor_seconds - begun < 1.0
 
 
-def test_nodes_are_not_let_in_beyond_loopback(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="not encrypted"):
+def test_nodes_are_not_let_in_beyond_loopback_without_tls(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="in the clear"):
         ServerProcess(tmp_path / "data", "--rpc-host", "0.0.0.0", "--rpc-port", "0").start()
+
+
+def test_nodes_join_by_tls_and_by_its_authority_alone(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other, _ = certificate(tmp_path / "other")
+    cert, key = certificate(tmp_path)
+    options = ("--cert", str(cert), "--key", str(key), "--rpc-port", "0")
+    with ServerProcess(tmp_path / "data", *options) as server:
+        joining = ("--join", server.rpc_address, "--join-token", str(tmp_path / "data/join.token"))
+        with pytest.raises(AssertionError, match="it speaks TLS: give the authority"):
+            ServerProcess(tmp_path / "clear", *joining).start()
+        with pytest.raises(AssertionError, match="give the authority that signed its --cert"):
+            ServerProcess(tmp_path / "misled", *joining, "--join-ca", str(other)).start()
+        with ServerProcess(tmp_path / "node", *joining, "--join-ca", str(cert)) as node:
+            assert node.rows("SELECT 1") == [[1]]
 
 
 def test_postgres_beyond_loopback_wants_tls(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from tailrace.api.cli.joining import rpc_address
+from tailrace.api.cli.joining import RpcAddress, rpc_address
 from tailrace.api.node import Node
 from tailrace.api.refusal import NodeRefused
 from tailrace.api.rpc import JoinToken
@@ -53,8 +53,8 @@ def test_who_lacks_the_token_is_refused_before_the_message(
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
-def test_nodes_join_on_loopback_alone(host: str) -> None:
+def test_nodes_join_in_the_clear_on_loopback_alone(host: str) -> None:
     assert rpc_address(host, None) is None
-    assert rpc_address("127.0.0.1", 8081) == ("127.0.0.1", 8081)
-    with pytest.raises(NodeRefused, match="not encrypted"):
+    assert rpc_address("127.0.0.1", 8081) == RpcAddress("127.0.0.1", 8081)
+    with pytest.raises(NodeRefused, match="give --cert and --key"):
         rpc_address(host, 8081)
