@@ -53,9 +53,9 @@ from ..changefeed.sinks.objects import SCHEMES as OBJECTS_SCHEMES
 from ..changefeed.sinks.objects import ObjectsKind
 from ..changefeed.sinks.postgres import SCHEMES as POSTGRES_SCHEMES
 from ..changefeed.sinks.postgres import PostgresKind
-from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind
+from ..changefeed.sinks.spark import FORMATS, SCHEME_PREFIX, LakeServer, SparkKind, SparkReplicaKind
 from ..changefeed.sinks.tailrace import SCHEME as TAILRACE_SCHEME
-from ..changefeed.sinks.tailrace import ReplicaKind
+from ..changefeed.sinks.tailrace import SPARK_SCHEME, ReplicaKind
 from ..changefeed.sinks.webhook import SCHEMES as WEBHOOK_SCHEMES
 from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
@@ -553,12 +553,20 @@ def _sink_kinds(
     kinds.register(DELTA_SCHEME, DeltaKind(options.mirror_roots, offload))
     kinds.register(ICEBERG_SCHEME, IcebergKind(options.mirror_roots, offload))
     folders = FilesKind(options.mirror_roots, offload, node_id=base.node_id)
-    replicas = ReplicaKind(
+    bootstrap = Bootstrap(backups, descriptors, folders.folder_of)
+    kept = partial(store.settings.get, DELETED_TTL)
+    kinds.register(TAILRACE_SCHEME, ReplicaKind(store.random, kept, backups=bootstrap))
+    by_spark = SparkReplicaKind(
         store.random,
-        partial(store.settings.get, DELETED_TTL),
-        backups=Bootstrap(backups, descriptors, folders.folder_of),
+        kept,
+        bootstrap,
+        offload,
+        options.server,
+        worker_tokens,
+        store.settings,
+        store.metrics,
     )
-    kinds.register(TAILRACE_SCHEME, replicas)
+    kinds.register(SPARK_SCHEME, by_spark)
     for scheme in FILES_SCHEMES:
         kinds.register(scheme, folders)
     kafka = KafkaKind(offload)

@@ -59,16 +59,23 @@ async def read_table(
         yield _combine(decoded)
 
 
+def rows_at(
+    descriptor: TableDescriptor, rows: Sequence[tuple[bytes, bytes]], at: Timestamp
+) -> Sequence[tuple[bytes, bytes]]:
+    """The keys in the store of the rows that a reader at `at` sees, each with what
+    `codec_for(descriptor)` decodes: of a keyspace without what is deleted there, or has ended."""
+    if descriptor.keyspace is None:
+        return rows
+    row = KeyspaceCodec(descriptor).row
+    shown = ((key, row(key, body, at)[1]) for key, body in rows)
+    return [(key, body) for key, body in shown if body is not None]
+
+
 def bodies_at(
     descriptor: TableDescriptor, rows: Sequence[tuple[bytes, bytes]], at: Timestamp
 ) -> list[bytes]:
-    """What `codec_for(descriptor)` decodes of keys and values in the store, which a reader at `at`
-    sees: of a keyspace without what is deleted there, or has ended."""
-    if descriptor.keyspace is None:
-        return [body for _, body in rows]
-    row = KeyspaceCodec(descriptor).row
-    shown = (row(key, body, at)[1] for key, body in rows)
-    return [body for body in shown if body is not None]
+    """The bodies of `rows_at`."""
+    return [body for _, body in rows_at(descriptor, rows, at)]
 
 
 def _combine(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

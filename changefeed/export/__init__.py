@@ -17,6 +17,7 @@ from .table_export import (
     MarkUnreadable,
     export_snapshot,
     export_versions,
+    stamped_schema,
     version_schema,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "cut_table",
     "export_snapshot",
     "export_versions",
+    "stamped_schema",
     "version_schema",
 ]

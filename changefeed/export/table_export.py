@@ -7,13 +7,14 @@ from bisect import bisect_left
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import RowCodec, codec_for
-from ...catalog.rows.table_reader import VersionSlice, bodies_at, read_versions
-from ...kvlayer.access import StoreAccess
+from ...catalog.rows.table_reader import VersionSlice, read_versions, rows_at
+from ...kvlayer.access import Snapshot, StoreAccess
 from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
@@ -27,6 +28,10 @@ COMMIT_TIMESTAMP = "_commit_timestamp"
 UPSERT = "upsert"
 DELETE = "delete"
 
+STAMPS_A_STEP = 100
+"""Looks at the store between two pauses: some hundred microseconds."""
+
+_STAMP = pa.field(COMMIT_TIMESTAMP, pa.int64(), nullable=False)
 _MARK = struct.Struct(">qq")
 
 
@@ -54,8 +59,12 @@ async def export_snapshot(
     columns: Sequence[str],
     row_filter: RowFilter,
     mark: bytes | None = None,
+    stamped: bool = False,
 ) -> AsyncGenerator[ExportBatch, None]:
     """The rows of the span at `at`, in key order. A mark is the key of the last row.
+
+    If they are to be `stamped`, `_commit_timestamp` follows the columns: when each was written.
+    That is a look at the store for each row.
 
     Raises BatchTimestampBeforeGC, before the first batch or after the last.
     """
@@ -64,13 +73,19 @@ async def export_snapshot(
         return
     codec = codec_for(descriptor)
     places = _places(descriptor, [*columns, *row_filter.columns])
+    names = [*columns, COMMIT_TIMESTAMP] if stamped else list(columns)
     parts: list[pa.RecordBatch] = []
-    async with aclosing(store.snapshot(at).scan_slices(Span(start, span.end))) as slices:
+    snapshot = store.snapshot(at)
+    async with aclosing(snapshot.scan_slices(Span(start, span.end))) as slices:
         last = start
         async for rows in slices:
             await give_way()  # reading a slice takes a millisecond, decoding it another
-            bodies = bodies_at(descriptor, rows, at)
-            parts.append(_select(codec, bodies, places, columns, row_filter))
+            shown = rows_at(descriptor, rows, at)
+            found = codec.decode_columns([body for _, body in shown], places=places)
+            if stamped:
+                stamps = await _written(snapshot, [key for key, _ in shown])
+                found = found.append_column(_STAMP, stamps)
+            parts.append(row_filter.apply(found).select(names))
             last = rows[-1][0]
             await give_way()
             if len(parts) == BATCH_SLICES:
@@ -153,6 +168,11 @@ class _Mark:
         return _Mark(last, before + len(timestamps) - first)
 
 
+def stamped_schema(schema: pa.Schema) -> pa.Schema:
+    """A table's schema, with when each row was written."""
+    return schema.append(_STAMP)
+
+
 def version_schema(schema: pa.Schema) -> pa.Schema:
     """A table's schema with what versions add. Of a deleted row all but the key is NULL."""
     fields = [field.with_nullable(True) for field in schema]
@@ -165,14 +185,16 @@ def version_schema(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _select(
-    codec: RowCodec,
-    bodies: Sequence[bytes],
-    places: Sequence[int],
-    columns: Sequence[str],
-    row_filter: RowFilter,
-) -> pa.RecordBatch:
-    return row_filter.apply(codec.decode_columns(bodies, places=places)).select(list(columns))
+async def _written(snapshot: Snapshot, keys: Sequence[bytes]) -> pa.Array[Any]:
+    """When each of the keys was written, which are there."""
+    stamps = []
+    for place, key in enumerate(keys):
+        found = await snapshot.get_with_timestamp(key)
+        assert found is not None, key.hex()
+        stamps.append(found[1])
+        if place % STAMPS_A_STEP == 0:
+            await give_way()
+    return pa.array(stamps, pa.int64())
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -31,6 +31,7 @@ from ..sinks.protocol import (
     wants_previous,
 )
 from ..sinks.registry import check_registry
+from ..sinks.spark import SparkReplicaKind
 from ..sinks.tailrace import ReplicaKind
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
@@ -129,8 +130,8 @@ async def plan_changefeed(
         raise SQLError(
             "0A000",
             f"into {scheme_of(sink_uri)} goes only a whole keyspace that is written here",
-            hint="A lake is read from this store as a table is. INTO 'duckdb:///…' keeps a mirror "
-            "of some keys, or of a replica.",
+            hint="Spark reads it from this store as a table. INTO 'duckdb:///…' keeps a mirror of "
+            "some keys, or of a replica; a replication without engine = 'spark' sends some keys.",
         )
     await check_start(services, request, options.cursor)
     tables = request.tables
@@ -140,8 +141,10 @@ async def plan_changefeed(
     if not sink.connection:
         await check_reach(services, sink.uri, user_name)
     await claim_place(services, transaction, sink.uri, user_name)
-    if isinstance(kind, ReplicaKind) and (folder := kind.backup_of(sink.uri)) is not None:
-        await claim_place(services, transaction, folder, user_name)
+    if isinstance(kind, ReplicaKind | SparkReplicaKind):
+        folder = kind.backup_of(sink.uri)
+        if folder is not None:
+            await claim_place(services, transaction, folder, user_name)
     try:
         await kind.validate(sink.uri, tables, store_id=services.store.id)
     except SinkRefused as refused:

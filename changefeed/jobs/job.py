@@ -408,6 +408,7 @@ class ChangefeedJob:
             identity=self._identity,
             uri=whole_uri(self._services, details),
             table_id=target.table_id,
+            name=target.name,
             span=self._services.target(target.table_id, target.keyspace).span,
             user=details.user_name,
             start_at=details.start_at,
@@ -424,6 +425,7 @@ class ChangefeedJob:
         await self._save(progress)
         self._live.state = FeedState.STEADY
         self._live.rows_emitted += rows
+        self._live.rows_sunk += rows
         self._live.note_flushed(progress)
 
     async def _save(self, progress: SinkProgress) -> None:

@@ -28,6 +28,7 @@ class WorkerFeed:
     identity: FeedIdentity
     uri: str
     table_id: int
+    name: str
     span: Span
     user: str
     """The feed's owner, by whose rights the program reads."""

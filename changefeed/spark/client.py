@@ -128,6 +128,14 @@ class ExportClient:
     def advance(self, position_id: str, upto: int) -> None:
         self._ask("POST", f"/v1/positions/{position_id}/advance", {"upto": upto})
 
+    def release(self, position_id: str) -> None:
+        """The reader will not come back."""
+        try:
+            self._ask("DELETE", f"/v1/positions/{position_id}")
+        except ServerRefused as answer:
+            if answer.status != 204:  # done: there is nothing to say
+                raise
+
     def export(self, table_id: int, query: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """The batches of an export; a stream that breaks is taken up behind its last batch."""
         mark: str | None = None

@@ -21,8 +21,9 @@ KNOWN = (
     "start",
     "initial_scan",
     "schema_at",
+    "own_timestamps",
 )
-OF_STREAMS = ("start", "initial_scan", "schema_at")
+OF_STREAMS = ("start", "initial_scan", "schema_at", "own_timestamps")
 
 
 class OptionRefused(ValueError):
@@ -33,7 +34,9 @@ class OptionRefused(ValueError):
 class SourceOptions:
     """`as_of` is a batch read's timestamp, now if None. `start` is where a stream begins (now if
     None), and `initial_scan` whether its first batch is the table as of then. `schema_at` is when a
-    stream had its columns that comes back to a table, which may be dropped by now."""
+    stream had its columns that comes back to a table, which may be dropped by now. With
+    `own_timestamps` each row of the initial scan bears the time when it was written, and not the
+    scan's."""
 
     address: TableAddress
     as_of: int | None
@@ -41,6 +44,7 @@ class SourceOptions:
     start: int | None
     initial_scan: bool
     schema_at: int | None
+    own_timestamps: bool
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> SourceOptions:
@@ -61,6 +65,7 @@ class SourceOptions:
             start=_timestamp(options, "start"),
             initial_scan=_yes_or_no(options, "initial_scan"),
             schema_at=_timestamp(options, "schema_at"),
+            own_timestamps=_yes_or_no(options, "own_timestamps"),
         )
 
 

@@ -95,6 +95,8 @@ class ChangefeedStreamReader(DataSourceStreamReader):
         scan = start["ts"] == BEFORE_SCAN
         found = self._client().spans(end["ts"], cut=scan)
         interval = {"as_of": end["ts"]} if scan else {"from": start["ts"], "to": end["ts"]}
+        if scan and self._options.own_timestamps:
+            interval["stamped"] = "true"
         present = set(read_schema(found["schema"]).names)
         columns = [name for name in table_columns(self._arrow.names) if name in present]
         query = {**interval, "columns": json.dumps(columns or sorted(present)[:1])}

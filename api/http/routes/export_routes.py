@@ -30,6 +30,7 @@ from ....changefeed.export import (
     cut_table,
     export_snapshot,
     export_versions,
+    stamped_schema,
     version_schema,
 )
 from ....kvlayer.clock import MAX_TIMESTAMP, Timestamp
@@ -44,6 +45,7 @@ Table = Annotated[str, Path(description="its name, which dots may qualify, or it
 Database = Annotated[str, Query()]
 Stamp = Annotated[int | None, Query(gt=0, le=MAX_TIMESTAMP)]
 
+_STAMPED = "whether each row of a snapshot says when it was written"
 _FORM = "write a JSON list of [column, comparison, value]"
 
 
@@ -96,6 +98,7 @@ def _add_export(router: APIRouter, node: Node) -> None:
         columns: Annotated[str | None, Query(description="a JSON list of names")] = None,
         where: Annotated[str | None, Query(description=_FORM)] = None,
         mark: Annotated[str | None, Query(description="of the last batch received")] = None,
+        stamped: Annotated[bool, Query(description=_STAMPED)] = False,
         database: Database = DEFAULT_DATABASE,
     ) -> StreamingResponse:
         """An Arrow IPC stream: the rows as of `as_of`, or the versions in `(from, to]`.
@@ -121,7 +124,9 @@ def _add_export(router: APIRouter, node: Node) -> None:
                 columns=names,
                 row_filter=row_filter,
                 mark=taken_up,
+                stamped=stamped,
             )
+            schema = stamped_schema(schema) if stamped else schema
         else:
             await _check_unaltered(node, descriptor, end)
             schema = version_schema(schema)

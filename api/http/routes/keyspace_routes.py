@@ -71,6 +71,7 @@ def keyspace_routes(node: Node) -> APIRouter:
     _key_routes(router, node)
     _range_routes(router, node)
     _replica_routes(router, node)
+    _ingest_routes(router, node)
     return router
 
 
@@ -221,6 +222,8 @@ def _replica_routes(router: APIRouter, node: Node) -> None:
             raise HTTPException(404, f"keyspace {keyspace} is no replica")
         return _json(_replica(state))
 
+
+def _ingest_routes(router: APIRouter, node: Node) -> None:
     @router.post(
         "/v1/keyspaces/{keyspace}/ingest", **described(reply=RawReplica, request=RawIngest)
     )

@@ -9,5 +9,13 @@ the application ends with the server that started it. Never imports pyspark.
 from .application import LakeServer
 from .kind import SparkKind
 from .location import FORMATS, SCHEME_PREFIX, LakeLocation
+from .replica_kind import SparkReplicaKind
 
-__all__ = ["FORMATS", "SCHEME_PREFIX", "LakeLocation", "LakeServer", "SparkKind"]
+__all__ = [
+    "FORMATS",
+    "SCHEME_PREFIX",
+    "LakeLocation",
+    "LakeServer",
+    "SparkKind",
+    "SparkReplicaKind",
+]

@@ -1,6 +1,6 @@
-"""One run of a lake's application: a process, what it reports, and its end.
+"""One run of an application of Spark: a process, what it reports, and its end.
 
-It prints a line of JSON for each batch that is in the lake: `{"resolved": …, "rows": …}`. Its
+It prints a line of JSON for each batch that is done: `{"resolved": …, "rows": …}`. Its
 standard input is held open: when this process dies, however it dies, the application reads the end
 of it and stops. So a server that was killed leaves no second writer to the one it starts again. The
 first line there is what it shows to the server: neither its command line nor its environment, which
@@ -14,7 +14,7 @@ import contextlib
 import os
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -25,7 +25,7 @@ from ..protocol import SinkError, SinkProgress, SinkRefused
 from ..worker import WorkerFeed
 from .location import LakeLocation
 
-MODULE = "tailrace.changefeed.spark.lake"
+LAKE_MODULE = "tailrace.changefeed.spark.lake"
 
 STOP_SECONDS = 20.0
 """How long the application may take to end its batch before it is killed."""
@@ -66,7 +66,7 @@ def child_environment(own: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Report(msgspec.Struct):
-    """A batch is in the lake: everything at or below `resolved`, with so many rows."""
+    """A batch is done: everything at or below `resolved`, with so many rows."""
 
     resolved: int
     rows: int
@@ -79,38 +79,36 @@ class LakeServer:
     url: str
     certificate: str | None = None
 
+    def told(self, token: str) -> dict[str, str]:
+        """What an application is told of it, and shows to it."""
+        told = {"token": token}
+        if self.certificate is not None:
+            told["certificate"] = self.certificate
+        return told
 
-class LakeApplication:
-    """Runs the application until the feed is cancelled, the work is done, or it fails."""
+
+class SparkApplication:
+    """One process of an application: `module`, by its `arguments`. `told` is what it is shown in
+    its standard input, and `note` hears of each batch: what is resolved with it, and its rows."""
 
     def __init__(
         self,
-        location: LakeLocation,
-        feed: WorkerFeed,
-        server: LakeServer,
+        module: str,
+        arguments: Sequence[str],
+        told: Mapping[str, object],
         token: str,
+        note: Callable[[Timestamp, int], Awaitable[None]],
     ) -> None:
-        self._location = location
-        self._feed = feed
-        self._server = server
+        self._command = [sys.executable, "-m", module, *arguments]
+        self._told = told
         self._token = token
-        self._resolved = feed.resolved
+        self._note = note
         self._errors: deque[str] = deque(maxlen=ERROR_LINES)
 
-    async def run(self) -> None:
-        """Raises SinkError, which another attempt may mend: the checkpoint says where it was; and
-        SinkRefused, which none will."""
-        code = SCHEMA_CHANGED
-        while code == SCHEMA_CHANGED:
-            code = await self._run_once()
-        if code == CANNOT_GO_ON:
-            raise SinkRefused(self._why())
-        if code != 0:
-            raise SinkError(f"the Spark application ended with {_told(code)}: {self._why()}")
-
-    async def _run_once(self) -> int:
+    async def run(self) -> int:
+        """Its exit code. Raises what `note` raises."""
         process = await asyncio.create_subprocess_exec(
-            *self._command(),
+            *self._command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -122,26 +120,75 @@ class LakeApplication:
                 group.create_task(self._follow(process))
                 group.create_task(self._gather_errors(process))
             return await process.wait()
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
         finally:
             await _stop(process)
+
+    def check(self, code: int) -> None:
+        """Raises SinkError, which another attempt may mend, and SinkRefused, which none will, for
+        the exit code of what has failed."""
+        if code == CANNOT_GO_ON:
+            raise SinkRefused(self._why())
+        if code != 0:
+            raise SinkError(f"the Spark application ended with {_told(code)}: {self._why()}")
 
     async def _introduce(self, process: asyncio.subprocess.Process) -> None:
         """Tells the application how it may ask. One that has ended already does not hear it."""
         assert process.stdin is not None
-        told = {"token": self._token}
-        if self._server.certificate is not None:
-            told["certificate"] = self._server.certificate
-        process.stdin.write(msgspec.json.encode(told) + b"\n")
+        process.stdin.write(msgspec.json.encode(self._told) + b"\n")
         with contextlib.suppress(ConnectionError):
             await process.stdin.drain()
 
-    def _command(self) -> list[str]:
+    async def _follow(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            try:
+                report = msgspec.json.decode(line, type=_Report)
+            except msgspec.MsgspecError:
+                continue  # Spark prints what it likes
+            await self._note(Timestamp(report.resolved), report.rows)
+
+    async def _gather_errors(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
+        async for line in process.stderr:
+            self._errors.append(line.decode(errors="replace").rstrip())
+
+    def _why(self) -> str:
+        """What it says of its end; if it says nothing, the last that was written."""
+        lines = [line for line in self._errors if line.strip()] or ["it said nothing"]
+        said = [line.removeprefix(SAYS) for line in lines if line.startswith(SAYS)]
+        return (said or lines)[-1].replace(self._token, "…")
+
+
+class LakeApplication:
+    """Runs a lake's application until the feed is cancelled, the work is done, or it fails."""
+
+    def __init__(
+        self, location: LakeLocation, feed: WorkerFeed, server: LakeServer, token: str
+    ) -> None:
+        self._location = location
+        self._feed = feed
+        self._server = server
+        self._token = token
+        self._resolved = feed.resolved
+
+    async def run(self) -> None:
+        """Raises SinkError, which another attempt may mend: the checkpoint says where it was; and
+        SinkRefused, which none will."""
+        told = self._server.told(self._token)
+        code = SCHEMA_CHANGED
+        while code == SCHEMA_CHANGED:
+            application = SparkApplication(
+                LAKE_MODULE, self._arguments(), told, self._token, self._note
+            )
+            code = await application.run()
+        application.check(code)
+
+    def _arguments(self) -> list[str]:
         feed, location = self._feed, self._location
         scan = feed.options.initial_scan is not ScanChoice.NO
         return [
-            sys.executable,
-            "-m",
-            MODULE,
             f"--url={self._server.url}",
             f"--table={feed.table_id}",
             f"--start={feed.start_at}",
@@ -156,34 +203,14 @@ class LakeApplication:
             f"--trigger-seconds={feed.options.min_checkpoint_frequency}",
         ]
 
-    async def _follow(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        async for line in process.stdout:
-            try:
-                report = msgspec.json.decode(line, type=_Report)
-            except msgspec.MsgspecError:
-                continue  # Spark prints what it likes
-            await self._note(report)
-
-    async def _note(self, report: _Report) -> None:
-        feed = self._feed
-        resolved = Timestamp(report.resolved)
-        progress = SinkProgress(
-            frontier=((feed.span, resolved),), resolved=resolved, scan_complete=True
-        )
-        await feed.report(progress, report.rows)
+    async def _note(self, resolved: Timestamp, rows: int) -> None:
+        await self._feed.report(progress_at(self._feed, resolved), rows)
         self._resolved = resolved
 
-    async def _gather_errors(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr is not None
-        async for line in process.stderr:
-            self._errors.append(line.decode(errors="replace").rstrip())
 
-    def _why(self) -> str:
-        """What it says of its end; if it says nothing, the last that was written."""
-        lines = [line for line in self._errors if line.strip()] or ["it said nothing"]
-        said = [line.removeprefix(SAYS) for line in lines if line.startswith(SAYS)]
-        return (said or lines)[-1].replace(self._token, "…")
+def progress_at(feed: WorkerFeed, resolved: Timestamp) -> SinkProgress:
+    """The progress of a feed that has shown everything at or below `resolved`."""
+    return SinkProgress(frontier=((feed.span, resolved),), resolved=resolved, scan_complete=True)
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

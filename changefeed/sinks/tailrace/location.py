@@ -1,6 +1,9 @@
 """What a `tailrace://` URI names: a keyspace of another store, at that store's HTTP port.
 
     tailrace://app:secret@recovery.example:8081/sessions?concurrency=8&sslrootcert=/etc/ca.pem
+    spark+tailrace://app:secret@recovery.example:8081/sessions?master=local[2]&workers=2
+
+The second has Spark send the entries, by so many tasks at once, on that master.
 
 The connection is encrypted, except to a loopback address without `tls=on`.
 """
@@ -14,6 +17,10 @@ from ipaddress import ip_address
 from ..uri import bad_uri, parse_server_uri
 
 SCHEME = "tailrace"
+SPARK_SCHEME = "spark+tailrace"
+DEFAULT_MASTER = "local[2]"
+WORKERS_MAX = 32
+SPARK_PARAMETERS = ("master", "workers")
 DEFAULT_PORT = 8081
 PARAMETERS = (
     "backup",
@@ -56,6 +63,8 @@ class ReplicaTarget:
     backoff_min: float = 0.1
     backoff_max: float = 10.0
     backup: str | None = None
+    master: str = DEFAULT_MASTER
+    workers: int | None = None
 
     @property
     def address(self) -> str:
@@ -70,7 +79,9 @@ class ReplicaTarget:
 
 def parse_target(text: str) -> ReplicaTarget:
     """The target of a sink URI. Raises SQLError 22023."""
-    uri = parse_server_uri(text, known=PARAMETERS, secret=())
+    by_spark = text.lower().startswith(f"{SPARK_SCHEME}://")
+    known = (*PARAMETERS, *SPARK_PARAMETERS) if by_spark else PARAMETERS
+    uri = parse_server_uri(text, known=known, secret=())
     keyspace = uri.path.removeprefix("/")
     if not keyspace or "/" in keyspace:
         raise bad_uri(text, "the path is the name of one keyspace")
@@ -98,6 +109,8 @@ def parse_target(text: str) -> ReplicaTarget:
         backoff_min=_seconds(text, values, "backoff_min", 0.1),
         backoff_max=_seconds(text, values, "backoff_max", 10.0),
         backup=values.get("backup"),
+        master=values.get("master", DEFAULT_MASTER),
+        workers=_whole(text, values, "workers", 0, WORKERS_MAX) or None,
     )
     if target.backoff_min > target.backoff_max:
         raise bad_uri(text, "backoff_min is more than backoff_max")

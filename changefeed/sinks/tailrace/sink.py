@@ -80,6 +80,67 @@ class EntryEncoder:
         raise AssertionError("a replica is told what is resolved with the progress")
 
 
+async def restore_replica(
+    requests: ReplicaRequests,
+    backups: BackupMaker,
+    uri: str,
+    keyspace_id: int,
+    name: str,
+    at: Timestamp,
+    *,
+    first: bool = True,
+) -> None:
+    """Makes the replica from a backup as of `at`, where it has nothing yet. Raises SinkError where
+    another task is to do that first."""
+    try:
+        stand = await requests.look()
+    except Refused as refused:
+        if refused.sqlstate != "42P01":
+            raise
+    else:
+        if stand.resolved or stand.note:
+            return
+    if not first:
+        raise SinkError("the replica is to be restored by the replication's first task")
+    await backups.back_up(keyspace_id, name, at, uri)
+    await requests.restore(uri)
+
+
+def written_note(progress: SinkProgress, position: StorePosition) -> bytes:
+    """The feed's progress, as the replica keeps it for whoever goes on with the feed."""
+    note = _Note(
+        encode_frontier(progress),
+        progress.resolved,
+        progress.scan_complete,
+        position.incarnation,
+        position.index,
+    )
+    return _encode(note)
+
+
+def read_stand(stand: Stand, position: StorePosition) -> SinkStand | None:
+    """How far the feed has come by what the replica says; None where it has nothing. `position` is
+    the source's, for what nobody has left a note of."""
+    if not stand.note and not stand.resolved:
+        return None
+    if not stand.note:  # restored from a backup, or led there, or other tasks had these keys
+        resolved = Timestamp(stand.resolved)
+        progress = SinkProgress(
+            frontier=((EVERYTHING, resolved),), resolved=resolved, scan_complete=True
+        )
+        return SinkStand(progress=progress, position=position)
+    note = _decoder.decode(stand.note)
+    resolved = Timestamp(note.resolved)
+    return SinkStand(
+        progress=SinkProgress(
+            frontier=decode_frontier(note.frontier, resolved),
+            resolved=resolved,
+            scan_complete=note.scan_complete,
+        ),
+        position=StorePosition(incarnation=note.incarnation, index=note.index),
+    )
+
+
 class EntrySender:
     """Implements `delivery.MessageSender`: a batch is an ingest in the epoch that was opened."""
 
@@ -96,21 +157,10 @@ class EntrySender:
         self._task = context.task
 
     async def restore(self, backups: BackupMaker, uri: str, at: Timestamp) -> None:
-        """Makes the replica from a backup as of `at`, where it has nothing yet. Raises SinkError
-        where another task is to do that first."""
-        try:
-            stand = await self._requests.look()
-        except Refused as refused:
-            if refused.sqlstate != "42P01":
-                raise
-        else:
-            if stand.resolved or stand.note:
-                return
-        if self._task is not None and not self._task.first:
-            raise SinkError("the replica is to be restored by the replication's first task")
+        """See `restore_replica`."""
         ((table_id, name),) = self._names.items()
-        await backups.back_up(table_id, name, at, uri)
-        await self._requests.restore(uri)
+        first = self._task is None or self._task.first
+        await restore_replica(self._requests, backups, uri, table_id, name, at, first=first)
 
     async def begin(self) -> Stand:
         """Begins an epoch, in which everything is sent from here on."""
@@ -172,25 +222,7 @@ class ReplicaSink:
         if backup is not None:
             assert self._backups is not None, "a target with a backup was validated"
             await self._sender.restore(self._backups, backup, self._context.start_at)
-        stand = await self._sender.begin()
-        if not stand.note and not stand.resolved:
-            return None
-        if not stand.note:  # restored from a backup, or led there, or other tasks had these keys
-            resolved = Timestamp(stand.resolved)
-            progress = SinkProgress(
-                frontier=((EVERYTHING, resolved),), resolved=resolved, scan_complete=True
-            )
-            return SinkStand(progress=progress, position=self._context.position())
-        note = _decoder.decode(stand.note)
-        resolved = Timestamp(note.resolved)
-        return SinkStand(
-            progress=SinkProgress(
-                frontier=decode_frontier(note.frontier, resolved),
-                resolved=resolved,
-                scan_complete=note.scan_complete,
-            ),
-            position=StorePosition(incarnation=note.incarnation, index=note.index),
-        )
+        return read_stand(await self._sender.begin(), self._context.position())
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         await self._messages.open(tables)
@@ -206,14 +238,8 @@ class ReplicaSink:
         await self._messages.flush(progress)
         if progress is None:
             return
-        note = _Note(
-            encode_frontier(progress),
-            progress.resolved,
-            progress.scan_complete,
-            position.incarnation,
-            position.index,
-        )
-        await self._sender.tell(_encode(note), progress.resolved if note.scan_complete else None)
+        resolved = progress.resolved if progress.scan_complete else None
+        await self._sender.tell(written_note(progress, position), resolved)
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """The replica was told with the flush."""

@@ -216,7 +216,7 @@ async def requested(
 
 async def _check_new(services: Services, name: str, sink: str) -> None:
     """Raises SQLError where there is a replication of that name, or the sink is no replica."""
-    if not sink.lower().startswith(("tailrace://", "external://")):
+    if not sink.lower().startswith(("tailrace://", "spark+tailrace://", "external://")):
         raise SQLError(
             "22023",
             "a replication goes into a keyspace of another store",

@@ -140,7 +140,7 @@ def _task_row(job: JobSummary) -> Row:
         _checkpoint([job]),
         job.lag_seconds,
         None if sending is None else sending.rows,
-        None if sending is None or lag is None else sending.rows_per_second,
+        None if sending is None or job.state != "running" else sending.rows_per_second,
         None if sending is None else max(0, sending.attempts - 1),
         None if lag is None else lag.store,
         None if lag is None else lag.capture,

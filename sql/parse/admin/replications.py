@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from ....catalog.values.errors import SQLError
 from ....changefeed import WORKERS_MAX
+from ....changefeed.sinks.tailrace import SPARK_SCHEME
 from ...syntax.keyspace_statements import RebalanceReplication, ShowReplications
 from ...syntax.names import Option
 from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, VerifyChangefeed
@@ -23,7 +24,10 @@ _NAME = "a replication's name"
 SENDING = ("backoff_max", "backoff_min", "batch_size", "concurrency", "rate_limit")
 """Options of how entries are sent: parameters of the sink."""
 
-KNOWN = (*SENDING, "backup", "bootstrap", "start_ts", "workers")
+ENGINES = ("local", "spark")
+"""What sends the entries: jobs of the nodes, or tasks of a Spark application."""
+
+KNOWN = (*SENDING, "backup", "bootstrap", "engine", "master", "start_ts", "workers")
 
 
 def create_replication(cursor: Cursor) -> CreateChangefeed:
@@ -36,13 +40,14 @@ def create_replication(cursor: Cursor) -> CreateChangefeed:
     given = with_options(cursor)
     cursor.expect_end()
     _check_backup(given, whole=not keyspace.start and keyspace.end is None)
+    options, workers, by_spark = _feed_options(given), _workers(given), _by_spark(given)
     return CreateChangefeed(
         tables=(keyspace.name,),
-        sink=_with_parameters(sink, given),
-        options=_feed_options(given),
+        sink=_with_parameters(_spark_sink(sink) if by_spark else sink, given, by_spark=by_spark),
+        options=options,
         keyspace=keyspace,
         replication=name,
-        workers=_workers(given),
+        workers=None if by_spark else workers,
     )
 
 
@@ -94,6 +99,39 @@ def _workers(given: tuple[Option, ...]) -> int | None:
     return int(text)
 
 
+def _by_spark(given: tuple[Option, ...]) -> bool:
+    """Whether Spark sends the entries. Raises SQLError 22023."""
+    values = {option.name: option for option in given}
+    engine, master = values.get("engine"), values.get("master")
+    if engine is not None and engine.value not in ENGINES:
+        raise SQLError(
+            "22023",
+            f'engine "{engine.value}" is not known',
+            hint="'local' has the nodes send the entries, and 'spark' a Spark application.",
+            position=engine.position,
+        )
+    by_spark = engine is not None and engine.value == "spark"
+    if master is not None and not by_spark:
+        raise SQLError(
+            "22023",
+            "a master is named for engine = 'spark' alone",
+            position=master.position,
+        )
+    return by_spark
+
+
+def _spark_sink(sink: str) -> str:
+    """Raises SQLError 0A000 for a target that is not named by its own URI."""
+    scheme, _, rest = sink.partition("://")
+    if scheme.lower() != "tailrace":
+        raise SQLError(
+            "0A000",
+            "engine = 'spark' sends into a keyspace that is named by its URI",
+            hint="Write INTO 'tailrace://user:password@host:port/keyspace'.",
+        )
+    return f"{SPARK_SCHEME}://{rest}"
+
+
 def _check_backup(given: tuple[Option, ...], *, whole: bool) -> None:
     """Raises SQLError 22023 where a bootstrap by backup is not all there, or cannot be."""
     values = {option.name: option for option in given}
@@ -111,8 +149,8 @@ def _check_backup(given: tuple[Option, ...], *, whole: bool) -> None:
         )
 
 
-def _with_parameters(sink: str, given: tuple[Option, ...]) -> str:
-    names = (*SENDING, "backup")
+def _with_parameters(sink: str, given: tuple[Option, ...], *, by_spark: bool) -> str:
+    names = (*SENDING, "backup", *(("master", "workers") if by_spark else ()))
     sending = {option.name: option.value or "" for option in given if option.name in names}
     if not sending:
         return sink

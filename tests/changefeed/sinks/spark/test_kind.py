@@ -148,6 +148,7 @@ def test_lake_of_another_past_is_refused(tmp_path: Path, held: bool) -> None:
             identity=FeedIdentity(store_id="s", job_id=7, epoch=1),
             uri="spark+parquet:///lake",
             table_id=104,
+            name="t",
             span=table_span(104),
             user="ada",
             start_at=Timestamp(1),

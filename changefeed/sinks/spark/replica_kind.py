@@ -1,0 +1,242 @@
+"""The kind of sink behind `spark+tailrace://`: replications whose entries Spark sends.
+
+The epoch is begun and the progress told from here, as a replication without Spark does it; the
+application sends entries in that epoch, and nothing else. So a run that outlives its server sends
+in vain once there is another.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from random import Random
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
+from ....kvlayer.clock import Timestamp, duration
+from ....kvlayer.metrics import Metrics
+from ....kvlayer.offload import Offload
+from ....kvlayer.replica import origin_of, source_of
+from ....kvlayer.settings import Settings
+from ...contract.options import ScanChoice
+from ..protocol import FeedIdentity, PastUnknown, SinkError, SinkRefused
+from ..tailrace import (
+    REFUSALS,
+    TRIES_MAX,
+    BackupMaker,
+    HttpTransport,
+    ReplicaRequests,
+    ReplicaTarget,
+    Sent,
+    parse_target,
+    read_stand,
+    restore_replica,
+    written_note,
+)
+from ..uri import redacted_uri
+from ..worker import WorkerFeed, WorkerKind
+from ..worker_tokens import Worker, WorkerTokens
+from .application import LakeServer, SparkApplication, progress_at
+from .java import why_no_spark
+from .kind import OPTIONS
+from .masters import MASTERS, check_master
+
+MODULE = "tailrace.changefeed.spark.replication"
+
+
+class SparkReplicaKind(WorkerKind):
+    """Replicates one keyspace into another store, by a PySpark application that it supervises.
+
+    `kept_seconds` says for how long keyspaces of this store keep a deletion.
+    """
+
+    local = True
+    obeys = OPTIONS | {"mvcc_timestamp"}
+
+    def __init__(
+        self,
+        random: Random,
+        kept_seconds: Callable[[], float],
+        backups: BackupMaker,
+        offload: Offload,
+        server: LakeServer | None,
+        tokens: WorkerTokens,
+        settings: Settings,
+        metrics: Metrics,
+    ) -> None:
+        self._random = random
+        self._kept_seconds = kept_seconds
+        self._backups = backups
+        self._lane = offload.lane("spark")
+        self._server = server
+        self._tokens = tokens
+        self._settings = settings
+        self._metrics = metrics
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        """Raises SQLError for a URI or a master that cannot be, for tables, and where Spark cannot
+        run. The target need not be there yet."""
+        target = parse_target(uri)
+        check_master(target.master, self._settings.get(MASTERS))
+        if target.backup is not None:
+            self._backups.check(target.backup)
+        for table in tables:
+            if table.keyspace is None:
+                raise SQLError(
+                    "0A000",
+                    f'table "{table.name}" cannot be replicated into another store',
+                    hint="A replication is of a raw keyspace.",
+                )
+        self._asked()
+        missing = await self._lane.run(why_no_spark)
+        if missing is not None:
+            raise SQLError("58030", f"a replication by Spark cannot run: {missing}")
+
+    def backup_of(self, uri: str) -> str | None:
+        """The folder of the backup that a replica is restored from, if it is to be."""
+        return parse_target(uri).backup
+
+    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
+        """The keyspace there: it has one source."""
+        return frozenset({parse_target(uri).shown})
+
+    def hosts(self, uri: str) -> Sequence[str]:
+        return (parse_target(uri).host,)
+
+    def redacted(self, uri: str) -> str:
+        return redacted_uri(uri)
+
+    def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
+        """What asks the replica, beside the feed's application."""
+        target = parse_target(uri)
+        return ReplicaRequests(target, HttpTransport(target), self._random, metrics)
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""
+
+    async def run(self, feed: WorkerFeed) -> None:
+        target = parse_target(feed.uri)
+        try:
+            check_master(target.master, self._settings.get(MASTERS))
+        except SQLError as error:  # the list of masters was another before
+            raise SinkRefused(error.message) from error
+        server = self._asked()
+        requests = self.requests(feed.uri, self._metrics)
+        try:
+            if target.backup is not None:
+                await restore_replica(
+                    requests, self._backups, target.backup, feed.table_id, feed.name, feed.start_at
+                )
+            with self._tokens.lent(Worker(feed.user, feed.table_id)) as token:
+                await _Replication(feed, target, requests, server, token, self).run()
+        finally:
+            await requests.close()
+
+    @property
+    def deletion_kept(self) -> int:
+        return duration(seconds=self._kept_seconds())
+
+    async def certificates(self, target: ReplicaTarget) -> str | None:
+        """What vouches for the target, in PEM. Raises SinkError."""
+        if target.root_certificate is None:
+            return None
+        try:
+            return await self._lane.run(Path(target.root_certificate).read_text)
+        except (OSError, UnicodeDecodeError):  # why is not told: it would tell of any file
+            raise SinkError(
+                f"{target.shown}: sslrootcert names no certificates in PEM that the node reads"
+            ) from None
+
+    def _asked(self) -> LakeServer:
+        if self._server is None:
+            raise SinkRefused(
+                "a replication by Spark is sent by an application that asks a server: run "
+                "`tailrace serve`"
+            )
+        return self._server
+
+
+class _Replication:
+    """One epoch: from where the replica stands, until the application ends."""
+
+    def __init__(
+        self,
+        feed: WorkerFeed,
+        target: ReplicaTarget,
+        requests: ReplicaRequests,
+        server: LakeServer,
+        token: str,
+        kind: SparkReplicaKind,
+    ) -> None:
+        self._feed = feed
+        self._target = target
+        self._requests = requests
+        self._server = server
+        self._token = token
+        self._kind = kind
+        self._source = source_of(feed.identity.store_id, feed.table_id)
+        self._origin = origin_of(feed.identity.store_id)
+        self._epoch = 0
+
+    async def run(self) -> None:
+        """Raises SinkError and SinkRefused."""
+        feed = self._feed
+        stand = await self._requests.open(self._source)
+        self._epoch = stand.epoch
+        begun = read_stand(stand, feed.position())
+        if begun is not None and not await feed.holds(begun.position):
+            raise PastUnknown(feed.identity.store_id, begun.position)
+        start, scans = feed.start_at, feed.options.initial_scan is not ScanChoice.NO
+        if begun is not None and begun.progress.scan_complete:
+            start, scans = begun.progress.resolved, False
+        application = SparkApplication(
+            MODULE, self._arguments(start, scans), await self._told(), self._token, self._note
+        )
+        application.check(await application.run())
+
+    async def _note(self, resolved: Timestamp, rows: int) -> None:
+        """The replica has acknowledged a batch, and is told what is resolved with it."""
+        feed = self._feed
+        progress = progress_at(feed, resolved)
+        note = written_note(progress, feed.position())
+        sent = Sent(self._source, self._epoch, self._origin, resolved=resolved, note=note)
+        await self._requests.send(sent)
+        await feed.report(progress, rows)
+
+    def _arguments(self, start: Timestamp, scans: bool) -> list[str]:
+        feed, job_id = self._feed, self._feed.identity.job_id
+        return [
+            f"--start={start}",
+            f"--initial-scan={'yes' if scans else 'no'}",
+            f"--workers={self._target.workers or 0}",
+            f"--master={self._target.master}",
+            f"--name=tailrace replication {job_id}",
+            f"--trigger-seconds={feed.options.min_checkpoint_frequency}",
+        ]
+
+    async def _told(self) -> dict[str, object]:
+        target, server = self._target, self._server
+        source = {"url": server.url, "table": str(self._feed.table_id), **server.told(self._token)}
+        login = base64.b64encode(f"{target.user}:{target.password}".encode()).decode()
+        return {
+            "source": source,
+            "target": {
+                "address": target.address,
+                "tls": target.tls,
+                "certificates": await self._kind.certificates(target),
+                "authorization": f"Basic {login}",
+                "place": f"/v1/keyspaces/{target.keyspace}/ingest",
+                "source": self._source,
+                "epoch": self._epoch,
+                "origin": self._origin,
+                "kept": self._kind.deletion_kept,
+                "concurrency": target.concurrency,
+                "batch_size": target.batch_size,
+                "rate_limit": target.rate_limit,
+                "backoff_min": target.backoff_min,
+                "backoff_max": target.backoff_max,
+                "tries_max": TRIES_MAX,
+                "refusals": sorted(REFUSALS),
+            },
+        }
