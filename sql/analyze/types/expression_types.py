@@ -48,7 +48,7 @@ _RETURN_DOCUMENTS = (
     "jsonb_agg jsonb_set jsonb_insert jsonb_strip_nulls json_strip_nulls jsonb_extract_path "
     "row_to_json array_to_json jsonb_object json_object json_extract_path json_agg jsonb_in "
     "jsonb_member jsonb_names jsonb_place jsonb_steps jsonb_element jsonb_at_path "
-    "jsonb_assigned jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
+    "jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
     "jsonb_set_lax jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least "
     "jsonb_pair_value"
 )

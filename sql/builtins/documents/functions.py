@@ -123,7 +123,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_text_at_path", paths.text_at_path, "ds", "VARCHAR"),
     ("jsonb_delete_path", paths.without_path, "ds", "JSON"),
     ("jsonb_set", paths.with_value, "dsdt", "JSON"),
-    ("jsonb_assigned", paths.with_assigned, "dsd", "JSON"),
     ("jsonb_insert", paths.with_inserted, "dsdt", "JSON"),
     ("jsonb_concat", operators.concatenated, "dd", "JSON"),
     ("jsonb_delete", operators.without, "dt", "JSON"),

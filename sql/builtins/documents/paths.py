@@ -107,64 +107,6 @@ def with_inserted(document: str, path: Path, new: str, after: bool = False) -> s
     )
 
 
-def with_assigned(document: str, path: Path, new: str) -> str:
-    """`SET doc['a'][2] = new`: what lacks on the way is made, and gaps in arrays are null."""
-    return _assigned(document, path, 0, new)
-
-
-def _assigned(document: str, path: Path, level: int, new: str) -> str:
-    if level == len(path):
-        return new
-    if is_scalar(document):
-        raise SQLError(
-            "22023",
-            "cannot replace existing key",
-            detail="The path assumes key is a composite object, but it is a scalar value.",
-        )
-    step = path[level]
-    if step is None:
-        raise SQLError("22004", "jsonb subscript in assignment must not be null")
-    if is_object(document):
-        members = members_of(document)
-        inner = members.get(step)
-        members[step] = (
-            _made(path, level + 1, new) if inner is None else _assigned(inner, path, level + 1, new)
-        )
-        return object_of(members)
-    items, place = items_of(document), _checked_place(step, level)
-    if place < -len(items):
-        raise SQLError("22023", f"path element at position {level + 1} is out of range: {place}")
-    if place < len(items):
-        items[place] = _assigned(items[place], path, level + 1, new)
-        return array_of(items)
-    _check_gap(place)
-    return array_of([*items, *[NULL] * (place - len(items)), _made(path, level + 1, new)])
-
-
-def _made(path: Path, level: int, new: str) -> str:
-    """The value at the end of a path that is not there: arrays where a step is a number."""
-    made = new
-    for step in reversed(path[level:]):
-        if step is None:
-            raise SQLError("22004", "jsonb subscript in assignment must not be null")
-        place = _place(step)
-        if place is None:
-            made = object_of({step: made})
-        else:
-            _check_gap(place)
-            made = array_of([*[NULL] * max(place, 0), made])
-    return made
-
-
-GAP_MAX = 1_000_000
-"""Items of null that an assignment makes: a subscript of ten bytes would make ten gigabytes."""
-
-
-def _check_gap(place: int) -> None:
-    if place > GAP_MAX:
-        raise SQLError("54000", f"an assignment makes at most {GAP_MAX} items, not {place}")
-
-
 Changes = tuple[Callable[[dict[str, str], str], None], Callable[[list[str], int], None]]
 """What is done to the members, or to the items, of what holds a path's last step."""
 

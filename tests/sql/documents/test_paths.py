@@ -94,38 +94,3 @@ def test_place_that_cannot_be_is_an_error(call: object, sqlstate: str) -> None:
     with pytest.raises(SQLError) as caught:
         call()
     assert caught.value.sqlstate == sqlstate
-
-
-@pytest.mark.parametrize(
-    ("document", "path", "made"),
-    [
-        ("{}", ["a", "2", "b"], '{"a": [null, null, {"b": 9}]}'),
-        ('{"a": 1.50}', ["a"], '{"a": 9}'),
-        ("[1.0]", ["3"], "[1.0, null, null, 9]"),
-        ("[1.0]", ["-1"], "[9]"),
-        ('{"a": {"b": 1}}', ["a", "b"], '{"a": {"b": 9}}'),
-    ],
-)
-def test_assignment_makes_what_lacks_on_its_way(
-    document: str, path: list[str | None], made: str
-) -> None:
-    assert paths.with_assigned(document, path, "9") == made
-
-
-@pytest.mark.parametrize(
-    ("document", "path", "sqlstate"),
-    [
-        ("1", ["a"], "22023"),
-        ('{"a": 1}', ["a", "b"], "22023"),
-        ("[1]", ["-2"], "22023"),
-        ("[1]", ["x"], "22P02"),
-        ("{}", ["a", None], "22004"),
-        ("[]", ["1000000000"], "54000"),
-    ],
-)
-def test_assignment_into_a_scalar_or_nowhere_is_refused(
-    document: str, path: list[str | None], sqlstate: str
-) -> None:
-    with pytest.raises(SQLError) as caught:
-        paths.with_assigned(document, path, "9")
-    assert caught.value.sqlstate == sqlstate

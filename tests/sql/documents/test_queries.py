@@ -109,7 +109,7 @@ def test_rows_are_checked_and_changed_by_the_order_of_documents() -> None:
             assert (await node.error("INSERT INTO held VALUES (1, '0.0')")).sqlstate == "23514"
             await node.sql("INSERT INTO held (id, doc) VALUES (1, '0.10'), (2, '{}')")
             await node.sql("UPDATE held SET doc = doc || '{\"a\": 1.0}' WHERE doc = '{}'")
-            await node.sql("UPDATE held SET doc['b'][1] = '2.50' WHERE id = 2")
+            await node.sql("UPDATE held SET doc = jsonb_set(doc, '{b}', '[null, 2.50]') WHERE id = 2")
             await node.sql("UPDATE held SET doc = doc - $1 WHERE id = 2", "a")
             await node.sql("DELETE FROM held WHERE doc IN ('0.1')")
             assert await node.rows("SELECT doc, twice FROM held") == [
