@@ -10,7 +10,6 @@ from functools import partial
 
 from ....catalog.values.errors import SQLError
 from .slices import (
-    NULL,
     array_of,
     is_array,
     is_object,
@@ -76,35 +75,6 @@ def with_value(document: str, path: Path, new: str, missing: bool = True) -> str
         raise SQLError("22023", "cannot set path in scalar")
     changes = partial(_set_member, new, missing), partial(_set_item, new, missing)
     return _changed(document, path, 0, changes)
-
-
-_TREATMENTS = ("delete_key", "return_target", "use_json_null", "raise_exception")
-
-
-def with_value_or_null(
-    document: str, path: Path, new: str | None, missing: bool, treatment: str | None
-) -> str:
-    """jsonb_set_lax: as jsonb_set, but for a NULL, of which the treatment says what it does."""
-    if treatment is None or (new is None and treatment not in _TREATMENTS):
-        raise SQLError(
-            "22023",
-            'null_value_treatment must be "delete_key", "return_target", "use_json_null", or '
-            '"raise_exception"',
-        )
-    if new is not None or treatment == "use_json_null":
-        return with_value(document, path, NULL if new is None else new, missing)
-    if treatment == "raise_exception":
-        raise SQLError("22004", "JSON value must not be null")
-    return without_path(document, path) if treatment == "delete_key" else document
-
-
-def with_inserted(document: str, path: Path, new: str, after: bool = False) -> str:
-    """jsonb_insert: a new item before or behind the one at the path, or a new member."""
-    if is_scalar(document):
-        raise SQLError("22023", "cannot set path in scalar")
-    return _changed(
-        document, path, 0, (partial(_insert_member, new), partial(_insert_item, new, after))
-    )
 
 
 Changes = tuple[Callable[[dict[str, str], str], None], Callable[[list[str], int], None]]
@@ -173,21 +143,3 @@ def _set_item(new: str, missing: bool, items: list[str], place: int) -> None:
         items[place] = new
     elif missing:
         items.insert(0 if place < 0 else len(items), new)
-
-
-def _insert_member(new: str, members: dict[str, str], name: str) -> None:
-    if name in members:
-        raise SQLError(
-            "22023",
-            "cannot replace existing key",
-            hint="Try using the function jsonb_set to replace key value.",
-        )
-    members[name] = new
-
-
-def _insert_item(new: str, after: bool, items: list[str], place: int) -> None:
-    if place < -len(items):
-        items.insert(0, new)
-        return
-    at = place + len(items) if place < 0 else min(place, len(items))
-    items.insert(at + after, new)

@@ -65,24 +65,8 @@ def test_value_is_set(document: str, path: list[str | None], made: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "after", "made"),
-    [
-        (["0"], False, "[9, 1, 2]"),
-        (["0"], True, "[1, 9, 2]"),
-        (["-1"], False, "[1, 9, 2]"),
-        (["-1"], True, "[1, 2, 9]"),
-        (["5"], False, "[1, 2, 9]"),
-        (["-5"], True, "[9, 1, 2]"),
-    ],
-)
-def test_value_is_inserted(path: list[str | None], after: bool, made: str) -> None:
-    assert paths.with_inserted("[1, 2]", path, "9", after) == made
-
-
-@pytest.mark.parametrize(
     ("call", "sqlstate"),
     [
-        (lambda: paths.with_inserted('{"a": 1}', ["a"], "2"), "22023"),
         (lambda: paths.with_value("1", ["a"], "2"), "22023"),
         (lambda: paths.without_path('"x"', ["a"]), "22023"),
         (lambda: paths.with_value("[1]", ["x"], "2"), "22P02"),
