@@ -21,7 +21,7 @@ TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 INTERVAL = ColumnType(TypeKind.INTERVAL)
 JSONB = ColumnType(TypeKind.JSONB)
 WIDE_INTEGER = ColumnType(TypeKind.DECIMAL, 38, 0)
-"""What sum() of integers is."""
+"""The result type of sum() over integers."""
 
 Lookup = Callable[[exp.Column], ColumnType | None]
 Hints = Sequence[ColumnType | None]

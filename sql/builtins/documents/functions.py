@@ -151,7 +151,8 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
 
 
 def _followed(documents: Any, steps: Any) -> Documents:
-    """What the same steps lead to in each, which are a document themselves: `["a", 0]`."""
+    """Follows constant steps, given as a document `["a", 0]`, in each document; None where one
+    leads nowhere."""
     found = documents_in(documents)
     for step in read_json(steps[0].as_py()) if found else ():
         found = [one if one is None else paths.element(one, step) for one in found]
@@ -233,7 +234,7 @@ _OVER_COLUMNS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 _EXACT = "'UBIGINT', 'BIGINT', 'BOOLEAN', 'NULL'"
-"""What json_type calls a value that json_extract writes as it stands."""
+"""Results of json_type for values that json_extract writes digit for digit."""
 
 # Escapes of control characters are the one thing that DuckDB writes otherwise in a text.
 _MEMBER = f"""CASE

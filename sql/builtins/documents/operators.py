@@ -96,7 +96,8 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def top_keys(document: str) -> list[str]:
-    """What `?` looks among: names of members, texts of an array, a text itself."""
+    """Returns the texts that `?` compares with: names of members, texts of an array, a text
+    itself."""
     if is_object(document):
         return list(members_of(document))
     texts = items_of(document) if is_array(document) else [document]

@@ -78,7 +78,8 @@ def with_value(document: str, path: Path, new: str, missing: bool = True) -> str
 
 
 Changes = tuple[Callable[[dict[str, str], str], None], Callable[[list[str], int], None]]
-"""What is done to the members, or to the items, of what holds a path's last step."""
+"""Two in-place changes of the container that a path's last step names: of an object's members,
+and of an array's items."""
 
 
 def _changed(document: str, path: Path, level: int, changes: Changes) -> str:
