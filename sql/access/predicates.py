@@ -266,7 +266,7 @@ def _is_char(cast: exp.Cast) -> bool:
 
 
 _FLOAT8 = ColumnType(TypeKind.FLOAT8)
-"""What a FLOAT4 is compared with a number of another type as."""
+"""The type in which a FLOAT4 and a number of another type are compared."""
 
 
 def bind_predicates(predicates: Sequence[Predicate], bindings: Bindings) -> Test:

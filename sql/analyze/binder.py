@@ -163,7 +163,8 @@ def tables_in(tree: exp.Expr) -> list[exp.Table]:
 
 
 _TABLE_CLAUSES = {"this", "db", "catalog", "alias", "joins", "laterals", "sample", "only"}
-"""What of a table reference is carried out. There is no inheritance, so ONLY changes nothing."""
+"""Parts of a table reference that are supported. There is no inheritance, so ONLY changes
+nothing."""
 
 
 def _refuse_clauses(table: exp.Table) -> None:

@@ -187,7 +187,7 @@ def _draw_rowid(_: Values, bindings: Bindings) -> int:
 
 
 def computed_given(name: str) -> SQLError:
-    """What is told of a value for a computed column."""
+    """Returns the error for a value that a statement gives to a computed column."""
     return SQLError(
         "428C9",
         f'cannot write directly to computed column "{name}"',

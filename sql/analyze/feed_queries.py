@@ -1,4 +1,4 @@
-"""What the names in a changefeed's query mean: columns of a given table that holds changes.
+"""Binds the names in a changefeed's query to columns of a given table that holds changes.
 
     SELECT id, cdc_prev.total, event_op() FROM orders WHERE total > 10
 
@@ -53,7 +53,7 @@ _EVENT_COLUMNS = {
 }
 _NAME = "$changes"
 _NUMBER = 4_000_000
-"""Of the changes as a given table: beyond those that statements have."""
+"""The id of the given table of changes; statements use lower ids."""
 
 _TIMES: dict[type[exp.Expr], str | None] = {
     exp.CurrentTimestamp: None,

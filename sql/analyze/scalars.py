@@ -133,7 +133,7 @@ TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 INTERVAL = ColumnType(TypeKind.INTERVAL)
 
 INT4_TYPE = exp.DataType.Type.MEDIUMINT
-"""What `sql.parse.repairs.meant_tokens` reads INT4 as."""
+"""The type name that `sql.parse.repairs.meant_tokens` writes for INT4."""
 
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.Add: "+",

@@ -1,4 +1,4 @@
-"""What CREATE VIEW keeps of its query: the text as written, but names mean one thing for good.
+"""The text that CREATE VIEW stores: as written, with every name qualified for good.
 
     SELECT * FROM orders JOIN lines USING (id)
 
@@ -76,8 +76,8 @@ def _named(tree: exp.Expr, full_names: Mapping[tuple[str, ...], tuple[str, ...]]
 
 
 MARK = "*"
-"""What a star is called while the text is looked at, as a column in quotes: nothing else has such a
-name, or its own stars could not be told from it."""
+"""The quoted column name that replaces a star while the text is analyzed. No real column has it, so
+that the stars of the text can be found again."""
 
 
 def _with_marks(text: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...catalog.descriptors.descriptor import TableDescriptor
 
 GIVEN_ID = -1_000_000
-"""Of the first table that a statement makes while it runs (`given_tables`); others are below it."""
+"""The id of the first table that a statement makes while it runs (`given_tables`); further ones
+count down."""
 
 
 def in_catalog(descriptor: TableDescriptor) -> bool:

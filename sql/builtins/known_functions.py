@@ -291,7 +291,7 @@ def called(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
 
 
 def _operand(tree: exp.Expr) -> exp.Expr:
-    """What an aggregate is over, without its DISTINCT and its order."""
+    """Returns the expression that an aggregate is over, without DISTINCT and ORDER BY."""
     match tree:
         case exp.Order():
             return _operand(tree.this)

@@ -169,30 +169,6 @@ _MAKE_DATE = """
 """
 """DuckDB's TRY takes no subquery, which an argument may be: the lambda gets its value."""
 
-_ARRAY_WITH_ELEMENT = """
-(a, i, v) AS CASE
-    WHEN i IS NULL THEN error('22004|array subscript in assignment must not be null')
-    WHEN i < 1 OR (i > 1 AND coalesce(len(a), 0) = 0)
-    THEN error('0A000|arrays begin with element 1: element ' || i || ' cannot be the first')
-    ELSE list_concat(list_append(list_resize(coalesce(a, []), i - 1), v), coalesce(a[i + 1:], []))
-    END
-"""
-_ARRAY_WITH_SLICE = """
-(a, f, t, v) AS CASE
-    WHEN v IS NULL THEN a
-    WHEN coalesce(t, len(a), 0) < coalesce(f, 1)
-    THEN error('2202E|upper bound cannot be less than lower bound')
-    WHEN coalesce(f, 1) < 1 OR (f > 1 AND coalesce(len(a), 0) = 0)
-    THEN error('0A000|arrays begin with element 1: element ' || f || ' cannot be the first')
-    WHEN len(v) < coalesce(t, len(a), 0) - coalesce(f, 1) + 1
-    THEN error('2202E|source array too small')
-    ELSE list_concat(
-        list_concat(
-            list_resize(coalesce(a, []), coalesce(f, 1) - 1),
-            v[1:coalesce(t, len(a), 0) - coalesce(f, 1) + 1]),
-        coalesce(a[coalesce(t, len(a), 0) + 1:], [])) END
-"""
-
 _DATE_BIN = """
 (w, x, o) AS CASE
     WHEN date_part('year', w) <> 0 OR date_part('month', w) <> 0
@@ -269,8 +245,6 @@ _MAKE_INTERVAL = """
         + CAST(round(CAST(secs AS DOUBLE) * 1000000) AS BIGINT))
 """
 MACROS: dict[str, str] = {
-    "array_with_element": _ARRAY_WITH_ELEMENT,
-    "array_with_slice": _ARRAY_WITH_SLICE,
     "substr": _SUBSTRING,
     "split_part": _SPLIT_PART,
     "strpos": "(s, t) AS instr(s, t)",

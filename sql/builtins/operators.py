@@ -103,7 +103,8 @@ COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ
 
 @lru_cache(_KEPT_MAX)
 def operation(sign: str, left: Argument, right: Argument) -> Chosen | None:
-    """What an operator means; None where there is no such one. Raises Ambiguous.
+    """Returns the signature of an operator by the types of its operands; None where none fits.
+    Raises Ambiguous.
 
     A literal beside a type is of that type, if there is an operator for two of it.
     """

@@ -28,7 +28,8 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 def _native(patterns: Any, flags: Any) -> str | None:
-    """What RE2 calls the pattern of a batch, if it is one and the same of all rows."""
+    """Returns the RE2 pattern of a batch where all rows have the same pattern and flags; else
+    None."""
     if patterns.null_count or flags.null_count or not len(patterns):
         return None
     pattern, options = patterns[0], flags[0]
@@ -57,7 +58,8 @@ _FUNCTIONS: dict[str, tuple[Callable[..., object], str, str]] = {
     "substring": (searches.substring, "tt", "VARCHAR"),
     "replaced": (searches.replaced, "tttt", "VARCHAR"),
 }
-"""What each calls, a letter for each of its arguments, which are texts, and its result."""
+"""By name: the Python function, a letter for each argument (all are texts), and DuckDB's result
+type."""
 
 
 def install_pattern_functions(connection: duckdb.DuckDBPyConnection) -> None:

@@ -166,7 +166,8 @@ def _fits(words: Sequence[str], given: Sequence[Argument]) -> bool:
 
 
 def _element(words: Sequence[str], given: Sequence[Argument]) -> Argument:
-    """What `element` stands for: by the array, or else by what is given for it."""
+    """Returns the type of `element`: that of the array's elements, else of the first operand
+    given for it."""
     for word, one in zip(words, given, strict=True):
         if word == _ARRAY and isinstance(one, ColumnType):
             return one.element or Given.ANYTHING
@@ -220,8 +221,8 @@ def _preferred(words: Sequence[str], given: Sequence[Argument]) -> int:
 
 
 def _by_literals(fitting: Fitting, given: Sequence[Argument]) -> Fitting:
-    """What text literals choose: a text, else the preferred type where all are of one category,
-    else what the other operands are."""
+    """Narrows the candidates by text literals: to text, else to the preferred type where all
+    candidates are of one category, else to the type of the other operands."""
     for place, one in enumerate(given):
         if one is not Given.LITERAL or len(fitting) == 1:
             continue

@@ -56,7 +56,7 @@ def _arrays(column: Any) -> Any:
 
 
 def _told(read: Callable[[str], Any], column: Any) -> list[Any]:
-    """What is read of each text, with errors that pass through DuckDB."""
+    """Returns the value of each text; an SQLError is marked so that it passes through DuckDB."""
     try:
         return [None if text is None else read(text) for text in column.to_pylist()]
     except SQLError as error:

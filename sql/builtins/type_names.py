@@ -1,4 +1,4 @@
-"""What PostgreSQL calls types in its messages."""
+"""Names of types in PostgreSQL's error messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES = {
 
 
 def type_name(type: Argument) -> str:
-    """What PostgreSQL calls a type in its messages."""
+    """Returns the name of a type in PostgreSQL's error messages."""
     if isinstance(type, Given):
         return "unknown"
     if type.element is not None:

@@ -67,6 +67,13 @@ _REFUSED = {
         _IN_PATHS,
     ),
     "to_date": _BY_PATTERN,
+    "jsonb_insert": "jsonb_set() sets a member, || appends to an array.",
+    "jsonb_set_lax": "jsonb_set() sets a member, #- removes it.",
+    "jsonb_object": "jsonb_build_object() takes names and values by turns.",
+    **dict.fromkeys(
+        ("jsonb_to_record", "jsonb_to_recordset"),
+        "(doc ->> 'a')::INT8 is a member with a type, jsonb_array_elements() a row for each item.",
+    ),
     **dict.fromkeys(
         ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr"), _BY_EXPRESSION
     ),
@@ -94,11 +101,12 @@ def known_calls(tree: exp.Expr) -> exp.Expr:
     42883 for a call of what is in no registry."""
     for node in tree.find_all(exp.Anonymous):
         name = node.name.lower()
-        hint = _REFUSED.get(name.removeprefix(PREFIX))
+        plain = name.removeprefix(PREFIX)
+        hint = _REFUSED.get(f"jsonb{plain[4:]}" if plain.startswith("json_") else plain)
         if name == f"{PREFIX}to_timestamp" and len(node.expressions) == 2:
             hint = _BY_PATTERN
         if hint is not None:
-            raise _not_offered(f"{name.removeprefix(PREFIX)}()", hint, node)
+            raise _not_offered(f"{plain}()", hint, node)
         known = name in FUNCTIONS or name in _OTHERS or name in CATALOG_CALLS
         if not known and not name.startswith(_PREFIXES):
             raise SQLError("42883", f"function {name} does not exist", position=position_of(node))

@@ -23,7 +23,6 @@ from ...catalog.values.errors import SQLError
 from ..access.predicates import Predicate, compile_predicates
 from ..analyze.binder import Relations, column_of, row_scope, unknown_column
 from ..analyze.columns.column_values import is_default, refuse_computed, value_for
-from ..analyze.columns.element_assignments import whole_value
 from ..analyze.columns.identity import refuse_updated
 from ..analyze.default_expressions import default_of
 from ..analyze.given_tables import ROW_NUMBER, given_table
@@ -170,7 +169,7 @@ class _Updating:
             return Assignment(place, default_of(column), None)
         refuse_computed(column, target)
         refuse_updated(column, target)
-        tree = self._over_pairs(whole_value(value, column, self._relation))
+        tree = self._over_pairs(value)
         try:
             scalar = value_for(tree, self._descriptor, place, self._scope, self._relation)
         except NotNative:

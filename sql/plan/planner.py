@@ -25,7 +25,6 @@ from ..analyze.binder import (
 )
 from ..analyze.columns.column_values import is_default, refuse_computed, value_for
 from ..analyze.columns.constant_values import constant_rows
-from ..analyze.columns.element_assignments import whole_value
 from ..analyze.columns.identity import ignores, refuse_inserted, refuse_updated
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
@@ -292,7 +291,6 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
                 f'multiple assignments to same column "{column.name}"',
                 position=position_of(target),
             )
-        value = whole_value(value, column, relation)
         if not is_default(value):
             refuse_computed(column, target)
             refuse_updated(column, target)

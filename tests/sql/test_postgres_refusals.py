@@ -122,6 +122,8 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT to_date('05 Dec 2000', 'DD Mon YYYY')", "::DATE"),
         ("SELECT to_timestamp('2000 12 5', 'YYYY MM DD')", "::TIMESTAMP"),
         ("SELECT to_char(k, '999') FROM t", "lpad()"),
+        ("UPDATE t SET s[1] = 'x'", "jsonb_set("),
+        ("INSERT INTO t VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET s['a'] = '1'", "jsonb_set("),
         ("SELECT to_char(INTERVAL '1 day', 'DD')", "extract("),
         ("SELECT to_char(TIME '10:20', 'HH24')", "extract("),
     ],

@@ -32,7 +32,7 @@ from ...variables.variables import SessionVariables
 
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 STORE_TIMESTAMP = ColumnType(TypeKind.DECIMAL, precision=38, scale=10)
-"""What timestamps of the store are in SQL: Unix nanoseconds, and the counter behind the point."""
+"""The SQL type of the store's timestamps: Unix nanoseconds, and the counter behind the point."""
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 

@@ -1,4 +1,4 @@
-"""Who may write identity columns: GENERATED ALWAYS ones take values only by OVERRIDING."""
+"""Rules of writing identity columns: GENERATED ALWAYS takes values only by OVERRIDING."""
 
 from __future__ import annotations
 

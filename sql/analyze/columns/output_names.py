@@ -1,4 +1,4 @@
-"""What PostgreSQL calls a column of a select list that has no alias.
+"""Names of select-list columns without an alias, as PostgreSQL gives them.
 
 SELECT count(*), v::INT8, upper(v), CASE WHEN true THEN 1 END, a + 1 FROM t
 count | v | upper | case | ?column?

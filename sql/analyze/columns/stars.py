@@ -1,4 +1,4 @@
-"""What a star of a select list stands for: columns with their types, where that is plain."""
+"""Expands the stars of a select list into columns, with their types where those are known."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def tree_of(source: exp.Expr | QueryScope) -> exp.Expr:
 
 
 def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.Expr | QueryScope]:
-    """What a column's qualifier stands for, or all that a bare name may be of: a common table
-    expression that FROM does not name has no columns there."""
+    """Returns the source that a column's qualifier names, or every source of FROM for a bare
+    name. A common table expression that FROM does not name is no source."""
     if qualifier is None:
         unnamed = scope.cte_sources.keys() - scope.selected_sources.keys()
         return [source for alias, source in scope.sources.items() if alias not in unnamed]

@@ -35,7 +35,7 @@ CASTS: dict[TypeKind, frozenset[TypeKind]] = {
     TypeKind.UUID: frozenset({TypeKind.UUID}),
     TypeKind.JSONB: _NUMBERS | {TypeKind.JSONB, TypeKind.BOOL},
 }
-"""What each kind is cast to, beside text, which everything is cast to and from."""
+"""The kinds that each kind is cast to; every kind is also cast to and from text."""
 
 
 def resolve_cast(node: exp.Cast, types: Types) -> None:

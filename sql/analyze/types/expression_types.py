@@ -21,7 +21,7 @@ TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 INTERVAL = ColumnType(TypeKind.INTERVAL)
 JSONB = ColumnType(TypeKind.JSONB)
 WIDE_INTEGER = ColumnType(TypeKind.DECIMAL, 38, 0)
-"""What sum() of integers is."""
+"""The result type of sum() over integers."""
 
 Lookup = Callable[[exp.Column], ColumnType | None]
 Hints = Sequence[ColumnType | None]
@@ -45,11 +45,11 @@ DOCUMENTS = (exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath, exp.Parse
 
 _RETURN_DOCUMENTS = (
     "to_jsonb to_json jsonb_build_object json_build_object jsonb_build_array json_build_array "
-    "jsonb_agg jsonb_set jsonb_insert jsonb_strip_nulls json_strip_nulls jsonb_extract_path "
-    "row_to_json array_to_json jsonb_object json_object json_extract_path json_agg jsonb_in "
+    "jsonb_agg jsonb_set jsonb_strip_nulls json_strip_nulls jsonb_extract_path "
+    "row_to_json array_to_json json_extract_path json_agg jsonb_in "
     "jsonb_member jsonb_names jsonb_place jsonb_steps jsonb_element jsonb_at_path "
-    "jsonb_assigned jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
-    "jsonb_set_lax jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least "
+    "jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
+    "jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least "
     "jsonb_pair_value"
 )
 _RETURN_TEXTS = (
@@ -64,9 +64,7 @@ FUNCTIONS: dict[str, ColumnType] = {
     **dict.fromkeys(_RETURN_DOCUMENTS.split(), JSONB),
     **dict.fromkeys(_RETURN_TEXTS.split(), STRING),
     **dict.fromkeys(_RETURN_INTEGERS.split(), INT8),
-    **dict.fromkeys(
-        ("jsonb_elements", "jsonb_distinct", "jsonb_records", "jsonb_record"), array_of(JSONB)
-    ),
+    **dict.fromkeys(("jsonb_elements", "jsonb_distinct"), array_of(JSONB)),
     **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(STRING)),
     "age": INTERVAL,
 }

@@ -1,4 +1,4 @@
-"""What PostgreSQL's parser decides by types, said before anything is put into DuckDB's words.
+"""Type resolution as PostgreSQL's parser does it, before the lowering to DuckDB.
 
 Each operator and each call of a known function is one of those that there are, or an error in the
 words of the statement (42883); what must have one type in common has it (42804); a text literal is

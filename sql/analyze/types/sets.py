@@ -1,4 +1,4 @@
-"""What PostgreSQL asks of whole queries, and DuckDB lets pass."""
+"""Checks of whole queries that PostgreSQL makes and DuckDB does not."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ their own, so they are asked only for what cannot lose anything, and everything 
 text:
 
     `slices`        a document's members and items, each the slice of the text that says it
-    `paths`         what stands at `#>`, and what jsonb_set, jsonb_insert and `#-` make of it
+    `paths`         what stands at `#>`, and what jsonb_set and `#-` make of it
     `operators`     `||`, `-`, `@>`, `?`, jsonb_pretty, jsonb_strip_nulls
     `order`         which documents are equal, and which come first
     `casts`         to numbers and truths

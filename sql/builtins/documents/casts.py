@@ -8,7 +8,7 @@ from ....catalog.values.errors import SQLError
 from .slices import type_of
 
 NUMERIC_SCALE = 9
-"""Of DECIMAL(38,9), which a bare NUMERIC is."""
+"""Fractional digits of DECIMAL(38,9), the type of a bare NUMERIC."""
 
 
 def integer_of(document: str) -> int:

@@ -123,8 +123,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_text_at_path", paths.text_at_path, "ds", "VARCHAR"),
     ("jsonb_delete_path", paths.without_path, "ds", "JSON"),
     ("jsonb_set", paths.with_value, "dsdt", "JSON"),
-    ("jsonb_assigned", paths.with_assigned, "dsd", "JSON"),
-    ("jsonb_insert", paths.with_inserted, "dsdt", "JSON"),
     ("jsonb_concat", operators.concatenated, "dd", "JSON"),
     ("jsonb_delete", operators.without, "dt", "JSON"),
     ("jsonb_contains", operators.contains, "dd", "BOOLEAN"),
@@ -139,12 +137,8 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_elements", operators.elements, "d", "JSON[]"),
     ("jsonb_element_texts", operators.element_texts, "d", "VARCHAR[]"),
     ("jsonb_keys", operators.keys, "d", "VARCHAR[]"),
-    ("jsonb_records", operators.records, "d", "JSON[]"),
-    ("jsonb_record", operators.record, "d", "JSON[]"),
     ("jsonb_pairs", operators.pairs, "d", _PAIRS),
     ("jsonb_text_pairs", operators.text_pairs, "d", _TEXT_PAIRS),
-    ("jsonb_object_of_texts", operators.object_of_texts, "s", "JSON"),
-    ("jsonb_object_of_names", operators.object_of_names, "ss", "JSON"),
     ("jsonb_integer", casts.integer_of, "d", "BIGINT"),
     ("jsonb_number", casts.number_of, "d", "VARCHAR"),
     ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),
@@ -157,7 +151,8 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
 
 
 def _followed(documents: Any, steps: Any) -> Documents:
-    """What the same steps lead to in each, which are a document themselves: `["a", 0]`."""
+    """Follows constant steps, given as a document `["a", 0]`, in each document; None where one
+    leads nowhere."""
     found = documents_in(documents)
     for step in read_json(steps[0].as_py()) if found else ():
         found = [one if one is None else paths.element(one, step) for one in found]
@@ -216,24 +211,6 @@ def _gathered_object(column: Any) -> Any:
     return _column("JSON", list(found))
 
 
-def _set_lax(*columns: Any) -> Any:
-    """jsonb_set_lax, whose new value may be NULL."""
-    readers = (documents_in, _texts, documents_in, _plain, _plain)
-    given: list[list[Any]] = [read(column) for read, column in zip(readers, columns, strict=False)]
-    count = len(given[0])
-    defaults: list[list[Any]] = [[True] * count, ["use_json_null"] * count]
-    given += defaults[len(given) - 3 :]
-    return _column(
-        "JSON",
-        [
-            paths.with_value_or_null(document, path, new, missing, treatment)
-            if None not in (document, path, missing)
-            else None
-            for document, path, new, missing, treatment in zip(*given, strict=True)
-        ],
-    )
-
-
 def _extreme(best: Callable[..., str]) -> Callable[..., Any]:
     """greatest() or least(), which pass over NULL."""
 
@@ -252,13 +229,12 @@ _OVER_COLUMNS: dict[str, tuple[Callable[..., Any], str]] = {
     "jsonb_built_object": (_built_object, "JSON"),
     "jsonb_built_array": (_built_array, "JSON"),
     "jsonb_gathered_object": (_gathered_object, "JSON"),
-    "jsonb_set_lax": (_set_lax, "JSON"),
     "jsonb_greatest": (_extreme(max), "JSON"),
     "jsonb_least": (_extreme(min), "JSON"),
 }
 
 _EXACT = "'UBIGINT', 'BIGINT', 'BOOLEAN', 'NULL'"
-"""What json_type calls a value that json_extract writes as it stands."""
+"""Results of json_type for values that json_extract writes digit for digit."""
 
 # Escapes of control characters are the one thing that DuckDB writes otherwise in a text.
 _MEMBER = f"""CASE

@@ -96,7 +96,8 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def top_keys(document: str) -> list[str]:
-    """What `?` looks among: names of members, texts of an array, a text itself."""
+    """Returns the texts that `?` compares with: names of members, texts of an array, a text
+    itself."""
     if is_object(document):
         return list(members_of(document))
     texts = items_of(document) if is_array(document) else [document]
@@ -146,25 +147,6 @@ def keys(document: str) -> list[str]:
     return list(members_of(document))
 
 
-def records(document: str) -> list[str]:
-    """What jsonb_to_recordset goes through."""
-    if not is_array(document):
-        what = "an object" if is_object(document) else "a scalar"
-        raise SQLError("22023", f"cannot call jsonb_to_recordset on {what}")
-    found = items_of(document)
-    if not all(map(is_object, found)):
-        raise SQLError("22023", "argument of jsonb_to_recordset must be an array of objects")
-    return found
-
-
-def record(document: str) -> list[str]:
-    """What jsonb_to_record reads."""
-    if not is_object(document):
-        what = "an array" if is_array(document) else "a scalar"
-        raise SQLError("22023", f"cannot call jsonb_to_record on {what}")
-    return [document]
-
-
 def pairs(document: str) -> list[tuple[str, str]]:
     """jsonb_each."""
     if not is_object(document):
@@ -198,22 +180,3 @@ def _indented(document: str, line: str) -> str:
         parts = [f"{inner}{write_json(name)}: {_indented(item, inner)}" for name, item in members]
         return f"{{{','.join(parts)}{line}}}"
     return f"[{','.join(inner + _indented(item, inner) for item in items_of(document))}{line}]"
-
-
-def object_of_texts(texts: Sequence[str | None]) -> str:
-    """jsonb_object of `{name, value, name, value}`."""
-    if len(texts) % 2:
-        raise SQLError("2202E", "array must have even number of elements")
-    return object_of_names(texts[::2], texts[1::2])
-
-
-def object_of_names(names: Sequence[str | None], values: Sequence[str | None]) -> str:
-    """jsonb_object of names, and of as many texts."""
-    if len(names) != len(values):
-        raise SQLError("2202E", "mismatched array dimensions")
-    found: dict[str, str] = {}
-    for name, value in zip(names, values, strict=True):
-        if name is None:
-            raise SQLError("22004", "null value not allowed for object key")
-        found[name] = write_json(value)
-    return object_of(found)

@@ -23,7 +23,7 @@ _TEXT_OR_FRACTION = re.compile(r'"(?:[^"\\]|\\.)*"|\.[0-9]+')
 
 
 ZEROS = r"\.[0-9]*0([^0-9]|$)"
-"""What a text has somewhere, if it has zeros at the end of a fraction."""
+"""A regular expression that finds a number with zeros at the end of its fraction."""
 _zeros_in = re.compile(ZEROS).search
 
 

@@ -10,7 +10,6 @@ from functools import partial
 
 from ....catalog.values.errors import SQLError
 from .slices import (
-    NULL,
     array_of,
     is_array,
     is_object,
@@ -78,95 +77,9 @@ def with_value(document: str, path: Path, new: str, missing: bool = True) -> str
     return _changed(document, path, 0, changes)
 
 
-_TREATMENTS = ("delete_key", "return_target", "use_json_null", "raise_exception")
-
-
-def with_value_or_null(
-    document: str, path: Path, new: str | None, missing: bool, treatment: str | None
-) -> str:
-    """jsonb_set_lax: as jsonb_set, but for a NULL, of which the treatment says what it does."""
-    if treatment is None or (new is None and treatment not in _TREATMENTS):
-        raise SQLError(
-            "22023",
-            'null_value_treatment must be "delete_key", "return_target", "use_json_null", or '
-            '"raise_exception"',
-        )
-    if new is not None or treatment == "use_json_null":
-        return with_value(document, path, NULL if new is None else new, missing)
-    if treatment == "raise_exception":
-        raise SQLError("22004", "JSON value must not be null")
-    return without_path(document, path) if treatment == "delete_key" else document
-
-
-def with_inserted(document: str, path: Path, new: str, after: bool = False) -> str:
-    """jsonb_insert: a new item before or behind the one at the path, or a new member."""
-    if is_scalar(document):
-        raise SQLError("22023", "cannot set path in scalar")
-    return _changed(
-        document, path, 0, (partial(_insert_member, new), partial(_insert_item, new, after))
-    )
-
-
-def with_assigned(document: str, path: Path, new: str) -> str:
-    """`SET doc['a'][2] = new`: what lacks on the way is made, and gaps in arrays are null."""
-    return _assigned(document, path, 0, new)
-
-
-def _assigned(document: str, path: Path, level: int, new: str) -> str:
-    if level == len(path):
-        return new
-    if is_scalar(document):
-        raise SQLError(
-            "22023",
-            "cannot replace existing key",
-            detail="The path assumes key is a composite object, but it is a scalar value.",
-        )
-    step = path[level]
-    if step is None:
-        raise SQLError("22004", "jsonb subscript in assignment must not be null")
-    if is_object(document):
-        members = members_of(document)
-        inner = members.get(step)
-        members[step] = (
-            _made(path, level + 1, new) if inner is None else _assigned(inner, path, level + 1, new)
-        )
-        return object_of(members)
-    items, place = items_of(document), _checked_place(step, level)
-    if place < -len(items):
-        raise SQLError("22023", f"path element at position {level + 1} is out of range: {place}")
-    if place < len(items):
-        items[place] = _assigned(items[place], path, level + 1, new)
-        return array_of(items)
-    _check_gap(place)
-    return array_of([*items, *[NULL] * (place - len(items)), _made(path, level + 1, new)])
-
-
-def _made(path: Path, level: int, new: str) -> str:
-    """The value at the end of a path that is not there: arrays where a step is a number."""
-    made = new
-    for step in reversed(path[level:]):
-        if step is None:
-            raise SQLError("22004", "jsonb subscript in assignment must not be null")
-        place = _place(step)
-        if place is None:
-            made = object_of({step: made})
-        else:
-            _check_gap(place)
-            made = array_of([*[NULL] * max(place, 0), made])
-    return made
-
-
-GAP_MAX = 1_000_000
-"""Items of null that an assignment makes: a subscript of ten bytes would make ten gigabytes."""
-
-
-def _check_gap(place: int) -> None:
-    if place > GAP_MAX:
-        raise SQLError("54000", f"an assignment makes at most {GAP_MAX} items, not {place}")
-
-
 Changes = tuple[Callable[[dict[str, str], str], None], Callable[[list[str], int], None]]
-"""What is done to the members, or to the items, of what holds a path's last step."""
+"""Two in-place changes of the container that a path's last step names: of an object's members,
+and of an array's items."""
 
 
 def _changed(document: str, path: Path, level: int, changes: Changes) -> str:
@@ -231,21 +144,3 @@ def _set_item(new: str, missing: bool, items: list[str], place: int) -> None:
         items[place] = new
     elif missing:
         items.insert(0 if place < 0 else len(items), new)
-
-
-def _insert_member(new: str, members: dict[str, str], name: str) -> None:
-    if name in members:
-        raise SQLError(
-            "22023",
-            "cannot replace existing key",
-            hint="Try using the function jsonb_set to replace key value.",
-        )
-    members[name] = new
-
-
-def _insert_item(new: str, after: bool, items: list[str], place: int) -> None:
-    if place < -len(items):
-        items.insert(0, new)
-        return
-    at = place + len(items) if place < 0 else min(place, len(items))
-    items.insert(at + after, new)

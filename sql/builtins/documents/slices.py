@@ -60,7 +60,7 @@ def item_of(document: str, place: int) -> str | None:
 
 
 def text_of(document: str) -> str | None:
-    """What `->>` shows of a document: a text without its quotes, and no null."""
+    """Returns the text that `->>` shows of a document: without quotes; None for null."""
     if is_text(document):
         return _text(document)
     return None if document == NULL else document
@@ -74,7 +74,7 @@ def object_of(members: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=4096)  # the same names come again and again
 def _name(name: str) -> tuple[tuple[int, bytes], str]:
-    """What members are ordered by, and a name as it is written."""
+    """Returns the sort key of a member, and its name as it is written."""
     return by_length(name), write_json(name)
 
 
@@ -83,7 +83,7 @@ def array_of(items: Iterable[str]) -> str:
 
 
 def type_of(document: str) -> str:
-    """What jsonb_typeof calls it."""
+    """Returns the name of jsonb_typeof for a document."""
     return _TYPES.get(document[0], "number")
 
 

@@ -40,8 +40,8 @@ def format_text(pattern: str | None, *arguments: str | None) -> str | None:
 
 @dataclass(slots=True, init=False)
 class _Directive:
-    """What stands behind a per cent sign. Places count from 1; the width's is 0 where the next
-    argument has it."""
+    """A directive of format(), behind its per cent sign. Places count from 1; a `width_place` of 0
+    takes the next argument."""
 
     place: int | None
     width: int

@@ -18,13 +18,14 @@ Words = tuple[int, int, int]
 
 
 def hashtext(text: str) -> int:
-    """Of 32 bits, with a sign."""
+    """Returns PostgreSQL's hashtext() of a text: a signed 32-bit number."""
     _, _, low = _hashed(text.encode(), 0)
     return low - (1 << 32) if low >> 31 else low
 
 
 def hashtextextended(text: str, seed: int) -> int:
-    """Of 64 bits, with a sign. A seed of 0 gives the same low half as `hashtext`."""
+    """Returns PostgreSQL's hashtextextended(): a signed 64-bit number. With seed 0 its low half is
+    `hashtext`."""
     _, high, low = _hashed(text.encode(), seed % (1 << 64))
     whole = high << 32 | low
     return whole - (1 << 64) if whole >> 63 else whole

@@ -63,7 +63,8 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
-    """What depends on the session's time zone, which is a whole evaluator's."""
+    """Defines the functions that read the session's time zone, `zone`, in an evaluator's
+    database."""
     define: Any = connection.create_function
     call, name = _over_columns(moment_text.text_in_zone(zone), pa.string()), "timestamptz_written"
     define(f"{PREFIX}{name}", call, None, "VARCHAR", type="arrow", null_handling="special")

@@ -30,12 +30,12 @@ class _Fields:
 
 
 def timestamp_text(moment: datetime, pattern: str) -> str | None:
-    """Of a timestamp without a zone; NULL for an empty pattern."""
+    """Returns to_char() of a timestamp without a zone; None for an empty pattern."""
     return _text(_fields(moment), pattern)
 
 
 def text_in_zone(zone: str) -> Callable[[datetime, str], str | None]:
-    """Of a timestamp with a zone, by the clocks of `zone`."""
+    """Returns to_char() for timestamps with a zone, told by the clocks of `zone`."""
     place = ZoneInfo(zone)
 
     def told(moment: datetime, pattern: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What stands behind a backslash."""
+"""Escapes: a backslash and the letters behind it."""
 
 from __future__ import annotations
 

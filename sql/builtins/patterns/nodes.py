@@ -13,7 +13,7 @@ from .letters import Letters
 
 
 class Anchor(Enum):
-    """What is true of a place between letters, and takes none."""
+    """A condition on a place between letters; it consumes no letter."""
 
     TEXT_START = auto()
     TEXT_END = auto()

@@ -52,7 +52,8 @@ def with_letter(options: Options, letter: str) -> Options | None:
 
 @lru_cache(maxsize=64)
 def options_of(flags: str) -> tuple[Options, bool]:
-    """What a flags argument says, and whether it says `g`. Raises SQLError 22023."""
+    """Returns the options of a flags argument, and whether `g` is among them. Raises SQLError
+    22023."""
     options, everywhere = Options(), False
     for letter in flags:
         if letter == GLOBAL:

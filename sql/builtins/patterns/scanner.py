@@ -89,7 +89,7 @@ def shown(pattern: str) -> str:
 
 
 def invalid(reason: str) -> SQLError:
-    """What PostgreSQL says of a pattern that is none."""
+    """Returns PostgreSQL's error for an invalid pattern (2201B)."""
     return SQLError("2201B", f"invalid regular expression: {reason}")
 
 

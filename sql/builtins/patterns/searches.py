@@ -1,4 +1,4 @@
-"""What PostgreSQL's functions do with the matches of a pattern.
+"""PostgreSQL's functions on the matches of a regular expression.
 
 Each takes a text and arguments that are all there. Raises SQLError 2201B and 0A000 for a pattern
 (`pattern_of`), 22023 for flags (`options_of`).
@@ -15,7 +15,7 @@ from .options import options_of
 from .pattern import Pattern, pattern_of
 
 RESULT_BYTES_MAX = 1 << 28
-"""Of one regexp_replace(), whose replacement may be long: PostgreSQL has as much for a value."""
+"""Bytes that one regexp_replace() may return; PostgreSQL's values have the same order of limit."""
 
 
 def found(text: str, pattern: str, flags: str) -> bool:

@@ -177,9 +177,6 @@ class _Meaning:
         if name in _BUILDERS or name in _AGGREGATES:
             return self._made(node, name, given)
         same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
-        if same == "jsonb_object" and len(given) in (1, 2):
-            made = "jsonb_object_of_texts" if len(given) == 1 else "jsonb_object_of_names"
-            return call(made, *map(text_path, given))
         shape = FUNCTIONS.get(same)
         if shape is None:
             if name in _WITHIN:

@@ -2,9 +2,8 @@
 
     SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT x, y FROM u)
 
-are five assignments; the last two each have a subquery of one column. What is assigned to a part of
-a column, `f[2] = 1` and `f[3:4] = '{5,6}'`, is one value of the column: a call of ELEMENT within
-another.
+are five assignments; the last two each have a subquery of one column. An assignment to a part of a
+column, `f[2] = 1`, is refused.
 """
 
 from __future__ import annotations
@@ -15,40 +14,14 @@ from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
 from ...syntax.conflict_clause import OnConflict
-from ...syntax.tree_names import folded, position_of
+from ...syntax.tree_names import position_of
 
 Assigned = tuple[exp.Column, exp.Expr]
 
 
 def assignments(items: Sequence[exp.Expr]) -> tuple[Assigned, ...]:
     """The assignments of a SET clause. Raises SQLError for what is none."""
-    found: list[Assigned] = []
-    for target, value in (pair for item in items for pair in _assigned(item)):
-        place = _same_column(found, target) if _is_element(value) else None
-        if place is None:
-            found.append((target, value))
-        else:
-            value.expressions[0].replace(found[place][1])
-            found[place] = (target, value)
-    return tuple(found)
-
-
-def _same_column(found: Sequence[Assigned], target: exp.Column) -> int | None:
-    """The place of an earlier assignment to another part of the column."""
-    for place, (earlier, value) in enumerate(found):
-        if _is_element(value) and folded(earlier.this) == folded(target.this):
-            return place
-    return None
-
-
-ELEMENT = "$element"
-"""`$element(whole, lower, upper, subscript, value)`: the column with a part of it assigned. `whole`
-is NULL for the column as it is; of a slice there are `lower` and `upper`, NULL where left out, of
-an element `subscript`, an array of as many as are nested."""
-
-
-def _is_element(value: exp.Expr) -> bool:
-    return isinstance(value, exp.Anonymous) and value.name == ELEMENT
+    return tuple(pair for item in items for pair in _assigned(item))
 
 
 def _assigned(item: exp.Expr) -> Sequence[Assigned]:
@@ -58,7 +31,13 @@ def _assigned(item: exp.Expr) -> Sequence[Assigned]:
     if isinstance(target, exp.Column):
         return [(target, value)]
     if isinstance(target, exp.Bracket):
-        return [_element(target, value)]
+        raise SQLError(
+            "0A000",
+            "SET of a part of a column is not supported",
+            position=position_of(target),
+            hint="Assign the whole column: SET a = a[:1] || 9 || a[3:], or SET doc = "
+            "jsonb_set(doc, '{a,b}', '9').",
+        )
     targets = target.expressions if isinstance(target, exp.Tuple) else [target.unnest()]
     if not all(isinstance(column, exp.Column) for column in targets):
         raise SQLError("42601", "SET takes column = value", position=position_of(target))
@@ -70,38 +49,6 @@ def _assigned(item: exp.Expr) -> Sequence[Assigned]:
             position=position_of(target),
         )
     return list(zip(targets, values, strict=True))
-
-
-def _element(target: exp.Bracket, value: exp.Expr) -> Assigned:
-    """The assignment to a part of a column."""
-    subscripts: list[exp.Expr] = []
-    whole: exp.Expr = target
-    while isinstance(whole, exp.Bracket):
-        (subscript,) = whole.expressions
-        subscripts.insert(0, _as_written(subscript))
-        whole = whole.this
-    if not isinstance(whole, exp.Column):
-        raise SQLError("42601", "SET takes column = value", position=position_of(target))
-    lower: exp.Expr = exp.Null()
-    upper: exp.Expr = exp.Null()
-    single: exp.Expr = exp.Null()
-    if isinstance(subscripts[0], exp.Slice) and len(subscripts) == 1:
-        lower = subscripts[0].this or lower
-        upper = subscripts[0].expression or upper
-    else:
-        single = exp.Array(expressions=[subscript.copy() for subscript in subscripts])
-    parts = [exp.Null(), lower, upper, single, value]
-    return whole, exp.Anonymous(this=ELEMENT, expressions=[part.copy() for part in parts])
-
-
-def _as_written(subscript: exp.Expr) -> exp.Expr:
-    """A subscript that sqlglot has made one that counts from zero."""
-    negative = isinstance(subscript, exp.Neg)
-    literal = subscript.this if negative else subscript
-    if not isinstance(literal, exp.Literal) or literal.is_string:
-        return subscript
-    number = int(literal.name)
-    return exp.Literal.number((-number if negative else number) + 1)
 
 
 def _values(value: exp.Expr, count: int) -> Sequence[exp.Expr]:

@@ -3,7 +3,6 @@
 f(((doc)) -> 'a')                        f(doc -> 'a'), so written by `meant_tokens`
 FROM jsonb_array_elements(doc) AS e      FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
 FROM jsonb_each(doc) AS e                FROM LATERAL (SELECT … AS key, … AS value) AS e
-FROM jsonb_to_record(doc) AS e (a INT8)  FROM LATERAL (SELECT CAST(… ->> 'a' AS INT8) AS a) AS e
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ....catalog.values.errors import SQLError
 from ...syntax.output_marks import CALLED
 from ...syntax.walks import find_all
 from ..expansions.set_functions import replace_source, unnested
@@ -24,7 +22,6 @@ _LISTS = {
     "jsonb_array_elements_text": "jsonb_element_texts",
     _KEYS: "jsonb_keys",
 }
-_RECORDS = {"jsonb_to_recordset": "jsonb_records", "jsonb_to_record": "jsonb_record"}
 _PARTS = {
     "jsonb_pairs": ("jsonb_pair_key", "jsonb_pair_value"),
     "jsonb_text_pairs": ("jsonb_pair_key", "jsonb_pair_text"),
@@ -54,9 +51,6 @@ def _plain_sequence(node: exp.Anonymous) -> None:
 def _replace_function(node: exp.Anonymous) -> None:
     name = node.name.lower()
     name = name if name.startswith("jsonb_") else name.replace("json_", "jsonb_", 1)
-    if name in _RECORDS and isinstance(node.parent, exp.Table | exp.Lateral):
-        _replace_records(node.parent, _RECORDS[name], node.expressions)
-        return
     if len(node.expressions) != 1 or name not in {*_ELEMENTS, *_MEMBERS, _KEYS}:
         return
     (document,) = node.expressions
@@ -76,37 +70,6 @@ def _replace_function(node: exp.Anonymous) -> None:
         column = "value" if name in _ELEMENTS else None
         listed = _list_of(name, document)
         replace_source(table, unnested(table, listed, node.name.lower(), column=column))
-
-
-def _replace_records(table: exp.Expr, list: str, given: Sequence[exp.Expr]) -> None:
-    """`jsonb_to_recordset(doc) AS t (a INT8, b TEXT)`: each member as a cast makes it."""
-    alias = table.args.get("alias")
-    columns = alias.columns if alias is not None else []
-    plain = len(given) == 1 and all(isinstance(column, exp.ColumnDef) for column in columns)
-    if alias is None or not columns or not plain:
-        raise SQLError(
-            "42601",
-            'a column definition list is required for functions returning "record"',
-            hint="FROM jsonb_to_recordset(doc) AS t (a INT8, b TEXT)",
-        )
-    records = exp.select(exp.alias_(exp.Explode(this=_call(list, given[0])), "record"))
-    query = exp.select(*map(_of_record, columns)).from_(records.subquery("m"))
-    _replace_table(table, query, alias.name, ())
-
-
-def _of_record(column: exp.ColumnDef) -> exp.Expr:
-    kind = column.args["kind"]
-    if kind.this == exp.DType.ARRAY:
-        raise SQLError("0A000", f"column \"{column.name}\": arrays of records are not supported",
-                       hint="Take it as JSONB.")  # fmt: skip
-    name = exp.Literal.string(column.name)
-    member = exp.JSONExtractScalar(this=exp.column("record"), expression=name)
-    value: exp.Expr = exp.Cast(this=member, to=kind)
-    if kind.this in (exp.DType.JSON, exp.DType.JSONB):
-        whole = exp.JSONExtract(this=exp.column("record"), expression=name.copy())
-        there = exp.Not(this=exp.Is(this=member, expression=exp.Null()))
-        value = exp.Case(ifs=[exp.If(this=there, true=whole)])
-    return exp.alias_(value, column.this.copy())
 
 
 def _list_of(name: str, document: exp.Expr) -> exp.Expr:

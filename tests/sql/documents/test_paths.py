@@ -65,24 +65,8 @@ def test_value_is_set(document: str, path: list[str | None], made: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "after", "made"),
-    [
-        (["0"], False, "[9, 1, 2]"),
-        (["0"], True, "[1, 9, 2]"),
-        (["-1"], False, "[1, 9, 2]"),
-        (["-1"], True, "[1, 2, 9]"),
-        (["5"], False, "[1, 2, 9]"),
-        (["-5"], True, "[9, 1, 2]"),
-    ],
-)
-def test_value_is_inserted(path: list[str | None], after: bool, made: str) -> None:
-    assert paths.with_inserted("[1, 2]", path, "9", after) == made
-
-
-@pytest.mark.parametrize(
     ("call", "sqlstate"),
     [
-        (lambda: paths.with_inserted('{"a": 1}', ["a"], "2"), "22023"),
         (lambda: paths.with_value("1", ["a"], "2"), "22023"),
         (lambda: paths.without_path('"x"', ["a"]), "22023"),
         (lambda: paths.with_value("[1]", ["x"], "2"), "22P02"),
@@ -93,39 +77,4 @@ def test_place_that_cannot_be_is_an_error(call: object, sqlstate: str) -> None:
     assert callable(call)
     with pytest.raises(SQLError) as caught:
         call()
-    assert caught.value.sqlstate == sqlstate
-
-
-@pytest.mark.parametrize(
-    ("document", "path", "made"),
-    [
-        ("{}", ["a", "2", "b"], '{"a": [null, null, {"b": 9}]}'),
-        ('{"a": 1.50}', ["a"], '{"a": 9}'),
-        ("[1.0]", ["3"], "[1.0, null, null, 9]"),
-        ("[1.0]", ["-1"], "[9]"),
-        ('{"a": {"b": 1}}', ["a", "b"], '{"a": {"b": 9}}'),
-    ],
-)
-def test_assignment_makes_what_lacks_on_its_way(
-    document: str, path: list[str | None], made: str
-) -> None:
-    assert paths.with_assigned(document, path, "9") == made
-
-
-@pytest.mark.parametrize(
-    ("document", "path", "sqlstate"),
-    [
-        ("1", ["a"], "22023"),
-        ('{"a": 1}', ["a", "b"], "22023"),
-        ("[1]", ["-2"], "22023"),
-        ("[1]", ["x"], "22P02"),
-        ("{}", ["a", None], "22004"),
-        ("[]", ["1000000000"], "54000"),
-    ],
-)
-def test_assignment_into_a_scalar_or_nowhere_is_refused(
-    document: str, path: list[str | None], sqlstate: str
-) -> None:
-    with pytest.raises(SQLError) as caught:
-        paths.with_assigned(document, path, "9")
     assert caught.value.sqlstate == sqlstate

@@ -37,8 +37,6 @@ QUERIES: list[tuple[str, list[tuple[object, ...]]]] = [
      [(3,), (4,)]),
     ("SELECT e FROM t, jsonb_array_elements(doc -> 'list') e WHERE id = 1 ORDER BY e",
      [('"x"',), ("1.0",)]),
-    ("SELECT r.price FROM t, jsonb_to_record(doc) AS r (price NUMERIC(5,2)) WHERE id = 1",
-     [("4.50",)]),
     ("SELECT jsonb_build_object('p', 4.50, 'd', doc -> 'price') FROM t WHERE id = 2",
      [('{"d": 4.5, "p": 4.50}',)]),
 ]  # fmt: skip
@@ -54,6 +52,9 @@ REFUSED = [
     ("SELECT '0.1234567891'::JSONB::NUMERIC", "22003"),
     ("SELECT json_extract(doc, '$.a') FROM t", "42883"),
     ("SELECT doc @? '$.a' FROM t", "0A000"),
+    ("SELECT jsonb_insert(doc, '{a}', '1') FROM t", "0A000"),
+    ("SELECT json_object('{a,1}')", "0A000"),
+    ("SELECT r.a FROM t, jsonb_to_record(doc) AS r (a INT8)", "0A000"),
     ("SELECT doc @@ '$.a == 1' FROM t", "0A000"),
     ("SELECT jsonb_path_query(doc, '$.a') FROM t", "0A000"),
     ("SELECT item FROM t, jsonb_path_query(doc, '$.a') AS item", "0A000"),
@@ -109,7 +110,9 @@ def test_rows_are_checked_and_changed_by_the_order_of_documents() -> None:
             assert (await node.error("INSERT INTO held VALUES (1, '0.0')")).sqlstate == "23514"
             await node.sql("INSERT INTO held (id, doc) VALUES (1, '0.10'), (2, '{}')")
             await node.sql("UPDATE held SET doc = doc || '{\"a\": 1.0}' WHERE doc = '{}'")
-            await node.sql("UPDATE held SET doc['b'][1] = '2.50' WHERE id = 2")
+            await node.sql(
+                "UPDATE held SET doc = jsonb_set(doc, '{b}', '[null, 2.50]') WHERE id = 2"
+            )
             await node.sql("UPDATE held SET doc = doc - $1 WHERE id = 2", "a")
             await node.sql("DELETE FROM held WHERE doc IN ('0.1')")
             assert await node.rows("SELECT doc, twice FROM held") == [

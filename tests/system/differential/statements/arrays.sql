@@ -112,7 +112,6 @@ INSERT INTO lists (id, d) VALUES (5, '{1234567.5}');
 INSERT INTO lists (id, n, t) VALUES (5, ARRAY[5, 6], ARRAY['q']) RETURNING n, n[2], t;
 UPDATE lists SET n = n || 7 WHERE id = 5 RETURNING n;
 UPDATE lists SET n = array_remove(n, 6), t = t || ARRAY['r'] WHERE id = 5 RETURNING n, t;
-UPDATE lists SET n[1] = 50 WHERE id = 5 RETURNING n;
 UPDATE lists SET k = n[1] WHERE n[1] IS NOT NULL;
 UPDATE lists SET n = '{}' WHERE 3 = ANY (n);
 DELETE FROM lists WHERE n = '{}' AND id > 1 RETURNING id;
