@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tailrace.kvlayer.relaxed.events import Event, Line, Record, Snapshot, lines_table
+from tailrace.sql.execute.write.relaxed_load import BESIDE_EVENTS
 from tests.harness.http_door import ARROW, JSON_LINES, HttpDoor, problem_of
 from tests.kvlayer.relaxed.relaxed_lines import DOMAIN, Store
 
@@ -166,6 +167,20 @@ def test_epochs_without_events_move_a_log(logged: HttpDoor) -> None:
     )
     assert reply["change_sets"] == 1
     assert _rows(logged) == [[1, 8, None]]
+
+
+def test_large_change_set_is_one_transaction(logged: HttpDoor) -> None:
+    """So large that it is folded and sorted beside the loop, and written in many slices."""
+    rows = BESIDE_EVENTS // 2 + 1
+    events = [
+        Event(DOMAIN, 5 + row, ordinal, "crashes", b"%d" % row, column, None, b"%d" % row)
+        for row in range(rows)
+        for ordinal, column in enumerate(("signal", "note"))
+    ]
+    end = 5 + rows
+    reply = _taken(logged, [START, *events, _record(0, end, len(events)), _record(end, end + 1, 0)])
+    assert reply["change_sets"] == 2  # the snapshot, and all else
+    assert _rows(logged) == [[row, row, str(row)] for row in range(rows)]
 
 
 def test_gaps_are_shown(logged: HttpDoor) -> None:

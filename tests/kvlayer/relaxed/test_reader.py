@@ -176,3 +176,27 @@ def test_joint_cuts_are_where_quiet_intervals_overlap() -> None:
         2: [Quiet(cut=5, until=9), Quiet(cut=15, until=30), Quiet(cut=35, until=50)],
     }
     assert list(joint_cuts(quiet)) == [{1: 10, 2: 15}, {1: 40, 2: 35}]
+
+
+def test_snapshot_comes_in_pieces_and_twice() -> None:
+    """Its doubles count for nothing."""
+    cells = {("crashes", b"%d" % row, "signal"): b"6" for row in range(3)}
+    lines = lines_table([Snapshot(domain=DOMAIN, cut=4, cells=cells)])
+    reader = Reader(DOMAIN, None)
+    for first, last in ((0, 3), (1, 3), (2, 3)):
+        reader.feed(lines.slice(first, last - first))
+        assert list(reader.advance()) == []
+    reader.feed(lines.slice(3))
+    (snapshot,) = reader.advance()
+    assert sorted(snapshot.changes["row"].to_pylist()) == [b"0", b"1", b"2"]
+    assert reader.cell_count == 0
+
+
+def test_rest_is_left_until_it_is_wanted() -> None:
+    reader = Reader(DOMAIN, 0)
+    reader.feed(lines_table([_event(5, 0, None, b"a"), _record(0, 6, 1), _record(6, 7, 0)]))
+    assert list(reader.advance(events_min=2, rest=False)) == []
+    reader.feed(lines_table([_event(8, 0, b"a", b"b"), _record(7, 9, 1), _record(9, 10, 0)]))
+    (change_set,) = reader.advance(events_min=2, rest=False)
+    assert (change_set.end, change_set.event_count) == (10, 2)
+    assert change_set.changes["new"].to_pylist() == [b"b"]
