@@ -16,7 +16,7 @@ durable. It must never know SQL, sessions or protocols.
 sinks.
 """
 
-from .connections import give_connections, list_connections
+from .connections import CONNECTION_QUOTA, give_connections, list_connections
 from .feeds import Changefeeds, FeedStatus, TaskStatus
 from .insight import SpanLag, StageReport
 from .jobs.alterations import (
@@ -34,13 +34,20 @@ from .jobs.dead_letters import DeadLetter
 from .jobs.description import shown_key
 from .jobs.details import SendingReport
 from .jobs.replication_tasks import WORKERS_MAX
-from .jobs.reservations import JOB_KIND
+from .jobs.reservations import FEED_QUOTA, JOB_KIND
 from .jobs.services import ChangefeedServices
 from .pipeline.live import FeedState, FeedStopped, LiveFeed
 from .pipeline.stage_times import Latency, Milestone, Stage, StageRecorder, summarize
-from .schedules import SCHEDULE_KIND, ScheduleOptions, ScheduleStatus, parse_schedule_options
+from .schedules import (
+    SCHEDULE_KIND,
+    SCHEDULE_QUOTA,
+    ScheduleOptions,
+    ScheduleStatus,
+    parse_schedule_options,
+)
 from .streams.stream import ChangefeedStream
 from .subscriptions import (
+    SUBSCRIPTION_QUOTA,
     Subscription,
     SubscriptionReader,
     find_subscription,
@@ -50,8 +57,12 @@ from .subscriptions import (
 from .targets import DatabaseTables, KeyspacePart, find_tables
 
 __all__ = [
+    "CONNECTION_QUOTA",
+    "FEED_QUOTA",
     "JOB_KIND",
     "SCHEDULE_KIND",
+    "SCHEDULE_QUOTA",
+    "SUBSCRIPTION_QUOTA",
     "WORKERS_MAX",
     "AddTarget",
     "Alteration",

@@ -11,10 +11,11 @@ is a backup of but `keyspace_backup`. (`api.backup` copies a whole store.)
 
 from .bootstrap import Bootstrap
 from .folder import BackupRefused
-from .keyspace_backup import KeyspaceBackups, OpenedBackup
+from .keyspace_backup import BACKUP_QUOTA, KeyspaceBackups, OpenedBackup
 from .manifest import BackupFile, Manifest
 
 __all__ = [
+    "BACKUP_QUOTA",
     "BackupFile",
     "BackupRefused",
     "Bootstrap",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ...catalog.descriptors.descriptor_encoding import (
     encode_descriptor,
 )
 from ...catalog.descriptors.keyspace import Keyspace
+from ...catalog.rights.quotas import Quota, declare_bounds
 from ...kvlayer.access import StoreAccess, Transaction
 from ...kvlayer.background import give_way
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
@@ -79,6 +81,18 @@ class OpenedBackup:
         return found.keyspace
 
 
+_UNDER_WAY = declare_bounds(
+    "backups and restorations of keyspaces under way", "changefeed.keyspace_backups", 2, 8
+)
+
+BACKUP_QUOTA = Quota(
+    what="backups and restorations of keyspaces under way",
+    of_user=_UNDER_WAY[0],
+    of_store=_UNDER_WAY[1],
+    remedy="Wait for one to end",
+)
+
+
 class KeyspaceBackups:
     """Writes and restores backups of a store's keyspaces. `divide` cuts a span at range borders."""
 
@@ -93,6 +107,8 @@ class KeyspaceBackups:
         self._protections = protections
         self._divide = divide
         self._lane = lane
+        self.under_way: Counter[str] = Counter()
+        """How many of this node are written or restored, by their users."""
 
     async def write(
         self, descriptor: TableDescriptor, name: str, at: Timestamp, path: Path

@@ -4,6 +4,7 @@ Never knows: feeds that use a connection (`jobs.connection_feeds` does).
 """
 
 from .connection import (
+    CONNECTION_QUOTA,
     ExternalConnection,
     connection_name,
     find_connection,
@@ -15,6 +16,7 @@ from .connection import (
 from .sealing import KEY_BYTES, Sealer
 
 __all__ = [
+    "CONNECTION_QUOTA",
     "KEY_BYTES",
     "ExternalConnection",
     "Sealer",

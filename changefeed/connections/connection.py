@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...catalog.descriptors.system_tables import EXTERNAL_CONNECTIONS
+from ...catalog.rights.quotas import owned_rows
 from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
@@ -24,6 +25,15 @@ from ..sinks.uri import shown_place
 SCHEME = "external"
 
 _rows = codec_for(EXTERNAL_CONNECTIONS)
+
+CONNECTION_QUOTA = owned_rows(
+    "external connections",
+    "changefeed.connections",
+    100,
+    1_000,
+    remedy="DROP EXTERNAL CONNECTION",
+    table=EXTERNAL_CONNECTIONS,
+)
 
 
 class Reader(Protocol):

@@ -15,6 +15,7 @@ from ...catalog.descriptors.system_tables import JOBS
 from ...catalog.jobs import JobNotFound
 from ...catalog.jobs.job_store import JobStore
 from ...catalog.jobs.record import JobRecord
+from ...catalog.rights.quotas import owned_rows
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.txn import Transaction
@@ -22,6 +23,16 @@ from .details import ChangefeedDetails, UnknownFormat, decode_details
 from .services import ChangefeedServices
 
 JOB_KIND = "CHANGEFEED"
+
+FEED_QUOTA = owned_rows(
+    "changefeeds and tasks of replications",
+    "changefeed.jobs",
+    500,
+    2_000,
+    remedy="CANCEL JOB",
+    table=JOBS,
+    kind=JOB_KIND,
+)
 PROTECTION_OWNER = "changefeed"
 """What the records of feeds' protected timestamps say of who needs them."""
 

@@ -8,6 +8,7 @@ whose time passed while no node lived is made once, at once.
 
 from .schedule import (
     SCHEDULE_KIND,
+    SCHEDULE_QUOTA,
     ScheduleOptions,
     ScheduleStatus,
     decode_schedule,
@@ -18,6 +19,7 @@ from .schedule_job import ScheduleJob, describe_schedule, plan_schedule, schedul
 
 __all__ = [
     "SCHEDULE_KIND",
+    "SCHEDULE_QUOTA",
     "ScheduleJob",
     "ScheduleOptions",
     "ScheduleStatus",

@@ -11,10 +11,22 @@ from typing import TypeVar
 import msgspec
 from cronsim import CronSim, CronSimError
 
+from ...catalog.descriptors.system_tables import JOBS
+from ...catalog.rights.quotas import owned_rows
 from ...catalog.values.errors import SQLError
 from ..jobs.details import ChangefeedDetails, UnknownFormat
 
 SCHEDULE_KIND = "CHANGEFEED SCHEDULE"
+
+SCHEDULE_QUOTA = owned_rows(
+    "schedules",
+    "changefeed.schedules",
+    100,
+    1_000,
+    remedy="DROP SCHEDULE",
+    table=JOBS,
+    kind=SCHEDULE_KIND,
+)
 SCHEDULE_FORMAT = 1
 
 MACROS = {

@@ -25,7 +25,7 @@ from ..contract.options import SCAN_OPTIONS
 from ..jobs.create import FeedRequest, JobCreator, plan_changefeed
 from ..jobs.description import describe, quoted
 from ..jobs.details import ChangefeedDetails, encode_details
-from ..jobs.reservations import JOB_KIND
+from ..jobs.reservations import FEED_QUOTA, JOB_KIND
 from ..jobs.sealed_options import opened_options
 from ..jobs.services import ChangefeedServices
 from ..jobs.sink_uris import whole_uri
@@ -231,6 +231,9 @@ class ScheduleJob:
             job = replace(JobRecord.decode(key, body), owner=self._context.job.owner)
             own_key, own_body = job.encode()
             await transaction.put([own_key], [own_body])
+        await FEED_QUOTA.check(
+            services.store.settings, services.rights.current, feed.user_name, transaction
+        )
         return job_id
 
     async def _table(

@@ -14,6 +14,7 @@ Nothing runs for it while nobody reads; each reader is a sinkless feed of its ow
 from .bounds import SubscriptionBounds
 from .reader import SubscriptionReader
 from .subscription import (
+    SUBSCRIPTION_QUOTA,
     Subscription,
     acknowledge,
     create_subscription,
@@ -24,6 +25,7 @@ from .subscription import (
 )
 
 __all__ = [
+    "SUBSCRIPTION_QUOTA",
     "Subscription",
     "SubscriptionBounds",
     "SubscriptionReader",

@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from ...catalog.descriptors.system_tables import SUBSCRIPTIONS
+from ...catalog.rights.quotas import owned_rows
 from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
@@ -30,6 +31,15 @@ MAX_AGE = declare_duration(
 PROTECTION_OWNER = "subscription"
 
 _rows = codec_for(SUBSCRIPTIONS)
+
+SUBSCRIPTION_QUOTA = owned_rows(
+    "subscriptions",
+    "changefeed.subscriptions",
+    500,
+    2_000,
+    remedy="DROP SUBSCRIPTION",
+    table=SUBSCRIPTIONS,
+)
 
 
 class Reader(Protocol):

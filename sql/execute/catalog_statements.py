@@ -12,6 +12,7 @@ from dataclasses import replace
 from ...catalog.descriptors.descriptor import Descriptor
 from ...catalog.descriptors.publish_rules import LOCK_ALONE, LOCK_PARAMETER
 from ...catalog.descriptors.storage_parameters import parse_names
+from ...catalog.rights.quotas import KEYSPACE_QUOTA
 from ...catalog.store.catalog_changes import CatalogChanges, jobs_begun
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
@@ -24,7 +25,7 @@ from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
 from ..syntax.changefeed_statements import AlterChangefeed, CreateSchedule, SubscriptionChange
 from ..syntax.connection_statements import ConnectionChange
-from ..syntax.keyspace_statements import RebalanceReplication
+from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
 from ..syntax.schema_statements import (
     AlterCommand,
     AlterTable,
@@ -143,6 +144,8 @@ async def _run_as(actor: Actor, statement: DDL, scope: LeaseScope) -> Result:
     )
     await check_changes(actor, before)
     await settle_rights(transaction, actor.user, before)
+    if isinstance(statement, CreateKeyspace):
+        await actor.need_room(KEYSPACE_QUOTA)
     await own_jobs(transaction, actor.user, jobs_begun(transaction))
     return result
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import Descriptor, SchemaDescriptor, TableDescriptor
 from ...catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind, securable
+from ...catalog.rights.quotas import RowQuota
 from ...catalog.rights.rights import Rights, read_rights
 from ...catalog.rights.users import ROOT
 from ...catalog.store.catalog_changes import CatalogChanges
@@ -101,6 +102,12 @@ class Actor:
         held = (await self.rights()).held(self.user, SYSTEM)
         if not any(held & privilege for privilege in any_of):
             raise refused(self.user, any_of[0], SecurableKind.SYSTEM, "")
+
+    async def need_room(self, quota: RowQuota) -> None:
+        """Behind what the user has made. Raises SQLError 53400 where it is more than may be."""
+        if not await self.admin():
+            settings = self.services.store.settings
+            await quota.check(settings, await self.rights(), self.user, self.reader)
 
     async def need_admin(self, what: str) -> None:
         if not await self.admin():

@@ -174,3 +174,26 @@ def test_bad_backups_are_refused(tmp_path: Path) -> None:
             )
 
     asyncio.run(main())
+
+
+def test_a_restored_keyspace_is_its_restorers_and_is_counted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with bench(tmp_path) as ks:
+            for text in (
+                "CREATE USER ada",
+                "GRANT SELECT ON ks TO ada",
+                "GRANT CREATE ON SCHEMA public TO ada",
+                "SET CLUSTER SETTING sql.keyspaces.max_per_user = 1",
+            ):
+                await ks.database.sql(text)
+            session = ks.database.node.session(user="ada")
+            await session.execute("BACKUP KEYSPACE ks INTO 'file:///b'")
+            await session.execute("RESTORE KEYSPACE mine FROM 'file:///b'")
+            with pytest.raises(SQLError) as caught:
+                await session.execute("RESTORE KEYSPACE more FROM 'file:///b'")
+            assert caught.value.sqlstate == "53400"
+            await session.execute("DROP KEYSPACE mine")
+            await session.execute("RESTORE KEYSPACE more FROM 'file:///b'")
+            await session.close()
+
+    asyncio.run(main())

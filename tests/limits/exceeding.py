@@ -12,7 +12,7 @@ import json
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -490,3 +490,86 @@ def mirror_name(limit: Limit, folder: Path) -> str:
         "CREATE TABLE s (k INT8 PRIMARY KEY)",
         f"CREATE CHANGEFEED FOR s INTO 'duckdb:///{'x' * SMALL_BYTES}'",
     )
+
+
+# What has an owner
+
+
+def owned(limit: Limit, create: str, drop: str, ended: str = "") -> str:
+    """What is told to who makes one more, of a user or of all: when the first is dropped, one more
+    is made, and admins go on. `drop` is given the row that `create` returned, if it did."""
+    texts = [create.format(n=n) for n in range(SMALL + 2)]
+
+    async def work(door: PgDoor) -> str:
+        root = await door.client()
+        for text in (
+            "CREATE TABLE s (k INT8 PRIMARY KEY); GRANT ALL ON s TO ada, eve",
+            "GRANT SYSTEM EXTERNALCONNECTION TO ada, eve",
+            "GRANT CREATE ON SCHEMA public TO ada, eve",
+            f"SET CLUSTER SETTING {limit.name} = {SMALL}",
+        ):
+            await root.query(text)
+        ada = await door.client(user="ada")
+        last = ada if limit.of.startswith("a user") else await door.client(user="eve")
+        rows = [row for text in texts[:SMALL] for row in await ada.query(text)]
+        first = rows[0][0] if rows else "n0"
+        last.send(b"Q", texts[SMALL].encode() + b"\0")
+        answer = await told(last)
+        await _ready(last)
+        await ada.query(f"{drop} {first}")
+        if ended:
+            with suppress(WireError):  # it says that the job was canceled
+                await ada.query(f"{ended} {first}")
+        await last.query(texts[SMALL])
+        await root.query(texts[SMALL + 1])
+        return answer
+
+    return at_postgres(work)
+
+
+async def _ready(client: WireClient) -> None:
+    while (await client.frame())[0] != b"Z":
+        pass
+
+
+def feeds(limit: Limit, folder: Path) -> str:
+    create = "CREATE CHANGEFEED FOR s INTO 'duckdb:///m{n}.duckdb'"
+    return owned(limit, create, "CANCEL JOB", "SHOW JOB WHEN COMPLETE")
+
+
+def schedules(limit: Limit, folder: Path) -> str:
+    create = "CREATE SCHEDULE n{n} FOR CHANGEFEED s INTO 'nodelocal://self/f{n}' RECURRING '@daily'"
+    return owned(limit, create, "DROP SCHEDULE", "SHOW JOB WHEN COMPLETE")
+
+
+def subscriptions(limit: Limit, folder: Path) -> str:
+    return owned(limit, "CREATE SUBSCRIPTION n{n} FOR TABLE s", "DROP SUBSCRIPTION")
+
+
+def external_connections(limit: Limit, folder: Path) -> str:
+    return owned(
+        limit,
+        "CREATE EXTERNAL CONNECTION n{n} AS 'duckdb:///m{n}.duckdb'",
+        "DROP EXTERNAL CONNECTION",
+    )
+
+
+def keyspaces(limit: Limit, folder: Path) -> str:
+    return owned(limit, "CREATE KEYSPACE n{n}", "DROP KEYSPACE")
+
+
+def keyspace_backups(limit: Limit, folder: Path) -> str:
+    """None is under way where none may be."""
+
+    async def work(door: PgDoor) -> str:
+        root = await door.client()
+        await root.query("CREATE KEYSPACE k; GRANT ALL ON k TO ada")
+        ada = await door.client(user="ada")
+        await ada.query("BACKUP KEYSPACE k INTO 'nodelocal://self/b1'")
+        await root.query(f"SET CLUSTER SETTING {limit.name} = 0")
+        ada.send(b"Q", b"BACKUP KEYSPACE k INTO 'nodelocal://self/b2'\0")
+        answer = await told(ada)
+        await root.query("BACKUP KEYSPACE k INTO 'nodelocal://self/b3'")
+        return answer
+
+    return at_postgres(work)

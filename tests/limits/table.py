@@ -21,7 +21,16 @@ from tailrace.api.http.routes import login_routes
 from tailrace.api.pgwire import extended, greeting, server, states
 from tailrace.api.rpc import grpc_server
 from tailrace.catalog.rights import users, web_sessions
+from tailrace.catalog.rights.quotas import KEYSPACE_QUOTA
+from tailrace.changefeed import (
+    CONNECTION_QUOTA,
+    FEED_QUOTA,
+    SCHEDULE_QUOTA,
+    SUBSCRIPTION_QUOTA,
+)
+from tailrace.changefeed.backup import BACKUP_QUOTA
 from tailrace.changefeed.sinks import locations
+from tailrace.kvlayer.settings import Setting
 from tailrace.kvlayer.txn import limits as stored
 from tailrace.sql.execute.query import duckdb
 from tailrace.sql.parse import lexer
@@ -56,8 +65,9 @@ class Limit:
     what: str
     of: str
     """One connection, user, address, statement, … or the server: whom the bound is counted for."""
-    source: ModuleType | Bounds
+    source: ModuleType | Bounds | Setting[int]
     name: str
+    """Of the constant, or of the setting."""
     unit: Unit = Unit.COUNT
     answer: str
     beyond: str
@@ -65,12 +75,16 @@ class Limit:
 
     @property
     def number(self) -> float:
+        if isinstance(self.source, Setting):
+            return self.source.default
         number = getattr(self.source, self.name)
         assert isinstance(number, int | float), self.name
         return number
 
     def row(self) -> str:
         shown = self.unit.shown(self.number)
+        if isinstance(self.source, Setting):
+            shown = f"{shown}, `{self.name}`"
         return f"| {self.door} | {self.what} | {self.of} | {shown} | {self.answer} |"
 
 
@@ -99,6 +113,30 @@ def _limits() -> Iterator[Limit]:
                 name=name,
                 answer=answer,
                 beyond=f"{door.lower()}_{beyond}",
+            )
+
+
+def _quotas() -> Iterator[Limit]:
+    for beyond, quota in (
+        ("feeds", FEED_QUOTA),
+        ("schedules", SCHEDULE_QUOTA),
+        ("subscriptions", SUBSCRIPTION_QUOTA),
+        ("external_connections", CONNECTION_QUOTA),
+        ("keyspaces", KEYSPACE_QUOTA),
+        ("keyspace_backups", BACKUP_QUOTA),
+    ):
+        for of, setting in (
+            ("a user who is no admin", quota.of_user),
+            ("all users who are no admins", quota.of_store),
+        ):
+            yield Limit(
+                door=SQL,
+                what=quota.what,
+                of=of,
+                source=setting,
+                name=setting.name,
+                answer="53400",
+                beyond=beyond,
             )
 
 
@@ -335,6 +373,7 @@ LIMITS: tuple[Limit, ...] = (
         "22023",
         B,
     ),
+    *_quotas(),
 )
 
 HEAD = "| door | what | of | bound | beyond it |\n| --- | --- | --- | --- | --- |\n"

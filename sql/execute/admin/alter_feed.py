@@ -8,6 +8,7 @@ from ....catalog.rights.privileges import Privilege
 from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....changefeed import (
+    FEED_QUOTA,
     AddTarget,
     Alteration,
     ControlTarget,
@@ -84,6 +85,8 @@ async def rebalance_replication(
     await own_jobs(
         transaction, jobs[0].user_name or ROOT, [id for id, _ in rows if id not in known]
     )
+    owner = Actor(services, jobs[0].user_name or ROOT, "", transaction)
+    await owner.need_room(FEED_QUOTA)
     return listing("REBALANCE REPLICATION", ALTERED_COLUMNS, rows)
 
 

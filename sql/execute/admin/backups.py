@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.keyspace import Keyspace
 from ....catalog.rights.privileges import Privilege
+from ....catalog.rights.quotas import KEYSPACE_QUOTA
 from ....catalog.values.errors import SQLError
-from ....changefeed.backup import BackupRefused, Manifest, OpenedBackup
+from ....changefeed.backup import BACKUP_QUOTA, BackupRefused, Manifest, OpenedBackup
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.protected_timestamp import ProtectionRefused
@@ -24,13 +26,18 @@ from ...runtime.relations import LeaseScope, find_table, full_name, unknown_rela
 from ...syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ...syntax.names import ObjectName, Option
 from ..ddl.new_names import new_table_name
+from ..ddl.ownership import settle_rights
 from ..ddl.schema_changes import SchemaChangeStatements
 from ..query.result_shape import BACKUP_COLUMNS
 
 
 async def run_backup(actor: Actor, statement: BackupKeyspace | RestoreKeyspace) -> Result:
-    """Raises SQLError: 42501, 58030 for a folder that will not do or is damaged."""
+    """Raises SQLError: 42501, 58030 for a folder that will not do or is damaged, 53400."""
+    under_way = actor.services.changefeeds.backups.under_way
+    under_way[actor.user] += 1
     try:
+        settings = actor.services.store.settings
+        BACKUP_QUOTA.judge(settings, await actor.rights(), actor.user, under_way)
         if isinstance(statement, BackupKeyspace):
             return _told("BACKUP", await _back_up(actor, statement))
         return _told("RESTORE", await _restore(actor, statement))
@@ -38,6 +45,8 @@ async def run_backup(actor: Actor, statement: BackupKeyspace | RestoreKeyspace) 
         raise SQLError("58030", str(refused)) from refused
     except ProtectionRefused as refused:
         raise SQLError("22023", f"the keyspace cannot be backed up as of then: {refused}") from None
+    finally:
+        under_way[actor.user] -= 1
 
 
 async def _back_up(actor: Actor, statement: BackupKeyspace) -> Manifest:
@@ -96,6 +105,8 @@ async def _restore(actor: Actor, statement: RestoreKeyspace) -> Manifest:
     if created is None:
         async with _changing(actor) as transaction:
             created = await services.catalog.create_keyspace(transaction, name, keyspace)
+            await settle_rights(transaction, actor.user, ())
+            await replace(actor, reader=transaction).need_room(KEYSPACE_QUOTA)
     assert created is not None, name
     try:
         await services.changefeeds.backups.restore(backup, created.id, promotes=promotes)

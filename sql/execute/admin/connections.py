@@ -7,7 +7,7 @@ from typing import assert_never
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.users import PUBLIC, require_role
 from ....catalog.values.errors import SQLError
-from ....changefeed import list_connections
+from ....changefeed import CONNECTION_QUOTA, list_connections
 from ...results.results import STRING, Result, listing
 from ...runtime.authorization import Actor
 from ...syntax.connection_statements import (
@@ -45,6 +45,7 @@ async def _change(actor: Actor, statement: ConnectionChange) -> Result:
             if statement.if_not_exists and await _known(actor, name):
                 return _skipped(tag, name, "already exists")
             await feeds.create_connection(transaction, name, statement.uri, actor.user)
+            await actor.need_room(CONNECTION_QUOTA)
         case AlterConnection():
             tag = "ALTER EXTERNAL CONNECTION"
             if statement.if_exists and not await _known(actor, name):

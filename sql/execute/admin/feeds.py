@@ -14,14 +14,15 @@ from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
-from ....changefeed import JOB_KIND as CHANGEFEED_KIND
 from ....changefeed import (
+    FEED_QUOTA,
     ChangefeedStream,
     DatabaseTables,
     FeedRequest,
     KeyspacePart,
     find_tables,
 )
+from ....changefeed import JOB_KIND as CHANGEFEED_KIND
 from ....changefeed.contract.queries import FeedQuery
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp
@@ -130,6 +131,7 @@ async def create_changefeed(
             transaction, request, statement.sink, workers=statement.workers, user_name=user
         )
     await own_jobs(transaction, user, ids)
+    await Actor(services, user, database, transaction).need_room(FEED_QUOTA)
     tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
     return listing(tag, [("job_id", INT8)], [(job_id,) for job_id in ids])
 

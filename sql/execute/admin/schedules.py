@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ....catalog.values.errors import SQLError
-from ....changefeed import parse_schedule_options
+from ....changefeed import SCHEDULE_QUOTA, parse_schedule_options
 from ....kvlayer.clock import unix_us
 from ...results.results import INT8, STRING, TIMESTAMPTZ, Result, Row, listing
 from ...runtime.authorization import Actor
@@ -59,6 +59,7 @@ async def create_schedule(actor: Actor, statement: CreateSchedule, scope: LeaseS
         options=parse_schedule_options(given, now),
     )
     await own_jobs(transaction, actor.user, [schedule_id])
+    await actor.need_room(SCHEDULE_QUOTA)
     row: Row = (schedule_id, label, "ACTIVE", first_run, statement.crontab)
     return _created([row])
 

@@ -8,6 +8,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.values.errors import SQLError
 from ....changefeed import (
+    SUBSCRIPTION_QUOTA,
     FeedRequest,
     Subscription,
     SubscriptionReader,
@@ -144,6 +145,7 @@ async def _create(actor: Actor, statement: CreateSubscription, scope: LeaseScope
         user=actor.user,
     )
     await actor.services.changefeeds.subscribe(transaction, request, statement.name)
+    await actor.need_room(SUBSCRIPTION_QUOTA)
     return Result(tag="CREATE SUBSCRIPTION")
 
 
