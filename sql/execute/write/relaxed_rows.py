@@ -76,8 +76,8 @@ async def apply_change_set(
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """What a change set says of one column in a slice: of rows at these places, the value before
-    and the one behind it."""
+    """The changes of one column in a slice of a change set: places of rows, with the value
+    before and behind the change."""
 
     column: Column
     places: AnyArray
