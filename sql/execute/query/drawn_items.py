@@ -23,7 +23,7 @@ from .evaluator_errors import from_duckdb
 
 _NAME = "$rows"
 _NUMBER = 3_000_000
-"""The id of the given table of rows; drawn values of defaults have a lower one."""
+"""The number of the given table of rows, above that of drawn defaults."""
 
 
 async def with_draws(
