@@ -57,8 +57,8 @@ _NULL = b"\x00"
 _VALUE = b"\x01"
 
 Alternatives = tuple[Scalar | None, ...] | Scalar
-"""Values that a column of a key is compared with: None for IS NULL; a scalar, not in a tuple, for
-an array whose elements are compared."""
+"""Values that a column of a key is compared with: None for IS NULL; a scalar, not in a tuple,
+for an array whose elements are compared."""
 
 
 class TooManyRows(Exception):

@@ -53,7 +53,7 @@ _EVENT_COLUMNS = {
 }
 _NAME = "$changes"
 _NUMBER = 4_000_000
-"""The id of the given table of changes; statements use lower ids."""
+"""The number of the given table of changes, above those of statements."""
 
 _TIMES: dict[type[exp.Expr], str | None] = {
     exp.CurrentTimestamp: None,

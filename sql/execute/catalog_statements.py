@@ -242,7 +242,8 @@ async def _serializably(
     opened: OpenTransaction | None,
     work: Callable[[Transaction, LeaseScope], Awaitable[Result]],
 ) -> Result:
-    """What `work` does in the open transaction, whatever its isolation, or in one of its own."""
+    """Returns the result of `work`, run serializably: in the open transaction, whatever its
+    isolation, or in one of its own."""
     if opened is not None:
 
         async def tracked() -> Result:

@@ -86,7 +86,8 @@ def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) ->
 
 
 def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> Result:
-    """What a statement that has run did, in its order."""
+    """Returns EXPLAIN ANALYZE's rows for a statement that has run: reads in their order, then
+    DuckDB's time, counts and the total."""
     rows: list[Row] = [("engine", _engine(plan, trace))]
     for read in trace.reads:
         rows += [("table", read.table), ("read", _told(read))]
@@ -129,7 +130,7 @@ def _source(scan: TableScan, images: Images | None) -> Source:
 
 
 def _scans(plan: Plan) -> Iterator[TableScan]:
-    """What DuckDB would read."""
+    """Yields the table scans of a plan that DuckDB reads."""
     match plan:
         case SelectPlan(native=None, analytic=analytic):
             yield from analytic.scans

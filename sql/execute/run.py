@@ -75,16 +75,16 @@ class Execution:
     variables: SessionVariables = field(default_factory=SessionVariables)
     trace: Trace | None = None
     described: tuple[ResultColumn, ...] | None = None
-    """What a client was told of the result's columns, if it was told."""
+    """The result's columns as the client knows them from Describe, if it asked."""
     sequences: SessionSequences = field(default_factory=SessionSequences)
     generators: Generators | None = None
-    """What it draws from, if not from the node's."""
+    """Generators of default values, where they are not the node's."""
     now: Timestamp | None = None
     """The time that now() tells, where it is not the attempt's own."""
     streamed: bool = False
     """Whether its client takes a query's result in batches."""
     calls: SessionCalls | None = None
-    """What carries out `session_calls` of a query."""
+    """Runs the `session_calls` of a query."""
 
 
 async def run_planned(
@@ -284,8 +284,8 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
 async def _undone_where_drawn(
     plan: DML | WithPlan, transaction: Transaction, work: Callable[[], Awaitable[T]]
 ) -> T:
-    """What `work` returns. It has written nothing where it has to be evaluated anew: a foreign key
-    that says SET DEFAULT draws when the rows that it follows are written already."""
+    """Returns the result of `work`, undoing its writes before it is evaluated anew: SET DEFAULT
+    of a foreign key draws from sequences after the referenced rows are written."""
     writing = plan.writing if isinstance(plan, WithPlan) else (plan,)
     if not any(part.descriptor.referenced_by for part in writing):
         return await work()

@@ -129,7 +129,7 @@ def names_of(table: TableDescriptor, columns: Sequence[int]) -> str:
 
 
 def index_definition(found: DescribedTable, index: Index) -> str:
-    """What pg_get_indexdef says."""
+    """Returns the text of pg_get_indexdef."""
     table = found.table
     unique = "UNIQUE " if index.unique else ""
     where = f"{quote_identifier(found.schema)}.{quote_identifier(table.name)}"
@@ -144,7 +144,7 @@ def index_definition(found: DescribedTable, index: Index) -> str:
 def constraint_definition(
     found: DescribedTable, constraint: NamedConstraint, by_id: dict[int, DescribedTable]
 ) -> str:
-    """What pg_get_constraintdef says."""
+    """Returns the text of pg_get_constraintdef."""
     table = found.table
     names = names_of(table, constraint.columns)
     tail = "" if constraint.validated else " NOT VALID"

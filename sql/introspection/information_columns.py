@@ -33,7 +33,7 @@ ELEMENT_TYPES = (
 _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 _BYTES_OF_CHARACTER = 4
 _OCTETS_MAX = 1 << 30
-"""What PostgreSQL says of texts without a limit."""
+"""The octet length that PostgreSQL shows for texts without a limit."""
 _TIMES = (TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL)
 _UNLIMITED = (TypeKind.STRING, TypeKind.VARCHAR)
 

@@ -65,7 +65,7 @@ def _table_row(database: str, schema: str, name: str, kind: str, insertable: str
 
 
 def _standard_kind(found: DescribedTable) -> tuple[str, str]:
-    """What the standard calls it, and whether rows can be inserted."""
+    """Returns the standard's name of a table's kind, and whether rows can be inserted."""
     return ("BASE TABLE", "YES") if found.table.view is None else ("VIEW", "NO")
 
 

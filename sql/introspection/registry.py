@@ -62,7 +62,7 @@ class VirtualTableRegistry:
 
 
 def default_tables() -> VirtualTableRegistry:
-    """What every node has."""
+    """Returns the virtual tables of every node."""
     return VirtualTableRegistry(
         (
             *TAILRACE_INTERNAL,

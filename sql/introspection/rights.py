@@ -100,7 +100,7 @@ _OWNERS = {
     SecurableKind.DATABASE: Privilege.CREATE | Privilege.CONNECT,
     SecurableKind.TYPE: Privilege.USAGE,
 }
-"""What PostgreSQL lists of what owners have: the rest it has no letters for."""
+"""Privileges of owners that PostgreSQL lists; it has no letters for the others."""
 
 
 def acl(rights: Rights, thing: Securable) -> list[str] | None:

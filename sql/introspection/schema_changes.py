@@ -34,7 +34,8 @@ async def _schema_changes(context: IntrospectionContext) -> Sequence[Row]:
 async def _row(
     context: IntrospectionContext, job: JobRecord, change: SchemaChange, wait: LeaseWait | None
 ) -> Row | None:
-    """None where every stage is done, and the job has only to say so."""
+    """Returns the row of a schema change; None where every stage is done and only the job is to
+    finish."""
     saved_at = progress_key(job.id)
     saved = await context.reader.get(saved_at)
     progress = decode_progress(None if saved is None else decode_saved(saved_at, saved), change)

@@ -61,8 +61,8 @@ async def identity_columns(context: IntrospectionContext) -> set[tuple[int, int]
 
 
 async def sequence_value_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """What a sequence is as a relation, for those whom a right on it lets ask: one that has handed
-    out nothing yet has the value that it starts with."""
+    """Rows of a sequence read as a relation, for users with a right on it. A sequence without
+    draws has its start value."""
     rights = await read_rights(context.reader)
     rows: list[Row] = []
     for _, found in await described_sequences(context):

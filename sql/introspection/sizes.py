@@ -23,7 +23,7 @@ from .described import described_relations, described_tables
 from .virtual_table import VirtualTable, virtual_columns
 
 _EMPTY = 0
-"""Of what stores nothing: views."""
+"""The size of relations without stored rows: views."""
 
 
 @runtime_checkable
@@ -31,7 +31,7 @@ class SizedStore(Protocol):
     """A store whose ranges are in this process."""
 
     async def span_bytes(self, span: Span) -> int | None:
-        """None where it does not know."""
+        """Returns the bytes of a span; None where the node does not know them."""
         ...
 
 

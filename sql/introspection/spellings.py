@@ -40,7 +40,7 @@ _OTHER_WORDS = {
     "timestamptz": ("timestamptz",),
     "time": ("time",),
 }
-"""What SQL calls a built-in type besides its name and its words."""
+"""Further SQL names of built-in types."""
 
 
 async def _spellings(context: IntrospectionContext) -> Sequence[Row]:

@@ -20,7 +20,7 @@ class TypeRow:
     category: str
     array: int
     element: int = 0
-    """Of the vectors of pg_catalog; other arrays have no row of their own."""
+    """Oids of the vectors of pg_catalog; other arrays have no row of their own."""
 
 
 TYPE_ROWS: dict[TypeKind, TypeRow] = {
@@ -61,7 +61,7 @@ OTHER_ROWS = (
         )
     ),
 )  # fmt: skip
-"""What clients look for by name, though no column is of it."""
+"""Types that clients look up by name, though no column has them."""
 
 CATALOG_ROWS = {
     name: next(row for row in OTHER_ROWS if row.words == name.value) for name in CatalogName
@@ -97,21 +97,22 @@ def type_modifier(type: ColumnType) -> int:
 
 
 def type_words(type: ColumnType) -> str:
-    """What format_type prints, without a modifier."""
+    """Returns the text of format_type without a modifier."""
     if type.element is not None and type.catalog_name is None:
         return f"{row_of(type.element).words}[]"
     return row_of(type).words
 
 
 def standard_words(type: ColumnType) -> str:
-    """What information_schema calls it: arrays and users' types have no name of their own."""
+    """Returns the data_type of information_schema, in which arrays and users' types have no own
+    name."""
     if type.element is not None:
         return "ARRAY"
     return "USER-DEFINED" if type.enum is not None else type_words(type)
 
 
 def udt_name(type: ColumnType) -> str:
-    """What pg_type calls it."""
+    """Returns the type's name in pg_type."""
     if type.element is None or type.catalog_name is not None:
         return row_of(type).name
     return f"_{row_of(type.element).name}"

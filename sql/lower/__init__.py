@@ -1,4 +1,4 @@
-"""What PostgreSQL means by an expression, said in DuckDB's words.
+"""Lowering: PostgreSQL's expressions as DuckDB's.
 
 The two agree on most of SQL, and where they do not, DuckDB would answer otherwise without a word:
 `7.0 / 2`, `round(2.5::FLOAT8)`, `substring('hello', -2, 5)`. Here the tree of a query is rewritten

@@ -43,7 +43,7 @@ class TableScan:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """As DuckDB reads it: in broad types, in which expressions are computed."""
+        """The Arrow schema that DuckDB reads: broad types, in which expressions are computed."""
         return broad_schema(self.descriptor, self.places)
 
 
@@ -78,10 +78,10 @@ class AnalyticSelect:
 
 @dataclass(frozen=True, slots=True)
 class Piecewise:
-    """What a query of one table says of each row by itself, for `limit` rows at most.
+    """A query of one table that treats each row by itself and returns `limit` rows at most.
 
-    Where it is `ordered`, then by columns that the table's primary key begins with: the parts, read
-    in key order, are sorted each by itself.
+    `ordered` says that ORDER BY names leading columns of the primary key: pieces are read in key
+    order, and each is sorted by itself.
     """
 
     limit: Scalar | None

@@ -104,4 +104,4 @@ def any_like(tree: exp.Expr, made: exp.Expr, some: exp.Any | exp.All) -> exp.Exp
 
 
 ELEMENT = exp.column("e")
-"""What stands for an element in `any_like`."""
+"""The variable for an element in `any_like`."""

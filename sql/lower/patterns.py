@@ -164,5 +164,5 @@ FUNCTIONS: dict[str, Callable[[list[exp.Expr], Types, exp.Expr], exp.Expr]] = {
     ),
     "regexp_split_rows": lambda given, types, tree: _split(given, "regexp_split_to_table", tree),
 }
-"""What a call means whose arguments are as many and of the types as `functions` has it. The last
-one, and regexp_every(), stand for functions that return rows (`sql.parse.expansions`)."""
+"""Lowering of each function, by name, for calls whose arguments fit a signature. regexp_every() and
+regexp_split_rows() stand for functions that return rows (`sql.parse.expansions`)."""

@@ -150,7 +150,7 @@ def _directive(pattern: str, at: int) -> tuple[int | None, int, bool, int]:
 
 
 _DIGITS_MAX = 10
-"""Of a place or a width, which are INT4."""
+"""Digits of a place or a width, which is an INT4."""
 
 
 def _digits(pattern: str, at: int) -> str:

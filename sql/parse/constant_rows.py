@@ -34,7 +34,7 @@ class Constant(NamedTuple):
 
     @property
     def tree(self) -> exp.Expr:
-        """What the parser would have made of it."""
+        """The tree that the parser would have made of the rows."""
         match self.kind:
             case TokenType.NULL:
                 return exp.null()

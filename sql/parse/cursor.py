@@ -229,7 +229,7 @@ class Cursor:
 
 
 def syntax_error(text: str, start: int, end: int, *, hint: str | None = None) -> SQLError:
-    """What is said of a syntax error at `text[start:end]`; an empty range is the end of input."""
+    """Returns the error (42601) for `text[start:end]`; an empty range is the end of input."""
     near = shown_text(text[start:end])
     message = f'syntax error at or near "{near}"' if near else "syntax error at end of input"
     return SQLError("42601", message, hint=hint, position=start + 1)

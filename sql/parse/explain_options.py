@@ -1,4 +1,4 @@
-"""What may stand between EXPLAIN and its statement.
+"""Options between EXPLAIN and its statement.
 
 EXPLAIN [ANALYZE] statement
 EXPLAIN (option [value], …) statement      ANALYZE, FORMAT TEXT, and OFF for what is never told

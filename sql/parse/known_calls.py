@@ -49,8 +49,8 @@ _OTHERS = frozenset(
     row len error numeric _pg_expandarray
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
-"""Those whose registries stand above the parser; those of PostgreSQL's that DuckDB has under the
-same name; and, in the last line, what other passes make or look for."""
+"""Functions whose registries are above the parser; functions that DuckDB has under PostgreSQL's
+name; and, in the last line, names that other passes make or look for."""
 
 _IN_PATHS = "-> and #> lead into a document, jsonb_array_elements and jsonb_each list what it has."
 _BY_PATTERN = (

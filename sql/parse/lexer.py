@@ -26,7 +26,7 @@ POSTGRES = Postgres()
 """Composed with, never subclassed: the compiled build refuses interpreted subclasses."""
 
 _STEPS_PER_PART = 32
-"""What the tokenizing of a part is in steps of a slice."""
+"""Steps of a slice that the tokenizing of a part counts as."""
 
 
 class _GivingWay(dict[TokenType, object]):

@@ -65,7 +65,7 @@ _BEHIND_ITEMS = frozenset(
 )  # fmt: skip
 _PREFIXES = frozenset("-+~@")
 _OF_INSERTS = frozenset({"insert", "upsert", "select", "with", "table", "values", ";"})
-"""What an INSERT begins with, and what its rows do."""
+"""Words that begin an INSERT or the source of its rows."""
 
 
 @dataclass(frozen=True, slots=True)

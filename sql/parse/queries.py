@@ -44,7 +44,7 @@ from .repairs.shown_tables import shown_tables
 
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
-    """The one tree of `tokens`. Raises SQLError 42601 with a position."""
+    """Parses `tokens` into one tree. Raises SQLError 42601 with a position."""
     lists = lists_in(text, tokens)
     tokens = absolute_tokens(shown_tables(plain_tokens(tokens)))
     end_slice()
@@ -122,18 +122,15 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (known_calls, (exp.Anonymous,)),
     (balance, CHAINED),
 )
-"""What brings a tree into the form that everything behind it reads, in this order, and nodes of
-which it has something to look for. What one pass makes is of no kind that a later one alone is for:
-most statements have a column or two, and need but one of these walks."""
+"""Passes over a parsed tree, in order, each with the kinds of nodes that it rewrites. A pass
+runs only if the tree has a node of its kinds: most statements need one walk or two. No pass
+makes a node of a kind that only a later pass is for."""
 
 
 @cache
 def _passes_over(kind: type[exp.Expr]) -> frozenset[int]:
     """Which of them look for a kind of node."""
     return frozenset(place for place, (_, kinds) in enumerate(_PASSES) if issubclass(kind, kinds))
-
-
-"""What puts a tree into the form that everything behind it reads, in this order."""
 
 
 def parse_query(text: str, tokens: list[Token]) -> Query:
@@ -266,7 +263,7 @@ _OPERANDS = frozenset({
     TokenType.JSON, TokenType.JSONB, TokenType.END,
 })
 # fmt: on
-"""What ends an operand: a question mark behind it is the operator on documents."""
+"""Tokens that end an operand: a question mark behind one is the operator on documents."""
 _SUSPECT = frozenset(
     {
         TokenType.COMMA,

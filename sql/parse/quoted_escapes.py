@@ -19,7 +19,7 @@ _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _OCTAL, _HEX = frozenset("01234567"), frozenset("0123456789abcdefABCDEF")
 _WIDTHS = {"u": 4, "U": 8}
 _UNUSABLE = frozenset("+'\" \t\n\r\f") | _HEX
-"""What UESCAPE may not name."""
+"""Letters that UESCAPE may not name."""
 
 
 def with_escapes_read(text: str, tokens: list[Token]) -> list[Token]:

@@ -210,7 +210,7 @@ _WRITTEN: tuple[tuple[tuple[str, ...], bool], ...] = (
 
 
 def acting_user(cursor: Cursor, *, local: bool) -> ActAs | None:
-    """What stands behind SET [LOCAL], if it is about who the session acts as."""
+    """Reads ROLE and SESSION AUTHORIZATION behind SET [LOCAL]; None at another SET."""
     for words, session in _WRITTEN:
         if cursor.accept_words(*words):
             _ = cursor.accept_words("to") or cursor.accept_symbol("=")
@@ -222,7 +222,7 @@ def acting_user(cursor: Cursor, *, local: bool) -> ActAs | None:
 
 
 def reset_acting_user(cursor: Cursor) -> ActAs | None:
-    """What stands behind RESET, likewise."""
+    """Reads ROLE and SESSION AUTHORIZATION behind RESET; None at another RESET."""
     position = cursor.position
     for words, session in _WRITTEN:
         if cursor.accept_words(*words):

@@ -40,7 +40,7 @@ OPERAND = "$o"
 DRAWN = "$d"
 
 _FROM_ROWS = (exp.Column, exp.Query, exp.AggFunc, exp.Window)
-"""What only the query itself can evaluate."""
+"""Nodes that only the query itself can evaluate."""
 
 
 @dataclass(frozen=True, slots=True)

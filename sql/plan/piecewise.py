@@ -43,7 +43,8 @@ _SORTED_ALIKE = frozenset(
 """Types whose keys are in the order in which DuckDB sorts values. Floats are not: see NaN."""
 
 _OTHER_ROWS = (exp.AggFunc, exp.Window, exp.Anonymous, exp.AnonymousAggFunc)
-"""What may look at other rows: a function that the parser does not know may be an aggregate."""
+"""Nodes that may look at other rows: a function that the parser does not know may be an
+aggregate."""
 
 
 def piecewise(tree: exp.Expr, relations: Relations) -> Piecewise | None:

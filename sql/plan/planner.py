@@ -65,7 +65,7 @@ _WRITING = {
     Update: "update",
     Delete: "delete from",
 }
-"""What is said of a view that cannot be written."""
+"""Words of the error for a view that cannot be written."""
 
 
 def plan_statement(statement: PlannedStatement, relations: Relations) -> Plan:

@@ -105,7 +105,7 @@ class SelectPlan:
         return self.make_analytic()
 
     async def analysed(self) -> AnalyticSelect:
-        """As `analytic`, made in slices of the loop."""
+        """Returns `analytic`, made in slices of the loop."""
         if "analytic" not in self.__dict__:
             await in_slices(lambda: self.analytic)
         return self.analytic

@@ -37,11 +37,11 @@ RETURNED = ("$returned", "rows")
 """The name of the rows in the query, which no statement can write."""
 
 _NUMBER = 1_000_000
-"""Of the rows as a given table: beyond those of a WITH's parts."""
+"""The number of the given table of rows, above those of a WITH's parts."""
 
 
 _ANY_DIGITS = ColumnType(TypeKind.DECIMAL)
-"""What arithmetic on decimals, and a number with a fraction, is of for Python."""
+"""The Python type of arithmetic on decimals, and of numbers with a fraction."""
 
 
 def _canonical(scalar: Scalar, type: ColumnType) -> Scalar:

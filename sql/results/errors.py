@@ -36,7 +36,7 @@ RETRY_HINT = "Run the transaction again from its BEGIN."
 
 
 def told_of(error: Exception) -> SQLError:
-    """What a client is told of whatever its statement ended in."""
+    """Returns the SQLError that a client is told for any error that ends a statement."""
     if isinstance(error, SQLError):
         return error
     if isinstance(error, KVError):
@@ -123,7 +123,7 @@ def from_kv(error: KVError) -> SQLError:
 
 
 def lock_unavailable(error: LockUnavailable, tables: Sequence[str]) -> SQLError:
-    """What a statement with NOWAIT is told, its locked tables being `tables`."""
+    """Returns the error (55P03) of a statement with NOWAIT; `tables` are those it locks."""
     where = f' in relation "{tables[0]}"' if len(tables) == 1 else ""
     return SQLError(
         "55P03",

@@ -11,13 +11,14 @@ _FIELDS = "\x1f"
 
 
 def passed_on(error: SQLError) -> ValueError:
-    """What a function of ours raises in DuckDB, which passes on nothing of it but its text."""
+    """Returns an exception for DuckDB, which passes only its text on, with the SQLError marked
+    in it."""
     told = (error.message, error.detail or "", error.hint or "", "")
     return ValueError(f"{_OWN}{error.sqlstate}: {_FIELDS.join(told)}")
 
 
 def taken_back(message: str) -> SQLError | None:
-    """What such a function raised; None where it was DuckDB itself."""
+    """Returns the SQLError marked in a text; None for an error of DuckDB's own."""
     _, marked, told = message.partition(_OWN)
     if not marked:
         return None

@@ -36,7 +36,7 @@ WAITING_MAX = 500
 engine or a query of DuckDB's."""
 
 WAITING_OF_USER_MAX = 375
-"""Of one user: what is left lets others read beside one who never reads to an end."""
+"""Bytes of one user: the rest is for others, beside a user who never reads to an end."""
 
 
 class WaitingResults:

@@ -1,4 +1,4 @@
-"""What a statement gives back."""
+"""Results of statements."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Result:
     commit_timestamp: Timestamp | None = None
     notice: str | None = None
     warnings: tuple[str, ...] = ()
-    """What clients are told more loudly than a notice."""
+    """A warning for the client."""
 
     @property
     def returns_rows(self) -> bool:
@@ -118,7 +118,7 @@ class Result:
 
 
 class ClosedOnError:
-    """What is still to come of the result ends with an error within an `async with`.
+    """Ends the rest of a result if its `async with` block ends with an error.
 
     Every result that is sent has one around it, and a generator would cost as much as a row.
     """
@@ -137,7 +137,7 @@ class ClosedOnError:
 
 
 def arrow_schema(columns: Sequence[ResultColumn]) -> pa.Schema:
-    """Of a result's table. Names may repeat."""
+    """Returns the Arrow schema of a result's table. Names may repeat."""
     return pa.schema([pa.field(column.name, column.type.arrow_type) for column in columns])
 
 

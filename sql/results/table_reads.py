@@ -81,7 +81,7 @@ class TableRead:
 
 @dataclass(slots=True)
 class Trace:
-    """What EXPLAIN ANALYZE wants to know of a statement that runs."""
+    """Measurements of a running statement for EXPLAIN ANALYZE."""
 
     wall: WallClock
     reads: list[TableRead] = field(default_factory=list)

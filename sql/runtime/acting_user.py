@@ -23,7 +23,7 @@ from .authorization import Actor
 from .transactions import OpenTransaction
 
 NONE = "none"
-"""What `role` is while there is none."""
+"""The value of `role` while no role is set."""
 
 
 def _checked(text: str) -> str:
@@ -65,7 +65,7 @@ def current_user(variables: SessionVariables) -> str:
 
 
 def act_as_login(variables: SessionVariables) -> None:
-    """As at the session's beginning."""
+    """Returns to the user who logged in."""
     variables.reset(SESSION_AUTHORIZATION.name)
     variables.reset(ROLE.name)
 

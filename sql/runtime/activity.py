@@ -44,7 +44,7 @@ class Activity:
     def __init__(self, number: int, user: str, store: StoreAccess) -> None:
         self.id = f"{number:016x}"
         self.process_id = number % 0x8000_0000
-        """What PostgreSQL's clients know a session by: a positive number of 31 bits."""
+        """The session's number for PostgreSQL's clients: positive, of 31 bits."""
         self.user = user
         self.began_at = store.clock.last
         self.began = datetime_of(self.began_at)
@@ -55,7 +55,7 @@ class Activity:
         self.text_began_us = 0
         """When the text that runs came in, by the wall's clock: statement_timestamp()."""
         self.on_terminate: Callable[[], None] | None = None
-        """What ends the connection whose session this is, where there is one."""
+        """Ends the session's connection, where there is one."""
         self._store = store
         self._query_count = 0
         self._task: asyncio.Task[object] | None = None
@@ -178,7 +178,7 @@ class Sessions:
 
 
 class PreparedView(Protocol):
-    """What is told of a prepared statement."""
+    """A prepared statement as pg_prepared_statements shows it."""
 
     @property
     def name(self) -> str: ...
@@ -193,7 +193,7 @@ class PreparedView(Protocol):
 
 
 class CursorView(Protocol):
-    """What is told of a cursor."""
+    """A cursor as pg_cursors shows it."""
 
     @property
     def name(self) -> str: ...
@@ -208,7 +208,7 @@ class CursorView(Protocol):
 
 
 class SessionView(Protocol):
-    """What is told of a session, and how it is ended."""
+    """A session as pg_stat_activity and SHOW SESSIONS show it, and how it is ended."""
 
     @property
     def prepared_names(self) -> Iterable[PreparedView]: ...

@@ -26,7 +26,7 @@ from ...kvlayer.transaction_modes import Isolation, LockMode, Priority, WhenLock
 from ..results.errors import from_kv
 
 LOCKS_MAX = 10_000
-"""Of one session at a time: each is an entry of the store's lock table."""
+"""Locks that one session may hold: each is an entry of the store's lock table."""
 
 WAIT_SECONDS = 366 * 86_400.0
 """How long a session waits that set no `lock_timeout`: it is statement_timeout, or somebody, that
@@ -50,7 +50,7 @@ class AdvisoryKey:
 
     @property
     def high(self) -> int:
-        """What pg_locks calls `classid`: the first number, or the upper half of the one."""
+        """The `classid` of pg_locks: the first number, or the upper half of a single one."""
         if len(self.numbers) == 1:
             return self.numbers[0] % _LONG // _WORD
         return self.numbers[0] % _WORD
@@ -72,7 +72,7 @@ class AdvisoryLock:
 
 @dataclass(slots=True)
 class _InTransaction:
-    """What one transaction holds, and which of the session's locks it relies on."""
+    """The locks of one transaction, and the session's locks that it relies on."""
 
     transaction: Transaction
     held: set[tuple[AdvisoryKey, LockMode]] = field(default_factory=set)
@@ -80,7 +80,8 @@ class _InTransaction:
 
 
 class AdvisoryLocks:
-    """Those of one session. Raises SQLError: 55P03 where it may not wait longer, 40P01."""
+    """The advisory locks of one session. Methods raise SQLError 55P03 where the lock timeout
+    ends, and 40P01 for a deadlock."""
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
@@ -90,8 +91,8 @@ class AdvisoryLocks:
         self._wanted: tuple[AdvisoryKey, LockMode] | None = None
 
     def __iter__(self) -> Iterator[AdvisoryLock]:
-        """What the session holds, what its last transaction does as far as it has not ended, and
-        what it waits for."""
+        """Yields the locks of the session, those of its transaction that has not ended, and the
+        lock that it waits for."""
         inside = self._inside
         open = inside is not None and _running(inside.transaction)
         held = [*self._counts, *(inside.held if open and inside is not None else ())]

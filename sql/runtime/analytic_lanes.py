@@ -1,4 +1,4 @@
-"""Who may have DuckDB compute, how much of it at once, and for how long.
+"""Admission to DuckDB: which users compute, how many queries at once, and for how long.
 
 A node computes a few analytical queries at once, each in a *lane*. A user that is no admin has at
 most two of them, and one lane is for admins and for the node itself alone: whatever users run, an
@@ -48,7 +48,7 @@ _asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
 
 
 def asker() -> Asker | None:
-    """None where nobody asks: the node itself computes."""
+    """Returns the asking user; None where the node itself computes."""
     return _asker.get()
 
 
@@ -67,7 +67,7 @@ def untimed() -> None:
 
 
 class QueryTime:
-    """What is left of one query's time. What it waits for a lane or a reader does not count."""
+    """The rest of one query's time. Waiting for a lane or a reader does not count."""
 
     def __init__(self, who: Asker | None) -> None:
         self._seconds = 0.0 if who is None else who.seconds
@@ -99,8 +99,8 @@ class QueryTime:
 
 
 class Lanes:
-    """Who has how many of a node's lanes. Who waits longest is next, of those whose share is not
-    used up."""
+    """The node's lanes by user. The next lane goes to the user who waits longest, among those whose
+    share is not used up."""
 
     def __init__(self, count: int) -> None:
         assert count >= 1, count

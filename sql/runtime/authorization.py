@@ -1,4 +1,4 @@
-"""Who may do what: every statement is asked about here, before it does anything.
+"""Authorization: every statement is checked here before it does anything.
 
 A statement *needs* privileges on things. Of queries and DML the needs follow from the statement and
 the tables that its names stand for, and are kept beside its plan; what is compared for each run is
@@ -204,7 +204,7 @@ async def check_database(actor: Actor, name: str) -> None:
 
 
 async def check_show(actor: Actor, statement: Statement) -> None:
-    """What SHOW of a table or of settings needs. Raises SQLError 42501."""
+    """Raises SQLError 42501 where the user may not SHOW a table or the settings."""
     if actor.user == ROOT:
         return
     match statement:

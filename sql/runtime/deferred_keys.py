@@ -1,4 +1,4 @@
-"""What a transaction's foreign keys leave for its commit."""
+"""Checks of foreign keys that a transaction leaves for its commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFERRED_VALUES_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Deferrals:
-    """What SET CONSTRAINTS said: of `all` keys, and then of some, by table and name."""
+    """The effect of SET CONSTRAINTS: on `all` keys, and then on some, by table and name."""
 
     all: bool | None = None
     some: Mapping[tuple[int, str], bool] = field(default_factory=dict)

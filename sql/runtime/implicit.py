@@ -30,7 +30,7 @@ async def pause_before(store: StoreAccess, attempt: int) -> None:
 
 
 async def attempts(services: Services, attempt: Callable[[LeaseScope], Awaitable[T]]) -> T:
-    """What `attempt` returns. Each attempt gets a scope of its own, released behind it.
+    """Returns the result of `attempt`. Each attempt gets a scope of its own, released behind it.
 
     A store that is away is tried once more, for its connection may just have been lost: each try
     waits for it for seconds.

@@ -1,4 +1,4 @@
-"""What the rows of virtual tables are made from."""
+"""The context from which rows of virtual tables are made."""
 
 from __future__ import annotations
 

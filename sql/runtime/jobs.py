@@ -65,11 +65,11 @@ class Jobs(Protocol):
     """The jobs of the store. Each method is a transaction of its own."""
 
     async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
-        """Those that have not ended and those that ended of late, by id."""
+        """Returns the jobs that have not ended and those that ended of late, by id."""
         ...
 
     async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
-        """Those of the jobs that there are, whenever they ended."""
+        """Returns the jobs of these ids that exist, whenever they ended."""
         ...
 
     async def control(self, job_id: int, action: JobAction) -> None:
@@ -106,8 +106,8 @@ class Jobs(Protocol):
         ...
 
     async def retry_dead_letters(self, job_id: int, letters: Sequence[DeadLetter]) -> Sequence[str]:
-        """What became of each, one after the other. Raises SQLError 55000 for a feed that does not
-        run, and 0A000 for one that runs on another node."""
+        """Yields the outcome of each letter, in turn. Raises SQLError 55000 for a feed that does
+        not run, and 0A000 for one that runs on another node."""
         ...
 
     async def latency(self, job_id: int) -> Sequence[StageReport]:

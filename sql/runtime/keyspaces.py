@@ -1,4 +1,4 @@
-"""What statements and calls about raw keyspaces are given: a keyspace, and a time to live."""
+"""Arguments of statements and calls about raw keyspaces: a keyspace, and a time to live."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def check_keyspace(table: TableDescriptor, name: ObjectName | str) -> None:
 async def replica_resolved(
     store: StoreAccess, table: TableDescriptor, name: ObjectName
 ) -> Timestamp | None:
-    """What a replica has of its source; None for a keyspace that is written here. Raises SQLError
-    55000 where that is nothing yet."""
+    """Returns the resolved timestamp of a replica; None for a keyspace that is written here. Raises
+    SQLError 55000 for a replica that has resolved nothing yet."""
     assert table.keyspace is not None, table
     state = await store.replica(keyspace_span(table.id), Look())
     leads = not table.keyspace.replica if state is None else state.role is Role.LEADING

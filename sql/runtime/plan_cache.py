@@ -57,7 +57,8 @@ class Prepared:
         return False
 
     def own_statement(self) -> Statement:
-        """The one statement of a text that shares another text's, with the numbers of its own."""
+        """The statement of a text that shares the plan of another text of its shape, with its
+        own constants."""
         (statement,) = parse(self._text).statements
         return statement
 
@@ -133,13 +134,13 @@ class PlanCache:
         self._templates: dict[str, Template] = {}
 
     async def prepared(self, text: str) -> Prepared:
-        """As `prepare`, a long text in slices of the loop."""
+        """`prepare`, with a long text in slices of the loop."""
         if text in self._texts:
             return self._texts[text]
         return await planned(lambda: self.prepare(text), lengthy=lengthy(text))
 
     async def reading(self, text: str) -> Prepared:
-        """As `read`, a long text in slices of the loop."""
+        """`read`, with a long text in slices of the loop."""
         if text in self._texts:
             return self._texts[text]
         return await planned(lambda: self.read(text), lengthy=lengthy(text))

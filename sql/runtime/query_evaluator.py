@@ -1,4 +1,4 @@
-"""What statements need of whatever computes queries over Arrow tables."""
+"""The protocol of evaluators that compute queries over Arrow tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Declared = Sequence[ColumnType | None]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a query returned. Column names may repeat."""
+    """The result of a query. Column names may repeat."""
 
     columns: tuple[ResultColumn, ...]
     table: pa.Table
@@ -33,7 +33,7 @@ class QueryEvaluator(Protocol):
         parameters: Sequence[object],
         declared: Declared = (),
     ) -> Answer:
-        """What one query returns."""
+        """Returns the result of one query."""
         ...
 
     def answers(
@@ -43,7 +43,7 @@ class QueryEvaluator(Protocol):
         parameters: Sequence[object],
         declared: Declared = (),
     ) -> AsyncGenerator[Answer, None]:
-        """What one query returns, in batches as they are asked for: one at least."""
+        """Returns the result of one query in batches, made as they are asked for: one at least."""
         ...
 
     async def describe(

@@ -1,4 +1,4 @@
-"""What sessions need of the rest of the house."""
+"""The services that sessions need of the layers below."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Services:
     images: Images | None = None
     audit: Audit = field(default_factory=NoAudit)
     leadership: Leadership | None = None
-    """Of the store's keyspaces, where this node serves it."""
+    """The leadership of the store's keyspaces, on the node that serves the store."""
 
     @cached_property
     def waiting_results(self) -> WaitingResults:
@@ -56,7 +56,7 @@ class Services:
 
     @cached_property
     def generators(self) -> Generators:
-        """What draws the values of defaults."""
+        """Generators of default values."""
         return StoreGenerators(self.store)
 
 
@@ -65,7 +65,7 @@ class ReadTable(IntrospectedTable, Protocol):
 
     @property
     def descriptor(self) -> TableDescriptor:
-        """As the binder and the planner see it."""
+        """The descriptor that the binder and the planner see."""
         ...
 
     async def read(self, context: IntrospectionContext) -> pa.Table:

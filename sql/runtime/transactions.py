@@ -33,7 +33,7 @@ SAVEPOINTS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modes:
-    """What a transaction was begun with."""
+    """The modes that a transaction was begun with."""
 
     isolation: Isolation = Isolation.SERIALIZABLE
     priority: Priority = Priority.NORMAL

@@ -107,7 +107,7 @@ class Cursors:
         self._waiting = waiting
 
     def __iter__(self) -> Iterator[_Declared]:
-        """Those that are open, in the order in which they were declared."""
+        """Yields the open cursors in the order of their declaration."""
         opened = self._opened()
         return iter([cursor for cursor in self._declared.values() if _lives(cursor, opened)])
 
@@ -152,7 +152,7 @@ class Cursors:
         return Result(tag="DECLARE CURSOR")
 
     def columns(self, name: str) -> tuple[ResultColumn, ...]:
-        """What FETCH returns. Raises SQLError 34000."""
+        """Returns the columns of FETCH. Raises SQLError 34000."""
         return self._find(name, None).result.columns
 
     async def close_all(self) -> None:

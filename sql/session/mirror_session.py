@@ -29,7 +29,7 @@ Read = Callable[[str, Sequence[object], str], Awaitable[pa.Table]]
 """The rows of one query of the mirror, with its parameters, for a user. Raises SQLError."""
 
 _OWN = TransactionStatement | statements.ShowSession | statements.Discard | statements.Deallocate
-"""What is the session's own, as in any database: it touches no rows."""
+"""Statements about the session itself, which touch no rows."""
 
 _OWN_WORDS = re.compile(
     r"\s*(abort|begin|close|commit|deallocate|discard|end|release|reset|rollback|savepoint|set|show"
@@ -169,5 +169,5 @@ def _described_otherwise(text: str) -> Iterator[None]:
 
 @cache
 def _parser() -> duckdb.DuckDBPyConnection:
-    """It has no tables, and runs nothing."""
+    """A DuckDB connection without tables that only parses."""
     return duckdb.connect(config={"threads": "1"})

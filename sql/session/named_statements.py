@@ -72,7 +72,7 @@ class NamedStatements:
                 return Result(tag="DEALLOCATE")
 
     def executed(self, statement: statements.ExecutePrepared) -> PreparedStatement:
-        """What an EXECUTE runs. Raises SQLError."""
+        """Returns the statement that an EXECUTE runs. Raises SQLError."""
         found = self._names.find(statement.name, statement.position)
         if isinstance(found.statement, statements.ExecutePrepared):
             raise SQLError("0A000", "EXECUTE cannot run an EXECUTE", position=statement.position)

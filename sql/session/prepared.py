@@ -155,8 +155,9 @@ class Preparing:
     async def prepare(
         self, text: str, declared: DeclaredTypes, parsed: Prepared | None = None
     ) -> PreparedStatement:
-        """The one statement of `text`. `declared[i]` is the type of `$i+1`, if it is declared.
-        `parsed` is the text as it is read, for whom has it: long texts are not kept."""
+        """Prepares the one statement of `text`. `declared[i]` is the type of `$i+1`, if it is
+        declared. `parsed` is the parsed text, from callers that have it: long texts are not
+        kept."""
         hints = await self._resolved(declared)
         key = (text, tuple(hints), zoned(self._database))
         typed = self._services.plans.typed

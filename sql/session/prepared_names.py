@@ -114,7 +114,7 @@ class PreparedNames:
         return len(self._by_name)
 
     def __iter__(self) -> Iterator[NamedPrepared]:
-        """Those that have a name, in its order."""
+        """Yields the named statements, by name."""
         return (found for name, found in sorted(self._by_name.items()) if name)
 
 

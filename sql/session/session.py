@@ -171,7 +171,8 @@ class Session:
         return self._transactions.opened_at
 
     def terminate(self) -> None:
-        """What runs is cut short, and nothing runs after it. Raises why where it ends itself."""
+        """Ends the running statement and the session. Raises the reason where the session ends
+        itself."""
         self.activity.interrupt(self._transactions.terminate())
         if self.activity.on_terminate is not None:
             self.activity.on_terminate()
@@ -223,7 +224,7 @@ class Session:
             return await statements_of(self._services, text)
 
     async def prepare(self, text: str, hints: DeclaredTypes = ()) -> PreparedStatement:
-        """The one statement of `text`, its parameters typed. Raises SQLError.
+        """Prepares the one statement of `text`, its parameters typed. Raises SQLError.
 
         `hints[i]` is the type that the client declares for `$i+1`, or None.
         """
@@ -296,7 +297,7 @@ class Session:
                 raise
 
     async def run_apart(self, text: str, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` returns, which is no statement of the store's: a query of a mirror.
+        """Returns the result of `work`, a query of a mirror rather than a statement of the store.
 
         It is listed as `text`, may be cancelled, and has the time of an analytical query.
         """
@@ -348,7 +349,7 @@ class Session:
         return await self.run(copied, more=more, streamed=True)
 
     async def fail(self) -> None:
-        """What is open has failed, because of something outside: its client could not be served."""
+        """Marks the open transaction as failed because its client could not be served."""
         await self._transactions.fail()
 
     def columns_of(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...] | None:
@@ -405,7 +406,7 @@ class Session:
         await self._transactions.close()
 
     async def _run_at(self, asked: Asked) -> Result:
-        """As `_run`; its errors are SQLErrors that say which statement failed."""
+        """`_run`, with errors as SQLErrors that say which statement failed."""
         statement = asked.statement
         if not asked.timed:
             untimed()
@@ -497,7 +498,7 @@ class Session:
         return await self._run_on_store(statement)
 
     async def _run_on_store(self, statement: Statement) -> Result:
-        """What changes or shows the catalog, feeds, jobs, users and settings."""
+        """Runs a statement that changes or shows the catalog, feeds, jobs, users or settings."""
         services, opened, database, user = self._services, self._open, self.database, self.user
         match statement:
             case _ if isinstance(statement, DDL):

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class SessionState(Enum):
-    """What ReadyForQuery tells a client."""
+    """The transaction status that ReadyForQuery tells a client."""
 
     IDLE = "idle"
     IN_TRANSACTION = "in a transaction"

@@ -50,7 +50,7 @@ _MODE_VARIABLES = (
     "transaction_deferrable",
     "transaction_priority",
 )
-"""What SET and SHOW say of the open transaction, as if it were a variable."""
+"""Properties of the open transaction that SET and SHOW treat as variables."""
 
 
 class SessionTransactions:
@@ -81,7 +81,7 @@ class SessionTransactions:
 
     @property
     def reader(self) -> Transaction | None:
-        """What statements read in, where it is no transaction of their own."""
+        """Returns the transaction in which statements read, where they have none of their own."""
         return None if self.opened is None else self.opened.transaction
 
     def open_batch(self) -> None:
@@ -341,8 +341,8 @@ class SessionTransactions:
 
     @asynccontextmanager
     async def time_limit(self, otherwise: float = 0.0) -> AsyncIterator[None]:
-        """What is done within takes `statement_timeout` at most, or `otherwise` where the session
-        has none. Raises SQLError 57014."""
+        """Limits the block to `statement_timeout`, or to `otherwise` where the session has none.
+        Raises SQLError 57014."""
         seconds = self._variables.get(STATEMENT_TIMEOUT) or otherwise
         try:
             async with asyncio.timeout(seconds or None) as limit:
@@ -431,7 +431,7 @@ class SessionTransactions:
 
     @property
     def status(self) -> str:
-        """What SHOW TRANSACTION STATUS says."""
+        """Returns the text of SHOW TRANSACTION STATUS."""
         if self.opened is None or self.batch:
             return "NoTxn"
         if self.opened.committed_at is not None:
@@ -462,7 +462,7 @@ class Attended:
 
 
 def _shown_variable(name: str, position: int) -> Variable[object]:
-    """As `find`; where no variable is called so, SHOW of something else may be meant."""
+    """`find`; the error for an unknown name also suggests other things that SHOW takes."""
     try:
         return find(name, position)
     except SQLError as error:

@@ -52,7 +52,7 @@ def _links(node: exp.Expr | None, kind: type[exp.Expr]) -> bool:
 
 
 def _parts(top: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
-    """What a chain joins, from left to right."""
+    """Returns the operands of a chain, from left to right."""
     found: list[exp.Expr] = []
     node = top
     while node is top or (_links(node, kind) and _bare(node)):

@@ -76,8 +76,8 @@ class ShowFeedLag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterChoice:
-    """Of which dead letters a statement is: of one `table` where it is there, and of one `key`, as
-    the letter shows it."""
+    """The dead letters that a statement is about: those of one `table` if it is given, and of
+    one `key`, written as the letter shows it."""
 
     job_id: int
     table: ObjectName | None = None

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnConflict:
-    """What becomes of a row that there is no room for.
+    """The ON CONFLICT clause.
 
     `columns` or `constraint` name the unique index that it is about; both are None for each of the
     table's. `updates` tells DO UPDATE from DO NOTHING, which has no `assignments` and no `where`.

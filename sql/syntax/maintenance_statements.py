@@ -9,7 +9,7 @@ from .names import ObjectName
 
 
 class Chore(Enum):
-    """What is to be done. The value is the command tag."""
+    """A maintenance command. The value is the command tag."""
 
     VACUUM = "VACUUM"
     ANALYZE = "ANALYZE"

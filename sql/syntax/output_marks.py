@@ -1,4 +1,4 @@
-"""What a tree keeps of the words that it was written in, for the names of a result's columns."""
+"""Marks on a tree that keep the words it was written in, for the names of a result's columns."""
 
 from __future__ import annotations
 

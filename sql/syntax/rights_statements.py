@@ -9,7 +9,7 @@ from .names import ObjectName
 
 
 class TargetKind(Enum):
-    """What privileges are granted on."""
+    """Kinds of objects that privileges are granted on."""
 
     TABLE = "table"
     SEQUENCE = "sequence"

@@ -183,7 +183,7 @@ class DropExpression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoredAlteration:
-    """What says how PostgreSQL keeps a table, or a column of it: it is told to be ignored."""
+    """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
 
     what: str
     column: str | None = None

@@ -1,4 +1,4 @@
-"""What SHOW shows of the catalog and of sessions, and CANCEL, as the parser hands them on."""
+"""SHOW statements about the catalog and sessions, and CANCEL."""
 
 from __future__ import annotations
 
@@ -70,4 +70,4 @@ SHOWN = (
     "indexes", "jobs", "queries", "ranges", "roles", "schemas", "sequences", "sessions",
     "statements", "system grants", "tables", "transaction", "types", "users",
 )  # fmt: skip
-"""What SHOW takes beside variables: what a misspelt name may have meant."""
+"""Words that SHOW takes beside variables, suggested for a misspelt name."""

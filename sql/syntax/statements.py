@@ -270,8 +270,8 @@ class JobAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlJobs:
-    """Of the jobs that are named, those that `query` finds, or that of a `replication`. With
-    `schedules` they are schedules, of which CANCEL is to drop them."""
+    """PAUSE, RESUME and CANCEL of the jobs named, of those that `query` finds, or of a
+    `replication`'s. With `schedules` the ids are of schedules, and CANCEL drops them."""
 
     action: JobAction
     job_ids: tuple[int, ...]
@@ -329,7 +329,7 @@ class ShowDatabases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowCreateTable:
-    """Of a table or a view; only of a `view` if it says so."""
+    """SHOW CREATE of a table or a view; with `view`, of a view alone."""
 
     table: ObjectName
     view: bool = False
@@ -394,7 +394,7 @@ class Deallocate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discard:
-    """What a pool sends between two clients; `target` is the command tag."""
+    """DISCARD, which a pool sends between two clients; `target` is the command tag."""
 
     target: str
 
@@ -430,7 +430,7 @@ class CopyTo:
 
 @dataclass(frozen=True, slots=True)
 class ReadMirror:
-    """What a client of a mirror says, in DuckDB's SQL; the mirror's reader judges it."""
+    """A mirror client's query in DuckDB's SQL, checked by the mirror's reader."""
 
     text: str
 

@@ -10,7 +10,7 @@ from .as_of_clause import AsOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionModes:
-    """What BEGIN or SET TRANSACTION says; None where it says nothing."""
+    """Modes in BEGIN or SET TRANSACTION; None for a mode that is not given."""
 
     isolation: Isolation | None = None
     read_only: bool | None = None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleOptions:
-    """What stands behind a role's name; None where it is not said. `password_given` tells PASSWORD
-    NULL from no PASSWORD. `granted` and `revoked` name system privileges, in capitals."""
+    """The options behind a role's name; None for one that is not given. `password_given` tells
+    PASSWORD NULL from no PASSWORD. `granted` and `revoked` name system privileges, in capitals."""
 
     password: str | None = None
     password_given: bool = False

@@ -139,7 +139,7 @@ AUTOCOMMIT_BEFORE_DDL = _single(
 )  # fmt: skip
 
 CRDB_VERSION = f"CockroachDB CCL v24.3.0 (Tailrace, PostgreSQL {SERVER_VERSION})"
-"""What a session with `crdb_compat` calls the server: the version whose SQL it comes nearest to."""
+"""The server version shown with `crdb_compat`: the CockroachDB version of nearest SQL."""
 
 CRDB_COMPAT = declare(
     "crdb_compat", False, parse=parse_bool, show=show_bool,
@@ -176,7 +176,7 @@ REPORTED: dict[str, Variable[Any]] = {
     "is_superuser": IS_SUPERUSER,
     "default_transaction_read_only": DEFAULT_READ_ONLY,
 }
-"""What ParameterStatus tells, by the names that clients know."""
+"""Variables that ParameterStatus reports, by the names that clients know."""
 
 
 def tells(minimum: str, severity: str) -> bool:

@@ -28,7 +28,7 @@ E = TypeVar("E", bound=Enum)
 
 @dataclass(frozen=True, slots=True)
 class DateStyle:
-    """What SET DateStyle says; None where it leaves something as it was."""
+    """The parts of SET DateStyle; None for a part that it leaves as it was."""
 
     form: DateForm | None = DateForm.ISO
     order: DateOrder | None = DateOrder.MDY

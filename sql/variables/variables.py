@@ -40,7 +40,7 @@ class Variable(Generic[V]):
     title: str = ""
     """The name as PostgreSQL shows it, where that is another."""
     completed: Callable[[V, V], V] | None = None
-    """What a value that says only a part comes to behind the one before, which stands first."""
+    """Combines the value before, the first argument, with a value that gives only a part."""
 
 
 REGISTRY: dict[str, Variable[object]] = {}
@@ -123,7 +123,7 @@ class SessionVariables:
         self._changed()
 
     def begin_at(self, variable: Variable[V], value: V) -> None:
-        """As `begin_with`, of a value as it is kept."""
+        """`begin_with`, for a value as it is stored."""
         self._given = {**self._given, variable.name: value}
         self._changed()
 
@@ -195,7 +195,7 @@ class SessionVariables:
         return "client" if variable.name in self._given else "default"
 
     def reset_text(self, variable: Variable[object]) -> str:
-        """What RESET would go back to."""
+        """Returns the value that RESET would go back to."""
         return variable.show(self._given.get(variable.name, variable.default))
 
     def show(self, variable: Variable[object]) -> str:
@@ -209,7 +209,7 @@ class SessionVariables:
         self._changed()
 
     def end_transaction(self) -> None:
-        """What was set LOCAL ends."""
+        """Ends the values set LOCAL."""
         if self._local:
             self._local = {}
             self._changed()

@@ -66,7 +66,8 @@ async def _back_up(actor: Actor, statement: BackupKeyspace) -> Manifest:
 
 
 async def _as_of(actor: Actor, statement: BackupKeyspace, table: TableDescriptor) -> Timestamp:
-    """As of when a keyspace is backed up: the newest that is there for good, or as asked."""
+    """Returns the timestamp of a keyspace's backup: the one asked for, or the newest that is
+    resolved."""
     store = actor.services.store
     now, resolved = await store.now(), await replica_resolved(store, table, statement.name)
     newest = now if resolved is None else resolved

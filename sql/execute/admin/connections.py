@@ -67,7 +67,8 @@ async def _change(actor: Actor, statement: ConnectionChange) -> Result:
 
 
 async def show_connections(actor: Actor, statement: ShowConnections) -> Result:
-    """Those of the user's roles, without secrets; all of them for an admin."""
+    """Lists the external connections of the user's roles, without secrets; all of them for an
+    admin."""
     rights, admin = await actor.rights(), await actor.admin()
     rows = [
         (each.name, each.uri, each.uri.partition(":")[0], each.owner)

@@ -144,8 +144,8 @@ async def explain_changefeed(
     database: str,
     user: str,
 ) -> Result:
-    """What the feed would do, or messages as it would send them; the transaction is to be rolled
-    back. Needs the rights that CREATE CHANGEFEED needs, and SELECT for messages."""
+    """Returns what the feed would do, or sample messages; the caller rolls the transaction back.
+    Needs the rights of CREATE CHANGEFEED, and SELECT for messages."""
     check_sink_options(explained.changefeed.options)
     statement, request = await requested(
         services, explained.changefeed, transaction, scope, database, user
@@ -527,7 +527,8 @@ async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> N
 
 
 def check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:
-    """Of a job that one may not even see it is not told that it exists."""
+    """Raises SQLError 42501 for a job that the user may not control, and the error of a missing
+    job for one that the user may not see."""
     held = rights.held(user, SYSTEM)
     owner = ROOT if job is None else job.user_name or ROOT
     if job is not None and owner in rights.roles_of(user):

@@ -154,7 +154,8 @@ def _check_grantee(grantee: str, statement: GrantPrivileges) -> None:
 async def _check_may_grant(
     actor: Actor, thing: Securable, privileges: int, *, everything: bool
 ) -> None:
-    """Who may pass a privilege on: admins, owners, and who has it WITH GRANT OPTION."""
+    """Raises SQLError 42501 where the user may not pass the privileges on: admins may, owners,
+    and roles that have them WITH GRANT OPTION."""
     grantable = (await actor.rights()).grantable(actor.user, thing)
     lacking = 0 if everything and grantable else privileges & ~grantable
     if lacking:
@@ -279,7 +280,8 @@ async def _set_owner(actor: Actor, statement: SetOwner) -> Result:
 
 
 async def _owned(actor: Actor, target: GrantTarget) -> list[Securable]:
-    """What an owner is set of: ALTER TABLE takes a sequence, too, and pg_dump writes it so."""
+    """Returns the object whose owner is set. ALTER TABLE takes a sequence, too, as pg_dump
+    writes it."""
     if target.kind is TargetKind.TABLE:
         (name,) = target.names
         if await find_sequence(actor.services.catalog, actor.reader, name, actor.database):
@@ -337,7 +339,7 @@ async def _lives(actor: Actor, object_id: int) -> bool:
 
 
 async def what_depends_on(actor: Actor, role: str) -> list[str]:
-    """What keeps a role from being dropped, in words, one thing each."""
+    """Returns the objects and grants that keep a role from being dropped, a phrase for each."""
     rights = await actor.rights()
     reasons: list[str] = []
     for object_id, grantee, grant in rights.all_grants():

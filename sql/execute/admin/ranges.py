@@ -175,7 +175,7 @@ def _border(
 
 
 def _value(tree: exp.Expr, bindings: Bindings) -> object:
-    """What a constant expression or a parameter is worth."""
+    """Returns the value of a constant expression or a parameter."""
     try:
         return compile_scalar(tree, {}).evaluate((), bindings)
     except NotNative as error:

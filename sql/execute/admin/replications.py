@@ -44,7 +44,7 @@ TASK_COLUMNS = [
 ]
 
 WORST_FIRST = ("failed", "cancel-requested", "canceled", "pause-requested", "paused", "pending")
-"""What is said of a replication whose tasks are in different states."""
+"""States by rank: a replication whose tasks differ shows the first of these that a task is in."""
 
 
 async def show_replications(actor: Actor) -> Result:

@@ -29,7 +29,7 @@ Show = (
 async def run_show(
     services: Services, statement: Show, reader: DescriptorReader, database: str
 ) -> Result:
-    """What `reader` sees."""
+    """Runs a SHOW statement as of the snapshot of `reader`."""
     match statement:
         case statements.ShowTables(database=named):
             return await _tables(services, reader, named or database)

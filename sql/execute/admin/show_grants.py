@@ -73,7 +73,7 @@ async def _grants(actor: Actor, rights: Rights, statement: ShowGrants) -> Result
 
 
 def granted(rights: Rights, thing: Securable) -> Iterator[tuple[str, str, bool]]:
-    """Who has what on a thing: the admins, its owner, and whom it was granted to."""
+    """Yields roles and their privileges on an object: admins, its owner, and the grantees."""
     all_of = {ADMIN, ROOT, rights.owner(thing.id)}
     for grantee in sorted(all_of):
         yield grantee, "ALL", True

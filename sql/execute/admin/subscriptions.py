@@ -174,7 +174,8 @@ async def _acknowledge(actor: Actor, statement: AcknowledgeSubscription) -> Resu
 
 
 async def _own(actor: Actor, name: str) -> Subscription:
-    """Of another's subscription it is not told that it exists. Raises SQLError 42704."""
+    """Returns the user's own subscription. Raises SQLError 42704, for another user's
+    subscription too."""
     subscription = await find_subscription(actor.reader, name)
     rights = await actor.rights()
     if not await actor.admin() and subscription.owner not in rights.roles_of(actor.user):

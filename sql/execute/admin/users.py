@@ -45,7 +45,7 @@ from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptio
 from .grants import change_rights, what_depends_on
 
 DEPENDENTS_SHOWN = 100
-"""Of what keeps a role from being dropped, as PostgreSQL."""
+"""Dependencies that an error lists, as PostgreSQL does."""
 
 FEED_KINDS = (JOB_KIND, SCHEDULE_KIND)
 """Jobs that go on with the rights of their owner, and so end with the owner."""

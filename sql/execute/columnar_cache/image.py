@@ -126,7 +126,8 @@ class Image:
 
 
 def _identity(column: Column) -> tuple[int, ColumnType, Datum]:
-    """What the stored values of a column are read by: the rest of it may change above them."""
+    """Returns the parts of a column that its stored values depend on; its other parts may change
+    while an image is kept."""
     return column.id, column.type, column.missing
 
 

@@ -1,4 +1,5 @@
-"""What schema changes ask of a table's rows: the values of new columns, and whether checks hold."""
+"""Answers to schema changes about a table's rows: values of new columns, and whether checks
+hold."""
 
 from __future__ import annotations
 

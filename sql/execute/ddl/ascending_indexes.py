@@ -1,4 +1,4 @@
-"""What is told of indexes that are asked for in descending order: there is one order of keys.
+"""The notice for indexes in descending order: keys have one order.
 
 No result differs by it: a query is ordered by its ORDER BY, whatever it is read by.
 """

@@ -1,4 +1,4 @@
-"""What is told of columns that are declared NUMERIC without digits: how many they keep."""
+"""The notice for columns declared NUMERIC without digits: how many digits they keep."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bare_decimals(columns: Iterable[tuple[str, TypeName]]) -> str | None:
 
 
 def of_commands(commands: Iterable[s.AlterCommand]) -> str | None:
-    """Those that ALTER TABLE adds, or gives a type."""
+    """Returns the bare NUMERIC columns that ALTER TABLE adds or gives a type."""
     columns: list[tuple[str, TypeName]] = []
     for command in commands:
         match command:

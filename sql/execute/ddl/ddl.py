@@ -209,7 +209,7 @@ async def _create_table(
 
 
 def _ignored(names: Sequence[str]) -> str | None:
-    """What is told of storage parameters that mean nothing here."""
+    """Returns the notice for storage parameters that have no effect."""
     return f"ignored, for they mean nothing here: {', '.join(names)}" if names else None
 
 

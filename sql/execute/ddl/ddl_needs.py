@@ -1,4 +1,4 @@
-"""What DDL needs, as far as its text says: so that who may not is refused before anything waits.
+"""The privileges that DDL needs, by its text, checked before the statement waits for anything.
 
 `authorization.check_changes` looks at what the statement has done to descriptors, and holds for
 whatever is not named here.

@@ -37,7 +37,7 @@ def column_type(given: TypeName) -> ColumnType:
 
 
 def identity_of(given: s.ColumnDefinition, type: ColumnType) -> Identity | None:
-    """What an identity clause makes of the column. Raises SQLError 22023 where it is no integer."""
+    """Returns the identity of a column. Raises SQLError 22023 for a column that is no integer."""
     if given.identity is None:
         return None
     check_identity_type(type, given.type.position)
@@ -136,7 +136,8 @@ def constraint_definitions(
 
 
 def cast_name(type: ColumnType) -> str:
-    """What is too long or too great for the type itself is an error when it is stored."""
+    """Returns the type that a default is cast to. A value too long or too great for the column's
+    own type is an error when it is stored."""
     return type.broad.sql_name
 
 

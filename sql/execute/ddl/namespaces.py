@@ -221,7 +221,7 @@ _SHOWN_MAX = 10
 
 
 def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLError:
-    """What is in it, kind by kind."""
+    """Returns the error (2BP01) for a schema that has objects, with their kinds in the detail."""
     kinds: tuple[tuple[str, type[Named]], ...] = (
         ("Tables", TableDescriptor),
         ("Sequences", SequenceDescriptor),

@@ -17,7 +17,7 @@ from ...runtime.query_evaluator import QueryEvaluator
 from ..write.row_expressions import compile_check, compile_expression, result_types
 
 _NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, *FLOATS, TypeKind.BOOL)
-"""What no text becomes without a cast."""
+"""Types that a text takes only by a cast."""
 
 
 async def check_expressions(

@@ -1,4 +1,4 @@
-"""What a new thing begins with: its owner, and what is granted on it by default."""
+"""The owner and the default grants of a new object."""
 
 from __future__ import annotations
 

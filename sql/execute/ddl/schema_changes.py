@@ -322,7 +322,8 @@ class SchemaChangeStatements:
         return table
 
     def _gathered(self, table: TableDescriptor) -> TableChanges:
-        """What the transaction has begun to do to the table, to add to."""
+        """Returns the changes of the table that the transaction has begun, to which more are
+        added."""
         draft = self._changes.drafts.get(table.id)
         if draft is None:
             return TableChanges(table)

@@ -150,7 +150,8 @@ class TableChanges(ElementChanges):
                 )
 
     def check_computed(self, given: s.ColumnDefinition) -> None:
-        """Of a computed column that CREATE TABLE makes: whether its expression may be one."""
+        """Raises SQLError where a computed column of CREATE TABLE has an expression that is not
+        allowed."""
         assert given.computed is not None, given
         column = self.table.column(given.name)
         with_computed(self.table, replace(column, computed=None), given.computed)

@@ -64,7 +64,7 @@ async def truncated_tables(
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """What TRUNCATE has done: tables that are `left` to the schema changer, and a notice."""
+    """The outcome of TRUNCATE: tables that are `left` to the schema changer, and a notice."""
 
     left: tuple[TableDescriptor, ...]
     notice: str | None

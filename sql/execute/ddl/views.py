@@ -121,7 +121,7 @@ class ViewStatements:
         return found
 
     async def _made(self, statement: CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
-        """What is kept of the query, and the view's columns."""
+        """Returns the query as the view stores it, and the view's columns."""
         (query,) = (await in_slices(lambda: parse(statement.text))).statements
         assert isinstance(query, Query), statement
         _check_query(query)

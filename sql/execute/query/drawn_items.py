@@ -23,7 +23,7 @@ from .evaluator_errors import from_duckdb
 
 _NAME = "$rows"
 _NUMBER = 3_000_000
-"""Of the rows as a given table: beyond the drawn values of defaults."""
+"""The number of the given table of rows, above that of drawn defaults."""
 
 
 async def with_draws(
@@ -69,7 +69,7 @@ def _draw(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[R
 
 
 async def _called(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
-    """What the calls of each row return, if it is calls that the items are made of."""
+    """Returns the results of session calls, row by row; no rows where the items hold none."""
     calls = [draw for draw in drawn.draws if isinstance(draw, DrawnCall)]
     rows: list[Row] = []
     for row in given if calls else ():

@@ -50,7 +50,7 @@ from .duckdb_query import VECTOR_ROWS, OpenQuery
 MEMORY_LIMIT = "2GB"
 
 VALUE_BYTES_MAX = 64 * 1024 * 1024
-"""Of one value in a result: as many as a stored one may have."""
+"""Bytes of one value in a result: the limit of a stored value."""
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ class Analytics:
                 query.close()
 
     async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
-        """What a call of the cursor's returns; its caller has a lane."""
+        """Returns the result of a call on a cursor. The caller holds a lane."""
         lane = self._idle.pop()
         self._running.add(cursor)
         task = lane.run(call)
@@ -287,8 +287,8 @@ def _start(
 def _answer(
     names: Sequence[str], types: Sequence[str], found: pa.Table, declared: Declared
 ) -> Answer:
-    """What DuckDB found, in our types. Raises duckdb.Error for values that those do not hold, and
-    SQLError 54000 for one that is too large."""
+    """Converts DuckDB's result to the store's types. Raises duckdb.Error for values outside of
+    them, and SQLError 54000 for a value that is too large."""
     _check_sizes(found)
     columns: list[ResultColumn] = []
     arrays: list[pa.ChunkedArray[pa.Scalar[pa.DataType]]] = []
@@ -378,7 +378,7 @@ def _known(name: str) -> bool:
 
 
 def _leaves_as(name: str) -> str:
-    """What stands for a type of DuckDB's that we do not have."""
+    """Returns the type in which values of a DuckDB type without a counterpart are shown."""
     return "DECIMAL(38,0)[]" if name.removesuffix("[]") in _HUGE else "VARCHAR"
 
 

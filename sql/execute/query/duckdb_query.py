@@ -19,7 +19,7 @@ BATCH_BYTES = 2 * 1024 * 1024
 """Bytes of a batch from which on it is given no more rows: very wide ones are still bounded."""
 
 VECTOR_ROWS = 2048
-"""What DuckDB computes at once, and the least that can be asked of it."""
+"""Rows that DuckDB computes at once, the least that it can be asked for."""
 
 A = TypeVar("A")
 

@@ -72,7 +72,7 @@ _MEANT: tuple[tuple[str, str, str], ...] = (
 def from_duckdb(
     error: duckdb.Error, tables: Sequence[TableDescriptor], positions: Mapping[str, int]
 ) -> SQLError:
-    """What DuckDB said of a user's query, without its names, hints and excerpts.
+    """Translates DuckDB's error about a user's query, without DuckDB's names, hints and excerpts.
 
     `positions` are those of the statement's names, in lower case.
     """
@@ -126,7 +126,7 @@ def _first_line(error: duckdb.Error) -> str:
 
 
 def _quoted(message: str) -> str | None:
-    """What stands in the first quotes."""
+    """Returns the text between the first quotes of a message."""
     _, found, rest = message.partition('"')
     inside, closed, _ = rest.partition('"')
     return inside if found and closed else None

@@ -309,7 +309,7 @@ def _array(type: ColumnType, values: Sequence[Datum]) -> AnyArray:
 
 @contextmanager
 def _nobodys_session() -> Iterator[None]:
-    """What is computed within is so in UTC, for the node itself."""
+    """A context in which values are computed in UTC, for the node itself."""
     zone, who = follow(SessionZone()), ask_as(None)
     try:
         yield

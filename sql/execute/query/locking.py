@@ -29,7 +29,7 @@ the one before: so many rounds mean that they change faster than they can be loc
 
 @dataclass(slots=True)
 class _Found:
-    """What a round found: `keys[i]` are the i-th row's keys, one a locked table (None: no row).
+    """The rows of a round: `keys[i]` are the i-th row's keys, one a locked table (None: no row).
 
     `read` are the keys of the rows that were looked at by a native query.
     """
@@ -180,9 +180,8 @@ def _track(
     transaction: Transaction,
     bindings: Bindings,
 ) -> None:
-    """What a serializable transaction has read by it.
-
-    Who skips what is locked asks for no consistent view: then that is the rows alone.
+    """Tracks the spans that a serializable transaction has read. SKIP LOCKED gives no consistent
+    view, so that only the rows themselves are tracked.
     """
     if any(table.when_locked is WhenLocked.SKIP for table in locking.tables):
         for number in taken:

@@ -224,7 +224,7 @@ def decoded(
 
 
 def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:
-    """What is left of a span behind the last key read."""
+    """Returns the part of a span behind the last key read."""
     start, end = (span.start, key) if reverse else (key + b"\x00", span.end)
     return Span(start, end) if start < end else None
 
@@ -306,8 +306,8 @@ async def _read_virtual(scan: TableScan, transaction: Transaction, bindings: Bin
 async def read_image(
     scan: TableScan, transaction: Transaction, spans: Sequence[Span] | None, images: Images | None
 ) -> _Read | None:
-    """What the images say, or None. Rows outside of the spans may be old: the query, which the
-    spans were taken from, leaves them out."""
+    """Returns a table's rows from the columnar cache, or None. Rows outside of the spans may be
+    old; the query from which the spans were taken filters them out."""
     found = None
     if images is not None:
         found = await images.read(scan.descriptor, transaction, spans)

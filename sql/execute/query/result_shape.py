@@ -89,10 +89,10 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
 
 
 EXPLAIN_COLUMNS = (ResultColumn("property", STRING), ResultColumn("value", STRING))
-"""What EXPLAIN returns. With ANALYZE the statement runs, and only this is shown of it."""
+"""Columns of EXPLAIN, with ANALYZE too: the statement's own rows are not shown."""
 
 VERIFY_COLUMNS = tuple(ResultColumn(name, STRING) for name in ("table_name", "key", "difference"))
-"""What VERIFY CHANGEFEED returns: a row for each row that differs."""
+"""Columns of VERIFY CHANGEFEED, a row for each row that differs."""
 
 SCHEDULE_COLUMNS = (
     ResultColumn("schedule_id", INT8),
@@ -101,23 +101,23 @@ SCHEDULE_COLUMNS = (
     ResultColumn("first_run", TIMESTAMPTZ),
     ResultColumn("schedule_expr", STRING),
 )
-"""What CREATE SCHEDULE returns."""
+"""Columns of CREATE SCHEDULE."""
 
 RETRY_COLUMNS = tuple(
     ResultColumn(name, STRING) for name in ("table_name", "key", "mvcc_timestamp", "outcome")
 )
-"""What RETRY DEAD LETTERS returns: a row for each letter."""
+"""Columns of RETRY DEAD LETTERS, a row for each letter."""
 
 BACKUP_COLUMNS = (
     ResultColumn("checkpoint", STRING),
     ResultColumn("rows", INT8),
     ResultColumn("files", INT8),
 )
-"""What BACKUP and RESTORE return: as of when the backup is, and how much it holds."""
+"""Columns of BACKUP and RESTORE: the backup's timestamp and its size."""
 
 CHANGEFEED_COLUMNS = (
     ResultColumn("table", STRING),
     ResultColumn("key", BYTES),
     ResultColumn("value", BYTES),
 )
-"""What a changefeed without a sink streams; key and value are JSON."""
+"""Columns that a changefeed without a sink streams; key and value are JSON."""

@@ -1,4 +1,4 @@
-"""What foreign keys make of a statement: rows that go, or change, with the rows they refer to.
+"""Referential actions of foreign keys: rows that go, or change, with the rows they refer to.
 
 A statement's own writes come first. Then each change of a row that others refer to does to those
 what the foreign key says, in the same transaction, and what it changes there is looked at in turn:
@@ -82,7 +82,7 @@ class _Reference:
 
 
 class _Changed:
-    """What became of a table: each change, and the rows that it left, by key."""
+    """Changes of a table, and the rows behind them by key."""
 
     def __init__(self, table: TableDescriptor) -> None:
         self.table = table

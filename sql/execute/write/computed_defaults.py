@@ -33,7 +33,7 @@ from ..query.evaluator_errors import from_duckdb
 
 _NAME = "$drawn"
 _NUMBER = 2_000_000
-"""Of the drawn values as a given table: beyond those of RETURNING."""
+"""The number of the given table of drawn values, above that of RETURNING."""
 
 _COMPILED_MAX = 256
 """Expressions that stay compiled: as many as the defaults of some busy tables."""

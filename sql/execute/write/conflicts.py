@@ -52,7 +52,7 @@ class _Change:
 
 @dataclass(slots=True)
 class _Decided:
-    """What becomes of the proposals: an int is one that is new, by its number."""
+    """The fate of the proposed rows; an int is the number of a row to be inserted."""
 
     effects: list[int | _Change] = field(default_factory=list)
 

@@ -168,7 +168,7 @@ def _columns(statement: CopyFrom, descriptor: TableDescriptor) -> tuple[Column, 
 
 
 def copy_refused() -> SQLError:
-    """What is told of a COPY where no rows can be streamed."""
+    """Returns the error for COPY through a door that cannot stream rows."""
     return SQLError(
         "0A000",
         "COPY needs a client of the Postgres protocol",

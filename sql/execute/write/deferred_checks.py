@@ -1,4 +1,4 @@
-"""What is looked at when a transaction commits: its deferred foreign keys."""
+"""Checks of deferred foreign keys at a transaction's commit."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ DML = InsertPlan | UpdatePlan | DeletePlan
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a statement wrote: what RETURNING tells, and of how many rows.
+    """The outcome of a write: the count of rows, and RETURNING's rows.
 
-    Where DuckDB has computed what RETURNING tells, that is `answer`, and there are no `rows`.
+    RETURNING that DuckDB has computed is `answer`, and `rows` is empty then.
     """
 
     rows: Sequence[Row]
@@ -217,7 +217,7 @@ async def read_in(
     analytics: QueryEvaluator,
     touched: set[bytes],
 ) -> tuple[Mutation, Written]:
-    """What the statement is to write, and does not write yet; what it returns is known.
+    """Evaluates a statement: returns its writes, which are not applied yet, and its RETURNING rows.
 
     Rows in `touched` are left alone, as those that an earlier part of the statement changes; those
     that are found join them.
@@ -375,7 +375,7 @@ def _changed_rows(
 def _mutated(
     plan: UpdatePlan | DeletePlan, rows: Sequence[KeyedRow], changed: Sequence[Row]
 ) -> tuple[Mutation, Sequence[Row]]:
-    """What becomes of the rows that were found, and the rows that RETURNING is about."""
+    """Returns the mutation of the rows found, and the rows for RETURNING."""
     rules = RowRules.of(plan.finder.descriptor)
     old = [key for key, _ in rows]
     if isinstance(plan, DeletePlan):

@@ -98,7 +98,7 @@ async def absent(
     referenced: TableDescriptor,
     values: Iterable[tuple[Physical, ...]],
 ) -> AsyncIterator[tuple[Physical, ...]]:
-    """Those of the foreign key's values that refer to a row that is not there, each once."""
+    """Returns the foreign key's values without a referenced row, each once."""
     index = referenced_index(referenced, key)
     assert index is not None, (key, referenced)
     looked_up: set[bytes] = set()

@@ -48,7 +48,7 @@ Batches = pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch] | AsyncIterable[p
 
 
 class LoadMode(Enum):
-    """What becomes of a row whose key exists."""
+    """The treatment of a row whose key exists."""
 
     ERROR = "error"  # 23505, and its transaction is not committed
     UPSERT = "upsert"  # it replaces the row

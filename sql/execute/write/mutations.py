@@ -1,4 +1,4 @@
-"""What DML does to keys: puts, deletions, and keys that must not be there.
+"""Mutations, the effect of DML on keys: puts, deletions, and keys that must be absent.
 
     INSERT    put (k, row), k absent
     UPSERT    put (k, row)
@@ -73,7 +73,7 @@ class Mutation:
                 seen.add(key)
 
     def keep_last(self) -> None:
-        """Of several rows with one key the last stays, as if they had been written in turn."""
+        """Keeps the last of several rows with one key, as if they had been written in turn."""
         if len(self.keys) > 1:
             last = dict(zip(self.keys, self.bodies, strict=True))
             self.keys, self.bodies = list(last), list(last.values())
@@ -172,7 +172,8 @@ class Mutation:
         ]
 
     def _entries(self, old: Mapping[bytes, bytes], bodies: Sequence[bytes]) -> _Entries:
-        """What becomes of the entries of every index. Raises 23505 for two rows of one entry."""
+        """Returns the changes of every index's entries. Raises SQLError 23505 for two rows of
+        one entry."""
         changes = _Entries()
         table = self.codec.descriptor
         for index in table.maintained_indexes:

@@ -65,7 +65,7 @@ PENDING_BYTES_MAX = declare_int(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelaxedReport:
-    """What a load has come to."""
+    """The outcome of a load."""
 
     lines: int
     change_sets: int
@@ -122,7 +122,7 @@ class RelaxedLogs:
         self._locks: dict[int, asyncio.Lock] = {}
         self._domains: dict[tuple[int, int], _Domain] = {}
         self._names: dict[int, str] = {}
-        """What logs were called when they were last loaded here."""
+        """Names of the logs at their last load here."""
 
     async def load(
         self, name: str, lines: AsyncIterable[pa.RecordBatch], *, user: str = ROOT

@@ -84,8 +84,8 @@ async def apply_change_set(
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """What a change set says of one column: of rows at these places, which ascend, the value before
-    and the one behind it."""
+    """The changes of one column in a slice of a change set: places of rows, which ascend, with the
+    value before and behind the change."""
 
     column: Column
     places: AnyArray

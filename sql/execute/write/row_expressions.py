@@ -175,7 +175,7 @@ async def truths(
     bindings: Bindings,
     analytics: QueryEvaluator,
 ) -> list[bool]:
-    """Of which rows a condition is true, neither false nor NULL."""
+    """Returns for each row whether a condition is true, neither false nor NULL."""
     (answers,) = await _ask(table, [condition], rows, bindings, analytics)
     return [answer is True for answer in answers]
 
@@ -187,7 +187,7 @@ async def _ask(
     bindings: Bindings,
     analytics: QueryEvaluator,
 ) -> list[list[object]]:
-    """What DuckDB says of expressions, in the order of the rows."""
+    """Returns the values of expressions by DuckDB, in the order of the rows."""
     if not trees or not rows:
         return [[] for _ in trees]
     with plain_texts():
@@ -206,8 +206,8 @@ async def _ask(
 async def result_types(
     table: TableDescriptor, trees: Sequence[exp.Expr], analytics: QueryEvaluator
 ) -> list[ColumnType]:
-    """Of which types expressions are by DuckDB. Raises SQLError for what it does not know, as 42883
-    for an unknown function."""
+    """Returns the types of expressions by DuckDB. Raises DuckDB's errors as SQLError, such as
+    42883 for an unknown function."""
     if not trees:
         return []
     select = transpile(_query(table, trees), {(table.name,): table})
@@ -244,7 +244,7 @@ def rows_of(batch: pa.RecordBatch) -> list[Row]:
 
 
 def violation(table: TableDescriptor, check: CheckConstraint) -> SQLError:
-    """What is told of a row of which a check is false."""
+    """Returns the error (23514) for a row of which a check is false."""
     if check.not_null_column is not None:
         name = table.column_by_id(check.not_null_column).name.partition("~")[0]
         return SQLError(

@@ -1,4 +1,4 @@
-"""What every row that is written must have beyond what its statement says.
+"""Rules for every written row beyond the statement's own values.
 
 Computed columns, columns that are coming and going and that no statement knows, and checks. A table
 without any of these is *plain*, and its rows are encoded as they are.

@@ -32,15 +32,16 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class SessionSequences:
-    """What a session has been given: by sequence, and at last."""
+    """The values that a session has drawn: the last of each sequence, and the last of all."""
 
     current: dict[int, int] = field(default_factory=dict)
     last: int | None = None
     _kept: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
-    """What was drawn in advance, by sequence: its version, and the values. CACHE says how many."""
+    """Values drawn in advance, by sequence, with the sequence's version. CACHE says how many."""
 
     def take(self, sequence: SequenceDescriptor) -> list[int]:
-        """What was kept of a sequence, unless it has been altered since."""
+        """Returns a value drawn in advance; None where there is none, or the sequence was
+        altered since."""
         version, values = self._kept.pop(sequence.id, (0, []))
         return values if version == sequence.version else []
 
@@ -164,7 +165,8 @@ class DrawnValues:
         self._session.last = value
 
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        """What `work` returns, evaluated as often as it takes to have drawn what it needs."""
+        """Returns the result of `work`, evaluated again until all the values that it draws are
+        there."""
         while True:
             self._used.clear()
             self._computed_used.clear()

@@ -1,4 +1,4 @@
-"""Who may draw from sequences, set them, and ask for what they gave.
+"""Rights to draw from sequences, to set them, and to ask for their last values.
 
     nextval     USAGE or UPDATE        currval     USAGE or SELECT        setval     UPDATE
 

@@ -52,7 +52,7 @@ async def run_with_writes(
 
 
 def _rows_of(table: TableDescriptor, written: Written) -> Sequence[Row]:
-    """What a step returned, as its table's columns hold it."""
+    """Returns the rows of a step in the types of its table's columns."""
     if written.answer is None:
         return written.rows
     answer = Result(tag="", columns=written.answer.columns, table=written.answer.table)

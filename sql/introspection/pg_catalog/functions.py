@@ -64,7 +64,7 @@ _OTHERS = signatures(
     generate_series(timestamptz, timestamptz, interval) timestamptz
     """
 )
-"""Those that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
+"""Functions that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
 
 _AGGREGATES = {
     "count", "array_agg", "sum", "avg", "max", "min", "bool_and", "bool_or", "every", "stddev",
@@ -125,7 +125,7 @@ class _Function:
 
     @property
     def oids(self) -> list[int]:
-        """Of the arguments, and of the result."""
+        """Returns the oids of the argument types, and of the result type."""
         types = (*self.arguments, self.result)
         pairs = zip(types, self.arrays, strict=True)
         return [row.array if array else row.oid for row, array in pairs]

@@ -31,7 +31,7 @@ def virtual_relation_oid(table: IntrospectedTable) -> int:
 
 
 def schema_oid(name: str) -> int:
-    """Of a schema whose tables are virtual."""
+    """Returns the oid of a schema whose tables are virtual."""
     return _VIRTUAL_SCHEMAS.get(name) or derived("schema", name)
 
 
@@ -116,7 +116,7 @@ async def group_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def tablespace_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """The one place there is: the store's folder, which is PostgreSQL's default by name."""
+    """Rows of pg_tablespace: the store's folder alone, under the name of PostgreSQL's default."""
     return [(TABLESPACE, "pg_default", user_oid(ROOT), None, None)]
 
 

@@ -170,7 +170,7 @@ def _storage(type: ColumnType, size: int) -> str:
 
 
 def default_oid(table: TableDescriptor, number: int) -> int:
-    """Of a column's default."""
+    """Returns the oid of a column's default in pg_attrdef."""
     return derived("default", table.id, number)
 
 

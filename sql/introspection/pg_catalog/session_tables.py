@@ -1,4 +1,4 @@
-"""What sessions hold: pg_locks, and of one's own pg_prepared_statements and pg_cursors."""
+"""Tables of sessions: pg_locks, and the own pg_prepared_statements and pg_cursors."""
 
 from __future__ import annotations
 

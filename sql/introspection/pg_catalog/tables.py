@@ -87,7 +87,7 @@ async def _collations(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def _keywords(context: IntrospectionContext) -> Sequence[Row]:
-    """What `pg_get_keywords()` returns: the words that are names only in quotes."""
+    """Rows of `pg_get_keywords()`: the words that are names only in quotes."""
     return [(word, "R", False, "reserved", "requires AS") for word in sorted(RESERVED)]
 
 

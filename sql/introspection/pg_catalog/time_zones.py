@@ -17,7 +17,7 @@ _LEFT_OUT = ("posixrules", "localtime", "Factory")
 
 
 async def zone_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """Of the moment that the statement reads at."""
+    """Rows of pg_timezone_names as of the statement's read timestamp."""
     at = datetime_of(context.reader.read_timestamp)
     return [
         _row(name, at)
@@ -27,7 +27,8 @@ async def zone_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def abbreviation_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """What stands for a zone behind a moment, beside an offset: `2020-07-01 12:00 UTC`."""
+    """Rows of pg_timezone_abbrevs: words that name a zone behind a moment, as in `2020-07-01
+    12:00 UTC`."""
     return [(name, Interval(), False) for name in ("UTC", "Z")]
 
 

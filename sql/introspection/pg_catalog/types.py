@@ -70,7 +70,7 @@ _UNDERLINED = frozenset(
 
 
 def _stem(name: str, kind: str, category: str, element: int) -> str:
-    """What the names of a type's functions begin with: `int8in`, `date_in`, `array_in`."""
+    """Returns the beginning of the names of a type's functions: `int8in`, `date_in`, `array_in`."""
     if kind == "e":
         return "enum_"
     if category == "A" and name not in _VECTORS:

@@ -34,7 +34,7 @@ OWN_EXTENSION = 16_000
 
 
 def rule_oid(view_id: int) -> int:
-    """Of the rule that a view is."""
+    """Returns the oid of the rewrite rule of a view."""
     return derived("rule", view_id)
 
 
@@ -81,7 +81,8 @@ async def dependency_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def _drawn_defaults(context: IntrospectionContext) -> list[Row]:
-    """What defaults draw from: a dump has the sequence before the table."""
+    """Rows of pg_depend for sequences that defaults draw from, so that a dump has the sequence
+    before the table."""
     ids = {}
     for schema, sequence in await described_sequences(context):
         ids[f"{schema}.{sequence.name}"] = sequence.id

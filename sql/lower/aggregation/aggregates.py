@@ -17,7 +17,7 @@ OF_PAIRS = (
     exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy,
     exp.RegrSxy, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2,
 )  # fmt: skip
-"""Of Y and X."""
+"""Aggregates of two columns, Y and X."""
 
 
 def sorted_distinct(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
@@ -79,7 +79,7 @@ def spread(tree: exp.Expr, types: Types) -> None:
 
 
 _RAISING = (exp.Div, exp.Mod, exp.Cast, exp.Func)
-"""What may be an error for a row that FILTER leaves out."""
+"""Nodes that may raise an error for a row that FILTER leaves out."""
 _VOLATILE = (exp.Rand, exp.Uuid)
 
 

@@ -23,7 +23,7 @@ from ...parse.queries import table_name
 from ...syntax.walks import find_all
 
 Sources = dict[str, TableDescriptor | None]
-"""What FROM names, in its order; None for what is no table."""
+"""Returns the tables of FROM in order; None for an item that is no table."""
 
 Named = tuple[str, str]
 """A source and a column of it."""

@@ -458,14 +458,14 @@ _BUILDERS = {
 }
 _AGGREGATES = ("jsonb_agg", "json_agg")
 _WITHIN = ("jsonb_pair_key", "jsonb_pair_value", "jsonb_pair_text")
-"""What the parser puts in place of others, for parts that are no documents."""
+"""Functions that the parser makes and whose operands are no documents."""
 _FOR_ANY = (
     exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Coalesce, exp.Connector, exp.Array, exp.ArrayAgg,
     exp.Count, exp.Explode, exp.Unnest, exp.Exists, exp.Lag, exp.Lead, exp.FirstValue,
     exp.LastValue, exp.NthValue, exp.AnyValue, exp.Concat, exp.ConcatWs, exp.ArrayAppend,
     exp.ArrayPrepend, exp.ArrayRemove, exp.ArrayPosition, exp.Struct, exp.In,
 )  # fmt: skip
-"""What takes values of any type, documents among them."""
+"""Nodes that take values of any type, documents too."""
 _NAMES_FOR_ANY = (
     "pg_typeof", "concat", "concat_ws", "format", "num_nulls", "num_nonnulls", "row", "typeof",
     "array_position", "array_append", "array_prepend", "array_remove", "array_replace",

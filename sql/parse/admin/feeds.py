@@ -85,7 +85,7 @@ def _database_feed(cursor: Cursor) -> DatabaseFeed:
 
 
 def explain_changefeed(cursor: Cursor) -> ExplainChangefeed:
-    """As CREATE CHANGEFEED, with one option more: `sample = n`."""
+    """The grammar of CREATE CHANGEFEED, with one option more: `sample = n`."""
     changefeed = create_changefeed(cursor)
     samples = [option for option in changefeed.options if option.name == "sample"]
     options = tuple(option for option in changefeed.options if option.name != "sample")
@@ -298,4 +298,4 @@ def _expect_equals(cursor: Cursor) -> None:
 QUERY_TOKENS = frozenset(
     {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.TABLE}
 )
-"""What a query begins with."""
+"""Words that a query begins with."""

@@ -54,7 +54,7 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
 
 
 def refusal(cursor: Cursor) -> SQLError | None:
-    """What is said of the statement that begins at the cursor, if it is one of these."""
+    """Returns the error for the statement at the cursor if it is one of `REFUSED`; else None."""
     for words, (what, hint) in REFUSED.items():
         if cursor.at_words(*words):
             return SQLError(

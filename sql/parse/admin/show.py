@@ -71,7 +71,7 @@ def show_queries(cursor: Cursor) -> ShowObjects:
 
 
 def cancel(cursor: Cursor) -> Statement:
-    """Of a query, a session, or jobs."""
+    """Reads CANCEL QUERY, CANCEL SESSION or CANCEL JOBS."""
     session = cursor.accept_words("session") or cursor.accept_words("sessions")
     if not (session or cursor.accept_words("query") or cursor.accept_words("queries")):
         return feeds.control_jobs(cursor, JobAction.CANCEL)

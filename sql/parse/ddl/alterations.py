@@ -1,4 +1,4 @@
-"""What ALTER TABLE says of how PostgreSQL keeps a table, and what has no meaning here."""
+"""The grammar of ALTER TABLE commands about PostgreSQL's storage, which have no effect here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands at the end of a DROP."""
+"""CASCADE and RESTRICT at the end of a DROP."""
 
 from __future__ import annotations
 

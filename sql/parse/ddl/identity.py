@@ -34,7 +34,7 @@ def identity_options(cursor: Cursor) -> SequenceChange:
 def alter_identity(
     cursor: Cursor, name: str, position: int
 ) -> AddIdentity | SetIdentity | DropIdentity | None:
-    """What ALTER COLUMN says of an identity, or None before anything else.
+    """Reads ALTER COLUMN's commands about an identity; None at any other command.
 
     ADD GENERATED … AS IDENTITY [(option …)]
     {SET GENERATED … | SET option | RESTART [[WITH] n]} …
@@ -89,7 +89,7 @@ def without_overriding(text: str, tokens: list[Token]) -> tuple[list[Token], Ove
 
 
 def overriding_at(text: str, tokens: list[Token], place: int) -> Overriding:
-    """What `OVERRIDING … VALUE` says that begins at a place. Raises SQLError 42601."""
+    """Reads `OVERRIDING … VALUE` at a place of the tokens. Raises SQLError 42601."""
     token = tokens[place]
     said = [following.text.lower() for following in tokens[place + 1 : place + 3]]
     if said not in (["system", "value"], ["user", "value"]):

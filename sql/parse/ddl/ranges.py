@@ -18,7 +18,8 @@ from ..queries import parse_tree
 
 
 def change_of_ranges(cursor: Cursor, of: RangesOf) -> SplitAt | UnsplitAt | None:
-    """What follows the name in ALTER TABLE or ALTER INDEX, if it is about ranges."""
+    """Reads SPLIT AT and UNSPLIT behind the name in ALTER TABLE or ALTER INDEX; None at other
+    commands."""
     position = cursor.position
     if cursor.accept_words("split"):
         cursor.expect_words("at")

@@ -282,7 +282,7 @@ def column_definition(cursor: Cursor) -> ColumnDefinition:
 
 
 class _ColumnClauses:
-    """What stands behind a column's type, clause by clause."""
+    """The clauses behind a column's type."""
 
     def __init__(self, name: str, type: TypeName, position: int) -> None:
         self._name = name

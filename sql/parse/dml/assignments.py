@@ -52,7 +52,7 @@ def _assigned(item: exp.Expr) -> Sequence[Assigned]:
 
 
 def _values(value: exp.Expr, count: int) -> Sequence[exp.Expr]:
-    """What stands behind `(a, b) =`, one by one."""
+    """Returns the values behind `(a, b) =`, one for each column."""
     match value:
         case exp.Tuple():
             return list(value.expressions)

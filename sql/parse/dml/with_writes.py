@@ -140,7 +140,7 @@ def _refuse_within(tree: exp.Expr) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Inserts:
-    """What the INSERTs of a statement said, by where the names of their tables begin."""
+    """OVERRIDING and UPSERT of a statement's INSERTs, by the positions of their tables' names."""
 
     upserts: set[int] = field(default_factory=set)
     overriding: dict[int, Overriding] = field(default_factory=dict)

@@ -136,7 +136,8 @@ _OF_SETS: tuple[tuple[type[exp.Expr], str, str], ...] = (
 
 
 def _refuse_sets(assigned: Sequence[Assigned]) -> None:
-    """What is assigned is about one row, and one value. Raises SQLError."""
+    """Raises SQLError for stars, window functions and functions that return sets in an assigned
+    value."""
     for _, value in assigned:
         if isinstance(value, exp.Star) or isinstance(value.this, exp.Star):
             raise SQLError(
@@ -159,7 +160,7 @@ def _refuse_column_aliases(table: exp.Expr) -> None:
 
 
 def ctes_of(tree: exp.Expr) -> tuple[exp.CTE, ...]:
-    """What stands in the WITH of a statement, none of which may write here."""
+    """Returns the common table expressions of a statement's WITH."""
     clause = tree.args.get("with_")
     if clause is None:
         return ()

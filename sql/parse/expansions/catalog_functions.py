@@ -94,7 +94,7 @@ def expand(tree: exp.Expr) -> exp.Expr:
 
 
 def _named(node: exp.Expr, made: exp.Expr) -> exp.Expr:
-    """What takes the place of a node, which as an item of a select list keeps its name."""
+    """Returns a node's replacement; an item of a select list keeps its name."""
     if node.arg_key != "expressions" or not isinstance(node.parent, exp.Select):
         return made
     name = _cast_name(node) if isinstance(node, exp.Cast) else node.name.lower()
@@ -166,7 +166,7 @@ def _of_rows(call: exp.Anonymous) -> Make | None:
 
 
 def _rows(table: exp.Table, function: str) -> exp.Expr | None:
-    """What takes the place of a function in FROM."""
+    """Returns the subquery that replaces a function in FROM."""
     if function in _TABLES:
         made = exp.table_(_TABLES[function], db=PREFIX)
         made.set("alias", table.args.get("alias") or alias_named(function))

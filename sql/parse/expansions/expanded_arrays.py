@@ -18,7 +18,7 @@ _NAME = "_pg_expandarray"
 
 
 def expanded_array(node: exp.Expr) -> exp.Expr | None:
-    """What takes the place of a node that is such a call, or a field of one."""
+    """Returns the replacement of a call of _pg_expandarray, or of a field of one."""
     if not isinstance(node, exp.Dot):
         return None
     call = _call(node)

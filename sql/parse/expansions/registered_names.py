@@ -93,7 +93,8 @@ REGISTERED = (
 
 
 def registered_cast(cast: exp.Cast) -> exp.Expr | None:
-    """What takes the place of a cast to one of these types; None for all other casts."""
+    """Returns the replacement of a cast to a registered type (regclass …); None for all other
+    casts."""
     name = cast.to.sql("postgres").lower()
     if name not in REGISTERED:
         return None

@@ -16,7 +16,7 @@ NAME = "tableoid"
 
 
 def table_id(column: exp.Column) -> exp.Expr | None:
-    """What takes the place of such a column of a table in FROM; None for all other columns."""
+    """Returns the replacement of a system column of a table in FROM; None for all other columns."""
     if not isinstance(column.this, exp.Identifier) or column.name.lower() != NAME:
         return None
     select = column.find_ancestor(exp.Select)

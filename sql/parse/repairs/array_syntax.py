@@ -1,4 +1,4 @@
-"""What PostgreSQL means by `ALL (array)`, places and bounds of slices, where sqlglot reads others.
+"""Repairs of `ALL (array)`, subscripts and bounds of slices.
 
 1 = ALL (a)     sqlglot reads a call of a function all(a)
 1 = ANY (ARRAY(SELECT …))   is 1 = ANY (SELECT …)

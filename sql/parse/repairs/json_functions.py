@@ -1,4 +1,4 @@
-"""What PostgreSQL means by `->` in a function's argument, and by a function on documents in FROM.
+"""Repairs of `->` in a function's argument, and of functions on documents in FROM.
 
 f(((doc)) -> 'a')                        f(doc -> 'a'), so written by `meant_tokens`
 FROM jsonb_array_elements(doc) AS e      FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
@@ -30,7 +30,7 @@ _MEMBERS = {"jsonb_each": "jsonb_pairs", "jsonb_each_text": "jsonb_text_pairs"}
 
 
 def plain_documents(tree: exp.Expr) -> exp.Expr:
-    """The tree with both in the form that everything behind it reads."""
+    """Returns the tree with both repaired."""
     for node in list(find_all(tree, exp.JSONExtract)):
         if isinstance(node.this, exp.Paren) and isinstance(node.this.unnest(), exp.Column):
             node.set("this", node.this.unnest())

@@ -21,7 +21,7 @@ _OPERATORS: dict[str, type[exp.Binary]] = {
     "jsonb_delete_path": exp.JSONBDeleteAtPath,
 }
 _OF_DOCUMENTS = ("jsonb_contains", "jsonb_contained", "jsonb_concat")
-"""Those whose second operand is a document, too."""
+"""Operators whose second operand is a document, too."""
 
 
 def plain_calls(tree: exp.Expr) -> exp.Expr:

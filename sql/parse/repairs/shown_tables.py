@@ -7,7 +7,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ....catalog.values.errors import SQLError
 
 _TABLES = {"jobs": "jobs", "changefeed jobs": "changefeed_jobs"}
-"""What SHOW names, and its table in `tailrace_internal`."""
+"""Words of SHOW, and the table in `tailrace_internal` for each."""
 
 
 def shown_tables(tokens: list[Token]) -> list[Token]:
