@@ -32,7 +32,7 @@ _KEYSPACES = [
 
 
 async def show_keyspaces(actor: Actor) -> Result:
-    """Those of the database on which the user has some right, by schema and name."""
+    """Lists the database's keyspaces on which the user has a right, by schema and name."""
     admin, rights = await actor.admin(), await actor.rights()
     catalog, rows = actor.services.catalog, list[Row]()
     for schema in await catalog.list_schemas(actor.reader, actor.database):
