@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
@@ -30,12 +31,17 @@ class ServerProcess:
     """One server on one data folder. `output` is what it has printed since its last start."""
 
     def __init__(
-        self, folder: Path, *options: str, insecure: bool = True, descriptors: int | None = None
+        self,
+        folder: Path,
+        *options: str,
+        insecure: bool = True,
+        descriptors: int | None = None,
+        command: Sequence[str] = COMMAND,
     ) -> None:
         """`descriptors` is how many files it may open, and may not have more."""
         self.folder = folder
         limit = "" if descriptors is None else f"ulimit -n {descriptors}; "
-        self._command = ("sh", "-c", f'{limit}exec "$@"', "sh", *COMMAND)
+        self._command = ("sh", "-c", f'{limit}exec "$@"', "sh", *command)
         trust = ("--insecure",) if insecure and "--insecure" not in options else ()
         self._options = (*options, *trust)
         self.pg_port = 0
@@ -81,6 +87,11 @@ class ServerProcess:
     def port(self) -> int:
         """Where it listens, or last did."""
         return int(self.url.rpartition(":")[2])
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs, and has not ended by itself."""
+        return self._process is not None and self._process.poll() is None
 
     @property
     def resident_bytes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from tests.system.test_replication import KEYS, Writer, resolved
 
 pytestmark = pytest.mark.system
 
+DOCUMENT = (Path(__file__).parents[2] / "docs/raw.md").read_text()
 PATIENCE_SECONDS = 600.0
 
 
@@ -27,6 +29,14 @@ def wait(done: Callable[[], bool], what: str) -> None:
     while not done():
         assert time.monotonic() < deadline, what
         time.sleep(0.2)
+
+
+def documented(uri: str, master: str) -> str:
+    """The statement of docs/raw.md, for another keyspace and another master."""
+    (found,) = re.findall(r"```sql spark\nCREATE REPLICATION abroad (.*);\n```", DOCUMENT)
+    text = re.sub("'tailrace:[^']*'", f"'{uri}'", f"CREATE REPLICATION r {found}")
+    asked = text.replace("local[2]", master).replace("KEYSPACE sessions", "KEYSPACE ks")
+    return f"{asked[:-1]}, concurrency = 2, batch_size = 20, backoff_max = 0.5)"
 
 
 def applications(name: str) -> list[int]:
@@ -76,11 +86,8 @@ def test_spark_sends_every_version_whatever_is_killed(
             "SELECT raw_put('ks', 'old', 'scanned'), raw_put('ks', 'brief', 'x', '1h'), "
             "raw_put('ks', 'gone', 'x'), raw_delete('ks', 'gone')"
         )
-        ((job_id,),) = main.rows(
-            f"CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://127.0.0.1:{port}/ks' WITH "
-            f"(engine = 'spark', master = '{cluster.master}', workers = 2, concurrency = 2, "
-            "batch_size = 20, backoff_max = 0.5)"
-        )
+        text = documented(f"tailrace://127.0.0.1:{port}/ks", cluster.master)
+        ((job_id,),) = main.rows(text)
         ((target, status),) = [row[3:5] for row in main.rows("SHOW REPLICATIONS")]
         assert (str(target).partition(":")[0], status) == ("spark+tailrace", "running")
         stop = Event()

@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.transfers import transfer_at_moments
+from tests.system.transfers import STEPS, transfer_at_moments, transfer_at_steps
 
 pytestmark = pytest.mark.system
 
 
 def test_one_server_leads_whoever_is_killed(tmp_path: Path) -> None:
     transfer_at_moments(tmp_path, moments=1, seed=1)
+
+
+def test_every_step_may_be_the_last(tmp_path: Path) -> None:
+    """Twelve moments: before and behind each of the steps of both sides."""
+    assert len(STEPS) == 12
+    transfer_at_steps(tmp_path, STEPS)

@@ -1,9 +1,11 @@
 """A keyspace that two servers hand to one another under load, killed at moments of the transfer.
 
     python -m tests.system.transfers --moments 12 --seed 1
+    python -m tests.system.transfers --steps
 
 Writers put keys wherever the leader is. Each moment is one transfer, and a kill -9 of the leader or
-of the follower a moment after the leader has begun to drain. When both are back, one leads and the
+of the follower: some time after the leader has begun to drain, or right before or behind a step of
+the one or the other (`dying_server`). When both are back, one leads and the
 other follows; of each key, a put that began when another had been answered has a greater timestamp;
 and every put that was answered is in both stores, at its timestamp.
 """
@@ -13,10 +15,11 @@ from __future__ import annotations
 import argparse
 import re
 import socket
+import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -26,6 +29,7 @@ import httpx2
 
 from tailrace.kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
 from tests.harness.server_process import ServerProcess
+from tests.system.dying_server import SWAP
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/raw.md").read_text()
 KEYS = "/v1/keyspaces/ks/keys"
@@ -33,6 +37,28 @@ KEY_COUNT = 20
 PATIENCE_SECONDS = 90.0
 CHECKED = 10
 """Puts of a key that are looked for in each store: the newest."""
+
+LEADERS = frozenset({"Drain", "Follow", "Reclaim"})
+"""Steps of the leader; the others are the follower's."""
+
+STEPS = [
+    (step, when)
+    for step in ("Drain", "TakeOver", SWAP, "Lead", "Follow", "Reclaim")
+    for when in ("before", "behind")
+]
+
+HANDED_OVER = {
+    ("Drain", "before"): False,
+    ("Drain", "behind"): False,
+    (SWAP, "behind"): True,
+    ("Lead", "before"): True,
+    ("Lead", "behind"): True,
+    ("Follow", "before"): True,
+    ("Follow", "behind"): True,
+    ("Reclaim", "before"): False,
+    ("Reclaim", "behind"): False,
+}
+"""Whether the keyspace has changed hands then. Else it is whoever swaps the placement first."""
 
 
 class Writer(Thread):
@@ -72,11 +98,18 @@ class Transfers:
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         port = _free_port()
-        first = ServerProcess(folder / "first", "--rpc-port", str(port))
+        self._moments = [folder / "moment_of_first", folder / "moment_of_second"]
+        dying = [(sys.executable, "-m", "tests.system.dying_server")] * 2
+        commands = [
+            (*command, str(moment), "serve")
+            for command, moment in zip(dying, self._moments, strict=True)
+        ]
+        first = ServerProcess(folder / "first", "--rpc-port", str(port), command=commands[0])
         token = folder / "first" / "join.token"
         oracle = ("--oracle", f"127.0.0.1:{port}", "--oracle-token", str(token))
         self.servers = [stack.enter_context(first)]
-        self.servers.append(stack.enter_context(ServerProcess(folder / "second", *oracle)))
+        second = ServerProcess(folder / "second", *oracle, command=commands[1])
+        self.servers.append(stack.enter_context(second))
         self.servers[0].sql("CREATE KEYSPACE ks")
         self._numbers = count(1)
         self.replicate()
@@ -126,20 +159,8 @@ class Transfers:
         """Whether the keyspace was handed over. Server `kill` dies so many seconds after the leader
         has begun to drain, and comes back."""
         leads = self.settled()
-        leader, other = self.servers[leads], self.servers[1 - leads]
-        self.caught_up(other, Timestamp(1))
-        answers: list[str] = []
-        text = transfer_statement(f"tailrace://127.0.0.1:{other.port}/ks")
-
-        def ask() -> None:
-            try:
-                with httpx2.Client(timeout=PATIENCE_SECONDS) as client:
-                    answers.append(client.post(f"{leader.url}/v1/sql", json={"sql": text}).text)
-            except httpx2.HTTPError as error:
-                answers.append(repr(error))
-
-        asking = Thread(target=ask)
-        asking.start()
+        leader, answers = self.servers[leads], list[str]()
+        asking = self._asking(leads, answers)
         if kill is not None:
             while asking.is_alive() and _role(leader) == "main":
                 pass
@@ -152,6 +173,49 @@ class Transfers:
         handed_over = self.settled() != leads
         assert handed_over or kill is not None, answers
         return handed_over
+
+    def transfer_through(self, step: str, when: str) -> bool:
+        """The same; who takes that step dies before or behind it. For a leader to reclaim what it
+        has drained, the follower dies before it takes over, and is away until then."""
+        leads = self.settled()
+        dying = leads if step in LEADERS else 1 - leads
+        self._moments[dying].write_text(f"{step} {when}")
+        victims = [dying]
+        if step == "Reclaim":
+            self._moments[1 - leads].write_text("TakeOver before")
+            victims = [1 - leads, leads]
+        answers: list[str] = []
+        asking = self._asking(leads, answers)
+        _wait(
+            lambda: not any(self.servers[victim].alive for victim in victims),
+            f"no server has died {when} {step}",
+        )
+        for victim in victims:
+            server = self.servers[victim]
+            port = server.port
+            server.kill()
+            server.start(port=port)
+        asking.join()
+        handed_over = self.settled() != leads
+        assert handed_over is HANDED_OVER.get((step, when), handed_over), (step, when, answers)
+        return handed_over
+
+    def _asking(self, leads: int, answers: list[str]) -> Thread:
+        """A thread that asks the leader for a transfer."""
+        leader, other = self.servers[leads], self.servers[1 - leads]
+        self.caught_up(other, Timestamp(1))
+        text = transfer_statement(f"tailrace://127.0.0.1:{other.port}/ks")
+
+        def ask() -> None:
+            try:
+                with httpx2.Client(timeout=PATIENCE_SECONDS) as client:
+                    answers.append(client.post(f"{leader.url}/v1/sql", json={"sql": text}).text)
+            except httpx2.HTTPError as error:
+                answers.append(repr(error))
+
+        asking = Thread(target=ask)
+        asking.start()
+        return asking
 
     def check(self, writers: list[Writer]) -> int:
         """How many puts were answered; each of the last is in both stores."""
@@ -202,8 +266,35 @@ def _free_port() -> int:
 def transfer_at_moments(
     folder: Path, *, moments: int, seed: int, say: Callable[[str], object] = print
 ) -> None:
-    """The whole story. Raises AssertionError with what was lost."""
+    """Kills servers at times. Raises AssertionError with what was lost."""
     random = Random(seed)
+    with _written(folder, say) as transfers:
+        for moment in range(1, moments + 1):
+            kill, after = random.randrange(2), random.choice((0.0, 0.02, 0.05, 0.1, 0.2))
+            handed = transfers.transfer(kill=kill, after=after)
+            say(f"moment {moment}: server {kill} killed after {after} s; {_ended(handed)}")
+            time.sleep(0.5)
+
+
+def transfer_at_steps(
+    folder: Path, steps: Sequence[tuple[str, str]], *, say: Callable[[str], object] = print
+) -> None:
+    """Kills servers at steps. Raises AssertionError with what was lost."""
+    with _written(folder, say) as transfers:
+        for step, when in steps:
+            handed = transfers.transfer_through(step, when)
+            say(f"killed {when} {step}; {_ended(handed)}")
+            time.sleep(0.5)
+
+
+def _ended(handed: bool) -> str:
+    return "handed over" if handed else "kept"
+
+
+@contextmanager
+def _written(folder: Path, say: Callable[[str], object]) -> Iterator[Transfers]:
+    """Two servers under load, which have handed the keyspace over once. Behind the block, nothing
+    that was answered is lost."""
     with ExitStack() as stack:
         transfers = Transfers(folder, stack)
         stop = Event()
@@ -213,12 +304,7 @@ def transfer_at_moments(
         try:
             time.sleep(0.5)
             assert transfers.transfer()
-            for moment in range(1, moments + 1):
-                kill, after = random.randrange(2), random.choice((0.0, 0.02, 0.05, 0.1, 0.2))
-                handed = transfers.transfer(kill=kill, after=after)
-                ended = "handed over" if handed else "kept"
-                say(f"moment {moment}: server {kill} killed after {after} s; {ended}")
-                time.sleep(0.5)
+            yield transfers
         finally:
             stop.set()
             for writer in writers:
@@ -230,8 +316,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--moments", type=int, default=12)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", action="store_true", help="at each step, and not at times")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
+        if arguments.steps:
+            transfer_at_steps(Path(scratch), STEPS)
+            return
         transfer_at_moments(Path(scratch), moments=arguments.moments, seed=arguments.seed)
 
 

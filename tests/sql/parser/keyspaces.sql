@@ -88,3 +88,25 @@ SHOW RANGES FROM KEYSPACE sessions WITH DETAILS
 ----
 position 36: syntax error at or near "WITH" (SQLSTATE 42601)
 HINT: Expected the end of the statement.
+
+CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' WITH (engine = 'spark', workers = 2, batch_size = 10)
+----
+CreateChangefeed(tables=(ObjectName(parts=('ks'), position=35)), sink='spark+tailrace://h/ks?workers=2&batch_size=10', options=(Option(name='mvcc_timestamp', value=None, position=1)), relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('ks'), position=35), start=b'', end=None), replication='r', workers=None, query=None, whole_database=None)
+
+CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' WITH (engine = 'local', workers = 2)
+----
+CreateChangefeed(tables=(ObjectName(parts=('ks'), position=35)), sink='tailrace://h/ks', options=(Option(name='mvcc_timestamp', value=None, position=1)), relaxed_log=None, keyspace=KeyspaceFeed(name=ObjectName(parts=('ks'), position=35), start=b'', end=None), replication='r', workers=2, query=None, whole_database=None)
+
+CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' WITH (engine = 'flink')
+----
+position 67: engine "flink" is not known (SQLSTATE 22023)
+HINT: 'local' has the nodes send the entries, and 'spark' a Spark application.
+
+CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://h/ks' WITH (master = 'local')
+----
+position 67: a master is named for engine = 'spark' alone (SQLSTATE 22023)
+
+CREATE REPLICATION r FOR KEYSPACE ks INTO 'external://h' WITH (engine = 'spark')
+----
+position None: engine = 'spark' sends into a keyspace that is named by its URI (SQLSTATE 0A000)
+HINT: Write INTO 'tailrace://user:password@host:port/keyspace'.
