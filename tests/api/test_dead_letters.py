@@ -10,6 +10,7 @@ import pytest
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import Session
 from tests.api.test_webhook_sink import Orders, orders, until
+from tests.harness.documented import documented_sql
 from tests.harness.webhook_receiver import WebhookReceiver
 
 AT_ONCE = """webhook_sink_config = '{"Retry": {"Max": 1, "Backoff": "5ms"}}'"""
@@ -77,6 +78,28 @@ def test_a_refused_row_is_a_dead_letter_until_it_is_sent(tmp_path: Path) -> None
                 f"SKIP DEAD LETTERS FOR CHANGEFEED {job_id} TABLE orders KEY '[7]'"
             )
             assert skipped.row_count == 1
+            assert await letters_of(bench, job_id) == []
+
+    with WebhookReceiver() as receiver:
+        asyncio.run(scenario(receiver))
+
+
+def test_the_documents_commands_run(tmp_path: Path) -> None:
+    """But for the id of the feed."""
+    [commands] = documented_sql("Dead letters")
+
+    async def scenario(receiver: WebhookReceiver) -> None:
+        async with orders(tmp_path) as bench:
+            await bench.sql("INSERT INTO orders VALUES (7, 'bad'), (8, 'bad')")
+            receiver.refused = {"bad"}
+            job_id = await bench.feed(f"webhook-http://{receiver.address}", LETTERS)
+            await bench.caught_up(job_id)
+            text = commands.replace("1186843215265628160", str(job_id))
+            show, retry, skip = [each for each in text.split(";\n") if each]
+            assert (await bench.sql(show)).row_count == 2
+            receiver.refused = set()
+            assert [row[3] for row in (await bench.sql(retry)).fetchall()] == ["sent"]
+            assert (await bench.sql(skip)).row_count == 1
             assert await letters_of(bench, job_id) == []
 
     with WebhookReceiver() as receiver:

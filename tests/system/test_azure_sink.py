@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tailrace.changefeed.sinks.objects.folder import ObjectsFolder
+from tailrace.changefeed.sinks.objects.location import parse_location
 from tests.harness.azure_server import KEY, AzureServer
 from tests.system.test_s3_sink import MARKS, Written, caught_up, create, store
 
 pytestmark = pytest.mark.system
 
 LIVES = 1
+
+
+def shown_to_readers(azure: AzureServer) -> dict[str, bytes]:
+    return {name: body for name, body in azure.objects().items() if "/.tailrace-" not in name}
 
 
 def test_no_row_is_lost_by_a_server_that_is_stopped(tmp_path: Path) -> None:
@@ -38,7 +44,28 @@ def test_no_row_is_lost_by_a_server_that_is_stopped(tmp_path: Path) -> None:
             async with asyncio.timeout(30):
                 while not any(name.endswith(".RESOLVED") for name in azure.objects()):
                     await asyncio.sleep(0.1)
-        written.check(azure.objects())
+        written.check(shown_to_readers(azure))
 
     with AzureServer(tmp_path / "azure") as azure:
         asyncio.run(scenario())
+
+
+def test_a_blob_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[dict[str, bytes]] = []
+
+    def look(size: int) -> bytes:
+        seen.append(shown_to_readers(azure))
+        return read(size)
+
+    with AzureServer(tmp_path / "azure") as azure:
+        folder = ObjectsFolder(parse_location(azure.uri("changes")), job_id=7)
+        folder.open()
+        file = folder.begin(1)
+        file.write(b"all of it")
+        read = file.read
+        monkeypatch.setattr(file, "read", look)
+        folder.publish(1, "2024-01-31/name.ndjson")
+        assert seen == [{}, {}]
+        assert shown_to_readers(azure) == {"changes/2024-01-31/name.ndjson": b"all of it"}

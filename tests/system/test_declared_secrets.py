@@ -24,6 +24,7 @@ import pytest
 from tailrace.catalog.descriptors.system_tables import SYSTEM_TABLES
 from tailrace.changefeed.contract.options import SECRET_OPTIONS
 from tailrace.changefeed.sinks.http.target import CERTIFICATE_PARAMETERS
+from tailrace.changefeed.sinks.kafka import target as kafka
 from tailrace.changefeed.sinks.objects.location import SECRETS as BUCKET_SECRETS
 from tests.harness.certificates import certificate
 from tests.harness.s3_server import BUCKET, S3Server
@@ -49,12 +50,13 @@ FORMS = re.compile(
     re.IGNORECASE,
 )
 
+KAFKA_SECRETS = frozenset[str]().union(*kafka.PARAMETERS.values()) - kafka.SHOWN
 PLACES = [
     "postgres password",
     "tailrace password",
     "webhook password",
-    "sasl_password",
     "webhook parameter",
+    *sorted(KAFKA_SECRETS - kafka.CERTIFICATES.keys()),
     "client_key",
     "client_cert",
     "ca_cert",
@@ -64,7 +66,7 @@ PLACES = [
     "text that is no URI",
 ]
 
-SLOW = ("gs://b", "kafka://127")
+SLOW = ("gs://b", "kafka://127", "confluent-cloud://127", "azure-event-hub://127")
 """What would be asked again and again before it is given up."""
 
 
@@ -160,7 +162,8 @@ def quoted(text: str) -> str:
 
 
 def certificates(folder: Path) -> str:
-    """Parameters of a webhook whose files begin with a secret, as PEM may."""
+    """Parameters of a webhook, of Kafka or of a registry, whose files begin with a secret, as PEM
+    may."""
     cert, key = certificate(folder)
     files = {name: key if name == "client_key" else cert for name in CERTIFICATE_PARAMETERS}
     pem = {name: f"{secret(name)}\n{file.read_text()}" for name, file in files.items()}
@@ -176,6 +179,7 @@ def uris(webhook: str, s3: str, azure: str, pem: str) -> dict[str, str]:
         ["AWS_ACCESS_KEY_ID=app", f"AWS_ENDPOINT={quote(s3, safe='')}"]
         + [f"{name}={keys[name]}" for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
     )
+    login = {name: encoded(name) for name in KAFKA_SECRETS - kafka.CERTIFICATES.keys()}
     account = f"AZURE_ACCOUNT_NAME=app&AZURE_ENDPOINT={quote(azure, safe='')}"
     return {
         "postgres": f"postgres://app:{encoded('postgres password')}@127.0.0.1:1/db",
@@ -186,7 +190,12 @@ def uris(webhook: str, s3: str, azure: str, pem: str) -> dict[str, str]:
         "gs": f"gs://bucket/a?BEARER_TOKEN={keys['BEARER_TOKEN']}",
         "azure": f"azure://c/a?{account}&AZURE_ACCOUNT_KEY={keys['AZURE_ACCOUNT_KEY']}",
         "kafka": "kafka://127.0.0.1:1?sasl_enabled=true&sasl_user=u&sasl_mechanism=PLAIN"
-        f"&sasl_password={encoded('sasl_password')}",
+        f"&sasl_password={login['sasl_password']}&tls_enabled=true&{pem}",
+        "oauth": "kafka://127.0.0.1:1?sasl_enabled=true&sasl_mechanism=OAUTHBEARER&sasl_client_id=a"
+        f"&sasl_token_url=http://127.0.0.1:1/&sasl_client_secret={login['sasl_client_secret']}",
+        "confluent": f"confluent-cloud://127.0.0.1:1?api_key=a&api_secret={login['api_secret']}",
+        "hub": "azure-event-hub://127.0.0.1:1?shared_access_key_name=a"
+        f"&shared_access_key={login['shared_access_key']}",
         "tailrace": f"tailrace://app:{encoded('tailrace password')}@127.0.0.1:1/ks",
     }
 
@@ -200,12 +209,14 @@ def headers() -> str:
     return ", ".join(f"{name} = {quoted(value)}" for name, value in values.items())
 
 
-def avro(address: str) -> str:
+def avro(address: str, pem: str = "") -> str:
     registry = f"http://app:{encoded('confluent_schema_registry')}@{address}"
+    if pem:
+        registry = f"https{registry.removeprefix('http')}?{pem}"
     return f"format = avro, confluent_schema_registry = {quoted(registry)}"
 
 
-def wrong(uris: dict[str, str]) -> Iterator[str]:
+def wrong(uris: dict[str, str], pem: str) -> Iterator[str]:
     """Statements that are refused, at every stage."""
     elsewhere = encoded("password of a scheme without one")
     strange = secret("text that is no URI")
@@ -229,8 +240,14 @@ def wrong(uris: dict[str, str]) -> Iterator[str]:
         yield f"ALTER EXTERNAL CONNECTION nothere AS {quoted(uri)}"
         if strange not in uri:  # of which nobody knows where it would be a secret
             yield f"CREATE EXTERNAL CONNECTION twice {quoted(uri)}"
-    for address in ("127.0.0.1:1", "h:x", ""):
-        yield f"CREATE CHANGEFEED FOR TABLE a INTO 'kafka://127.0.0.1:1' WITH {avro(address)}"
+    for given in (
+        ("127.0.0.1:1",),
+        ("h:x",),
+        ("",),
+        ("127.0.0.1:1", pem),
+        ("127.0.0.1:1", pem[:-40]),
+    ):
+        yield f"CREATE CHANGEFEED FOR TABLE a INTO 'kafka://127.0.0.1:1' WITH {avro(*given)}"
     for uri in uris.values():
         yield f"CREATE CHANGEFEED FOR TABLE a INTO {quoted(uri)} WITH nonsense"
         yield f"CREATE CHANGEFEED FOR TABLE a INTO {quoted(uri)} WITH"
@@ -314,7 +331,8 @@ def test_no_declared_secret_is_in_any_output(tmp_path: Path) -> None:
             "changefeed.webhook.insecure_http.enabled": "true",
         }.items():
             server.sql(f"SET CLUSTER SETTING {name} = {value}")
-        found = uris(receiver.address, s3.endpoint, repeating.endpoint, certificates(tmp_path))
+        pem = certificates(tmp_path)
+        found = uris(receiver.address, s3.endpoint, repeating.endpoint, pem)
         for name, uri in found.items():
             outputs.done(f"CREATE EXTERNAL CONNECTION {name} AS {quoted(uri)}")
         impatient = """webhook_sink_config = '{"Retry": {"Max": 1, "Backoff": "1ms"}}'"""
@@ -329,7 +347,10 @@ def test_no_declared_secret_is_in_any_output(tmp_path: Path) -> None:
         outputs.done(f"CREATE REPLICATION r FOR KEYSPACE ks INTO {quoted(found['tailrace'])}")
         server.client.put(f"{server.url}/v1/keyspaces/ks/keys/a", content=b"1")
         again = uris(receiver.address, repeating.endpoint, repeating.endpoint, "x=y")
-        statements = [*wrong(found), f"CREATE CHANGEFEED FOR TABLE a INTO {quoted(again['s3'])}"]
+        statements = [
+            *wrong(found, pem),
+            f"CREATE CHANGEFEED FOR TABLE a INTO {quoted(again['s3'])}",
+        ]
         ask_on_the_wire(outputs, statements)
         for statement in statements[::7]:  # the same errors by the other door
             outputs.ask(statement)

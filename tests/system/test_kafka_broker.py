@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.harness.documented import documented_sql
 from tests.harness.kafka_process import PASSWORD, USER, KafkaProcess
 from tests.harness.kafka_reader import Record, read, read_all
 from tests.harness.server_process import ServerProcess
@@ -27,9 +28,7 @@ RUNS = int(os.environ.get("TAILRACE_KAFKA_RUNS", "1"))
 def documented(address: str) -> list[str]:
     """The commands of docs/sinks.md, word for word but for the broker: a feed that tells each
     change at least once into shop_orders, and one that tells it once into ledger_orders."""
-    section = Path("docs/sinks.md").read_text().partition("\n## Kafka\n")[2].partition("\n## ")[0]
-    commands = [text.partition("```")[0] for text in section.split("```sql\n")[1:]]
-    return [command.replace("127.0.0.1:9092", address) for command in commands]
+    return [command.replace("127.0.0.1:9092", address) for command in documented_sql("Kafka")]
 
 
 def wait_for(server: ServerProcess, what: str) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.values.errors import SQLError
+from tests.harness.documented import documented_sql
 from tests.harness.s3_server import BUCKET, SECRET, S3Server
 
 pytestmark = [
@@ -154,6 +155,26 @@ def test_what_other_programs_read(tmp_path: Path) -> None:
             for line in gzip.decompress(body).splitlines()
         ]
         assert sorted(lines) == list(range(1, 40001))
+
+    with S3Server() as s3:
+        asyncio.run(scenario())
+
+
+def test_the_documents_command_runs(tmp_path: Path) -> None:
+    """But for the endpoint, which is Amazon's own there."""
+    [command] = documented_sql("Buckets")
+
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+            await database.sql("INSERT INTO orders VALUES (1)")
+            endpoint = f"&AWS_ENDPOINT={s3.endpoint}"
+            made = await database.sql(command.replace("&AWS_REGION", f"{endpoint}&AWS_REGION"))
+            ((job_id,),) = made.fetchall()
+            assert isinstance(job_id, int)
+            await caught_up(database, job_id)
+        [(name, body)] = s3.objects().items()
+        assert name.startswith("orders/") and json.loads(body) == {"after": {"k": 1}, "key": [1]}
 
     with S3Server() as s3:
         asyncio.run(scenario())

@@ -15,6 +15,7 @@ import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.values.errors import SQLError
+from tests.harness.documented import documented_sql
 from tests.harness.kafka_reader import MockCluster, Record, read
 from tests.harness.registry_process import RegistryProcess
 
@@ -131,6 +132,28 @@ def test_rows_and_schemas_are_read_back(
     # Each pair of versions of the table that messages have, once.
     assert len(registry.versions("shop_orders-value")) == 5
     assert len(registry.versions("shop_orders-key")) == 1
+
+
+def test_the_documents_command_runs(
+    tmp_path: Path, registry: RegistryProcess, cluster: MockCluster
+) -> None:
+    """But for the addresses, and who logs in at the registry."""
+    [command] = documented_sql("Avro")
+    command = command.replace("https://app:secret@registry.example:8081", registry.url)
+
+    async def scenario() -> list[Record]:
+        async with table(tmp_path, "orders") as database:
+            made = await database.sql(command.replace("127.0.0.1:9092", cluster.addresses))
+            ((job_id,),) = made.fetchall()
+            assert isinstance(job_id, int)
+            await caught_up(database, job_id)
+        return await asyncio.to_thread(read, cluster.addresses, "orders", bool)
+
+    reader = Reader(registry)
+    [(key, value)] = reader.rows(asyncio.run(scenario()))
+    assert (key, value["after"]) == ({"k": 1}, {"k": 1, "price": 1.50})
+    assert value.keys() == {"after", "updated"}
+    assert "shop_orders-value" in registry.subjects
 
 
 def test_a_schema_that_the_registry_refuses_ends_the_feed(

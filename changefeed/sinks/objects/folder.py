@@ -2,7 +2,12 @@
 
 A file is written to a temporary file of the node, which no crash leaves behind, and sent when it is
 complete: by one request where it is small, otherwise in parts that the store puts together at the
-end. A request whose answer is lost may still be carried out (`late`).
+end. Where the store shows what is under way (`Store.shows_unfinished`), it is sent to a hidden
+folder of the feed, and the store copies what is whole to its place:
+
+    .tailrace-00000c5b…/2024…-orders-3.ndjson  ->  2024-01-31/2024…-orders-3.ndjson
+
+A request whose answer is lost may still be carried out (`late`).
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ....kvlayer.clock import ZERO, Timestamp
-from ..files.names import time_of
+from ..files.names import job_part, time_of
 from ..uri import REDACTED
 from .location import ObjectsLocation
 
@@ -41,9 +46,12 @@ class ObjectsFolder:
         self._job_id = job_id
         self._client: fs.FileSystem | None = None
         self._unfinished: dict[int, _Spool] = {}
+        self._hidden = f"{location.path}/.tailrace-{job_part(job_id)}"
 
     def open(self) -> None:
         self._client = self._told(self._location.connect)
+        if self._location.store.shows_unfinished:
+            self._told(self._remove_unfinished)
 
     def begin(self, number: int) -> IO[bytes]:
         spool = self._unfinished[number] = _Spool(max_size=MEMORY_BYTES_MAX)
@@ -52,7 +60,7 @@ class ObjectsFolder:
     def publish(self, number: int, name: str) -> None:
         spool = self._unfinished.pop(number)
         try:
-            self._told(lambda: self._send(spool, f"{self._location.path}/{name}"))
+            self._told(lambda: self._send(spool, name))
         finally:
             spool.release()
 
@@ -85,7 +93,22 @@ class ObjectsFolder:
         assert self._client is not None, "open comes first"
         return self._client
 
-    def _send(self, spool: _Spool, path: str) -> None:
+    def _send(self, spool: _Spool, name: str) -> None:
+        path = f"{self._location.path}/{name}"
+        if not self._location.store.shows_unfinished:
+            self._upload(spool, path)
+            return
+        hidden = f"{self._hidden}/{posixpath.basename(name)}"
+        self._upload(spool, hidden)
+        self._connected.copy_file(hidden, path)
+        self._connected.delete_file(hidden)
+
+    def _remove_unfinished(self) -> None:
+        selector = fs.FileSelector(self._hidden, allow_not_found=True)
+        for info in self._connected.get_file_info(selector):
+            self._connected.delete_file(info.path)
+
+    def _upload(self, spool: _Spool, path: str) -> None:
         spool.seek(0)
         stream = self._connected.open_output_stream(path, compression=None)
         while piece := spool.read(SEND_BYTES):
@@ -97,7 +120,8 @@ class ObjectsFolder:
         selector = fs.FileSelector(path, allow_not_found=True)
         entries = self._told(lambda: self._connected.get_file_info(selector))
         for info in sorted(entries, key=lambda info: info.path, reverse=True):
-            if info.type is fs.FileType.Directory:
+            hidden = posixpath.basename(info.path).startswith(".")
+            if info.type is fs.FileType.Directory and not hidden:
                 yield from self._names_by_partition(info.path)
         yield [posixpath.basename(info.path) for info in entries]
 

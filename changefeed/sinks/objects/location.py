@@ -67,6 +67,8 @@ class Store:
     """Whether the node's own credentials can be taken."""
     always: tuple[str, ...] = ()
     """The parameters that each URI has."""
+    shows_unfinished: bool = False
+    """Whether an object is seen empty before it is whole."""
     client: Callable[[str, Mapping[str, str]], fs.FileSystem]
     """Made from the bucket and the parameters of its URI. It may ask the store."""
 
@@ -112,6 +114,7 @@ def _azure(bucket: str, given: Mapping[str, str]) -> fs.FileSystem:
     return fs.AzureFileSystem(given["AZURE_ACCOUNT_NAME"], **options)
 
 
+# Arrow's client makes an empty blob when a stream is opened, and fills it when that is closed.
 # The key of an account alone: for other credentials the client of Arrow asks Azure for a token, and
 # where Azure grants none it ends the process, by an exception that nobody catches in C++.
 _AZURE = Store(
@@ -119,6 +122,7 @@ _AZURE = Store(
     always=("AZURE_ACCOUNT_NAME",),
     specified=("AZURE_ACCOUNT_KEY",),
     implicit=False,
+    shows_unfinished=True,
     client=_azure,
 )
 STORES = {
