@@ -18,6 +18,7 @@ from ...catalog.values.errors import SQLError
 from ..builtins.known_functions import FUNCTIONS
 from ..builtins.macros import PREFIX
 from ..syntax.tree_names import position_of
+from ..syntax.walks import find_all
 from .expansions.catalog_functions import CATALOG_CALLS
 
 _PREFIXES = (PREFIX, "json_", "jsonb_")
@@ -54,7 +55,7 @@ same name; and, in the last line, what other passes make or look for."""
 
 def known_calls(tree: exp.Expr) -> exp.Expr:
     """The tree itself. Raises SQLError 42883 for a call of what is in no registry."""
-    for node in tree.find_all(exp.Anonymous):
+    for node in find_all(tree, exp.Anonymous):
         name = node.name.lower()
         known = name in FUNCTIONS or name in _OTHERS or name in CATALOG_CALLS
         if not known and not name.startswith(_PREFIXES):
