@@ -34,7 +34,7 @@ stored, and a column as a result shows it, is of the narrow one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import inf
@@ -360,6 +360,11 @@ def _to_enum(type: ColumnType, value: object) -> str:
     return type.enum.checked(value)
 
 
+def _all_int8(items: Sequence[Any]) -> bool:
+    plain = {item.__class__ for item in items} == {int}
+    return plain and min(items) >= INT8_MIN and max(items) <= INT8_MAX
+
+
 def _to_array(type: ColumnType, value: object) -> list[Any]:
     assert type.element is not None, type
     match value:
@@ -369,6 +374,8 @@ def _to_array(type: ColumnType, value: object) -> list[Any]:
             items = list(read_array(value))
         case _:
             raise _mismatch(type, value)
+    if type.element.kind is TypeKind.INT8 and _all_int8(items):
+        return items
     return [coerce(type.element, item) for item in items]
 
 

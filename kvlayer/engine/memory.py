@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 from sortedcontainers import SortedDict
@@ -30,6 +30,9 @@ class _SortedReader:
         for key in self._entries.irange(start, end, inclusive=(True, False)):
             return key, self._entries[key]
         return None
+
+    def first_each(self, spans: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes] | None]:
+        return [self.first(start, end) for start, end in spans]
 
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from sortedcontainers import SortedDict
 
@@ -34,6 +34,9 @@ class OverlayReader:
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         return next(self.scan(start, end), None)
+
+    def first_each(self, spans: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes] | None]:
+        return [self.first(start, end) for start, end in spans]
 
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False

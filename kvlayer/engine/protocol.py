@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,6 +58,10 @@ class Reader(Protocol):
 
     def first(self, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
         """The least entry in `[start, end)`, or None."""
+        ...
+
+    def first_each(self, spans: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes] | None]:
+        """What `first` returns of each span. Costs least where the spans ascend."""
         ...
 
     def scan(

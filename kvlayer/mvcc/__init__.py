@@ -34,7 +34,7 @@ from .intents import (
     intents_on,
     run_of_intents,
 )
-from .read import newest_version, read_at, read_each, scan_at, version_bounds
+from .read import bodies_each, newest_version, read_at, read_each, scan_at, version_bounds
 from .slices import SLICE_BYTES, SLICE_ROWS, take_slice
 from .time_index import find_outdated, index_entries, keyspaces_in
 from .version import (
@@ -59,6 +59,7 @@ __all__ = [
     "Garbage",
     "Header",
     "Intent",
+    "bodies_each",
     "body_at",
     "body_of",
     "changes_between",

@@ -98,6 +98,10 @@ class RangeStore:
     def durable_index(self) -> int:
         return self.log.durable_index
 
+    @property
+    def all_durable(self) -> bool:
+        return not self._undurable
+
     def undurable(self, at: Timestamp) -> int | None:
         return self._undurable.get(at)
 

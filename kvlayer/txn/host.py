@@ -51,6 +51,11 @@ class TransactionHost(Protocol):
         which are nobody's but their transaction's until its commit."""
         ...
 
+    @property
+    def all_durable(self) -> bool:
+        """Whether every commit is durable."""
+        ...
+
     def undurable(self, at: Timestamp) -> int | None:
         """The entry that must be durable before a version of timestamp `at` may leave, if one
         must."""

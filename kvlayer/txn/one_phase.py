@@ -20,7 +20,7 @@ from .host import TransactionHost
 from .intents_seen import intents_seen
 from .limits import check_sizes
 from .locks import LockConflict, Turn, Wish
-from .reading import merged, read_key, read_versions, rows_at
+from .reading import merged, read_bodies, read_key, rows_at
 from .steps import run_step
 
 T = TypeVar("T")
@@ -78,11 +78,10 @@ class Evaluation:
         self._check_running()
         self._host.points_read(keys, self.timestamp, None)
         try:
-            found = read_versions(self._host, keys, self.timestamp, None)
+            return read_bodies(self._host, keys, self.timestamp, None)
         except LockConflict as conflict:
             self._conflict = conflict
             raise
-        return [body for body, _ in found]
 
     def scan(self, span: Span, *, limit: int | None = None) -> list[tuple[bytes, bytes]]:
         """The first `limit` live rows of the span, in key order."""

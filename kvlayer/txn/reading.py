@@ -15,7 +15,16 @@ from dataclasses import dataclass
 
 from ..clock import ZERO, Timestamp
 from ..engine import Reader, Snapshot
-from ..mvcc import SLICE_ROWS, body_at, intent_on, read_at, read_each, scan_at, take_slice
+from ..mvcc import (
+    SLICE_ROWS,
+    bodies_each,
+    body_at,
+    intent_on,
+    read_at,
+    read_each,
+    scan_at,
+    take_slice,
+)
 from ..span import Span
 from ..transaction_modes import WhenLocked
 from .host import TransactionHost
@@ -58,14 +67,29 @@ def read_versions(
     host: TransactionHost, keys: Sequence[bytes], at: Timestamp, own: TransactionRecord | None
 ) -> list[tuple[bytes | None, Timestamp]]:
     """What `read_version` reads of each of several keys. Raises LockConflict."""
-    intents = host.locks.intents
-    written = own is not None and bool(own.buffer.written)
-    if written or (intents and not intents.keys().isdisjoint(keys)):
+    if _touched(host, keys, own):
         return [read_version(host, key, at, own) for key in keys]
     return [
         (None, ZERO) if found is None else (body_at(found[1], at), found[0])
         for found in read_each(host.engine, keys, at)
     ]
+
+
+def read_bodies(
+    host: TransactionHost, keys: Sequence[bytes], at: Timestamp, own: TransactionRecord | None
+) -> list[bytes | None]:
+    """What `read_key` reads of each of several keys. Raises LockConflict."""
+    if _touched(host, keys, own):
+        return [read_key(host, key, at, own) for key in keys]
+    return bodies_each(host.engine, keys, at)
+
+
+def _touched(host: TransactionHost, keys: Sequence[bytes], own: TransactionRecord | None) -> bool:
+    """Whether some of the keys may have more than versions."""
+    if own is not None and own.buffer.written:
+        return True
+    intents = host.locks.intents
+    return bool(intents) and not intents.keys().isdisjoint(keys)
 
 
 def _counts(

@@ -27,7 +27,7 @@ from .intents_seen import intents_seen
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locking import lock_keys
 from .locks import Turn
-from .reading import Row, read_version, read_versions, rows_at, sliced_rows
+from .reading import Row, read_bodies, read_version, read_versions, rows_at, sliced_rows
 from .record import TransactionRecord, TransactionStatus
 from .refresh import refresh
 from .resolution import abort, commit
@@ -150,10 +150,15 @@ class Transaction:
             at = record.read_timestamp
             for key in keys if at <= host.greatest_threshold else ():
                 host.check_readable(key, at)
-            found = read_versions(host, keys, at, record)
+            index = 0
+            if host.all_durable:
+                bodies = read_bodies(host, keys, at, record)
+            else:
+                found = read_versions(host, keys, at, record)
+                bodies = [body for body, _ in found]
+                index = max((host.undurable(ts) or 0 for _, ts in found), default=0)
             host.points_read(keys, at, record)
-            undurable = [host.undurable(ts) or 0 for _, ts in found]
-            return [body for body, _ in found], max(undurable, default=0)
+            return bodies, index
 
         if self._tracks and not self._read_only:
             for key in keys:

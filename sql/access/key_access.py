@@ -131,6 +131,14 @@ class KeyAccess:
         """Whether the entries say these columns' values, so that no row need be read."""
         return not self.secondary or held_columns(self.descriptor, self.index) >= set(column_ids)
 
+    def answers(self, predicates: Sequence[Predicate]) -> bool:
+        """Whether a row passes the predicates because its key is one of `keys`."""
+        match predicates:
+            case (ElementOf(column=place),):
+                column = self.descriptor.visible_columns[place]
+                return self.points and self.columns == (column,)
+        return False
+
     def keys(self, bindings: Bindings) -> list[bytes]:
         """The keys, ascending, each once. Only where the whole primary key is fixed. Raises
         TooManyRows for arrays of more than PREFIXES_MAX elements."""

@@ -180,7 +180,9 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
     end_slice()
     try:
         scopes = traverse_scope(tree)
+        end_slice()
         for scope in scopes:
+            give_way()
             _ = scope.selected_sources  # looks for names that are there twice
     except OptimizeError as error:
         name = f"{error}".rpartition(": ")[2]

@@ -31,7 +31,7 @@ def takes_query(values: exp.Values) -> bool:
 
 def refuse_aggregates(values: exp.Values) -> None:
     """Raises SQLError for what is computed of several rows, where there are none."""
-    for found in values.find_all(exp.AggFunc, exp.Window):
+    for found in find_all(values, exp.AggFunc, exp.Window):
         if found.find_ancestor(exp.Select, exp.Values) is not values:
             continue
         if isinstance(found, exp.Window):

@@ -396,11 +396,11 @@ async def _plan_anew(
     transaction: Transaction | None,
 ) -> Plan:
     statement, database = execution.statement, execution.database
-    lengthy = execution.prepared.lengthy
-    names = await planned(lambda: tables_of(statement), lengthy=lengthy)
+    lengthy, walks = execution.prepared.lengthy, execution.prepared.lengthy_trees
+    names = await planned(lambda: tables_of(statement), lengthy=walks)
     relations = await resolve_all(services, reader, names, database, scope, at, transaction)
     # Before it is planned: what is said of columns is for those who may see the table.
-    needs = await planned(lambda: needs_of(statement, relations), lengthy=lengthy)
+    needs = await planned(lambda: needs_of(statement, relations), lengthy=walks)
     await require(services, execution.user, needs, transaction)
     named = await bind_named_enums(services, reader, statement, relations, database)
     lengthy = lengthy or lengthy_relations(relations)
@@ -415,7 +415,7 @@ async def _plan_anew(
         assert isinstance(own, PlannedStatement), own
         await bind_named_enums(services, reader, own, relations, database)
         plan = await planned(lambda: plan_statement(own, relations), lengthy=lengthy)
-    needs = await planned(lambda: needs_of(statement, relations, plan), lengthy=lengthy)
+    needs = await planned(lambda: needs_of(statement, relations, plan), lengthy=walks)
     await require(services, execution.user, needs, transaction)
     check_columns_same(execution.described, plain_columns(plan))
     if taken and not named and not changed_tables(transaction):

@@ -62,7 +62,7 @@ from ..analyze.types.types import Types
 from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.tree_copies import copied, dismantle, wrap
-from ..syntax.walks import find_all, stepping
+from ..syntax.walks import find_all, find_in_scope, stepping
 from .aggregation.grouped_keys import group_by_keys
 from .aggregation.named_windows import spell_out_windows
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
@@ -293,7 +293,7 @@ def _cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
 
 
 def _type_constants(scope: QueryScope, relations: Relations, parameters: _Parameters) -> None:
-    for node in stepping(list(scope.find_all(*_COMPARISONS, exp.In, exp.Between))):
+    for node in stepping(list(find_in_scope(scope, *_COMPARISONS, exp.In, exp.Between))):
         operands: list[exp.Expr]
         match node:
             case exp.In():

@@ -50,6 +50,7 @@ from .dml.with_writes import parse_with
 from .dml.writes import parse_delete, parse_insert, parse_update
 from .explain_options import explain_options
 from .lexer import statements, tokenize
+from .pieces import SMALL_PIECES
 from .queries import parse_query
 
 STATEMENTS_MAX = 10_000
@@ -62,6 +63,8 @@ class ParsedText:
 
     statements: tuple[Statement, ...]
     parameter_count: int
+    brief: bool = False
+    """Whether its trees are small, however long the text is: constants make it so."""
 
 
 def parse(text: str) -> ParsedText:
@@ -83,7 +86,8 @@ def parse(text: str) -> ParsedText:
         for group, statement in zip(groups, parsed, strict=True)
         if "$" in text and not isinstance(statement, Prepare)
     ]
-    return ParsedText(parsed, max(map(_greatest_parameter, own), default=0))
+    count = max(map(_greatest_parameter, own), default=0)
+    return ParsedText(parsed, count, brief=len(tokens) <= SMALL_PIECES)
 
 
 def _greatest_parameter(tokens: list[Token]) -> int:

@@ -19,6 +19,7 @@ from ...catalog.values.errors import SQLError
 from ..builtins.known_functions import FUNCTIONS
 from ..builtins.macros import PREFIX
 from ..syntax.tree_names import position_of
+from ..syntax.walks import find_all
 from .expansions.catalog_functions import CATALOG_CALLS
 
 _PREFIXES = (PREFIX, "json_", "jsonb_")
@@ -90,7 +91,7 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
 
 def offered_operators(tree: exp.Expr) -> exp.Expr:
     """The tree itself. Raises SQLError 0A000 for a node of `REFUSED_NODES`."""
-    for node in tree.find_all(*REFUSED_NODES):
+    for node in find_all(tree, *REFUSED_NODES):
         what, hint = REFUSED_NODES[type(node)]
         raise _not_offered(what, hint, node)
     return tree
@@ -99,7 +100,7 @@ def offered_operators(tree: exp.Expr) -> exp.Expr:
 def known_calls(tree: exp.Expr) -> exp.Expr:
     """The tree itself. Raises SQLError 0A000 for a call of a function that is not offered, and
     42883 for a call of what is in no registry."""
-    for node in tree.find_all(exp.Anonymous):
+    for node in find_all(tree, exp.Anonymous):
         name = node.name.lower()
         plain = name.removeprefix(PREFIX)
         hint = _REFUSED.get(f"jsonb{plain[4:]}" if plain.startswith("json_") else plain)

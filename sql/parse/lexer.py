@@ -18,7 +18,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import give_way
+from ...kvlayer.fibre import end_slice, give_way
 from .pieces import Pieces, pieces
 from .quoted_escapes import with_escapes_read
 
@@ -73,6 +73,7 @@ def tokenize(text: str) -> list[Token]:
     if found.unterminated is not None:
         raise _unterminated(text, found.unterminated)
     tokens = _tokenize_parts(text, found)
+    end_slice()
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)
     for token in tokens:
@@ -83,6 +84,7 @@ def tokenize(text: str) -> list[Token]:
                 position=token.start + 1,
                 hint=f"A number in a statement has at most {NUMBER_LENGTH_MAX} characters.",
             )
+    end_slice()
     return with_escapes_read(text, tokens)
 
 

@@ -45,9 +45,11 @@ from .repairs.shown_tables import shown_tables
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """Parses `tokens` into one tree. Raises SQLError 42601 with a position."""
-    lists = lists_in(text, tokens)
-    tokens = absolute_tokens(shown_tables(plain_tokens(tokens)))
     end_slice()
+    lists = lists_in(text, tokens)
+    for changed in (plain_tokens, shown_tables, absolute_tokens):
+        tokens = changed(tokens)
+        end_slice()
     _check_tokens(text, tokens)
     for changed in (field_tokens, meant_tokens):
         end_slice()

@@ -32,12 +32,14 @@ class Prepared:
     """
 
     __slots__ = (
-        "_needs", "_plans", "_template", "_text", "lengthy", "parameter_count", "slots",
-        "statements",
+        "_needs", "_plans", "_template", "_text", "lengthy", "lengthy_trees", "parameter_count",
+        "slots", "statements",
     )  # fmt: skip
 
     def __init__(self, parsed: ParsedText, *, lengthy: bool = False) -> None:
         self.lengthy = lengthy
+        self.lengthy_trees = lengthy and not parsed.brief
+        """Whether a walk over its trees may take longer than one step of the loop may."""
         self.statements: tuple[Statement, ...] = parsed.statements
         self.parameter_count = parsed.parameter_count
         self.slots: tuple[int, ...] = ()

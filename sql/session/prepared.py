@@ -198,15 +198,15 @@ class Preparing:
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)
         scope = LeaseScope(self._services.leases)
-        reader = self._reader()
+        reader, walks = self._reader(), prepared.lengthy_trees
         try:
             await reader.started()
             at = reader.read_timestamp
-            names = await planned(lambda: tables_of(statement), lengthy=prepared.lengthy)
+            names = await planned(lambda: tables_of(statement), lengthy=walks)
             relations = await resolve_all(
                 self._services, reader, names, self._database, scope, at, self._opened
             )
-            needs = await planned(lambda: needs_of(statement, relations), lengthy=prepared.lengthy)
+            needs = await planned(lambda: needs_of(statement, relations), lengthy=walks)
             await require(self._services, self._user, needs, self._opened)
             named = await bind_named_enums(
                 self._services, reader, statement, relations, self._database

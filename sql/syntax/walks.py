@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
 
 from ...kvlayer.fibre import give_way
 
@@ -31,6 +32,15 @@ def find_all(tree: exp.Expr, *kinds: type[E]) -> Iterator[E]:
             yield node
         elif not count % _NODES_PER_STEP:
             give_way()
+
+
+def find_in_scope(scope: Scope, *kinds: type[E]) -> Iterator[E]:
+    """The nodes of these kinds that belong to a scope, as sqlglot's `Scope.find_all`."""
+    for count, node in enumerate(scope.walk()):
+        if not count % _NODES_PER_STEP:
+            give_way()
+        if isinstance(node, kinds):
+            yield node
 
 
 def stepping(items: Iterable[T]) -> Iterator[T]:

@@ -28,7 +28,7 @@ from ...parse import folded
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ...syntax.tree_copies import copied
 from ...syntax.tree_names import CAST_TYPE
-from ...syntax.walks import find_all
+from ...syntax.walks import find_all, find_in_scope
 from ..binder import Relations, column_type, scopes_in
 from ..calls.session_calls import session_function
 from ..columns.output_names import TYPED_PARAMETER, UNNAMED
@@ -247,7 +247,7 @@ def _in_query(
 
     for scope in scopes_in(tree):
         lookup = looked_up(scope)
-        for node in scope.find_all(exp.Parameter):
+        for node in find_in_scope(scope, exp.Parameter):
             if id(node) not in seen:
                 seen.add(id(node))
                 yield node, _context(node, lookup, declared) or _as_item(node, tree, targets)

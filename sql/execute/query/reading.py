@@ -78,7 +78,9 @@ async def run_native(native: NativeSelect, transaction: Transaction, bindings: B
     limits = cut(native.limit, native.offset, bindings)
     wanted: int | None = limits.stop
     codec = codec_for(native.access.descriptor)
-    test = bind_predicates(native.predicates, bindings) if native.predicates else None
+    test = None
+    if native.predicates and not native.access.answers(native.predicates):
+        test = bind_predicates(native.predicates, bindings)
     found: list[Row] = []
     if wanted is None and native.access.points:
         pairs = await read_points(

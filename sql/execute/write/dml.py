@@ -81,6 +81,14 @@ def _by_keys(finder: RowFinder) -> bool:
     return finder.access is not None and finder.access.points
 
 
+def _by_keys_alone(plan: DeletePlan) -> bool:
+    """Whether nothing is asked of the rows but their keys."""
+    access = plan.finder.access
+    return (
+        access is not None and access.answers(plan.finder.predicates) and not plan.returning.columns
+    )
+
+
 # In one phase
 
 
@@ -116,8 +124,13 @@ class OnePhase:
             rows = _inserted(plan, mutation)
             return _told(plan, rows, len(mutation.keys), self._bindings)
         bodies = evaluation.get_each(self._keys)
-        found = decoded(plan.finder.codec, self._keys, bodies)
-        found = _matching(plan.finder, found, self._bindings)
+        found: list[KeyedRow]
+        if isinstance(plan, DeletePlan) and _by_keys_alone(plan):
+            pairs = zip(self._keys, bodies, strict=True)
+            found = [(key, ()) for key, body in pairs if body is not None]
+        else:
+            found = decoded(plan.finder.codec, self._keys, bodies)
+            found = _matching(plan.finder, found, self._bindings)
         changed = _changed_rows(plan, found, self._bindings)
         if isinstance(plan, UpdatePlan):
             changed = RowRules.of(plan.finder.descriptor).complete(changed, self._bindings)
@@ -338,7 +351,8 @@ def key_places(codec: RowCodec) -> list[int]:
 
 
 def _matching(finder: RowFinder, rows: list[KeyedRow], bindings: Bindings) -> list[KeyedRow]:
-    if not finder.predicates:
+    access = finder.access
+    if not finder.predicates or (access is not None and access.answers(finder.predicates)):
         return rows
     test = bind_predicates(finder.predicates, bindings)
     return [pair for pair in rows if test(pair[1])]

@@ -13,6 +13,7 @@ through a transaction.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -45,6 +46,10 @@ async def lock_first(transaction: Transaction, keys: Sequence[bytes]) -> None:
 POINTS_MAX = 16
 """New keys of one statement that are looked for one by one. More are looked for together, which
 also counts as a read of what lies between them."""
+
+
+KEYS_PER_STEP = 256
+"""Old rows that are read in one step of the loop."""
 
 
 @dataclass(slots=True)
@@ -93,10 +98,8 @@ class Mutation:
         assert not has_references(self.codec.descriptor), "foreign keys take a transaction"
         old: dict[bytes, bytes] = {}
         if self._reads_old:
-            for key in self._old_keys():
-                body = evaluation.get(key)
-                if body is not None:
-                    old[key] = body
+            keys = self._old_keys()
+            old = _present(keys, evaluation.get_each(keys))
         if self.deletes:
             evaluation.delete(self.deletes)
         if self.absent:
@@ -121,10 +124,11 @@ class Mutation:
         """
         old: dict[bytes, bytes] = {}
         if self._reads_old:
-            for key in self._old_keys():
-                body = await transaction.get(key)
-                if body is not None:
-                    old[key] = body
+            keys = self._old_keys()
+            for start in range(0, len(keys), KEYS_PER_STEP):
+                some = keys[start : start + KEYS_PER_STEP]
+                old |= _present(some, await transaction.get_each(some))
+                await asyncio.sleep(0)
         if self.deletes:
             await transaction.delete(self.deletes)
         await lock_first(transaction, self.absent)
@@ -194,6 +198,10 @@ class Mutation:
 
     def duplicate(self, key: bytes) -> SQLError:
         return duplicate_key(self.codec.descriptor, self.codec.decode_key(key))
+
+
+def _present(keys: Sequence[bytes], bodies: Sequence[bytes | None]) -> dict[bytes, bytes]:
+    return {key: body for key, body in zip(keys, bodies, strict=True) if body is not None}
 
 
 @dataclass(slots=True)
