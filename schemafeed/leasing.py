@@ -73,6 +73,7 @@ class LeasingSchemaFeed:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, table_ids: Iterable[int], at: Timestamp) -> None:
+        assert self._task is None, "the feed has started"
         ids = list(table_ids)
         await self._delegate.start(ids, at)
         self._tables = {id: _Table(at) for id in ids}
@@ -87,6 +88,7 @@ class LeasingSchemaFeed:
         table = self._tables[table_id]
         proof = table.proof
         if proof is not None and table.proof_since <= at_or_before < proof.coverage_end():
+            assert table.answer is not None, table_id
             if at_or_before > table.frontier:
                 table.frontier = at_or_before
             self._leases.metrics.add("changefeed_schemafeed_fast_answers_total")
@@ -114,6 +116,7 @@ class LeasingSchemaFeed:
         table = self._tables[table_id]
         proof = table.proof
         if proof is not None and table.proof_since <= at < proof.coverage_end():
+            assert proof.descriptor.locked, proof.descriptor
             return proof.descriptor
         return self._delegate.canonical_at(table_id, at)
 
@@ -144,6 +147,8 @@ class LeasingSchemaFeed:
         held = table.candidate or table.proof
         if held is None or held.descriptor.version < version:
             self._stand_aside(table_id, table)
+            assert table.candidate is None, (table_id, version)
+            assert table.proof is None or table.released, (table_id, version)
 
     def on_leases_lost(self) -> None:
         """The node's session ended, and every lease with it."""
@@ -179,6 +184,8 @@ class LeasingSchemaFeed:
 
     def _end_proof(self, table_id: int, table: _Table) -> None:
         """Coverage has ended: the delegate goes on from the frontier, with nothing between."""
+        assert table.proof is not None, table_id
+        assert table.proof_since <= table.frontier, (table_id, table.proof_since, table.frontier)
         if not table.released:
             self._stand_aside(table_id, table)
         self._delegate.resume(table_id, table.frontier)
@@ -194,12 +201,15 @@ class LeasingSchemaFeed:
         frontier = self._delegate.frontier(table_id)
         if since > frontier or frontier >= candidate.coverage_end():
             return False
+        assert candidate.descriptor.locked, candidate.descriptor
+        assert table.proof is None or table.released, table_id
         table.candidate = None
         table.proof = candidate
         table.proof_since = since
         table.released = False
         table.answer = SchemaAnswer((), candidate.descriptor, since)
         table.frontier = max(table.frontier, frontier)
+        assert since <= table.frontier, (table_id, since, table.frontier)
         self._delegate.pause(table_id)
         return True
 
@@ -232,5 +242,7 @@ class LeasingSchemaFeed:
         if not descriptor.locked or descriptor.version < table.version_seen:
             lease.release()
             return
+        assert table.candidate is None, table_id
+        assert table.proof is None or table.released, table_id
         table.candidate = lease
         self._promote(table_id, table)

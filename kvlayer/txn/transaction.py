@@ -72,6 +72,7 @@ class Transaction:
         read_only: bool,
         lock_timeout: float | None,
     ) -> None:
+        assert record.read_timestamp <= record.write_timestamp, record
         self._host = host
         self._record = record
         self._acknowledged = False
@@ -301,6 +302,7 @@ class Transaction:
             await refresh(host, record, at)
         else:
             record.read_timestamp = at
+        assert record.read_timestamp >= at, (record, at)
 
     async def look_again(self, savepoint: Savepoint, conflict: WriteConflict) -> Savepoint:
         """Begins anew the statement that began at `savepoint` and met `conflict`.
@@ -325,6 +327,7 @@ class Transaction:
         self._check_active()
         record = self._record
         record.sequence += 1
+        assert not record.savepoints or record.savepoints[-1] < record.sequence, record.savepoints
         record.savepoints.append(record.sequence)
         record.buffer.mark(record.sequence)
         return Savepoint(
@@ -347,10 +350,12 @@ class Transaction:
         """
         self._check_active()
         record = self._record
+        assert savepoint.write_count <= self._write_count, (savepoint, self._write_count)
         self._half_written = True  # until all of it is undone
         record.buffer.roll_back_to(savepoint.sequence)
         await roll_back_to(self._host, record, savepoint.sequence, self._check_active)
         del record.savepoints[record.savepoints.index(savepoint.sequence) + 1 :]
+        assert record.savepoints[-1] == savepoint.sequence, (savepoint, record.savepoints)
         self._half_written = False
         self._write_count = savepoint.write_count
         self.commit_checks[:] = savepoint.checks
@@ -394,6 +399,8 @@ class Transaction:
             if record.status is TransactionStatus.PENDING:
                 abort(host, record, ROLLED_BACK)
             raise
+        assert record.status is TransactionStatus.COMMITTED, record
+        assert record.read_timestamp <= record.write_timestamp, record
         await host.released(index)
         self._acknowledged = True
         return record.write_timestamp
@@ -451,6 +458,7 @@ class Transaction:
             if record.buffer:
                 settle(host, record)
             at = record.write_timestamp
+            assert not self._half_written, record
             if self._must_refresh():
                 return None  # pushed since it was refreshed
             if deadline is not None and at >= (limit := deadline()):
@@ -504,6 +512,7 @@ class Transaction:
             take, parts = buffer_step, [(list(values), list(values.values()))]
         else:
             await self._spill()
+            assert not self._record.buffer, self._record
             take, parts = write_step, slices(list(values), list(values.values()))
         for keys, written in parts:
 

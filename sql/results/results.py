@@ -60,7 +60,7 @@ class Result:
     commit_timestamp: Timestamp | None = None
     notice: str | None = None
     warnings: tuple[str, ...] = ()
-    """A warning for the client."""
+    """Warnings, which clients show more loudly than the notice."""
 
     @property
     def returns_rows(self) -> bool:

@@ -21,7 +21,7 @@ _COLUMNS_SMALL = 200
 
 
 async def planned(work: Callable[[], T], *, lengthy: bool) -> T:
-    """What `work` returns or raises."""
+    """Returns the result of `work`, run in slices of the loop where it is lengthy."""
     return await in_slices(work) if lengthy else work()
 
 

@@ -81,7 +81,7 @@ class SessionTransactions:
 
     @property
     def reader(self) -> Transaction | None:
-        """Returns the transaction in which statements read, where they have none of their own."""
+        """Returns the open transaction, in which statements read; None where none is open."""
         return None if self.opened is None else self.opened.transaction
 
     def open_batch(self) -> None:
