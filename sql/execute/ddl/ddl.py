@@ -170,7 +170,9 @@ async def _create_table(
     scope: LeaseScope,
     database: str,
 ) -> Result:
-    name = await new_table_name(services, transaction, statement.table, database)
+    name = await new_table_name(
+        services, transaction, statement.table, database, statement.temporary
+    )
     comments: dict[str, str] = {}
     if statement.likes:
         comments = await comments_of_likes(services, statement, transaction, database)
@@ -198,6 +200,7 @@ async def _create_table(
         primary_key=key,
         primary_name=inline[0].primary_name if inline else statement.primary_name,
         parameters=parameters,
+        temporary=statement.temporary is not None,
     )
     with _position(_first_position(statement.parameters, statement.table.position)):
         created = await services.catalog.create_table(

@@ -1,12 +1,13 @@
 """What a document shows a reader to do, in its order.
 
-Commands stand in fences that name their language: `sql`, `sh`, `python`, `http`. Behind `sql` may stand
-the database (```sql mirror:shop). A fence without a language, or in `json`, right behind a command is
-its reply; between the two may stand a line with the status and the type of an answer of the HTTP door.
+Commands stand in fences that name their language: `sql`, `sh`, `python`, `http`. Behind `sql` may
+stand the database (```sql mirror:shop). A fence without a language, or in `json`, right behind a
+command is its reply; between the two may stand a line with the status and the type of an answer of
+the HTTP door.
 
-A comment `<!-- sql … -->` is a command that readers do not see: what the text takes for granted. And
-`<!-- walked by tests/… -->` names the test that runs the next command, because that needs more than a
-server.
+A comment `<!-- sql … -->` is a command that readers do not see: what the text takes for granted.
+And `<!-- walked by tests/… -->` names the test that runs the next command, because that needs more
+than a server.
 """
 
 from __future__ import annotations
