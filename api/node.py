@@ -72,12 +72,14 @@ from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.ddl.temporary_schemas import orphans
 from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.keyspaces import RawKeyspaces
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
+from ..sql.session.temporary_tables import sweep
 from .audit_log import AuditFile
 from .backup.served import Backups
 from .feeds import ChangefeedResumer, JobServices, ScheduleResumer
@@ -449,6 +451,9 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         audit=audit,
         leadership=leadership,
     )
+    if left := await orphans(services):  # by sessions of this node, when it died
+        sweeping = asyncio.create_task(sweep(services, left))
+        closing.push_async_callback(_cancelled, sweeping)
     leased.rights.on_logins_ended(services.sessions.end_login)
     closing.push_async_callback(services.waiting_results.close)
     node = Node(
@@ -493,6 +498,11 @@ def _feed_services(
         queries=FeedQueries(analytics),
         backups=backups,
     )
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _start_jobs(

@@ -1,4 +1,4 @@
-"""Runs every benchmark, one process each, so that none warms another's caches."""
+"""Runs every benchmark of docs/benchmarks.md, one process each: none warms another's caches."""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ class TableDescriptor:
     A raw keyspace is a table, too, of which `keyspace` says how long its values live. Leases,
     names, rights and feeds treat it as one; its rows are the entries in a span of its own (`span`).
 
-    `primary_name` is the name that was given to the primary key; None means the table's.
+    `primary_name` is the name that was given to the primary key; None means the table's. A
+    `temporary` table is of one session (`temporary_schema`), and in no feed.
     """
 
     id: int
@@ -151,6 +152,7 @@ class TableDescriptor:
     view: ViewQuery | None = None
     primary_name: str | None = None
     keyspace: Keyspace | None = None
+    temporary: bool = False
 
     def __post_init__(self) -> None:
         ids = [column.id for column in self.columns]

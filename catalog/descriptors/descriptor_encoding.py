@@ -142,6 +142,7 @@ class _TableWire(msgspec.Struct, frozen=True, tag_field="kind", tag="table"):
     view: ViewWire | None = None
     primary_name: str | None = None
     keyspace: KeyspaceWire | None = None
+    temporary: bool = False
 
 
 class _TypeDescriptorWire(msgspec.Struct, frozen=True, tag_field="kind", tag="type"):
@@ -318,6 +319,7 @@ def _to_wire(descriptor: Descriptor) -> _Wire:
                 keyspace=None
                 if descriptor.keyspace is None
                 else KeyspaceWire(descriptor.keyspace.ttl_seconds, descriptor.keyspace.replica),
+                temporary=descriptor.temporary,
             )
 
 
@@ -426,6 +428,7 @@ def _table_from_wire(
         keyspace=None
         if wire.keyspace is None
         else Keyspace(ttl_seconds=wire.keyspace.ttl_seconds, replica=wire.keyspace.replica),
+        temporary=wire.temporary,
     )
 
 

@@ -98,6 +98,11 @@ class LeaseManager:
         self._sweep = WantedWork(lambda: self._retrying(self._rows.sweep), self._spawn)
         self.waits = LeaseWaits(store)
 
+    @property
+    def node_id(self) -> int:
+        """The node that holds them."""
+        return self._session.node_id
+
     async def start(self) -> None:
         """Removes what dead sessions left behind, and begins to listen for new versions.
 

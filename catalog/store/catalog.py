@@ -28,6 +28,7 @@ from ..descriptors.names import TableName
 from ..descriptors.publish_rules import LOCK_PARAMETER, check_width
 from ..descriptors.storage_parameters import parse_names, parse_parameters
 from ..descriptors.system_tables import PUBLIC_SCHEMA
+from ..descriptors.temporary_schema import shown_schema
 from ..values.column_types import ColumnType, coerce
 from ..values.errors import SQLError
 from ..values.type_kinds import TypeKind
@@ -63,6 +64,7 @@ class TableDefinition:
     primary_key: Sequence[str]
     primary_name: str | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
+    temporary: bool = False
 
 
 class Catalog:
@@ -93,12 +95,16 @@ class Catalog:
         """Names, in order."""
         return [name for name, _ in await self.descriptors.children(reader, 0, 0)]
 
-    async def list_schemas(self, reader: DescriptorReader, database: str) -> list[str]:
-        """Names, in order. Raises SQLError 3D000."""
+    async def list_schemas(
+        self, reader: DescriptorReader, database: str, *, all_sessions: bool = False
+    ) -> list[str]:
+        """Names, in order; those of other sessions' temporary tables only for `all_sessions`.
+        Raises SQLError 3D000."""
         database_id = await self.descriptors.lookup(reader, 0, 0, database)
         if database_id is None:
             raise SQLError("3D000", f'database "{database}" does not exist')
-        return [name for name, _ in await self.descriptors.children(reader, database_id, 0)]
+        names = [name for name, _ in await self.descriptors.children(reader, database_id, 0)]
+        return [name for name in names if all_sessions or shown_schema(name)]
 
     async def create_schema(
         self, transaction: Transaction, database: str, name: str, *, if_not_exists: bool = False
@@ -216,6 +222,7 @@ class Catalog:
             next_column_id=len(columns) + 1,
             locked=parameters.locked or False,
             parameters=parameters.others,
+            temporary=definition.temporary,
         )
         if taken is not None:
             raise name_taken(table)

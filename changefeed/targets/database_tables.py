@@ -54,6 +54,7 @@ class DatabaseTables(msgspec.Struct, frozen=True, kw_only=True):
             and descriptor.database_id == self.id
             and descriptor.view is None
             and descriptor.keyspace is None
+            and not descriptor.temporary
         )
 
     async def name_of(

@@ -195,6 +195,12 @@ _TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
 _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "database"): tables.create_database,
     ("create", "table"): tables.create_table,
+    ("create", "temp", "table"): tables.create_temporary_table,
+    ("create", "temporary", "table"): tables.create_temporary_table,
+    ("create", "local", "temp", "table"): tables.create_temporary_table,
+    ("create", "local", "temporary", "table"): tables.create_temporary_table,
+    ("create", "global", "temp", "table"): tables.create_temporary_table,
+    ("create", "global", "temporary", "table"): tables.create_temporary_table,
     ("drop", "table"): tables.drop_table,
     ("alter", "table"): rights.alter_table,
     ("alter", "schema"): rights.alter_schema,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from ...catalog.descriptors.temporary_schema import session_schema
 from ...catalog.values.session_zone import UTC_NAME, session_style, zone_name
 from ...catalog.values.text_style import PLAIN
 from ..parse import ParsedText, parse
@@ -23,6 +24,10 @@ V = TypeVar("V")
 TEXTS_MAX = 1000
 TEXT_LENGTH_MAX = 16 * 1024
 """Longer texts are loads in disguise, and come once."""
+
+
+PLANS_MAX = 100
+"""Plans of one text: statements, databases, zones, and sessions with temporary tables."""
 
 
 class Prepared:
@@ -73,6 +78,10 @@ class Prepared:
 
     def keep(self, index: int, database: str, plan: Plan, needs: Needs) -> None:
         key = index, zoned(database)
+        if key not in self._plans and len(self._plans) >= PLANS_MAX:
+            oldest = next(iter(self._plans))
+            del self._plans[oldest]
+            self._needs.pop(oldest, None)
         self._plans[key] = plan
         self._needs[key] = needs
 
@@ -82,8 +91,10 @@ class Prepared:
 
 def zoned(database: str) -> str:
     """A database and the session's time zone and style, in which a plan's constants were read and
-    its texts are written: what a plan of one text is kept by."""
-    zone, style = zone_name(), session_style()
+    its texts are written, and which temporary tables it has: what a plan of one text is kept by."""
+    zone, style, own = zone_name(), session_style(), session_schema()
+    if own is not None and own.name:
+        database = f"{database} {own.name} {own.changes}"
     if zone == UTC_NAME and style is PLAIN:
         return database
     return f"{database} {zone} {style.name}"

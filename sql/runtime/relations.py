@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import TableName, quote_identifier
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.descriptors.temporary_schema import TEMPORARY, session_schema
 from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.leases import DescriptorMissing, Lease, LeaseManager
 from ...catalog.store.catalog import Catalog
@@ -142,6 +144,17 @@ def full_name(name: ObjectName, database: str) -> TableName:
     return TableName.resolve(parts, current_database=database)
 
 
+def temporary_name(name: ObjectName, database: str) -> TableName | None:
+    """What a name is called where it is that of a temporary table of the session's, which come
+    before all others; None where it cannot be one."""
+    own = session_schema()
+    if own is None or database not in own.databases:
+        return None
+    if len(name.parts) == 1 or name.parts[:-1] == (TEMPORARY,):
+        return TableName(database, own.name, name.parts[-1])
+    return None
+
+
 async def find_table(
     services: Services,
     reader: DescriptorReader,
@@ -156,8 +169,16 @@ async def find_table(
     SQLError 42809, where it is not asked for `views` or `keyspaces` too; a schema or database that
     is not there 3F000 or 3D000, unless it is asked for `if_exists`.
 
-    The first of two parts is a schema of the current database, or else a database.
+    The first of two parts is a schema of the current database, or else a database. The session's
+    temporary tables come first.
     """
+    if (own := temporary_name(name, database)) is not None:
+        with suppress(SQLError):  # it was made in a transaction that is rolled back
+            found = await services.catalog.find(reader, own, views=views)
+            if found is not None:
+                return found
+    if name.parts[0] == TEMPORARY:
+        return None
     try:
         wanted = full_name(name, database)
         if len(name.parts) == 2 and name.parts[0] != "public":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import NoReturn, TypeVar
@@ -89,6 +89,7 @@ from .session_state import SessionState
 from .session_transactions import SessionTransactions
 from .session_turn import SessionTurn
 from .statement_limits import refuse_where_it_stands
+from .temporary_tables import TemporaryTables
 
 T = TypeVar("T")
 OfJobs = TypeVar("OfJobs", statements.ControlJobs, statements.AwaitJobs)
@@ -114,6 +115,7 @@ class Session:
         self._transactions = SessionTransactions(services, self.variables)
         self._turn = SessionTurn(self.variables, self._asker)
         self._sequences = SessionSequences()
+        self._temporary = TemporaryTables(services, self._turn.temporary)
         self.prepared_names = names = PreparedNames(services.store.clock)
         self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
         self.cursors = Cursors(
@@ -201,15 +203,21 @@ class Session:
                         ),
                     )
                 await self.cursors.forget_ended()
+                await self._settle()
                 return results
             except BaseException as error:
                 await self._failed(error)
+
+    async def _settle(self) -> None:
+        if self._open is None:
+            await self._temporary.settle()
 
     async def _failed(self, error: BaseException) -> NoReturn:
         """Raises what the client is told of an error, the transaction having failed with it."""
         # A cancelled statement has done who knows what: the transaction cannot go on.
         await self._transactions.fail()
         await self.cursors.forget_ended()
+        self._temporary.note(None, self.database)
         if isinstance(error, SQLError):
             raise told_to(error, self._services.rights.current, self.user) from error.__cause__
         if not isinstance(error, Exception):
@@ -270,6 +278,7 @@ class Session:
                     asked = asked_of(prepared, given, streamed=streamed)
                     (result,) = await self._transactions.run_all(1, lambda _: self._run_at(asked))
                 await self.cursors.forget_ended()
+                await self._settle()
                 if prepared.planned:
                     async with ClosedOnError(result):
                         check_columns_same(prepared.columns, result.columns)
@@ -319,6 +328,7 @@ class Session:
             try:
                 ended = await self._transactions.commit(self._store.clock.wall.monotonic_ns())
                 self._calls.note_commit(ended.commit_timestamp)
+                await self._settle()
             except BaseException as error:
                 await self._failed(error)
 
@@ -399,11 +409,14 @@ class Session:
         return prepared.columns
 
     async def close(self) -> None:
-        """Rolls back what is open."""
+        """Rolls back what is open, and drops temporary tables: those of a store that ends before
+        are swept up when it starts again."""
         self._services.sessions.remove(self)
         await self.cursors.close_all()
         await self._subscriptions.close()
         await self._transactions.close()
+        with suppress(KVError, SQLError):
+            await self._temporary.drop_all()
 
     async def _run_at(self, asked: Asked) -> Result:
         """`_run`, with errors as SQLErrors that say which statement failed."""
@@ -414,10 +427,12 @@ class Session:
             if isinstance(statement, TransactionStatement):
                 result = await self._transactions.run(statement, asked.parameters)
                 self._calls.note_commit(result.commit_timestamp)
+                self._temporary.note(statement, self.database)
                 return result
             self._record(statement, ASKED)
             result = await self._transactions.timed(self._run(asked))
             self._calls.note_commit(result.commit_timestamp)
+            self._temporary.note(statement, self.database)
             self._record(statement, DONE)
             return result
         except Exception as error:
@@ -603,7 +618,7 @@ class Session:
         )
 
     async def _discard(self, target: str) -> Result:
-        """DISCARD, CLOSE ALL, UNLISTEN: there are no temporary tables, cursors or channels."""
+        """DISCARD, CLOSE ALL, UNLISTEN: there are no channels."""
         if target == "DISCARD ALL":
             await self._transactions.discard()
             act_as_login(self.variables)
@@ -611,6 +626,8 @@ class Session:
             await self._subscriptions.close()
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
             await self.cursors.close_all()
+        if target in ("DISCARD ALL", "DISCARD TEMP"):
+            await self._temporary.drop_all()
         if target in ("DISCARD ALL", "DISCARD PLANS"):
             self.prepared_names.clear()
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Callable
 from types import TracebackType
 
+from ...catalog.descriptors import temporary_schema
+from ...catalog.descriptors.temporary_schema import TemporarySchema
 from ...catalog.values.session_zone import SessionZone, follow, forget
 from ..runtime.analytic_lanes import Asker, ask_as
 from ..variables.client_variables import TIME_ZONE
@@ -22,6 +24,8 @@ class SessionTurn(asyncio.Lock):
         self._asker = asker
         self._asked_before: Asker | None = None
         self.zone = SessionZone()
+        self.temporary = TemporarySchema()
+        self._temporary_before: TemporarySchema | None = None
         self._variables = variables
         self._before: SessionZone | None = None
         variables.watch(self._look)
@@ -29,6 +33,7 @@ class SessionTurn(asyncio.Lock):
     async def __aenter__(self) -> None:
         await self.acquire()
         self._before = follow(self.zone)
+        self._temporary_before = temporary_schema.follow(self.temporary)
         self._asked_before = ask_as(self._asker())
 
     async def __aexit__(
@@ -38,6 +43,7 @@ class SessionTurn(asyncio.Lock):
         traceback: TracebackType | None,
     ) -> None:
         forget(self._before)
+        temporary_schema.follow(self._temporary_before)
         ask_as(self._asked_before)
         self.release()
 

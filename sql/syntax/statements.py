@@ -67,6 +67,14 @@ class CreateDatabase:
     if_not_exists: bool
 
 
+class OnCommit(Enum):
+    """What a temporary table becomes of at the end of each transaction. The value is its words."""
+
+    PRESERVE = "PRESERVE ROWS"
+    DELETE = "DELETE ROWS"
+    DROP = "DROP"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
     """`primary_key` is the table-level constraint, empty without one, and `primary_name` what it is
@@ -79,6 +87,7 @@ class CreateTable:
     parameters: tuple[Option, ...]
     primary_name: str | None = None
     elements: tuple[TableConstraint | IndexDefinition, ...] = ()
+    temporary: OnCommit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +101,7 @@ class CreateTableAs:
     if_not_exists: bool
     parameters: tuple[Option, ...]
     with_data: bool
+    temporary: OnCommit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Rows that a receiver will never take, through SQL: dead letters, RETRY and SKIP."""
+"""Rows that a receiver will never take, through SQL: dead letters, RETRY and SKIP.
+
+The commands are those of docs/sinks.md.
+"""
 
 from __future__ import annotations
 

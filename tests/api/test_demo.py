@@ -1,4 +1,4 @@
-"""What the demo says before it begins, and when it has ended."""
+"""What README.md promises of `make demo`: what it says before it begins, and when it has ended."""
 
 from __future__ import annotations
 

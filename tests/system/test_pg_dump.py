@@ -1,4 +1,7 @@
-"""Dumps of pg_dump, as they are: PostgreSQL's restored here, and ours here and in PostgreSQL."""
+"""Dumps of pg_dump, as they are: PostgreSQL's restored here, and ours here and in PostgreSQL.
+
+The commands are those of docs/pgwire.md.
+"""
 
 from __future__ import annotations
 

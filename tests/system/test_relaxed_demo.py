@@ -1,4 +1,4 @@
-"""`tailrace demo --relaxed`: the crash store mirrored while it is written, one process killed."""
+"""`tailrace demo --relaxed` of docs/relaxed.md: the crash store mirrored while it is written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Changefeeds into S3: a real server, which is slow, refuses and loses answers, and is read back by
-programs that know nothing of the sink."""
+programs that know nothing of the sink.
+
+The commands are those of docs/sinks.md.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Changefeeds in Avro with a real registry: read back by fastavro, with schemas that the registry
-gives, from librdkafka's mock cluster."""
+gives, from librdkafka's mock cluster.
+
+The commands are those of docs/sinks.md.
+"""
 
 from __future__ import annotations
 

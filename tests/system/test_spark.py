@@ -1,4 +1,7 @@
-"""The Spark source on a standalone cluster whose Python workers have no Tailrace."""
+"""The Spark source on a standalone cluster whose Python workers have no Tailrace.
+
+The commands are those of docs/spark.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Feeds into a lake: the server's Spark application, killed, cancelled, and met by DDL."""
+"""Feeds into a lake: the server's Spark application, killed, cancelled, and met by DDL.
+
+The commands are those of docs/spark.md.
+"""
 
 from __future__ import annotations
 

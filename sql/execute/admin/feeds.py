@@ -61,7 +61,8 @@ TIME_OPTIONS = frozenset({"cursor", "end_time"})
 def check_followed(
     statement: str, names: Sequence[ObjectName], tables: Sequence[TableDescriptor]
 ) -> None:
-    """Raises SQLError 42809 for a view, and 42712 for a table that is named twice."""
+    """Raises SQLError 42809 for a view, 0A000 for a temporary table, and 42712 for a table that is
+    named twice."""
     seen: set[int] = set()
     for name, table in zip(names, tables, strict=True):
         if table.view is not None:
@@ -69,6 +70,13 @@ def check_followed(
                 "42809",
                 f'{statement} cannot target view "{name}"',
                 hint="A changefeed is of tables: name those that the view reads.",
+                position=name.position,
+            )
+        if table.temporary:
+            raise SQLError(
+                "0A000",
+                f'{statement} cannot target temporary table "{name}"',
+                hint="It ends with its session: create the table without TEMPORARY.",
                 position=name.position,
             )
         if table.id in seen:

@@ -170,7 +170,9 @@ async def _create_table(
     scope: LeaseScope,
     database: str,
 ) -> Result:
-    name = await new_table_name(services, transaction, statement.table, database)
+    name = await new_table_name(
+        services, transaction, statement.table, database, statement.temporary
+    )
     statement = with_sequences(statement, serials=False)
     inline = [column for column in statement.columns if column.primary_key]
     if len(inline) + bool(statement.primary_key) > 1:
@@ -192,6 +194,7 @@ async def _create_table(
         primary_key=key,
         primary_name=inline[0].primary_name if inline else statement.primary_name,
         parameters=parameters,
+        temporary=statement.temporary is not None,
     )
     with _position(_first_position(statement.parameters, statement.table.position)):
         created = await services.catalog.create_table(

@@ -53,8 +53,9 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await _create_table(actor, statement)
             await _types(actor, statement)
         case statements.CreateTableAs(table=table, query=query):
-            name = await new_table_name(actor.services, actor.reader, table, actor.database)
-            await _create_in(actor, name.database, name.schema)
+            if statement.temporary is None:
+                name = await new_table_name(actor.services, actor.reader, table, actor.database)
+                await _create_in(actor, name.database, name.schema)
             for read in tables_of(query):
                 await actor.need_named(read, Privilege.SELECT)
         case _ if isinstance(statement, RelaxedStatement):
@@ -110,8 +111,9 @@ async def _create_table(actor: Actor, statement: statements.CreateTable) -> None
     constraints: list[object] = [*statement.elements]
     for column in statement.columns:
         constraints += column.constraints
-    name = await new_table_name(actor.services, actor.reader, statement.table, actor.database)
-    await _create_in(actor, name.database, name.schema)
+    if statement.temporary is None:  # those are made by anybody, in the session's own schema
+        name = await new_table_name(actor.services, actor.reader, statement.table, actor.database)
+        await _create_in(actor, name.database, name.schema)
     await _references(actor, constraints)
 
 
@@ -165,7 +167,7 @@ async def _drop_tables_of(actor: Actor, database: str) -> None:
     catalog = actor.services.catalog
     if database not in await catalog.list_databases(actor.reader):
         return
-    for schema in await catalog.list_schemas(actor.reader, database):
+    for schema in await catalog.list_schemas(actor.reader, database, all_sessions=True):
         for table in await catalog.list_tables(
             actor.reader, database, schema, views=True, keyspaces=True
         ):

@@ -106,6 +106,13 @@ async def create_schema(
     services: Services, statement: CreateSchema, transaction: Transaction, database: str
 ) -> Result:
     parent, name = _schema_name(statement.parts, database, statement.position)
+    if name.startswith("pg_"):
+        raise SQLError(
+            "42939",
+            f'unacceptable schema name "{name}"',
+            detail='The prefix "pg_" is reserved for system schemas.',
+            position=statement.position,
+        )
     created = await services.catalog.create_schema(
         transaction, parent, name, if_not_exists=statement.if_not_exists
     )
@@ -161,7 +168,7 @@ async def drop_database(
             f'database "{name}" is {"built in" if database_id < FIRST_USER_ID else "in use"}',
             position=statement.position,
         )
-    schemas = await catalog.list_schemas(transaction, name)
+    schemas = await catalog.list_schemas(transaction, name, all_sessions=True)
     tables = [
         table
         for schema in schemas

@@ -8,12 +8,22 @@ from ....kvlayer.access import Transaction
 from ...runtime.relations import full_name
 from ...runtime.services import Services
 from ...syntax.names import ObjectName
+from ...syntax.statements import OnCommit
+from .temporary_schemas import make_temporary_schema
 
 
 async def new_table_name(
-    services: Services, transaction: Transaction, name: ObjectName, database: str
+    services: Services,
+    transaction: Transaction,
+    name: ObjectName,
+    database: str,
+    temporary: OnCommit | None = None,
 ) -> TableName:
-    """The full name of a table to be made: in a schema of this database, or of another one."""
+    """The full name of a table to be made: in a schema of this database, or of another one. That of
+    a temporary one lies in the session's schema, which is made."""
+    if temporary is not None:
+        schema = await make_temporary_schema(services, transaction, database)
+        return TableName(database, schema, name.parts[-1])
     if len(name.parts) == 2 and name.parts[0] != PUBLIC_SCHEMA:
         schemas = await services.catalog.list_schemas(transaction, database)
         if name.parts[0] in schemas:

@@ -221,6 +221,13 @@ class SchemaChangeStatements:
         found = await self._found(reference.table)
         if found.id == changes.table.id:
             return changes.table
+        if found.temporary is not changes.table.temporary:
+            kind = "temporary" if changes.table.temporary else "permanent"
+            raise SQLError(
+                "42P16",
+                f"constraints on {kind} tables may reference only {kind} tables",
+                position=reference.position,
+            )
         if found.locked:
             raise locked_error(found)
         return await self.prepared(reference.table)

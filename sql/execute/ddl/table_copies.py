@@ -25,7 +25,7 @@ from ...plan.plans import SelectPlan
 from ...results.as_of import datetime_of
 from ...results.results import Result
 from ...runtime.authorization import require
-from ...runtime.relations import LeaseScope, find_table, resolve_all
+from ...runtime.relations import LeaseScope, resolve_all
 from ...runtime.services import Services
 from ...syntax.statements import CreateTableAs
 from ..query.reading import run_select
@@ -51,9 +51,10 @@ async def create_table_as(
     user: str,
 ) -> Result:
     """The table and its rows, in the transaction. Its key is hidden."""
-    if statement.if_not_exists and await find_table(
-        services, transaction, statement.table, database
-    ):
+    name = await new_table_name(
+        services, transaction, statement.table, database, statement.temporary
+    )
+    if statement.if_not_exists and await services.catalog.find(transaction, name):
         there = f'relation "{statement.table}" already exists, skipping'
         return Result(tag="CREATE TABLE AS", notice=there)
     bindings = Bindings(
@@ -77,7 +78,6 @@ async def create_table_as(
     found = await drawing(
         lambda bindings: _run(services, statement, transaction, scope, database, bindings)
     )
-    name = await new_table_name(services, transaction, statement.table, database)
     table, ignored = await _made(services, statement, transaction, name, found)
     rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
     await _fill(services, table, rows, transaction, bindings)
@@ -135,7 +135,11 @@ async def _made(
     given = {parameter.name: parameter.value for parameter in statement.parameters}
     parameters, ignored = without_ignored(given)
     definition = TableDefinition(
-        name=name, columns=[*columns, key], primary_key=(key.name,), parameters=parameters
+        name=name,
+        columns=[*columns, key],
+        primary_key=(key.name,),
+        parameters=parameters,
+        temporary=statement.temporary is not None,
     )
     table = await services.catalog.create_table(transaction, definition)
     assert table is not None, name

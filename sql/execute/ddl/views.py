@@ -130,6 +130,13 @@ class ViewStatements:
         await require(self._services, self._user, needs, self._transaction)
         # What is wrong is said with the author's positions.
         await in_slices(lambda: plan_statement(query, relations))
+        for parts, table in relations.items():
+            if table.temporary:
+                raise SQLError(
+                    "0A000",
+                    f'a view cannot read temporary table "{".".join(parts)}"',
+                    hint="It would end with the session: create the table without TEMPORARY.",
+                )
         names = {parts: await self._full_name(table) for parts, table in relations.items()}
         text = settled_text(statement.text, relations, names)
         (settled,) = (await in_slices(lambda: parse(text))).statements

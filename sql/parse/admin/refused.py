@@ -5,17 +5,14 @@ from __future__ import annotations
 from ....catalog.values.errors import SQLError
 from ..cursor import Cursor
 
-_TEMPORARY = "Create a table, and drop it when it is not needed any more."
+_TEMPORARY = "CREATE TEMPORARY TABLE is; drop others when they are not needed any more."
 _CHANNELS = "CREATE CHANGEFEED FOR t streams the rows that change to the client."
 _FEEDS = "CREATE CHANGEFEED FOR TABLE t INTO … keeps another database in step."
 _FUNCTIONS = "Statements are sent one by one, or several in one text."
 
 REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
-    ("create", "temp"): ("temporary tables", _TEMPORARY),
-    ("create", "temporary"): ("temporary tables", _TEMPORARY),
-    ("create", "local", "temp"): ("temporary tables", _TEMPORARY),
-    ("create", "local", "temporary"): ("temporary tables", _TEMPORARY),
-    ("create", "global", "temporary"): ("temporary tables", _TEMPORARY),
+    ("create", "temp"): ("temporary views and sequences", _TEMPORARY),
+    ("create", "temporary"): ("temporary views and sequences", _TEMPORARY),
     ("create", "unlogged"): ("unlogged tables", "Every table is durable: leave UNLOGGED out."),
     ("create", "or"): ("CREATE OR REPLACE", "Drop what is there, and create it again."),
     ("create", "materialized"): (

@@ -8,14 +8,14 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.names import ObjectName, Option
-from ...syntax.statements import CreateTableAs
+from ...syntax.statements import CreateTableAs, OnCommit
 from ..constant_lists import written_out
 from ..cursor import Cursor, LexemeKind
 from ..queries import parse_query
 
 
 def create_table_as(
-    cursor: Cursor, table: ObjectName, *, if_not_exists: bool
+    cursor: Cursor, table: ObjectName, *, if_not_exists: bool, temporary: bool
 ) -> CreateTableAs | None:
     """`[(name, …)] [WITH (parameter = value, …)] AS query [WITH [NO] DATA]`; None for another
     CREATE TABLE, the cursor being where it was."""
@@ -28,6 +28,7 @@ def create_table_as(
         while cursor.accept_symbol(","):
             parameters.append(cursor.option())
         cursor.expect_symbol(")")
+    ends = on_commit(cursor) if temporary and columns is not None else None
     if columns is None or not cursor.accept_words("as"):
         if parameters or columns:
             cursor.fail(expected="AS, or a type behind each column")
@@ -57,7 +58,18 @@ def create_table_as(
         if_not_exists=if_not_exists,
         parameters=tuple(parameters),
         with_data=with_data,
+        temporary=ends,
     )
+
+
+def on_commit(cursor: Cursor) -> OnCommit:
+    """`[ON COMMIT {PRESERVE ROWS | DELETE ROWS | DROP}]` of a temporary table."""
+    if not cursor.accept_words("on", "commit"):
+        return OnCommit.PRESERVE
+    for ends in OnCommit:
+        if cursor.accept_words(*ends.value.lower().split()):
+            return ends
+    cursor.fail(expected="PRESERVE ROWS, DELETE ROWS or DROP")
 
 
 def select_into(text: str, tokens: list[Token]) -> CreateTableAs | None:
@@ -67,9 +79,9 @@ def select_into(text: str, tokens: list[Token]) -> CreateTableAs | None:
         return None
     cursor = Cursor(text, tokens)
     cursor.skip_to_token(place + 1)
-    for word in ("temp", "temporary", "unlogged"):
-        if cursor.at_words(word):
-            raise SQLError("0A000", f"{word} tables are not supported", position=cursor.position)
+    if cursor.at_words("unlogged"):
+        raise SQLError("0A000", "unlogged tables are not supported", position=cursor.position)
+    temporary = cursor.accept_words("temp") or cursor.accept_words("temporary")
     cursor.accept_words("table")
     table = cursor.object_name("a table's name")
     query = parse_query(text, [*tokens[:place], *tokens[cursor.current.token_index :]])
@@ -80,6 +92,7 @@ def select_into(text: str, tokens: list[Token]) -> CreateTableAs | None:
         if_not_exists=False,
         parameters=(),
         with_data=True,
+        temporary=OnCommit.PRESERVE if temporary else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ....catalog.descriptors.elements import Identity
+from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
 from ...syntax.schema_statements import (
@@ -32,7 +33,7 @@ from .deferrable import deferral, not_deferrable
 from .drop_behaviour import drop_behaviour
 from .identity import identity_mode, identity_options
 from .index_columns import column_names, index_definition, nulls_distinct
-from .table_copies import create_table_as
+from .table_copies import create_table_as, on_commit
 
 SERIALS = frozenset(
     ("serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"),
@@ -66,11 +67,26 @@ def create_database(cursor: Cursor) -> CreateDatabase:
     return CreateDatabase(name=name, if_not_exists=if_not_exists)
 
 
-def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
+def create_temporary_table(cursor: Cursor) -> CreateTable | CreateTableAs:
+    """As `create_table`, with `[ON COMMIT {PRESERVE ROWS | DELETE ROWS | DROP}]` at its end, or
+    before AS."""
+    made = create_table(cursor, temporary=True)
+    *schema, _ = made.table.parts
+    if schema not in ([], [TEMPORARY]):
+        raise SQLError(
+            "42P16",
+            "cannot create temporary relation in non-temporary schema",
+            position=made.table.position,
+        )
+    return made
+
+
+def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | CreateTableAs:
     """`[IF NOT EXISTS] name (element, …) [WITH (parameter = value, …)]`, or `… AS query`"""
     if_not_exists = cursor.accept_words("if", "not", "exists")
     table = cursor.object_name("a table's name")
-    made = create_table_as(cursor, table, if_not_exists=if_not_exists)
+    temporary = temporary or table.parts[0] == TEMPORARY
+    made = create_table_as(cursor, table, if_not_exists=if_not_exists, temporary=temporary)
     if made is not None:
         return made
     cursor.expect_symbol("(")
@@ -101,6 +117,7 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
     cursor.expect_symbol(")")
     parameters = parameter_list(cursor, with_values=True) if cursor.accept_words("with") else ()
     _refuse_partitions(cursor)
+    ends = on_commit(cursor) if temporary else None
     cursor.expect_end()
     return CreateTable(
         table=table,
@@ -110,6 +127,7 @@ def create_table(cursor: Cursor) -> CreateTable | CreateTableAs:
         elements=tuple(elements),
         if_not_exists=if_not_exists,
         parameters=parameters,
+        temporary=ends,
     )
 
 

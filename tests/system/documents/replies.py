@@ -26,7 +26,8 @@ def same(said: str, shown: str, plain: Callable[[str], str]) -> bool:
     except ValueError:
         pass
     said, shown = (_lines(str(named(text, plain))) for text in (said, shown))
-    return re.fullmatch(re.escape(shown).replace("…", ".*?"), said, re.DOTALL) is not None
+    pattern = re.escape(shown).replace("\\\n…", "(\n.*)?").replace("…", ".*?")
+    return re.fullmatch(pattern, said, re.DOTALL) is not None
 
 
 def named(value: object, plain: Callable[[str], str]) -> object:

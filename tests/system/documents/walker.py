@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ import httpx2
 import psycopg
 from psycopg import pq
 
+import tailrace
 from benchmarks.servers import free_port
 from tailrace.api.cli.shell.splitting import split
 from tests.harness.server_process import ServerProcess
@@ -29,6 +31,7 @@ PATIENCE = "-c statement_timeout=60s"
 ASKS_HTTP = ("raw", "relaxed", "replication", "debug", "bench", "backup")
 """Commands of `tailrace` that ask the server at 8080 where they are told no other."""
 SERVE = re.compile(r"^((?:\w+=\S+ )*)tailrace serve (\S+)([^&\n#]*?)\s*(?:#.*)?$", re.MULTILINE)
+MOMENT = re.compile(r"\d{19}\.\d{10}")
 LEADING = re.compile(r"\A(\s|--[^\n]*(\n|\Z))*")
 """Comments before a statement: those behind the one before it."""
 STREAM = re.compile(r"(EXPERIMENTAL|CREATE) CHANGEFEED (?!.*\bINTO\b)", re.DOTALL)
@@ -37,6 +40,8 @@ import os, sys
 words = sys.argv[1:]
 if words and words[0] in {asking!r} and not set(words) & {{"--url", "--folder", "--help"}}:
     words += ["--url", "http://127.0.0.1:{port}"]
+if words[:1] == ["serve"]:
+    words += ["--port", "{port}", "--pg-port", "{pg_port}"]
 os.execv({python!r}, [{python!r}, "-m", "tailrace.api.cli", *words])
 """
 
@@ -49,13 +54,14 @@ class Walk:
         self._document = document
         self._folder = folder
         self._ports = {port: str(free_port()) for port in PORTS}
-        self._names: dict[str, object] = {}
-        self._servers: dict[Path, ServerProcess] = {}
+        self._names: dict[str, object] = {"tailrace": tailrace}
+        self._servers: dict[int, ServerProcess] = {}
         self._clients: dict[str, psycopg.Connection] = {}
-        self._job = ""
+        self._job = self._moment = ""  # the last job, and the last timestamp, that was told
         shim = folder / "bin" / "tailrace"
         shim.parent.mkdir(exist_ok=True)
-        text = SHIM.format(python=sys.executable, asking=ASKS_HTTP, port=self._ports["8080"])
+        ports = {"port": self._ports["8080"], "pg_port": self._ports["26257"]}
+        text = SHIM.format(python=sys.executable, asking=ASKS_HTTP, **ports)
         shim.write_text(text)
         shim.chmod(0o700)
 
@@ -74,9 +80,14 @@ class Walk:
             client.close()
         for server in self._servers.values():
             server.__exit__(None, None, None)
+        left = self._folder / "server.pid"  # of a server that a document starts by itself
+        if self.failures and left.exists():
+            subprocess.run(["kill", "-KILL", left.read_text().strip()], check=False)
 
     def _do(self, command: Command, where: str) -> None:
         text = self._here(command.text)
+        if command.answer is not None:
+            self._wait_for_feeds()
         answer = None
         match command.language:
             case "sql":
@@ -109,21 +120,29 @@ class Walk:
 
     def _serve(self, folder: str, options: list[str]) -> None:
         path = self._folder / folder
-        if (before := self._servers.pop(path, None)) is not None:
-            before.__exit__(None, None, None)
-        named = dict(zip(options[::2], options[1::2], strict=False))
-        secure = "--insecure" not in options
+        named = dict(itertools.pairwise(options))
         port = int(named.get("--port", self._ports["8080"]))
+        if (before := self._servers.pop(port, None)) is not None:
+            before.terminate()
+            before.__exit__(None, None, None)
+            self._clients.clear()
         if "--pg-port" not in options:
             options = [*options, "--pg-port", self._ports["26257"]]
-        server = self._servers[path] = ServerProcess(path, *options, insecure=not secure)
-        server.start(port=port)
+        self._servers[port] = server = ServerProcess(path, *options, insecure=False)
+        with contextlib.chdir(self._folder):
+            server.start(port=port)
 
     def _client(self, database: str) -> psycopg.Connection:
         if database not in self._clients:
             where = f"host=127.0.0.1 port={self._ports['26257']} user=root options='{PATIENCE}'"
             self._clients[database] = psycopg.connect(f"{where} dbname={database}", autocommit=True)
         return self._clients[database]
+
+    def _wait_for_feeds(self) -> None:
+        """So that replies that tell of feeds are always the same."""
+        for server in self._servers.values():
+            [[now]] = server.rows("SELECT cluster_logical_timestamp()")
+            server.wait_for_feeds(now)
 
     # Languages
 
@@ -138,7 +157,7 @@ class Walk:
         path = f"{self._folder / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         url = f"postgresql://root@127.0.0.1:{self._ports['26257']}/defaultdb"
         ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", text], cwd=self._folder,
+            ["bash", "-euc", text], cwd=self._folder,
             env={**os.environ, "PATH": path, "COLUMNS": "200", "TAILRACE_URL": url},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
@@ -174,11 +193,14 @@ class Walk:
         client = self._client(command.database or "defaultdb")
         ran = None
         for statement, reply in _statements(text):
+            if self._moment:
+                statement = re.sub(r"(?<=UP TO )\d{19}\.\d{10}", self._moment, statement)
             if self._job:
                 statement = re.sub(r"\b\d{17,19}\b(?!\.\d)", self._job, statement)
             ran = _Ran(client.pgconn, statement)
             if ran.names == ["job_id"] and statement.lstrip().startswith("CREATE"):
                 self._job = ran.rows[0][0]
+            self._moment = (MOMENT.findall(str(ran.rows)) or [self._moment])[-1]
             if reply is None and ran.state is None:
                 continue
             if reply is None or not any(same(said, reply, self._plain) for said in ran.sayings()):
@@ -228,7 +250,7 @@ class _Ran:
         self.names = [(result.fname(n) or b"").decode() for n in range(result.nfields)]
         for row in range(result.ntuples):
             values = (result.get_value(row, column) for column in range(result.nfields))
-            self.rows.append(["NULL" if v is None else v.decode() for v in values])
+            self.rows.append(["NULL" if v is None else _text(v.decode()) for v in values])
 
     def sayings(self) -> list[str]:
         """The forms in which a document may tell the reply behind a statement."""
@@ -249,6 +271,11 @@ def _statements(text: str) -> Iterator[tuple[str, str | None]]:
         end = text.index(bare, end) + len(bare)
         told = REPLY.match(text, end)
         yield bare, None if told is None else told[1]
+
+
+def _text(value: str) -> str:
+    """BYTES as the text that they are."""
+    return bytes.fromhex(value[2:]).decode() if value.startswith("\\x") else value
 
 
 @contextlib.contextmanager

@@ -1,0 +1,50 @@
+"""Where the temporary tables of a session lie: in a hidden schema of its own in each database.
+
+    CREATE TEMP TABLE t (k INT8)    defaultdb.pg_temp_1_7_815.t: of node 1, made at 815
+    SELECT * FROM t, pg_temp.t      the same table twice, whatever public.t is
+
+They are ordinary tables that no other session is shown and no feed follows. Names are resolved at
+many places that know no session, so the schema is the context's, as the time zone is
+(`session_zone`): whoever runs a session's statements says `follow`.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+TEMPORARY_PREFIX = "pg_temp_"
+TEMPORARY = "pg_temp"
+"""What statements call the schema, whichever session's it is."""
+
+
+class TemporarySchema:
+    """One session's. `name` is empty until it has made a temporary table; `databases` is where it
+    has. `changes` counts what may have changed the tables that names mean: plans are kept by it."""
+
+    __slots__ = ("changes", "databases", "name")
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.databases: set[str] = set()
+        self.changes = 0
+
+
+_followed: ContextVar[TemporarySchema | None] = ContextVar("temporary schema", default=None)
+
+
+def session_schema() -> TemporarySchema | None:
+    """That of the session whose statement runs, if one does."""
+    return _followed.get()
+
+
+def follow(schema: TemporarySchema | None) -> TemporarySchema | None:
+    """From here on the context's schema is this session's. Returns what it was before."""
+    before = _followed.get()
+    _followed.set(schema)
+    return before
+
+
+def shown_schema(name: str) -> bool:
+    """Whether the session is shown a schema: all but those of other sessions."""
+    own = _followed.get()
+    return not name.startswith(TEMPORARY_PREFIX) or (own is not None and name == own.name)

@@ -1,0 +1,103 @@
+"""What becomes of temporary tables: at the end of transactions, of their session, and of a node."""
+
+from __future__ import annotations
+
+from ...catalog.descriptors.names import quote_identifier
+from ...catalog.descriptors.temporary_schema import (
+    TEMPORARY,
+    TemporarySchema,
+    follow,
+    session_schema,
+)
+from ...catalog.rights.users import ROOT
+from ...catalog.values.errors import SQLError
+from ...kvlayer.errors import KVError
+from ..execute.catalog_statements import change_catalog
+from ..execute.ddl.ddl import DDL
+from ..execute.ddl.temporary_schemas import dropping
+from ..parse import parse
+from ..runtime.services import Services
+from ..syntax.statements import CreateTable, CreateTableAs, OnCommit, Query, Statement
+from ..syntax.transaction_statements import TransactionStatement
+
+
+class TemporaryTables:
+    """A session's. A table that is ON COMMIT DELETE ROWS is empty, and one that is ON COMMIT DROP
+    gone, whenever no transaction is open: nobody but the session could see them otherwise."""
+
+    def __init__(self, services: Services, schema: TemporarySchema) -> None:
+        self._services = services
+        self._schema = schema
+        self._ending: dict[tuple[str, str], OnCommit] = {}
+        self._touched = False  # whether something was done since `settle`
+
+    def note(self, statement: Statement | None, database: str) -> None:
+        """A statement has run; None for one that failed."""
+        if isinstance(statement, CreateTable | CreateTableAs) and statement.temporary is not None:
+            self._ending[database, statement.table.parts[-1]] = statement.temporary
+        if self._schema.name and not isinstance(statement, Query):
+            self._touched = True
+            if statement is None or isinstance(statement, DDL | TransactionStatement):
+                self._schema.changes += 1
+
+    async def settle(self) -> None:
+        """No transaction is open any more."""
+        if not self._touched:
+            return
+        self._touched = False
+        for (database, name), ends in list(self._ending.items()):
+            if ends is not OnCommit.PRESERVE:
+                verb = "DROP TABLE IF EXISTS" if ends is OnCommit.DROP else "TRUNCATE"
+                try:
+                    await self._run(f"{verb} {TEMPORARY}.{quote_identifier(name)}", database)
+                except SQLError as error:
+                    if error.sqlstate != "42P01":  # it was dropped, or its transaction rolled back
+                        raise
+                    del self._ending[database, name]
+
+    async def drop_all(self) -> None:
+        """DISCARD TEMP, and the end of the session. Raises SQLError and KVError."""
+        before = follow(self._schema)
+        try:
+            await drop_schemas(
+                self._services, [(database, self._schema.name) for database in self._databases()]
+            )
+        finally:
+            follow(before)
+        self._schema.databases.clear()
+        self._ending.clear()
+        self._schema.changes += 1
+
+    def _databases(self) -> list[str]:
+        return sorted(self._schema.databases)
+
+    async def _run(self, text: str, database: str) -> None:
+        """As root: the session may act as another user by now than the table's owner."""
+        (statement,) = parse(text).statements
+        assert isinstance(statement, DDL), text
+        await change_catalog(self._services, statement, None, database, ROOT)
+        self._schema.changes += 1
+
+
+async def drop_schemas(services: Services, schemas: list[tuple[str, str]]) -> None:
+    """Drops temporary schemas, by database and name, with all that is in them."""
+    before = session_schema()
+    try:
+        for database, name in schemas:
+            follow(TemporarySchema(name))
+            try:
+                await change_catalog(services, dropping(database, name), None, database, ROOT)
+            except SQLError as error:
+                if error.sqlstate != "3D000":  # the database was dropped with all that was in it
+                    raise
+    finally:
+        follow(before)
+
+
+async def sweep(services: Services, orphans: list[tuple[str, str]]) -> None:
+    """Drops what sessions left that died with their node. What cannot be dropped now is found again
+    when the node starts again."""
+    try:
+        await drop_schemas(services, orphans)
+    except (KVError, SQLError):
+        services.store.metrics.add("sql_temporary_schemas_left_total")
