@@ -161,7 +161,7 @@ REFUSED = [
     ("CREATE TEMP TABLE public.u (k INT8)", "42P16", "non-temporary schema"),
     ("CREATE SCHEMA pg_temp_9", "42939", "unacceptable schema name"),
     ("CREATE TEMP VIEW w AS SELECT 1", "0A000", "temporary views and sequences"),
-    ("CREATE TEMP TABLE u (k INT8) ON COMMIT FORGET", "42601", "near \"FORGET\""),
+    ("CREATE TEMP TABLE u (k INT8) ON COMMIT FORGET", "42601", 'near "FORGET"'),
 ]
 
 
