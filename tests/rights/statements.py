@@ -235,6 +235,12 @@ ROWS: Sequence[Row] = (
     on_table("SHOW INDEXES FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW CONSTRAINTS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
     Row(
+        sql="CREATE TEMP TABLE x{n} (k INT8 PRIMARY KEY)",
+        needs="nothing: it is the session's",
+        setup=(),
+        everybody=True,
+    ),
+    Row(
         sql="CREATE TABLE h{n}.x (k INT8 PRIMARY KEY)",
         needs="CREATE on the schema",
         setup=[SCHEMA],

@@ -61,7 +61,7 @@ def test_what_postgres_keeps_its_pages_by_is_told_to_be_ignored(command: str) ->
         ("ALTER TABLE t ENABLE ROW LEVEL SECURITY", "0A000"),
         ("ALTER TABLE t SET UNLOGGED", "0A000"),
         ("ALTER TABLE t ALTER v DROP EXPRESSION", "55000"),
-        ("SELECT id INTO TEMP x FROM t", "0A000"),
+        ("SELECT id INTO UNLOGGED x FROM t", "0A000"),
         ("SELECT id INTO t FROM t", "42P07"),
     ],
 )

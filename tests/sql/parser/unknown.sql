@@ -6,7 +6,7 @@ HINT: Did you mean SELECT?
 CREATE NONSENSE x
 ----
 position 8: syntax error at or near "NONSENSE" (SQLSTATE 42601)
-HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE EXTERNAL CONNECTION, CREATE INDEX, CREATE KEYSPACE, CREATE OR REPLACE VIEW, CREATE RELAXED LOG, CREATE REPLICATION, CREATE ROLE, CREATE SCHEDULE, CREATE SCHEMA, CREATE SEQUENCE, CREATE SUBSCRIPTION, CREATE TABLE, CREATE TYPE, CREATE UNIQUE INDEX, CREATE USER, CREATE VIEW.
+HINT: Statements that begin so: CREATE CHANGEFEED, CREATE DATABASE, CREATE EXTERNAL CONNECTION, CREATE GLOBAL TEMP TABLE, CREATE GLOBAL TEMPORARY TABLE, CREATE INDEX, CREATE KEYSPACE, CREATE LOCAL TEMP TABLE, CREATE LOCAL TEMPORARY TABLE, CREATE OR REPLACE VIEW, CREATE RELAXED LOG, CREATE REPLICATION, CREATE ROLE, CREATE SCHEDULE, CREATE SCHEMA, CREATE SEQUENCE, CREATE SUBSCRIPTION, CREATE TABLE, CREATE TEMP TABLE, CREATE TEMPORARY TABLE, CREATE TYPE, CREATE UNIQUE INDEX, CREATE USER, CREATE VIEW.
 
 VERIFY CHANGEFEED 1
 ----
@@ -32,8 +32,7 @@ HINT: Did you mean WITH?
 
 CREATE TEMP TABLE t (a INT8)
 ----
-position 1: temporary tables are not supported (SQLSTATE 0A000)
-HINT: Create a table, and drop it when it is not needed any more.
+CreateTable(table=ObjectName(parts=('t'), position=19), columns=(ColumnDefinition(name='a', type=TypeName(name='int8', arguments=(), position=24), nullable=None, default=None, primary_key=False, position=22, computed=None, constraints=(), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=PRESERVE)
 
 LISTEN channel
 ----
