@@ -222,6 +222,8 @@ class ChangefeedOptions:
     kafka_sink_config: KafkaConfig = field(default_factory=KafkaConfig)
     partition_alg: PartitionAlgorithm = PartitionAlgorithm.FNV_1A
     publish: float | None = None
+    mirror_schema: str | None = None
+    """The option `schema`: that of the mirror's tables in its file."""
     extra_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     webhook_auth_header: str | None = field(default=None, repr=False)
     webhook_client_timeout: float = WEBHOOK_TIMEOUT_SECONDS
@@ -588,6 +590,10 @@ def _on_bad_row(options: ChangefeedOptions, name: str, text: str | None) -> Chan
     return replace(options, on_bad_row=_choice(BadRowPolicy, name, _required(name, text)))
 
 
+def _mirror_schema(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
+    return replace(options, mirror_schema=_required(name, text))
+
+
 _READERS: dict[str, Reader] = {
     "avro_schema_prefix": _schema_prefix,
     "compression": _compression,
@@ -620,6 +626,7 @@ _READERS: dict[str, Reader] = {
     "paused": _flag_of_its_name,
     "publish": _publish,
     "resolved": _resolved,
+    "schema": _mirror_schema,
     "schema_change_events": _change_events,
     "schema_change_policy": _change_policy,
     "schema_events": _flag_of_its_name,

@@ -25,6 +25,7 @@ from ..jobs.create import FeedRequest
 from ..jobs.services import DELEGATE, SCHEMA_FEED, ChangefeedServices
 from ..pipeline.decode import decode, slice_rows
 from ..sinks.kinds import AnyKind
+from ..sinks.locations import in_schema
 from ..sinks.protocol import follows_schema, is_transactional
 from ..sinks.worker import WorkerKind
 from ..targets import FeedTarget, Versions
@@ -96,6 +97,8 @@ def _sink(services: ChangefeedServices, uri: str | None, options: ChangefeedOpti
     if uri is None:
         return "this connection: rows and their progress end with it"
     kind: AnyKind = services.kinds.kind_of(uri)
+    if options.mirror_schema is not None and "schema" in kind.obeys:
+        uri = in_schema(uri, options.mirror_schema)
     shown = kind.redacted(uri)
     if isinstance(kind, WorkerKind):
         return f"{shown}: written by a worker of its own"

@@ -58,6 +58,7 @@ FIXED_OPTIONS = {
     "initial_scan_only": "ADD a table WITH initial_scan, or RESCAN one.",
     "no_initial_scan": "ADD a table WITH no_initial_scan.",
     "paused": "PAUSE JOB and RESUME JOB stop a changefeed and let it go on.",
+    "schema": "A mirror's tables stay where they are: create another changefeed.",
     "sink": "Create another changefeed, with a cursor where this one is resolved.",
 }
 """What ALTER CHANGEFEED cannot change, and what to do instead."""

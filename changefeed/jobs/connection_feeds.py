@@ -26,7 +26,7 @@ from .places import claim_place
 from .reach import check_reach
 from .reservations import JOB_KIND, check_free
 from .services import ChangefeedServices
-from .sink_uris import FeedSink, sealed_sink, usable_connection
+from .sink_uris import FeedSink, in_mirror_schema, sealed_sink, usable_connection
 
 
 async def create_connection(
@@ -60,7 +60,9 @@ async def alter_connection(
                 "be no other",
                 hint=f"CANCEL JOB {job.id}, or create another connection.",
             )
-        moved = msgspec.structs.replace(details, sink_uri=sink.shown, sealed_uri=sink.sealed)
+        schema = details.parsed_options.mirror_schema
+        place = sink if schema is None else in_mirror_schema(sink, schema)
+        moved = msgspec.structs.replace(details, sink_uri=place.shown, sealed_uri=place.sealed)
         await check_free(services, transaction, moved, job_id=job.id)
         await jobs.put_payload(transaction, job, encode_details(moved), describe(moved))
     await put_connection(transaction, _connection(name, known.owner, sink))

@@ -41,7 +41,7 @@ from .reach import check_reach
 from .reservations import PROTECTION_OWNER, check_free
 from .sealed_options import sealed_options
 from .services import ChangefeedServices
-from .sink_uris import FeedSink, find_sink
+from .sink_uris import FeedSink, find_sink, in_mirror_schema
 
 PROTECTION_MAX_AGE = declare_duration(
     "changefeed.protect_timestamp.max_age",
@@ -134,6 +134,8 @@ async def plan_changefeed(
             "some keys, or of a replica; a replication without engine = 'spark' sends some keys.",
         )
     await check_start(services, request, options.cursor)
+    if options.mirror_schema is not None:
+        sink = in_mirror_schema(sink, options.mirror_schema)
     tables = request.tables
     if request.query is not None:
         tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]

@@ -9,12 +9,13 @@ A job's row so holds all that an attempt needs, and no secret that can be read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ...kvlayer.settings import declare_bool
 from ..connections import ExternalConnection, connection_name, find_connection
+from ..sinks.locations import in_schema
 from .details import ChangefeedDetails
 from .services import ChangefeedServices
 
@@ -81,6 +82,12 @@ def sink_of(services: ChangefeedServices, connection: ExternalConnection) -> Fee
         sealed=sealed,
         connection=connection.name,
     )
+
+
+def in_mirror_schema(sink: FeedSink, schema: str) -> FeedSink:
+    """A mirror's sink, its tables in that schema: the option is part of the place from then on."""
+    assert not sink.sealed, "a mirror's URI holds no secret"
+    return replace(sink, uri=in_schema(sink.uri, schema), shown=in_schema(sink.shown, schema))
 
 
 def whole_uri(services: ChangefeedServices, details: ChangefeedDetails) -> str:

@@ -147,6 +147,7 @@ class InitialScan:
         unscanned = self._progress.unscanned(target.id)
         if not unscanned:
             return
+        self._progress.begin_scan(target.id, self._at)
         descriptor = (await self._gate.prove(target.id, self._at)).at(self._at)
         for span in unscanned:
             shared = span.intersect(target.rows_span(descriptor))

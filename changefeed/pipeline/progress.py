@@ -90,8 +90,11 @@ class FeedProgress:
         self.on_change: Callable[[], None] = nothing
         self._captured: SinkProgress | None = start
         self._backfills = {each.table_id: each for each in start.backfills}
+        self._shown_at: dict[int, Timestamp] = {}
+        """Where targets began, or were scanned: so far they are shown, resolved or not."""
         for target_id, span in spans.items():
             frontier = whole(part_of(start.frontier, span), span)
+            self.begin_scan(target_id, max(at for _, at in frontier.entries()))
             if frontier.low_water < start.resolved:
                 self._behind[target_id] = frontier
             else:
@@ -125,11 +128,12 @@ class FeedProgress:
         """The target is followed no more. Where it stood stays in the progress if `keep`."""
         self._floor = self.resolved
         entries = self.part(target_id)
+        shown = self._shown(entries)
         span = self._spans.pop(target_id)
         if self._behind.pop(target_id, None) is None:
             self.frontier = Frontier.from_entries(without(self.frontier.entries(), span))
         if keep:
-            self._kept += self._shown(entries)
+            self._kept += shown
         else:
             self._backfills.pop(target_id, None)
         self._changed()
@@ -152,6 +156,12 @@ class FeedProgress:
             if frontier.low_water >= self.resolved:
                 del self._behind[target_id]
                 self._count(frontier)
+
+    def begin_scan(self, target_id: int, at: Timestamp) -> None:
+        """The target's rows are scanned as of `at`, or it begins there: none of its transactions
+        is shown below, and none is held."""
+        if at > self._floor:
+            self._shown_at[target_id] = at
 
     def complete_scan(self) -> None:
         """Every row of the initial scan has been handed to the sink."""
@@ -213,7 +223,15 @@ class FeedProgress:
         if not self._whole_transactions or least == ZERO:
             return entries
         upto = min(least, self.resolved)
-        return [(span, min(at, upto)) for span, at in entries]
+        shown = [(span, min(at, upto)) for span, at in entries]
+        for target_id, shown_at in list(self._shown_at.items()):
+            if shown_at <= upto or target_id not in self._spans:
+                del self._shown_at[target_id]
+                continue
+            target = self._spans[target_id]
+            begun = [(span, min(at, shown_at)) for span, at in part_of(entries, target)]
+            shown = [*without(shown, target), *begun]
+        return sorted(shown)
 
     def _forget_passed(self, entries: Sequence[tuple[Span, Timestamp]]) -> None:
         """Lets go of backfills that are done, where the table's frontier says as much."""

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from ...catalog.values.errors import SQLError
 from .uri import shown_place
@@ -31,6 +31,7 @@ SCHEME = "duckdb"
 PARAMETERS = {
     "apply": ("row", "transaction"),  # each batch as it comes, or up to resolved timestamps
     "mode": ("mirror", "log", "both"),  # hold the table's rows as they are, or every change
+    "schema": None,  # the schema of the mirror tables, `main` where none is named
     "table": None,  # the mirror table's name, where it is not the source's
 }
 """What may stand behind the `?`, and the values that each takes (None: any)."""
@@ -41,7 +42,14 @@ of the published copy: a mirror of that name would be read as part of the other 
 over it."""
 
 NAME_BYTES_MAX = 255
-"""Of a file, by every file system that there is."""
+"""Of a file, by every file system that there is. A mirror's schema has at most as many."""
+
+MAIN_SCHEMA = "main"
+OWN_SCHEMA = "_tailrace"
+"""Where a mirror file keeps rows and progress."""
+
+SCHEMAS_REFUSED = frozenset({OWN_SCHEMA, "information_schema", "pg_catalog", "system", "temp"})
+"""DuckDB has its own things under the others."""
 
 
 class Apply(Enum):
@@ -70,12 +78,13 @@ class Mode(Enum):
 @dataclass(frozen=True, slots=True)
 class MirrorTarget:
     """What a sink URI names: a file, the mirror table's name where the URI gives one, when changes
-    are shown, and what is held of them."""
+    are shown, what is held of them, and in which schema."""
 
     path: Path
     table: str | None = None
     apply: Apply = Apply.ROW
     mode: Mode = Mode.MIRROR
+    schema: str = MAIN_SCHEMA
 
 
 class MirrorLocations:
@@ -98,11 +107,13 @@ class MirrorLocations:
             raise _bad_uri(
                 uri, "mode=log and apply=transaction exclude each other: the rows of a log say when"
             )
+        path = self.path(unquote(parts.path[1:]), shown=uri)
         return MirrorTarget(
-            self.path(unquote(parts.path[1:]), shown=uri),
+            path,
             values.get("table"),
             Apply(values.get("apply", Apply.ROW.value)),
             mode,
+            _schema(values.get("schema", MAIN_SCHEMA), path),
         )
 
     def path(self, text: str, *, shown: str | None = None) -> Path:
@@ -181,6 +192,37 @@ def _parameters(uri: str, query: str) -> Mapping[str, str]:
             raise _bad_uri(uri, f"parameter {name!r} has no value")
         values[name] = value
     return values
+
+
+def _schema(name: str, path: Path) -> str:
+    """The schema, if a mirror may have it. Raises SQLError 22023."""
+    folded, catalog = name.casefold(), path.name.split(".")[0]
+    why = None
+    if folded in SCHEMAS_REFUSED:
+        why = f"DuckDB or the mirror itself has that one ({', '.join(sorted(SCHEMAS_REFUSED))})"
+    elif folded == catalog.casefold():
+        why = (
+            f"whoever opens {path.name} has its tables under the catalog {catalog}, and DuckDB "
+            f"could not tell {catalog}.t of the one from that of the other"
+        )
+    elif len(name.encode()) > NAME_BYTES_MAX or not name.isprintable():
+        why = f"a name has at most {NAME_BYTES_MAX} bytes, and no control characters"
+    if why is not None:
+        raise SQLError(
+            "22023",
+            f'a mirror cannot have its tables in schema "{shown_place(name)}"',
+            detail=f"Reason: {why}.",
+            hint="Choose another schema, or none: the tables are in main then.",
+        )
+    return MAIN_SCHEMA if folded == MAIN_SCHEMA else name
+
+
+def in_schema(uri: str, schema: str) -> str:
+    """The URI of a mirror whose tables are in `schema`, unless it says so already."""
+    parts = urlsplit(uri)
+    if ("schema", schema) in parse_qsl(parts.query):
+        return uri
+    return f"{uri}{'&' if parts.query else '?'}schema={quote(schema, safe='')}"
 
 
 def _bad_uri(uri: str, why: str) -> SQLError:

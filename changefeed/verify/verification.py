@@ -25,7 +25,7 @@ from ..sinks.duckdb.mirror_snapshot import (
     SnapshotTable,
 )
 from ..sinks.duckdb.schema_step import same_shape
-from ..sinks.duckdb.table_schema import TableSchema
+from ..sinks.duckdb.table_schema import TableSchema, shown_name
 
 T = TypeVar("T")
 
@@ -103,10 +103,10 @@ class Verification:
         found = await self._descriptors.read_at(table.row.table_id, self._snapshot.resolved)
         schema = table.schema
         if not isinstance(found, TableDescriptor):
-            raise SchemaAhead(table.row.name)
+            raise SchemaAhead(shown_name(table.row.name))
         as_of = TableSchema(found, name=schema.name, job_id=schema.job_id)
         if table.row.staged_at is not None or not same_shape(schema, as_of):
-            raise SchemaAhead(table.row.name)
+            raise SchemaAhead(shown_name(table.row.name))
 
     async def _verify(self, table: SnapshotTable) -> None:
         unsettled = dict(await self._in_lane(table.unsettled))

@@ -152,6 +152,11 @@ OPTIONS: dict[str, Served] = {
     "resolved": Served(
         f"{FILES_TESTS}::test_a_mark_follows_what_it_speaks_for", "a flag or a duration"
     ),
+    "schema": Served(
+        "tests/api/test_mirror_schemas.py::test_feeds_share_a_file_under_schemas",
+        "the schema of a DuckDB mirror's tables, `main` by default: not CockroachDB's. "
+        "[mirror.md](mirror.md#several-feeds-in-one-file)",
+    ),
     "schema_change_events": Served(
         f"{OPTIONS_TESTS}::test_a_feed_stops_at_the_schema_changes_that_count",
         "`default`, `column_changes`",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.pipeline.pipeline import Pipeline
 from tailrace.changefeed.pipeline.progress import FeedProgress
@@ -126,6 +128,33 @@ def test_whole_transactions_are_claimed_up_to_what_is_resolved() -> None:
     assert max(at for span, at in captured.frontier if span.overlaps(behind)) == 60
     progress.leave(104, keep=True)
     assert progress.capture().low_water(table_span(104)) == 120
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_scan_above_what_is_resolved_is_claimed_when_it_is_shown(again: bool) -> None:
+    """Its rows are of no transaction that would have to be resolved. Claimed at less it would be
+    lost: another attempt reads on from there, and scans nothing."""
+    spans = {104: table_span(104), 105: table_span(105)}
+    start = SinkProgress(
+        frontier=((spans[104], Timestamp(100)), (spans[105], ZERO)),
+        resolved=Timestamp(100),
+        scan_complete=True,
+    )
+    progress = FeedProgress(start, spans, whole_transactions=True)
+    progress.begin_scan(105, Timestamp(150))
+    progress.forward(spans[105], Timestamp(150))
+    captured = progress.capture()
+    assert (captured.resolved, captured.low_water(spans[105])) == (100, 150)
+    if again:
+        progress = FeedProgress(captured, spans, whole_transactions=True)
+    progress.forward(spans[105], Timestamp(170))
+    progress.forward(spans[104], Timestamp(120))
+    assert progress.capture().frontier == ((spans[104], 120), (spans[105], 150))
+    progress.forward(spans[104], Timestamp(160))
+    assert progress.capture().frontier == ((spans[104], 160), (spans[105], 160))
+    progress.forward(spans[104], Timestamp(190))
+    progress.leave(105, keep=True)
+    assert progress.capture().low_water(spans[105]) == 170
 
 
 def test_where_a_target_that_left_stood_is_kept() -> None:

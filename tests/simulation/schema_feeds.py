@@ -10,8 +10,7 @@ that a table was in a feed (`Membership`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from tailrace.api.feeds import ChangefeedResumer
@@ -19,10 +18,9 @@ from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.jobs import JobContext, JobFenced, JobRecord, JobState, RetryableJobError
 from tailrace.catalog.jobs.job_store import JobStore
 from tailrace.catalog.jobs.states import JobEvent
-from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.changefeed import Changefeeds, FeedRequest
-from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.contract.options import (
     PIPELINE_OPTIONS,
     ChangefeedOptions,
@@ -36,7 +34,7 @@ from tailrace.changefeed.jobs.alterations import (
     TargetAction,
     TargetName,
 )
-from tailrace.changefeed.jobs.details import ChangefeedDetails, decode_details
+from tailrace.changefeed.jobs.details import ChangefeedDetails, decode_details, decode_progress
 from tailrace.changefeed.jobs.job import FeedEnded
 from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
@@ -53,7 +51,7 @@ from tailrace.changefeed.sinks.protocol import (
 )
 from tailrace.changefeed.targets import TargetState
 from tailrace.kvlayer.access import StoreAccess
-from tailrace.kvlayer.clock import ZERO, Timestamp, WallClock
+from tailrace.kvlayer.clock import Timestamp, WallClock
 from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
@@ -62,198 +60,16 @@ from tailrace.schemafeed.feed import TableDropped
 from tests.harness.secrets import sealer
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode
+from tests.simulation.feed_record import Record, rows_of
+from tests.simulation.framed_feed import FramedAttempt, FramedSink
 from tests.simulation.key_order import KeyOrder
-from tests.simulation.raw_history import TableHistory, shape_of
-from tests.simulation.row_model import PrefixMaximum
-from tests.simulation.schema_model import KEY_GAP, TableModel
-from tests.simulation.schema_steps import (
-    Add,
-    Become,
-    Drop,
-    Fill,
-    Rekey,
-    Step,
-    Truncate,
-)
+from tests.simulation.raw_history import TableHistory
+from tests.simulation.schema_model import TableModel
 from tests.simulation.storm_mirrors import LookedAtSink, StormMirror
 
 RETRY_SECONDS = 0.05
 FAIL_CHANCE = 0.01
 """Of each flush."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A row as it was handed to the sink."""
-
-    table: TableDescriptor
-    kind: ChangeKind
-    key: int
-    at: Timestamp
-    row: tuple[object, ...] | None
-
-
-@dataclass
-class Membership:
-    """A table's time in a feed, from `start_at` on: with its rows as of then if it `scans`."""
-
-    table_id: int
-    start_at: Timestamp
-    scans: bool
-    followed: bool = True
-    claims: PrefixMaximum = field(default_factory=PrefixMaximum)
-    scanned: list[tuple[Timestamp, int, int]] = field(default_factory=list)
-    """Scans that have ended: as of when, and the flushes behind which and with which."""
-    _noted: int = 0
-    """The last flush that claimed progress: a scan may have begun with one that claimed none."""
-    _low: Timestamp | None = None
-    _scanning: tuple[Timestamp, int] | None = None
-    _counts: bool = False
-
-    def begin_attempt(self, *, followed: bool) -> None:
-        self.followed, self._counts = followed, False
-
-    def note(self, flush: int, progress: SinkProgress) -> None:
-        """A flush has claimed `progress`."""
-        noted, self._noted = self._noted, flush
-        parts = part_of(progress.frontier, table_span(self.table_id))
-        if not parts:  # it has not begun, or begins anew
-            self._low = self._scanning = None
-            return
-        low = min(at for _, at in parts)
-        if self._scanning is None and (low == ZERO or (self._low is None and self.scans)):
-            self._scanning = (self._low or self.start_at, noted if self._low else 0)
-        if low == ZERO:
-            return
-        if self._scanning is not None:
-            self.scanned.append((*self._scanning, flush))
-            self._scanning = None
-        self._low = low
-        self.claims.note(flush, low)
-        if self.followed and progress.scan_complete:
-            counts = low >= progress.resolved
-            assert counts or not self._counts, f"{self} fell behind {progress.resolved}"
-            self._counts = counts
-
-
-@dataclass
-class Record:
-    """One feed's job from its beginning on, over all its attempts."""
-
-    name: str
-    follows: bool
-    members: dict[tuple[int, Timestamp], Membership] = field(default_factory=dict)
-    current: list[Membership] = field(default_factory=list)
-    shown: list[Shown] = field(default_factory=list)
-    unflushed: list[tuple[int, int, Timestamp, ChangeKind]] = field(default_factory=list)
-    flushed_in: dict[tuple[int, int, Timestamp, bool], int] = field(default_factory=dict)
-    scanned_in: dict[tuple[int, int, Timestamp], list[int]] = field(default_factory=dict)
-    duplicates: int = 0
-    failures: int = 0
-    """Flushes that the sink refused, as the seed says."""
-    flushes: int = 0
-    known: SinkProgress | None = None
-
-    def begin_attempt(self, details: ChangefeedDetails) -> None:
-        self.unflushed, self.current = [], []
-        for target in details.targets:
-            member = Membership(target.table_id, target.start_at, target.scans)
-            member = self.members.setdefault((target.table_id, target.start_at), member)
-            member.begin_attempt(followed=target.state.followed)
-            self.current.append(member)
-
-    def note_flushed(self, progress: SinkProgress | None) -> None:
-        self.flushes += 1
-        for table_id, key, at, kind in self.unflushed:
-            place = (table_id, key, at, kind is ChangeKind.LIVE)
-            self.duplicates += place in self.flushed_in
-            self.flushed_in.setdefault(place, self.flushes)
-            if kind is ChangeKind.INITIAL_SCAN:
-                self.scanned_in.setdefault((table_id, key, at), []).append(self.flushes)
-        self.unflushed = []
-        if progress is not None:
-            assert self.known is None or progress.resolved >= self.known.resolved, progress
-            self.known = progress
-            for member in self.current:
-                member.note(self.flushes, progress)
-
-    def judge(self, models: Mapping[int, TableModel]) -> None:
-        for shown in self.shown:
-            _check_shown(shown, models[shown.table.id])
-        for member in self.members.values():
-            model = models[member.table_id]
-            self._check_scanned(member, model)
-            self._check_delivered(member, model)
-            for era in model.eras:
-                if era.at > member.start_at and any(_rewrites(s, self.follows) for s in era.steps):
-                    self._check_shown_again(member, model, era.at)
-
-    def _check_scanned(self, member: Membership, model: TableModel) -> None:
-        for as_of, since, done in member.scanned:
-            for key in model.rows_at(as_of):
-                flushes = self.scanned_in.get((model.table_id, key, as_of), ())
-                assert any(since < flush <= done for flush in flushes), (
-                    f"{self.name}: {key} of {model.name} was not scanned as of {as_of}: {flushes}, "
-                    f"not above {since} and up to {done}"
-                )
-
-    def _check_delivered(self, member: Membership, model: TableModel) -> None:
-        for write in model.writes:
-            at = write.at
-            if at is None or at <= member.start_at:
-                continue
-            claimed = member.claims.first_at(at)
-            for key in write.tokens if claimed is not None else ():
-                flushed = self.flushed_in.get((model.table_id, key, at, True))
-                assert flushed is not None, (
-                    f"{self.name}: resolved passed {key} at {at}: never came"
-                )
-                assert flushed <= (claimed or 0), f"{self.name}: resolved passed {key} at {at}"
-
-    def _check_shown_again(self, member: Membership, model: TableModel, at: Timestamp) -> None:
-        """Rows as of a step that rewrites, or later versions of theirs, come before resolved."""
-        claimed = member.claims.first_at(at)
-        if claimed is None:
-            return
-        for key in model.rows_at(at):
-            later = [
-                number
-                for (table_id, shown, ts, live), number in self.flushed_in.items()
-                if (table_id, shown) == (model.table_id, key) and (ts >= at if live else ts == at)
-            ]
-            assert later, f"{self.name}: {key} as of {at} never came, and resolved passed it"
-            assert min(later) <= claimed, f"{self.name}: resolved passed {at} before {key} of it"
-
-
-def _check_shown(shown: Shown, model: TableModel) -> None:
-    at = shown.at
-    model.check_shape(at, shape_of(shown.table))
-    model.note_ids({column.id: column.name for column in shown.table.visible_columns})
-    match shown.kind:
-        case ChangeKind.LIVE:
-            assert model.written(shown.key, at), f"{shown} was never committed"
-        case ChangeKind.BACKFILL:
-            assert model.era_at(at).at == at, f"{shown}: nothing changed then"
-        case ChangeKind.INITIAL_SCAN:
-            pass  # as of whenever the table joined the feed, or stood when it was to come again
-    model.check_row(shown.key, at, shown.row)
-
-
-def _rewrites(step: Step, follows: bool) -> bool:
-    """Whether a feed has to show the table's rows again."""
-    match step:
-        case Add(column=column):
-            if column.fill is Fill.CONSTANT:
-                return not follows
-            return column.fill is not Fill.NULL
-        case Drop():
-            return not follows
-        case Become(type=type):
-            return type is not None
-        case Rekey():
-            return True
-        case Truncate():
-            return follows
 
 
 class RecordingSink:
@@ -294,15 +110,9 @@ class RecordingSink:
         self._batches.append(batch)
         if self._deaf:
             return
-        table = batch.descriptor
-        codec = codec_for(table)
-        gap = 0 if table.key_columns[0].name == "k" else KEY_GAP
-        rows = zip(batch.keys, batch.timestamps, batch.iterate_rows(), strict=True)
-        for encoded, at, row in rows:
-            name = codec.decode_key(encoded)[0]
-            assert isinstance(name, int)
-            self._record.shown.append(Shown(table, batch.kind, name - gap, at, row))
-            self._record.unflushed.append((table.id, name - gap, at, batch.kind))
+        shown = rows_of(batch)
+        self._record.shown += shown
+        self._record.unflushed += [(row.table.id, row.key, row.at, row.kind) for row in shown]
 
     def change_schema(self, event: TableEvent) -> None: ...
 
@@ -328,13 +138,13 @@ class StormKind:
     """The kind of the sinks of one feed, on one node: the feed's file goes where the feed does.
     Implements `SinkKind`."""
 
-    transactional = True
     local = False
-    obeys = PIPELINE_OPTIONS
+    obeys = PIPELINE_OPTIONS | {"transactions", "updated"}
 
     def __init__(self, feed: StormFeed, node: SqlNode) -> None:
         self._feed = feed
         self._node = node
+        self.transactional = not feed.transactions
         self.columnar = feed.mirror is not None
         self.follows_schema = feed.follows
 
@@ -378,7 +188,8 @@ class StormFeed:
         self._sim = sim
         self.kind = kind
         self._models = models
-        self.follows = follows or mirror is not None
+        self.transactions = mirror is None and sim.random.random() < 0.5
+        self.follows = mirror is not None or (follows and not self.transactions)
         self.mirror = mirror
         self.fail_chance = FAIL_CHANCE
         self.checkpoints = sim.random.choice(["0s", "50ms", "1s"])
@@ -390,6 +201,7 @@ class StormFeed:
 
     def __repr__(self) -> str:
         kind = "a mirror" if self.mirror else "a follower" if self.follows else "messages"
+        kind = "transactions" if self.transactions else kind
         return f"<StormFeed {self.kind.value} into {kind}>"
 
     @property
@@ -469,6 +281,7 @@ class StormFeed:
                 "schema_feed": self.kind.value,
                 "min_checkpoint_frequency": self.checkpoints,
                 "on_table_dropped": "leave",
+                **({"transactions": None, "updated": None} if self.transactions else {}),
             },
             at=at,
             user="root",
@@ -508,7 +321,10 @@ class StormFeed:
             else:
                 await _let_go(jobs, held)
             return
-        context = self._context = JobContext(jobs, job, await jobs.progress(job.id))
+        progress = await jobs.progress(job.id)
+        context = self._context = _Claim(jobs, job, progress, self._note_saved)
+        if progress is not None:
+            self._note_saved(progress)
         self.live = feeds.watch(job.id)
         listening = asyncio.create_task(_listen(node, context))
         try:
@@ -538,11 +354,50 @@ class StormFeed:
             )
         assert self._context is not None
         record = self.records[-1]
+        details = decode_details(self._context.payload)
         if not self._frozen:
-            record.begin_attempt(decode_details(self._context.payload))
+            record.begin_attempt(details)
+        if self.transactions:
+            return self._framed_sink(context, record, details)
         return RecordingSink(
             record, self._models, self._sim, node.store, fail_chance=self.fail_chance
         )
+
+    def _framed_sink(
+        self, context: SinkContext, record: Record, details: ChangefeedDetails
+    ) -> FramedSink:
+        attempt = FramedAttempt.beginning(details, context.known)
+        if not self._frozen:
+            record.framed.append(attempt)
+        order, tables = KeyOrder(record.name), {model.name: model for model in self._models}
+
+        def on_batch(batch: ChangeBatch) -> None:
+            order.note(batch)
+            if not self._frozen:
+                record.shown += rows_of(batch)
+
+        def on_rows(rows: Sequence[tuple[str, int, Timestamp]]) -> None:
+            tables.update({model.name: model for model in self._models})
+            if not self._frozen:
+                record.note_taken((tables[name].table_id, key, at) for name, key, at in rows)
+
+        def on_failure() -> None:
+            record.failures += 1
+
+        return FramedSink(
+            context.options,
+            attempt,
+            self._sim.random,
+            fail_chance=self.fail_chance,
+            on_batch=on_batch,
+            on_rows=on_rows,
+            on_failure=on_failure,
+        )
+
+    def _note_saved(self, progress: bytes) -> None:
+        """Progress that the job's row holds. A sink that keeps none claims it by that."""
+        if self.transactions and not self._frozen:
+            self.records[-1].note_flushed(decode_progress(progress))
 
     # Its alterations
 
@@ -624,6 +479,24 @@ class StormFeed:
         for record in self.records:
             record.judge(models)
         return sum(len(record.shown) for record in self.records)
+
+
+class _Claim(JobContext):
+    """A claim that tells of the progress that it has saved."""
+
+    def __init__(
+        self,
+        jobs: JobStore,
+        job: JobRecord,
+        progress: bytes | None,
+        on_saved: Callable[[bytes], None],
+    ) -> None:
+        super().__init__(jobs, job, progress)
+        self._on_saved = on_saved
+
+    async def save_progress(self, progress: bytes) -> None:
+        await super().save_progress(progress)
+        self._on_saved(progress)
 
 
 async def _let_go(jobs: JobStore, job: JobRecord) -> None:

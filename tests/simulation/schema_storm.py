@@ -72,6 +72,8 @@ class StormOutcome:
     pauses: int
     alterations: int
     duplicates: int
+    transactions: int
+    """Those that feeds with `transactions` told whole."""
     mirrored: int
     misfortunes: Counter[str]
     """By name, how often each came."""
@@ -116,6 +118,12 @@ class SchemaStorm:
             pauses=self.pauses,
             alterations=self.alterations.total(),
             duplicates=sum(record.duplicates for feed in self.feeds for record in feed.records),
+            transactions=sum(
+                len(attempt.transactions)
+                for feed in self.feeds
+                for record in feed.records
+                for attempt in record.framed
+            ),
             mirrored=self.mirrored,
             misfortunes=self._misfortunes(),
             fingerprint=self.sim.fingerprint(),

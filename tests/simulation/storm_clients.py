@@ -95,38 +95,40 @@ class Clients:
 
     async def writer(self, places: list[Place], stop: asyncio.Event) -> None:
         while not stop.is_set():
-            model = self._random.choice(self._living)
+            explicit = self._random.random() < 0.25
+            many = 2 if explicit and len(self._living) > 1 and self._random.random() < 0.5 else 1
+            models = self._random.sample(self._living, many)
             place = choose(self._random, places)
-            await self._transact(place, model, self._random.random() < 0.25)
+            await self._transact(place, models, explicit)
             await asyncio.sleep(self._random.choice([0.0, 0.005, 0.05]))
 
-    async def _transact(self, place: Place, model: TableModel, explicit: bool) -> None:
+    async def _transact(self, place: Place, models: Sequence[TableModel], explicit: bool) -> None:
         """Writes a few rows, in one statement or in a transaction that takes its time."""
         session = Session(place.node.services)
-        write = model.begin_write(place.node.store.clock.last)
+        writes = [(model, model.begin_write(place.node.store.clock.last)) for model in models]
         try:
             if explicit:
-                at = await place.attend(
-                    self._write_at_leisure(session, model, write), "a transaction"
-                )
+                at = await place.attend(self._write_at_leisure(session, writes), "a transaction")
             else:
-                at = await place.attend(self._write(session, model, write), "a write")
+                at = await place.attend(self._write(session, *writes[0]), "a write")
         except (SQLError, KVError) as error:
             if not _unknown(error):
-                model.end_write(write, None)
+                for model, write in writes:
+                    model.end_write(write, None)
         except NodeDied:
             pass
         else:
-            model.end_write(write, at)
+            for model, write in writes:
+                model.end_write(write, at)
         finally:
             await _end(session, place)
 
     async def _write_at_leisure(
-        self, session: Session, model: TableModel, write: Write
+        self, session: Session, writes: Sequence[tuple[TableModel, Write]]
     ) -> Timestamp | None:
         await session.execute("BEGIN")
         for _ in range(self._random.randint(1, 3)):
-            await self._write(session, model, write)
+            await self._write(session, *self._random.choice(writes))
             await asyncio.sleep(self._random.choice([0.0, 0.01, 0.2]))
         [result] = await session.execute("COMMIT")
         return result.commit_timestamp

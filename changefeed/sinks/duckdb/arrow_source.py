@@ -14,7 +14,8 @@ class ArrowSource:
 
     Registering a table anew for each flush makes and drops a view, half a millisecond each time.
     DuckDB asks a registered object for its stream at every scan, so it is registered once, and what
-    it hands out is exchanged.
+    it hands out is exchanged. It is made in the loop and used in the file's lane: the connection is
+    touched there alone, for DuckDB refuses a call while another one runs.
     """
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema) -> None:
@@ -22,18 +23,23 @@ class ArrowSource:
         self._cursor = cursor
         self._schema = schema
         self._table: pa.Table | None = None
-        cursor.complete()  # DuckDB registers nothing while a row of the last result is unread
-        cursor.register(name, self)
+        self._registered = False
 
     def close(self) -> None:
         """Forgets the name."""
-        self._cursor.complete()
-        self._cursor.unregister(self.name)
+        if self._registered:
+            self._cursor.complete()
+            self._cursor.unregister(self.name)
+            self._registered = False
 
     @contextmanager
     def holding(self, table: pa.Table) -> Iterator[None]:
         """Shows `table` for the time of the block."""
         assert table.schema.equals(self._schema), (table.schema, self._schema)
+        if not self._registered:
+            self._cursor.complete()  # nothing is registered while a row of a result is unread
+            self._cursor.register(self.name, self)
+            self._registered = True
         self._table = table
         try:
             yield

@@ -18,14 +18,14 @@ from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
-from .log_ownership import LOG_SUFFIX, check_log_name
+from .log_ownership import check_log_name, log_name
 from .mirror_file import MirrorFile, run_whole
 from .mirror_snapshot import MirrorSnapshot, begin_snapshot
 from .orphans import Lives, release_jobs, release_orphans
 from .ownership import check_name, has_schema
 from .reader import in_lane
 from .sink import DuckDBSink
-from .table_schema import mirror_names
+from .table_schema import mirror_name, mirror_names, shown_name
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class DuckDBKind:
     local = True
     columnar = True
     follows_schema = True
-    obeys = PIPELINE_OPTIONS | {"publish"}
+    obeys = PIPELINE_OPTIONS | {"publish", "schema"}
 
     def __init__(self, files: DuckDBFiles, lives: Lives) -> None:
         """`lives` says of a job that owns a mirror table whether it may still run."""
@@ -65,7 +65,7 @@ class DuckDBKind:
         """
         target = self._files.locations.target(uri)
         try:
-            names = mirror_names(tables, target.table)
+            names = mirror_names(tables, target.table, target.schema)
             if target.path.exists():
                 await self._check_file(target, names, store_id)
         except SinkRefused as error:
@@ -80,7 +80,7 @@ class DuckDBKind:
     ) -> None:
         async with self._files.using(target.path) as file:
             try:
-                mirrors, logs = _names(target, names)
+                mirrors, logs = _names(target, list(names.values()))
                 await release_orphans(file, [*mirrors, *logs], self._lives, store_id=store_id)
                 await run_whole(file.lane, partial(_check, file, mirrors, logs))
             except duckdb.Error as error:
@@ -93,10 +93,12 @@ class DuckDBKind:
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The mirror tables, file and all."""
         target = self._files.locations.target(uri)
-        names = list(table_names) if target.table is None else [target.table]
-        logs = [f"{name}{LOG_SUFFIX}" for name in names] if target.mode.holds_changes else []
-        held = [*(names if target.mode.holds_rows else ()), *logs]
-        return frozenset(f'mirror table "{name.lower()}" of {target.path}' for name in held)
+        tables = list(table_names) if target.table is None else [target.table]
+        mirrors, logs = _names(target, [mirror_name(target.schema, table) for table in tables])
+        return frozenset(
+            f'mirror table "{shown_name(name).lower()}" of {target.path}'
+            for name in (*mirrors, *logs)
+        )
 
     def wants_previous(self, uri: str) -> bool:
         """Whether a log shows the rows before changes."""
@@ -163,11 +165,10 @@ class DuckDBKind:
             raise SinkError(f"mirror file {file.path}: {error}") from error
 
 
-def _names(target: MirrorTarget, names: Mapping[int, str]) -> tuple[list[str], list[str]]:
+def _names(target: MirrorTarget, names: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """The names of a feed's mirror tables and of its logs."""
-    mirrors, logs = list(names.values()), [f"{name}{LOG_SUFFIX}" for name in names.values()]
     mode = target.mode
-    return mirrors if mode.holds_rows else [], logs if mode.holds_changes else []
+    return names if mode.holds_rows else (), [*map(log_name, names)] if mode.holds_changes else ()
 
 
 def _check(file: MirrorFile, mirrors: Sequence[str], logs: Sequence[str]) -> None:

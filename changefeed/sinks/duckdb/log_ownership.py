@@ -17,9 +17,26 @@ import duckdb
 
 from ....kvlayer.clock import ZERO, Timestamp
 from ..protocol import SinkRefused
-from .table_schema import SCHEMA, quoted
+from .table_schema import SCHEMA, mirror_name, name_parts, quoted, shown_name, view_of
 
 LOG_SUFFIX = "_log"
+
+
+def log_name(name: str) -> str:
+    """What the log of a mirror table is called, where that one is called `name`."""
+    schema, table = name_parts(name)
+    return mirror_name(schema, f"{table}{LOG_SUFFIX}")
+
+
+def taken_name(cursor: duckdb.DuckDBPyConnection, name: str) -> str | None:
+    """The table or view that has that name in the file, whoever made it."""
+    found = cursor.execute(
+        "SELECT table_name FROM information_schema.tables WHERE table_catalog = current_database() "
+        "AND lower(table_schema) = lower($1) AND lower(table_name) = lower($2)",
+        [*name_parts(name)],
+    ).fetchone()
+    return None if found is None else str(found[0])
+
 
 LOGS = f"{SCHEMA}.logs"
 DDL = f"""
@@ -82,14 +99,11 @@ def check_log_name(cursor: duckdb.DuckDBPyConnection, name: str, job_id: int | N
     """Raises SinkRefused where the name is that of another job's log, or of no log at all."""
     known, owner = log_owner(cursor, name)
     if owner is not None and owner != job_id:
-        raise SinkRefused(f'log table "{name}" belongs to changefeed job {owner}')
-    taken = cursor.execute(
-        "SELECT 1 FROM information_schema.tables WHERE table_catalog = current_database() "
-        "AND table_schema = 'main' AND lower(table_name) = lower($1)",
-        [name],
-    ).fetchone()
-    if taken is not None and not known:
-        raise SinkRefused(f'"{name}" is already a table or view in the file, and no log')
+        raise SinkRefused(f'log table "{shown_name(name)}" belongs to changefeed job {owner}')
+    if not known and taken_name(cursor, name) is not None:
+        raise SinkRefused(
+            f'"{shown_name(name)}" is already a table or view in the file, and no log'
+        )
 
 
 def prepare_log(
@@ -108,7 +122,7 @@ def prepare_log(
     if known is None or anew:
         _drop(cursor, name if known is None else known[0])
         cursor.execute(f"CREATE TABLE {base} ({_COLUMNS}, _key BLOB)")
-        cursor.execute(f"CREATE VIEW main.{quoted(name)} AS SELECT * EXCLUDE (_key) FROM {base}")
+        cursor.execute(f"CREATE VIEW {view_of(name)} AS SELECT * EXCLUDE (_key) FROM {base}")
         short = base.removeprefix(f"{SCHEMA}.")
         cursor.execute(
             f"INSERT INTO {LOGS} VALUES ($1, $2, $3, $4)", [name, short, job_id, table_id]
@@ -123,7 +137,7 @@ def _drop(cursor: duckdb.DuckDBPyConnection, name: str) -> None:
         f"SELECT log_table, base_table FROM {LOGS} WHERE lower(log_table) = lower($1)", [name]
     ).fetchall()
     for log_table, base_table in found:
-        cursor.execute(f"DROP VIEW IF EXISTS main.{quoted(log_table)}")
+        cursor.execute(f"DROP VIEW IF EXISTS {view_of(log_table)}")
         cursor.execute(f"DROP TABLE IF EXISTS {SCHEMA}.{quoted(base_table)}")
     cursor.execute(f"DELETE FROM {LOGS} WHERE lower(log_table) = lower($1)", [name])
 

@@ -20,7 +20,7 @@ from ....kvlayer.keys import index_prefix
 from ..mirror.conform import KEY_PREFIX_LENGTH
 from ..protocol import SinkError
 from .ownership import MirrorRow, rows_of
-from .table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema
+from .table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema, shown_name
 
 SOURCE = "verified_source"
 STORE_KEY = "_store_key"
@@ -104,8 +104,8 @@ class SnapshotTable:
         )
         if len(found) > UNSETTLED_MAX:
             raise SinkError(
-                f'mirror table "{self.row.name}" has more than {UNSETTLED_MAX} rows above its '
-                "resolved timestamp: verify it when the feed has caught up"
+                f'mirror table "{shown_name(self.row.name)}" has more than {UNSETTLED_MAX} rows '
+                "above its resolved timestamp: verify it when the feed has caught up"
             )
         return [(self._store_key(value), Timestamp(at)) for value, at in found]  # type: ignore[arg-type]
 

@@ -27,10 +27,10 @@ from ....kvlayer.clock import ZERO, Timestamp
 from ..protocol import SinkRefused
 from . import progress_table
 from .log_ownership import DDL as LOGS_DDL
-from .log_ownership import log_owner, logged_tables, release_logs
+from .log_ownership import log_owner, logged_tables, release_logs, taken_name
 from .schema_step import same_shape
 from .stage import drop_stages
-from .table_schema import SCHEMA, TableSchema, drop_statements
+from .table_schema import SCHEMA, TableSchema, drop_statements, shown_name
 
 FORMAT = 3
 
@@ -159,19 +159,17 @@ def check_name(
     row = _read(cursor, "lower(mirror_table) = lower($1)", [name]) if ours else None
     if row is not None:
         if row.job_id is not None and row.job_id != job_id:
-            raise SinkRefused(f'mirror table "{name}" belongs to changefeed job {row.job_id}')
+            raise SinkRefused(
+                f'mirror table "{shown_name(name)}" belongs to changefeed job {row.job_id}'
+            )
         return row
     owner = log_owner(cursor, name)[1] if ours else None
     if owner is not None:
-        raise SinkRefused(f'"{name}" is a log table of changefeed job {owner}')
-    found = cursor.execute(
-        "SELECT table_name FROM information_schema.tables WHERE table_catalog = current_database() "
-        "AND table_schema = 'main' AND lower(table_name) = lower($1)",
-        [name],
-    ).fetchone()
-    if found is not None:
+        raise SinkRefused(f'"{shown_name(name)}" is a log table of changefeed job {owner}')
+    taken = taken_name(cursor, name)
+    if taken is not None:
         raise SinkRefused(
-            f'"{found[0]}" is already a table or view in the file, and no changefeed made it'
+            f'"{taken}" is already a table or view in the file, and no changefeed made it'
         )
     return None
 
@@ -213,8 +211,8 @@ def _follow(cursor: duckdb.DuckDBPyConnection, row: MirrorRow, table: TableSchem
     held = TableSchema(row.descriptor, name=row.name, job_id=table.job_id)
     if not of_table or not same_shape(held, table):
         raise SinkRefused(
-            f'mirror table "{row.name}" holds version {row.descriptor.version} of table '
-            f"{row.table_id}, whose schema is another than that of version "
+            f'mirror table "{shown_name(row.name)}" holds version {row.descriptor.version} of '
+            f"table {row.table_id}, whose schema is another than that of version "
             f"{table.descriptor.version} of table {table.descriptor.id}"
         )
     save_mirror(

@@ -27,6 +27,7 @@ from .interruption import end_query
 from .mirror_file import MirrorFile, run_whole
 from .ownership import MirrorSources, sources_of
 from .read_statement import judge
+from .table_schema import shown_name
 
 T = TypeVar("T")
 
@@ -98,7 +99,7 @@ class MirrorReader:
         found = await self.read(
             location, "SELECT mirror_table FROM _tailrace.mirrors ORDER BY mirror_table"
         )
-        return [str(name) for name in found.column(0).to_pylist()]
+        return [shown_name(str(name)) for name in found.column(0).to_pylist()]
 
 
 async def in_lane(lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:

@@ -29,7 +29,7 @@ from ....catalog.values.interval import Interval
 from ....catalog.values.type_kinds import TEXTS
 from ....schemafeed.table_events import EventKind, TableEvent
 from ..mirror.gathered import SchemaStep
-from .table_schema import SCHEMA, TableSchema, quoted
+from .table_schema import SCHEMA, TableSchema, quoted, view_of
 
 Step = SchemaStep[TableSchema, str]
 """What one schema event does to a mirror table of this kind."""
@@ -66,7 +66,7 @@ def plan_step(before: TableSchema, event: TableEvent, *, staged: bool) -> Step:
     statements = [f"DELETE FROM {before.base}"] if emptied else []
     statements += _column_changes(before, renewed)
     if not staged and before.view() != renewed.view():
-        statements.insert(0, f"DROP VIEW main.{quoted(before.name)}")
+        statements.insert(0, f"DROP VIEW {view_of(before.name)}")
         statements.append(renewed.view())
     return SchemaStep(before=before, after=renewed, statements=statements, floor=emptied)
 
@@ -74,7 +74,7 @@ def plan_step(before: TableSchema, event: TableEvent, *, staged: bool) -> Step:
 def turn_over(shown: str, table: TableSchema) -> list[str]:
     """The statements that show a base table that is complete, in place of another."""
     return [
-        f"DROP VIEW main.{quoted(table.name)}",
+        f"DROP VIEW {view_of(table.name)}",
         table.view(),
         f"DROP TABLE {SCHEMA}.{quoted(shown)}",
     ]

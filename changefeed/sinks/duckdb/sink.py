@@ -21,7 +21,7 @@ from ..locations import Apply, MirrorTarget
 from ..mirror.progress_encoding import Fenced
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .files import DuckDBFiles
-from .log_ownership import LOG_SUFFIX, LogRow, prepare_log
+from .log_ownership import LogRow, log_name, prepare_log
 from .log_table import LogTable
 from .mirror_file import MirrorFile, run_whole
 from .mirror_table import MirrorTable
@@ -38,7 +38,7 @@ from .progress_table import ProgressRow
 from .publication import Publication
 from .stage import drop_stages
 from .staged_table import StagedTable, held, hide
-from .table_schema import TableSchema, mirror_names
+from .table_schema import TableSchema, mirror_names, quoted
 from .table_work import TableWork
 from .tombstones import Tombstone, Tombstones
 
@@ -115,7 +115,7 @@ class DuckDBSink:
         """
         file, identity = self._file, self._identity
         assert file is not None, "`stand` opens the file"
-        names = mirror_names(tables, self._target.table)
+        names = mirror_names(tables, self._target.table, self._target.schema)
         if self._freshen is not None:
             file.fresheners.add(self._freshen)
         try:
@@ -228,6 +228,7 @@ class DuckDBSink:
         cursor.execute("BEGIN")
         try:
             prepare_file(cursor, identity.store_id, path=self._target.path)
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._target.schema)}")
             self._row.claim(cursor, self._wall.unix_us())
             if self._row.read(cursor) != stand:
                 raise SinkError(
@@ -281,7 +282,7 @@ class DuckDBSink:
     ) -> LogRow:
         return prepare_log(
             cursor,
-            f"{schema.name}{LOG_SUFFIX}",
+            log_name(schema.name),
             job_id=schema.job_id,
             table_id=schema.descriptor.id,
             anew=anew,

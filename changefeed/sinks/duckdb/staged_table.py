@@ -34,7 +34,7 @@ from .ownership import MirrorRow, save_mirror
 from .pending import ColumnChanges, PendingChanges, RowChanges
 from .schema_step import plan_step, same_shape, turn_over
 from .stage import Stage
-from .table_schema import TableSchema, quoted
+from .table_schema import TableSchema, view_of
 from .table_work import TableWork
 from .table_writer import TableWriter
 from .tombstones import Tombstones
@@ -253,7 +253,7 @@ def hide(cursor: duckdb.DuckDBPyConnection, row: MirrorRow, job_id: int) -> str:
     empty = TableSchema(
         row.descriptor, name=row.name, job_id=job_id, base_name=f"{row.base_table}_empty"
     )
-    cursor.execute(f"DROP VIEW main.{quoted(row.name)}")
+    cursor.execute(f"DROP VIEW {view_of(row.name)}")
     for statement in empty.create():
         cursor.execute(statement)
     save_mirror(cursor, base, shown=empty.base_name, staged_at=SHOWN_AT, floor_version=0)

@@ -6,6 +6,8 @@ that holds the rows and a *view* that shows them as the source does:
     _tailrace.rows_7_104   c1 BIGINT PRIMARY KEY, c2 VARCHAR, _commit_timestamp BIGINT
     main.orders            SELECT c1 AS id, c2 AS note
 
+With `schema = 'shop'` the view is `shop.orders`.
+
 The view of a raw keyspace leaves out what has ended as of the feed's resolved timestamp.
 
 Columns of the base table are named by column id. So no name that a user may choose collides with
@@ -20,6 +22,7 @@ INTERVAL does, and the label of an ENUM may change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -29,10 +32,11 @@ from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.column_types import Datum
 from ....catalog.values.duckdb_values import parameter_writer
 from ....catalog.values.type_kinds import FLOATS, TypeKind
+from ..locations import MAIN_SCHEMA, OWN_SCHEMA
 from ..mirror.conform import KEY_PREFIX_LENGTH
 from ..protocol import SinkRefused
 
-SCHEMA = "_tailrace"
+SCHEMA = OWN_SCHEMA
 COMMIT_TIMESTAMP = "_commit_timestamp"
 KEY = "_key"
 
@@ -40,6 +44,38 @@ KEY = "_key"
 def quoted(name: str) -> str:
     """A name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+_QUALIFIED = re.compile(r'"((?:[^"]|"")+)"\."((?:[^"]|"")+)"')
+
+
+def mirror_name(schema: str, table: str) -> str:
+    """What a file's books call a table or view that readers see: `orders` in schema main, and
+    `"shop"."orders"` in another. DuckDB has both as identifiers where `view_of` is asked."""
+    if schema == MAIN_SCHEMA and not _QUALIFIED.fullmatch(table):
+        return table
+    return f"{quoted(schema)}.{quoted(table)}"
+
+
+def name_parts(name: str) -> tuple[str, str]:
+    """The schema and the table of a name in a file's books."""
+    found = _QUALIFIED.fullmatch(name)
+    if found is None:
+        return MAIN_SCHEMA, name
+    schema, table = (part.replace('""', '"') for part in found.groups())
+    return schema, table
+
+
+def view_of(name: str) -> str:
+    """A name in a file's books as an SQL identifier."""
+    schema, table = name_parts(name)
+    return f"{quoted(schema)}.{quoted(table)}"
+
+
+def shown_name(name: str) -> str:
+    """A name in a file's books, for people."""
+    schema, table = name_parts(name)
+    return table if schema == MAIN_SCHEMA else f"{schema}.{table}"
 
 
 class TableSchema:
@@ -102,7 +138,7 @@ class TableSchema:
 
     def renewed(self, descriptor: TableDescriptor, *, base_name: str) -> TableSchema:
         """The mirror table for another version. Raises SinkRefused where DuckDB cannot hold it."""
-        mirror_names([descriptor], self.name)
+        mirror_names([descriptor], None)
         return TableSchema(descriptor, name=self.name, job_id=self.job_id, base_name=base_name)
 
     def create(self) -> list[str]:
@@ -118,7 +154,7 @@ class TableSchema:
         shown = ", ".join(
             f"c{column.id} AS {quoted(column.name)}" for column in self.descriptor.shown_columns
         )
-        view = f"CREATE VIEW main.{quoted(self.name)} AS SELECT {shown} FROM {self.base}"
+        view = f"CREATE VIEW {view_of(self.name)} AS SELECT {shown} FROM {self.base}"
         ends = self.descriptor.expiry_column
         if ends is None:
             return view
@@ -146,16 +182,19 @@ class TableSchema:
 def drop_statements(name: str, base_names: Iterable[str]) -> list[str]:
     """The statements that remove a mirror table, view first."""
     return [
-        f"DROP VIEW IF EXISTS main.{quoted(name)}",
+        f"DROP VIEW IF EXISTS {view_of(name)}",
         *[f"DROP TABLE IF EXISTS {SCHEMA}.{quoted(base)}" for base in sorted(set(base_names))],
     ]
 
 
-def mirror_names(tables: Iterable[TableDescriptor], override: str | None) -> dict[int, str]:
-    """The mirror table's name for each table id. Raises SinkRefused where DuckDB cannot hold it."""
+def mirror_names(
+    tables: Iterable[TableDescriptor], override: str | None, schema: str = MAIN_SCHEMA
+) -> dict[int, str]:
+    """The mirror table's name for each table id, as `mirror_name` makes it. Raises SinkRefused
+    where DuckDB cannot hold the table."""
     names: dict[int, str] = {}
     for table in tables:
-        names[table.id] = table.name if override is None else override
+        names[table.id] = mirror_name(schema, table.name if override is None else override)
         _refuse_doubles(
             (column.name for column in table.visible_columns),
             f'columns of table "{table.name}"',
@@ -174,7 +213,8 @@ def _refuse_doubles(names: Iterable[str], what: str) -> None:
     for name in names:
         other = seen.get(name.lower())
         if other is not None:
-            raise SinkRefused(f'{what} "{other}" and "{name}" have one name in DuckDB')
+            told = (shown_name(other), shown_name(name))
+            raise SinkRefused(f'{what} "{told[0]}" and "{told[1]}" have one name in DuckDB')
         seen[name.lower()] = name
 
 

@@ -8,6 +8,13 @@ import pyarrow as pa
 from tailrace.changefeed.sinks.duckdb.arrow_source import ArrowSource
 
 
+def test_source_is_made_without_its_connection() -> None:
+    """It may be busy: a schema change comes while the file's lane flushes."""
+    connection = duckdb.connect(":memory:")
+    connection.close()
+    ArrowSource(connection, "rows_in", pa.schema([("k", pa.int64())])).close()
+
+
 def test_source_is_made_while_a_result_is_unread() -> None:
     """A lookup whose row was too new to replace leaves its result behind."""
     with duckdb.connect(":memory:") as connection:
