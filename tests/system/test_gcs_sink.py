@@ -1,0 +1,48 @@
+"""Changefeeds into Google Cloud Storage: an emulator is stopped while it is written to, and
+read back by requests of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.harness.gcs_server import TOKEN, GCSServer
+from tests.system.test_s3_sink import MARKS, Written, caught_up, create, store
+
+pytestmark = pytest.mark.system
+
+LIVES = 1
+
+
+def test_no_row_is_lost_by_a_server_that_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        written = Written(1)
+        async with store(tmp_path / "data") as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, n INT, v STRING)")
+            job_id = await create(
+                database,
+                gcs.uri("changes", MARKS),
+                "updated, resolved, min_checkpoint_frequency = '50ms'",
+            )
+            shown = str((await database.sql("SHOW CHANGEFEED JOBS")).fetchall())
+            assert "redacted" in shown and TOKEN not in shown
+            for _ in range(LIVES):
+                await written.write(database, 15)
+                gcs.stop()
+                await written.write(database, 10)
+                await asyncio.to_thread(gcs.start)
+            await written.write(database, 2)
+            await caught_up(database, job_id)
+            async with asyncio.timeout(30):
+                while not any(name.endswith(".RESOLVED") for name in gcs.objects()):
+                    await asyncio.sleep(0.1)
+        found = gcs.objects()
+        assert all(found.values()), "an object was seen before it was whole"
+        written.check(found)
+
+    with GCSServer(tmp_path / "gcs", monkeypatch) as gcs:
+        asyncio.run(scenario())
