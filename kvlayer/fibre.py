@@ -105,6 +105,11 @@ async def in_slices(work: Callable[[], T]) -> T:
         COLLECTOR.resume()
 
 
+async def in_slices_where(long: bool, work: Callable[[], T]) -> T:
+    """What `work` returns or raises, in slices where it is `long`."""
+    return await in_slices(work) if long else work()
+
+
 async def _leave_room(loop: asyncio.AbstractEventLoop, taken: float) -> None:
     """Lets the loop do what is due, and where that is anything, as much again as the slice took: a
     busy loop spends half of its time on fibres at most."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -10,6 +11,9 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Row, Transaction
 from ....kvlayer.span import Span
 from ....kvlayer.transaction_modes import WhenLocked
+
+READ_AT_ONCE = 256
+"""Rows that are read by their keys in one step of the loop."""
 
 
 async def rows_of_entries(
@@ -29,24 +33,32 @@ async def rows_of_entries(
     if covered:
         return [key_of(body) for _, body in entries]
     rows: list[Row] = []
-    for _, body in entries:
-        key, _ = key_of(body)
-        found = await _read(transaction, key, when_locked)
-        if found is not None:
-            rows.append((key, found))
-        elif when_locked is not WhenLocked.SKIP:
-            raise SQLError(
-                "XX002",
-                f'an index of table "{table.name}" has an entry without its row',
-                detail=f"The row's key is {key.hex()}.",
-                hint="Drop the index and create it again.",
-            )
+    for start in range(0, len(entries), READ_AT_ONCE):
+        if start:
+            await asyncio.sleep(0)
+        keys = [key_of(body)[0] for _, body in entries[start : start + READ_AT_ONCE]]
+        bodies = await _read(transaction, keys, when_locked)
+        for key, found in zip(keys, bodies, strict=True):
+            if found is not None:
+                rows.append((key, found))
+            elif when_locked is not WhenLocked.SKIP:
+                raise SQLError(
+                    "XX002",
+                    f'an index of table "{table.name}" has an entry without its row',
+                    detail=f"The row's key is {key.hex()}.",
+                    hint="Drop the index and create it again.",
+                )
     return rows
 
 
-async def _read(transaction: Transaction, key: bytes, when_locked: WhenLocked) -> bytes | None:
-    """The row's body; None where another transaction has locked it, and such are skipped."""
+async def _read(
+    transaction: Transaction, keys: Sequence[bytes], when_locked: WhenLocked
+) -> list[bytes | None]:
+    """The rows' bodies; None where another transaction has locked one, and such are skipped."""
     if when_locked is WhenLocked.WAIT:
-        return await transaction.get(key)
-    found = await transaction.scan(Span.point(key), limit=1, when_locked=when_locked)
-    return found[0][1] if found else None
+        return await transaction.get_each(keys)
+    bodies: list[bytes | None] = []
+    for key in keys:
+        found = await transaction.scan(Span.point(key), limit=1, when_locked=when_locked)
+        bodies.append(found[0][1] if found else None)
+    return bodies

@@ -36,6 +36,9 @@ from .index_entries import rows_of_entries
 CHUNK_ROWS = 256
 """Rows that a native scan reads at a time: decoding them takes about a millisecond."""
 
+SPANS_PER_STEP = 64
+"""Spans of a native scan, most of which have a row or none, between two turns of the loop."""
+
 NATIVE_ROWS_MAX = 4096
 """A native scan that passes this many rows is left to DuckDB, which is faster from there on."""
 
@@ -175,9 +178,11 @@ async def read_rows(
     spans = access.spans(bindings)
     read = 0
     rows_max = JOINED_ROWS_MAX if access.secondary and not covered else NATIVE_ROWS_MAX
-    for span in reversed(spans) if reverse else spans:
+    for number, span in enumerate(reversed(spans) if reverse else spans, start=1):
         rest: Span | None = span
         while rest is not None:
+            if read and (rest is not span or not number % SPANS_PER_STEP):
+                await asyncio.sleep(0)
             chunk = CHUNK_ROWS if wanted is None else min(CHUNK_ROWS, max(wanted, 16))
             pairs = await transaction.scan(
                 rest, limit=chunk, reverse=reverse, when_locked=when_locked

@@ -11,22 +11,26 @@ run in a one-phase commit and in a transaction.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from ....catalog.descriptors.elements import IndexKind
 from ....catalog.rows.index_codec import IndexCodec, index_codec_for
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
+from ....kvlayer.fibre import in_slices_where
 from ...access.predicates import bind_predicates
 from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
 from ...plan.plans import ConflictPlan, InsertPlan
 from ...results.results import Row
 from ...runtime.query_evaluator import QueryEvaluator
+from ...syntax.walks import stepping
 from ..query.reading import run_analytic
-from .mutations import POINTS_MAX, Mutation, lock_first, moved
+from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first, moved
 from .row_rules import RowRules
 
 Reading = Generator[bytes, bytes | None, None]
@@ -70,7 +74,7 @@ class Collisions:
         self._arbiters = [_Arbiter(plan, index.id) for index in self._conflict.arbiters]
         self._entries: list[list[bytes]] = [
             [entry for arbiter in self._arbiters if (entry := arbiter.entry(key, body)) is not None]
-            for key, body in zip(keys, bodies, strict=True)
+            for key, body in stepping(zip(keys, bodies, strict=True))
         ]
         self._occupied: dict[bytes, bytes] = {}  # entry -> key of the row that has it
         self._there: dict[bytes, bytes] = {}  # key -> body of a row that is there
@@ -111,11 +115,12 @@ class Collisions:
         """The writes, not yet carried out."""
         await self._read_in(transaction)
         answers = await self._ask(transaction, bindings, analytics)
-        decided = self._decide(bindings, answers)
+        many = len(self._keys) > KEYS_PER_STEP
+        decided = await in_slices_where(many, lambda: self._decide(bindings, answers))
         changed = await self._rules.complete_all(
             [change.values for change in _changes(decided)], bindings, analytics
         )
-        return self._outcome(decided, changed)
+        return await in_slices_where(many, lambda: self._outcome(decided, changed))
 
     async def _read_in(self, transaction: Transaction) -> None:
         wanted = self.wanted()
@@ -125,7 +130,9 @@ class Collisions:
         reading = self.read()
         try:
             key = next(reading)
-            while True:
+            for number in count(1):
+                if not number % KEYS_PER_STEP:
+                    await asyncio.sleep(0)
                 key = reading.send(await transaction.get(key))
         except StopIteration:
             return
@@ -167,7 +174,7 @@ class Collisions:
         claimed: set[bytes] = set()  # entries of rows that this statement has written
         conflict = self._conflict
         passes = bind_predicates(conflict.predicates, bindings)
-        for number, entries in enumerate(self._entries):
+        for number, entries in enumerate(stepping(self._entries)):
             mine = not claimed.isdisjoint(entries)
             there = self._in_the_way(number)
             if not mine and there is None:
@@ -200,7 +207,7 @@ class Collisions:
 
     def _outcome(self, decided: _Decided, changed: Sequence[Row]) -> Outcome:
         rules = self._rules
-        encoded = [rules.codec.encode_row(row) for row in changed]
+        encoded = [rules.codec.encode_row(row) for row in stepping(changed)]
         old = [change.key for change in _changes(decided)]
         keys, bodies = [key for key, _ in encoded], [body for _, body in encoded]
         if self._conflict.moves_keys:

@@ -8,8 +8,9 @@ transaction, its own or the session's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from ....catalog.values.arrow_columns import column_datums
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp
+from ....kvlayer.fibre import end_slice, give_way, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
 from ...access.predicates import bind_predicates
 from ...analyze.columns.column_values import SlotValue
@@ -42,6 +44,11 @@ ONE_PHASE_ROWS_MAX = 2000
 
 SLICE_ROWS = 1000
 """Rows of a query's result that are encoded before the loop gets a turn."""
+
+ROWS_PER_STEP = 8
+"""Rows between two moments at which work on many of them gives way: 10 to 50 µs."""
+
+R = TypeVar("R")
 
 DML = InsertPlan | UpdatePlan | DeletePlan
 
@@ -159,7 +166,7 @@ def _encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
     """The puts of rows as they are written."""
     encode = rules.codec.encode_row
     mutation = Mutation(rules.codec, carried=rules.carried)
-    for row in rows:
+    for row in in_steps(rows):
         key, body = encode(row)
         mutation.keys.append(key)
         mutation.bodies.append(body)
@@ -190,8 +197,10 @@ def _told(plan: DML, rows: Sequence[Row], count: int, bindings: Bindings) -> Wri
     scalars = plan.returning.scalars
     if not scalars:
         return Written((), count)
-    returned = [tuple([scalar.evaluate(row, bindings) for scalar in scalars]) for row in rows]
-    return Written(returned, count)  # type: ignore[arg-type]
+    returned: list[Row] = []
+    for row in in_steps(rows):
+        returned.append(tuple([scalar.evaluate(row, bindings) for scalar in scalars]))  # type: ignore[misc]
+    return Written(returned, count)
 
 
 async def _told_in(
@@ -205,7 +214,8 @@ async def _told_in(
     """The same, whoever evaluates it."""
     query = plan.returning.query
     if query is None:
-        return _told(plan, rows, count, bindings)
+        many = len(rows) > SLICE_ROWS
+        return await in_slices_where(many, lambda: _told(plan, rows, count, bindings))
     given = with_given(bindings, {query.rows.id: filled(query.rows, rows)})
     answer = await run_analytic(query.select, transaction, given, analytics)
     return Written((), count, answer)
@@ -239,7 +249,10 @@ async def read_in(
         inserted: Sequence[Row]
         mutation = await _insertion(plan, transaction, bindings, analytics)
         if plan.conflict is not None:
-            collisions = Collisions(plan, mutation.keys, mutation.bodies)
+            keys, bodies = mutation.keys, mutation.bodies
+            collisions = await in_slices_where(
+                len(keys) > SLICE_ROWS, lambda: Collisions(plan, keys, bodies)
+            )
             outcome = await collisions.settle_in(transaction, bindings, analytics)
             mutation, inserted, count = outcome.mutation, outcome.rows, outcome.count
         else:
@@ -252,14 +265,15 @@ async def read_in(
         computed = [computed[number] for number in kept] if computed else computed
         rows = [rows[number] for number in kept]
     touched.update(key for key, _ in rows)
-    changed = _changed_rows(plan, rows, bindings, computed)
+    many = len(rows) > SLICE_ROWS
+    changed = await in_slices_where(many, lambda: _changed_rows(plan, rows, bindings, computed))
     if isinstance(plan, UpdatePlan):
         changed = await RowRules.of(plan.finder.descriptor).complete_all(
             changed, bindings, analytics
         )
     others = plan.finder.others
     told: Sequence[Row]
-    mutation, told = _mutated(plan, rows, changed)
+    mutation, told = await in_slices_where(many, lambda: _mutated(plan, rows, changed))
     if others and plan.returning.columns:
         beside = [row[-others:] for row in computed]
         told = [(*row, *values) for row, values in zip(told, beside, strict=True)]
@@ -329,20 +343,38 @@ async def _find(
     if finder.drawn is not None:
         answer = await with_draws(answer, finder.drawn, bindings, analytics)
     width = len(finder.descriptor.visible_columns)
-    found = rows_in(answer)
-    encode_key = finder.codec.encode_key
-    places = key_places(finder.codec)
+    many = answer.table.num_rows > SLICE_ROWS
+    return await in_slices_where(many, lambda: _keyed(finder.codec, answer, width))
+
+
+def _keyed(codec: RowCodec, answer: Answer, width: int) -> tuple[list[KeyedRow], list[Row]]:
+    """Each row that was found, once, with its key; and behind its `width` columns what was computed
+    for it."""
+    encode_key, places = codec.encode_key, key_places(codec)
     keyed: dict[bytes, Row] = {}
-    for row in found:
+    for row in in_steps(rows_in(answer)):
         keyed.setdefault(encode_key([row[place] for place in places]), row)
     rows = [(key, row[:width]) for key, row in keyed.items()]
+    end_slice()
     return rows, [row[width:] for row in keyed.values()]
 
 
 def rows_in(answer: Answer) -> list[Row]:
-    pairs = zip(answer.columns, answer.table.columns, strict=True)
-    columns = [column_datums(column.type, array) for column, array in pairs]
+    columns: list[list[Datum]] = []
+    for column, array in zip(answer.columns, answer.table.columns, strict=True):
+        columns.append([])
+        for start in range(0, len(array), SLICE_ROWS):
+            columns[-1] += column_datums(column.type, array.slice(start, SLICE_ROWS))
+            end_slice()
     return list(zip(*columns, strict=True))
+
+
+def in_steps(rows: Sequence[R]) -> Iterator[R]:
+    """The rows, giving way now and then."""
+    for number, row in enumerate(rows):
+        if not number % ROWS_PER_STEP:
+            give_way()
+        yield row
 
 
 def key_places(codec: RowCodec) -> list[int]:
@@ -373,7 +405,7 @@ def _changed_rows(
             if isinstance(scalar.evaluate, SlotValue):
                 scalar.evaluate.check(bindings)
     changed: list[Row] = []
-    for number, (_, row) in enumerate(rows):
+    for number, (_, row) in enumerate(in_steps(rows)):
         values: list[Datum] = list(row)
         for assignment in plan.assignments:
             if assignment.scalar is not None:
@@ -402,8 +434,8 @@ def _mutated(
     new: list[Row] = []
     if plan.returning.columns:
         decode = plan.finder.codec.decode_row
-        pairs = zip(mutation.keys, mutation.bodies, strict=True)
-        new = [decode(key, body) for key, body in pairs]
+        pairs = list(zip(mutation.keys, mutation.bodies, strict=True))
+        new = [decode(key, body) for key, body in in_steps(pairs)]
     return mutation, new
 
 

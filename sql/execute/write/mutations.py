@@ -24,6 +24,7 @@ from ....catalog.rows.index_codec import IndexCodec, index_codec_for
 from ....catalog.rows.row_codec import RowCodec
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
+from ....kvlayer.fibre import give_way, in_slices_where
 from .foreign_keys import RowChange, has_references
 
 _decode = msgspec.msgpack.Decoder(list).decode
@@ -50,6 +51,10 @@ also counts as a read of what lies between them."""
 
 KEYS_PER_STEP = 256
 """Old rows that are read in one step of the loop."""
+
+
+ABSENT_PER_STEP = 2000
+"""New keys that are looked for together: where all are new that costs one seek."""
 
 
 @dataclass(slots=True)
@@ -134,7 +139,9 @@ class Mutation:
         await lock_first(transaction, self.absent)
         await self._check_absent(transaction)
         bodies = self._carried_over(old)
-        entries = self._entries(old, bodies)
+        indexed = bool(self.codec.descriptor.maintained_indexes)
+        many = indexed and len(old) + len(bodies) > KEYS_PER_STEP
+        entries = await in_slices_where(many, lambda: self._entries(old, bodies))
         for key, (codec, body) in entries.unique.items():
             if await transaction.get(key) is not None:
                 raise duplicate_values(self.codec.descriptor, codec, body)
@@ -156,9 +163,14 @@ class Mutation:
 
     async def _check_absent(self, transaction: Transaction) -> None:
         if len(self.absent) > POINTS_MAX:
-            found = await transaction.first_existing(self.absent)
-            if found is not None:
-                raise self.duplicate(self.absent[found])
+            keys = sorted(self.absent)
+            for start in range(0, len(keys), ABSENT_PER_STEP):
+                if start:
+                    await asyncio.sleep(0)
+                some = keys[start : start + ABSENT_PER_STEP]
+                found = await transaction.first_existing(some)
+                if found is not None:
+                    raise self.duplicate(some[found])
             return
         for key in self.absent:
             if await transaction.get(key) is not None:
@@ -182,10 +194,14 @@ class Mutation:
         table = self.codec.descriptor
         for index in table.maintained_indexes:
             codec = index_codec_for(table, index)
-            removed = {codec.entry(body)[0] for body in old.values()}
+            removed = set()
+            for body in old.values():
+                give_way()
+                removed.add(codec.entry(body)[0])
             added: dict[bytes, bytes] = {}
             if index.written:
                 for body in bodies:
+                    give_way()
                     key, entry = codec.entry(body)
                     if key in added:
                         raise duplicate_values(table, codec, body)
