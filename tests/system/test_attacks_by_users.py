@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import ssl
 import time
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any
 
 import httpx2
 import psycopg
+import pyarrow as pa
 import pytest
 
 from tailrace.api.demo.lake import read_lake
@@ -135,6 +138,90 @@ def test_a_lake_gives_nobody_more_than_its_own_table(server: Server) -> None:
     shown = server.sql(ROOT, "SHOW CHANGEFEED JOBS")
     assert "@" not in str(shown)
     assert "token" not in str(shown).lower()
+
+
+def test_wide_statements_hold_nobody_up(server: Server) -> None:
+    """Each is sent again with other constants: what is loaded and compiled once is no attack, nor
+    is what a busy machine takes of one round's processor time."""
+    chains, nests = "SELECT {}" + " + 1" * 10_000, "SELECT " + "ARRAY[" * 100_000 + "{}"
+    document = '[{},"' + "x" * 4_000_000 + '"]'
+    longer = []
+    for number in range(1, 5):
+        before = longer_steps(server)
+        for sql, parameters, state in (
+            (chains.format(number), [], "54001"),
+            (nests.format(number) + "]" * 100_000, [], "54001"),
+            ("SELECT length($1::JSONB::STRING) > 0", [document.format(number)], None),
+            (f"SELECT repeat('x', {300_000_000 + number})", [], "54000"),
+        ):
+            answer = server.post(BO, "/v1/sql", {"sql": sql, "params": parameters})
+            if state is None:
+                assert answer.json()["results"][0]["rows"] == [[True]], answer.text[:500]
+            else:
+                assert state_of(answer) == state, answer.text[:500]
+        longer.append(longer_steps(server) - before)
+    assert min(longer) == 0, longer
+
+
+def longer_steps(server: Server) -> int:
+    """How many steps of the loop took more than 10 ms of CPU time."""
+    text = server.client.get(f"{server.process.url}/metrics", auth=ROOT).text
+    [found] = re.findall(r"^tailrace_event_loop_long_steps_total (\S+)$", text, flags=re.M)
+    return int(float(found))
+
+
+def test_tokens_end_with_the_password_and_with_the_user(server: Server) -> None:
+    def token(password: str) -> httpx2.Response:
+        asked = {"user": "bo", "password": password}
+        found = server.client.post(f"{server.process.url}/v1/login", json=asked)
+        bearer = {"Authorization": f"Bearer {found.json()['token']}"}
+        held.append(bearer)
+        return said(bearer)
+
+    def said(bearer: dict[str, str]) -> httpx2.Response:
+        asked = {"sql": "SELECT current_user"}
+        return server.client.post(f"{server.process.url}/v1/sql", json=asked, headers=bearer)
+
+    held: list[dict[str, str]] = []
+    assert token("b").json()["results"][0]["rows"] == [["bo"]]
+    server.sql(ROOT, "ALTER USER bo PASSWORD 'other'")
+    assert said(held[0]).status_code == 401
+    assert token("other").status_code == 200
+    server.sql(ROOT, "DROP TABLE own; DROP USER bo; CREATE USER bo PASSWORD 'third'")
+    assert [said(bearer).status_code for bearer in held] == [401, 401]
+
+
+def test_a_revoked_right_ends_its_feed(server: Server) -> None:
+    server.sql(ADA, "GRANT SELECT, CHANGEFEED ON secret TO bo")
+    [made] = server.sql(BO, "CREATE CHANGEFEED FOR TABLE secret INTO 'duckdb:///bo.duckdb'")
+    read = {"mirror": "duckdb:///bo.duckdb", "sql": "SELECT k FROM secret"}
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while server.post(BO, "/v1/mirrors/sql", read).json().get("rows") != [[7]]:
+        assert time.monotonic() < deadline, server.feed(made["job_id"])
+    server.sql(ADA, "REVOKE ALL ON secret FROM bo")
+    while server.feed(made["job_id"])["status"] != "failed":
+        assert time.monotonic() < deadline, server.feed(made["job_id"])
+    server.sql(ADA, "INSERT INTO secret VALUES (8)")
+    assert state_of(server.post(BO, "/v1/mirrors/sql", read)) == "42501"
+
+
+def test_a_small_body_does_not_unpack_to_gigabytes(server: Server) -> None:
+    rows = pa.record_batch({"k": pa.array([bytes(480_000_000)])})
+    buffer = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(buffer, rows.schema, options=options) as writer:
+        writer.write_batch(rows)
+    assert len(buffer.getvalue()) < 100_000
+    server.process.forget_peak()
+    before = server.process.resident_bytes_peak
+    answer = server.client.post(
+        f"{server.process.url}/v1/tables/own/rows",
+        content=buffer.getvalue(),
+        headers={"content-type": "application/vnd.apache.arrow.stream"},
+        auth=BO,
+    )
+    assert (answer.status_code, state_of(answer)) == (413, "54000")
+    assert server.process.resident_bytes_peak - before < 100 * 1024 * 1024
 
 
 def _started_by(ancestor: int) -> list[int]:

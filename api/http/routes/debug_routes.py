@@ -21,7 +21,7 @@ from ...node import Node
 from ..bodies import JSON_LINES
 from ..ending import mark_endless
 
-LINES_PER_STEP = 200
+LINES_PER_STEP = 20
 """Lines that are made before others have their turn: about a millisecond's work."""
 
 LINES_MAX = 100_000

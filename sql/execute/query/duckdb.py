@@ -45,7 +45,7 @@ from ...builtins.text_casts import install_text_casts
 from ...results.results import ResultColumn
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 from ...runtime.query_evaluator import Answer, Declared
-from .duckdb_query import VECTOR_ROWS, OpenQuery
+from .duckdb_query import VECTOR_ROWS, OpenQuery, let_go
 
 MEMORY_LIMIT = "2GB"
 
@@ -251,7 +251,12 @@ def _run(
         found = relation.to_arrow_table()
     finally:
         cursor.close()
-    return _answer(names, types, found, declared)
+    try:
+        return _answer(names, types, found, declared)
+    except BaseException as error:
+        let_go(error)
+        del relation, found
+        raise
 
 
 def _begun(

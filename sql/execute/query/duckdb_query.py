@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
+from traceback import clear_frames
 from typing import Generic, TypeVar
 
 import duckdb
@@ -25,6 +26,12 @@ A = TypeVar("A")
 
 Start = Callable[[], tuple[pa.RecordBatchReader, Callable[[pa.Table], A]]]
 """Begins a query: what it finds, and what makes an answer of some of that."""
+
+
+def let_go(error: BaseException) -> None:
+    """Forgets what the frames below hold: else it is freed where the error ends, on the loop, and
+    to free a value of 300 MB takes some 40 ms."""
+    clear_frames(error.__traceback__)
 
 
 class OpenQuery(Generic[A]):
@@ -50,6 +57,10 @@ class OpenQuery(Generic[A]):
                 return self._next()
         except (pa.ArrowException, OSError) as error:
             raise duckdb_error(f"{error}") from error
+        except BaseException as error:
+            let_go(error)
+            self._closed = True  # nothing comes behind an error: the rest goes in this thread, too
+            raise
         finally:
             if self._closed:
                 self.close()
