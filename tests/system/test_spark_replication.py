@@ -1,4 +1,4 @@
-"""A replication whose entries Spark sends, on a cluster; its application and servers are killed."""
+"""A replication whose entries Spark sends; its application and both servers are killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import pytest
 
 from tailrace.kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
 from tests.harness.server_process import ServerProcess
-from tests.harness.spark_cluster import LOOPBACK, SparkCluster
 from tests.system.test_replication import KEYS, Writer, resolved
 
 pytestmark = pytest.mark.system
@@ -31,11 +30,11 @@ def wait(done: Callable[[], bool], what: str) -> None:
         time.sleep(0.2)
 
 
-def documented(uri: str, master: str) -> str:
-    """The statement of docs/raw.md, for another keyspace and another master."""
+def documented(uri: str) -> str:
+    """The statement of docs/raw.md, for another keyspace."""
     (found,) = re.findall(r"```sql spark\nCREATE REPLICATION abroad (.*);\n```", DOCUMENT)
     text = re.sub("'tailrace:[^']*'", f"'{uri}'", f"CREATE REPLICATION r {found}")
-    asked = text.replace("local[2]", master).replace("KEYSPACE sessions", "KEYSPACE ks")
+    asked = text.replace("KEYSPACE sessions", "KEYSPACE ks")
     return f"{asked[:-1]}, concurrency = 2, batch_size = 20, backoff_max = 0.5)"
 
 
@@ -70,23 +69,18 @@ def check(recovery: ServerProcess, writer: Writer) -> None:
             assert found.content == value, (key, at, found.text)
 
 
-def test_spark_sends_every_version_whatever_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SPARK_LOCAL_IP", LOOPBACK)
+def test_spark_sends_every_version_whatever_is_killed(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        cluster = stack.enter_context(SparkCluster(tmp_path / "cluster"))
         main = stack.enter_context(ServerProcess(tmp_path / "main"))
         recovery = stack.enter_context(ServerProcess(tmp_path / "recovery"))
         port, main_port = recovery.port, main.port
-        main.sql(f"SET CLUSTER SETTING changefeed.lake.masters = 'local, {cluster.master}'")
         main.sql("CREATE KEYSPACE ks")
         main.sql("ALTER KEYSPACE ks SPLIT AT 'k2', 'k35'")
         main.sql(
             "SELECT raw_put('ks', 'old', 'scanned'), raw_put('ks', 'brief', 'x', '1h'), "
             "raw_put('ks', 'gone', 'x'), raw_delete('ks', 'gone')"
         )
-        text = documented(f"tailrace://127.0.0.1:{port}/ks", cluster.master)
+        text = documented(f"tailrace://127.0.0.1:{port}/ks")
         ((job_id,),) = main.rows(text)
         ((target, status),) = [row[3:5] for row in main.rows("SHOW REPLICATIONS")]
         assert (str(target).partition(":")[0], status) == ("spark+tailrace", "running")

@@ -38,6 +38,9 @@ PATIENCE_SECONDS = 90.0
 CHECKED = 10
 """Puts of a key that are looked for in each store: the newest."""
 
+ORACLE = 0
+"""The server that keeps the placement."""
+
 LEADERS = frozenset({"Drain", "Follow", "Reclaim"})
 """Steps of the leader; the others are the follower's."""
 
@@ -176,7 +179,10 @@ class Transfers:
 
     def transfer_through(self, step: str, when: str) -> bool:
         """The same; who takes that step dies before or behind it. For a leader to reclaim what it
-        has drained, the follower dies before it takes over, and is away until then."""
+        has drained, the follower dies before it takes over, and is away until then: so it is not
+        the one that keeps the placement."""
+        if step == "Reclaim" and self.settled() != ORACLE:
+            assert self.transfer()
         leads = self.settled()
         dying = leads if step in LEADERS else 1 - leads
         self._moments[dying].write_text(f"{step} {when}")

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
+import tailrace.changefeed.spark
 from tailrace.changefeed.spark.entry_sender import EntrySender, TargetAway, TargetRefused
+from tests.harness.spark_cluster import bare_python
 
 KEPT = 1_000
 
@@ -156,3 +161,27 @@ def test_a_refusal_is_told_and_nothing_else_is_sent_there() -> None:
     with serving(target) as address, pytest.raises(TargetRefused, match="epoch 4 is over"):
         sent_by(sender(address), batch(*versions))
     assert target.values() == [], "a later version came without an earlier one"
+
+
+RUN = """
+import importlib.util, pickle, sys
+assert importlib.util.find_spec("tailrace") is None
+send = pickle.load(open(sys.argv[1], "rb"))
+(told,) = send(iter(()))
+print(told.column("sent")[0])
+"""
+
+
+def test_its_code_travels_with_it(tmp_path: Path) -> None:
+    """Spark's workers have PySpark and pyarrow, and no Tailrace."""
+    package, sending = tailrace.changefeed.spark, tmp_path / "sending"
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    try:
+        sending.write_bytes(cloudpickle.dumps(sender("127.0.0.1:1").send))  # type: ignore[no-untyped-call]
+    finally:
+        cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    python = bare_python(tmp_path / "python")
+    told = subprocess.run(
+        [python, "-c", RUN, sending], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert told.stdout == "0\n", told.stderr
