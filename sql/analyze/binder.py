@@ -250,6 +250,8 @@ def places_of(
 
 
 def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int | None) -> SQLError:
+    """Returns the error (42703) for an unknown column, with the nearest name of the tables in its
+    hint."""
     names = [column.name for table in tables for column in table.visible_columns]
     near = get_close_matches(name, names, n=1)
     if near:

@@ -99,6 +99,8 @@ def have_one_type(
     *,
     of_inner: Sequence[ColumnType | None] = (),
 ) -> None:
+    """Casts the parts to their common type, in place; `of_inner` are types of parts that have no
+    tree. Raises SQLError 42804 where there is none, with `what` in its message."""
     known = [(part, type) for part in parts if (type := types.of(part)) is not None]
     known = [(parts[0], type) for type in of_inner if type is not None] + known
     if not known:

@@ -120,6 +120,7 @@ def _check(node: exp.Expr, types: Types) -> None:
 
 
 def no_operator(sign: str, left: Argument, right: Argument, tree: exp.Expr) -> SQLError:
+    """Returns the error (42883) for an operator between these types."""
     return SQLError(
         "42883",
         f"operator does not exist: {type_name(left)} {sign} {type_name(right)}",

@@ -131,6 +131,7 @@ def is_row(tree: exp.Expr) -> bool:
 
 
 def row_as_value(tree: exp.Expr) -> SQLError:
+    """Returns the error (0A000) for a row where one value is expected."""
     return SQLError(
         "0A000",
         "a row as a value is not supported",
