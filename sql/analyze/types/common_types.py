@@ -176,7 +176,7 @@ def _cast_part(part: exp.Expr, type: ColumnType) -> None:
 
 
 def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
-    """Casts a text literal to the type that is wanted of it. Returns what stands there then."""
+    """Casts a text literal to the wanted type, in place. Returns the node that replaces it."""
     if type is None or type.kind is TypeKind.STRING or not untyped(tree):
         return tree
     inner = tree.unnest()

@@ -19,7 +19,7 @@ K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
 
 
 async def find_targets(actor: Actor, target: GrantTarget) -> list[Securable]:
-    """The things that a statement names. Raises SQLError for what does not exist."""
+    """Returns the objects that a statement names. Raises SQLError for one that does not exist."""
     match target.kind:
         case TargetKind.SYSTEM:
             return [SYSTEM]
