@@ -177,7 +177,7 @@ class KeyAccess:
         return [part for part in parts if part is not None]
 
     def _part_of(self, type: ColumnType, write: PartWriter, value: object) -> bytes | None:
-        """How a key says that a column has this value; None where no value of it equals it."""
+        """Returns the key's encoding of a value; None where no value of the column equals it."""
         if value is _IS_NULL:
             return _NULL
         value = _exact(type, value)

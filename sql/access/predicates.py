@@ -190,7 +190,7 @@ def _comparison(
 
 
 _LISTED = (TypeKind.INT8, TypeKind.STRING, TypeKind.UUID, TypeKind.DATE)
-"""Types of which an element is converted to the column's type without a loss."""
+"""Element types that convert to the column's type without a loss."""
 
 
 def _listed(

@@ -53,8 +53,8 @@ def tables_of(statement: Statement) -> list[ObjectName]:
 
 
 def tables_read(statement: Statement) -> list[ObjectName]:
-    """The names of what a statement reads, as often as it is named: the target of DML is among
-    them only where a query in it reads it."""
+    """Returns the names of the tables that a statement reads, as often as each is named. The
+    target of DML is among them only if a query in the statement reads it."""
     found = list(_mentioned(statement))
     if isinstance(statement, WithWrites):
         parts = (*(step.statement for step in statement.steps), statement.main)
@@ -101,7 +101,8 @@ STEPS = "$with"
 
 
 def _read_beside(statement: Update | Delete, items: Sequence[exp.Expr]) -> Iterator[ObjectName]:
-    """The tables that a statement reads beside its own: where it has no query in it, none."""
+    """Yields the tables that a statement reads beside its target; none where it has no query in
+    it."""
     trees = [*items] if statement.where is None else [*items, statement.where]
     if statement.sources or statement.ctes or any(any(find_all(t, exp.Query)) for t in trees):
         reading = reading_query(statement, items)
@@ -252,6 +253,8 @@ def places_of(
 
 
 def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int | None) -> SQLError:
+    """Returns the error (42703) for an unknown column, with the nearest name of the tables in its
+    hint."""
     names = [column.name for table in tables for column in table.visible_columns]
     near = get_close_matches(name, names, n=1)
     if near:

@@ -32,7 +32,8 @@ _INT8 = ColumnType(TypeKind.INT8)
 _FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 RESULT_TYPE = "result_type"
-"""Where a default that DuckDB computes says, while its statement runs, of which type it is."""
+"""The key of `meta` that holds the type of a default that DuckDB computes, while its statement
+runs."""
 
 
 class StoreGenerators:
@@ -71,7 +72,8 @@ class StoreGenerators:
 
 
 def compile_default(tree: exp.Expr) -> Scalar:
-    """The scalar of a DEFAULT clause. Raises SQLError for what no default may be."""
+    """Returns the scalar of a DEFAULT clause. Raises SQLError for an expression that no default
+    may be."""
     _refuse(tree)
     generator = generator_of(tree)
     if generator is not None:
@@ -95,8 +97,8 @@ def computed(tree: exp.Expr) -> bool:
 
 
 def volatile(tree: exp.Expr) -> bool:
-    """Whether the default is kept as an expression: it may be another one for each row, statement
-    or session, or only DuckDB knows what it is."""
+    """Whether a default is stored as an expression: its value differs by row, statement or
+    session, or only DuckDB computes it."""
     if tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None or draws(tree):
         return True
     if any(client_fact(node) or setting_call(node) for node in walk(tree)):

@@ -84,7 +84,8 @@ def _trees(statement: Casting) -> Iterator[exp.Expr | None]:
 
 
 def _user_type(cast: exp.Cast) -> tuple[tuple[str, ...], bool] | None:
-    """The name of a type that is none of SQL's."""
+    """Returns the name of a cast's user type, and whether the cast is to an array of it; None
+    for SQL's own types."""
     target = cast.to
     array = target.this == exp.DType.ARRAY
     inner = target.expressions[0] if array else target

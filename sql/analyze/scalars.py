@@ -64,7 +64,7 @@ class Generators(SequenceGenerators, Protocol):
 
 
 class Deferral(Protocol):
-    """Which foreign keys the transaction looks at when it commits, and what it has to look at."""
+    """The foreign keys that the transaction checks at its commit, and the rows to check."""
 
     def defers(self, table_id: int, key: ForeignKey) -> bool:
         """Whether a foreign key of a table is looked at when the transaction commits."""

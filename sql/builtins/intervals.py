@@ -62,6 +62,7 @@ def _rounded(number: float) -> float:
 
 
 def total(several: Sequence[object]) -> Interval | None:
+    """Returns the sum of intervals, None among them left out; None for no interval."""
     intervals = [found for one in several if (found := interval_of(one)) is not None]
     if not intervals:
         return None
@@ -73,6 +74,7 @@ def total(several: Sequence[object]) -> Interval | None:
 
 
 def average(several: Sequence[object]) -> Interval | None:
+    """Returns the average of intervals, None among them left out; None for no interval."""
     summed = total(several)
     return None if summed is None else over(summed, sum(one is not None for one in several))
 

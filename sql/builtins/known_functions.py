@@ -266,7 +266,7 @@ _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def called(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
-    """The name and the operands of a call; None for what is none, or of no known function."""
+    """Returns the name and the operands of a call of a known function; None for any other node."""
     if isinstance(node, exp.Anonymous):
         name = node.name.lower().removeprefix(PREFIX)
         return (name, list(node.expressions)) if name in FUNCTIONS else None

@@ -345,7 +345,8 @@ REWRITTEN = frozenset(
     | {"regexp_like", "regexp_match", "regexp_replace", "regexp_substr", "regexp_count"}
     | {"regexp_instr", "regexp_split_to_array"}
 )
-"""Functions that are replaced by what their arguments' types say, and may not be parsed before."""
+"""Functions whose lowering depends on their arguments' types; they are parsed under a name of
+their own."""
 
 _CASTS = frozenset(
     {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}

@@ -40,7 +40,7 @@ _KINDS = {
     "interval": TypeKind.INTERVAL, "uuid": TypeKind.UUID, "jsonb": TypeKind.JSONB,
 }  # fmt: skip
 _ANY, _ELEMENT, _ARRAY, _ENUM, _PLAIN = "any", "element", "array", "enum", "plain"
-"""Words for several types: any; an array and what it has as its elements; an enumeration; any but
+"""Words for several types: any type; an array and its element type; an enumeration; any type but
 an array."""
 
 IMPLICIT_CASTS = {
@@ -67,8 +67,8 @@ class Ambiguous(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`result` is a word as those of `arguments`, or `same` for the type of the first one. A
-    variadic one takes its last word any number of times."""
+    """`result` is a word as in `arguments`, or `same` for the type of the first argument. A
+    variadic signature takes its last word any number of times."""
 
     name: str
     arguments: tuple[str, ...]
@@ -100,7 +100,7 @@ class Chosen:
         )
 
     def polymorphic_of(self, given: Sequence[Argument]) -> bool:
-        """Whether it is of some array, and literals are all that say of which."""
+        """Whether the signature has an array whose element type only text literals would tell."""
         words = self.signature.words(len(given)) or ()
         pairs = list(zip(words, given, strict=True))
         of_arrays = any(word == _ARRAY for word, _ in pairs)

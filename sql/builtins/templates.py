@@ -14,7 +14,8 @@ from .macros import PREFIX
 
 
 def duckdb(template: str, **parts: exp.Expr) -> exp.Expr:
-    """The expression that `template` says, each `:name` of it replaced by the tree of that name."""
+    """Returns the expression of a DuckDB `template`, each `:name` replaced by the tree of that
+    name."""
     tree = copied(_parsed(template))
     for node in list(tree.find_all(exp.Placeholder)):
         part = exp.Paren(this=own(parts[node.name]))

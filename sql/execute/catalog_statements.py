@@ -50,7 +50,7 @@ from .ddl.serial import with_added_sequences, with_sequences
 
 
 def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
-    """The statement with what the session's variables make of it where it says nothing itself."""
+    """Returns the statement with defaults from the session's variables."""
     if isinstance(statement, statements.CreateTable):
         if variables.get(NEW_TABLES_LOCKED):
             statement = locked_unless_said(statement)

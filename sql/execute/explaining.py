@@ -69,7 +69,7 @@ def _part_rows(
 
 
 def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) -> list[Row]:
-    """The engine, and the plan's tables, or those of them that it reads."""
+    """Returns the engine and the plan's tables; with `only_read` the tables that it reads."""
     rows: list[Row] = [("engine", engine_of(plan).value)]
     scans = {scan.descriptor.id: scan for scan in _scans(plan)}
     indexes = {access.descriptor.id: access.index.name for access in _accesses(plan)}

@@ -214,7 +214,8 @@ async def _select(
 
 
 async def _lock(services: Services, execution: Execution, scope: LeaseScope) -> Result:
-    """A locking query by itself: it waits for who has the rows, and then lets them go."""
+    """Runs a locking query outside of a transaction: it waits for the rows' locks, and releases
+    its own at the end."""
 
     async def work(transaction: Transaction) -> Result:
         bindings = _bindings(services, execution, transaction.read_timestamp)

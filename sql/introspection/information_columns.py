@@ -44,6 +44,7 @@ Schemas = Mapping[int, str]
 async def column_rows(
     context: IntrospectionContext, tables: Sequence[DescribedTable]
 ) -> Sequence[Row]:
+    """Rows of information_schema.columns for the tables."""
     schemas = await _schemas_of_types(context)
     return [
         _column(context.database, found, place, column, schemas)
@@ -72,6 +73,7 @@ def _column(
 async def element_type_rows(
     context: IntrospectionContext, tables: Sequence[DescribedTable]
 ) -> Sequence[Row]:
+    """Rows of information_schema.element_types: an element type for each array column."""
     schemas = await _schemas_of_types(context)
     return [
         (

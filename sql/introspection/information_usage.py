@@ -68,6 +68,7 @@ async def _usage(
 
 
 async def constraint_table_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of information_schema.constraint_table_usage."""
     return [
         (
             context.database, used.schema, used.table.name, context.database, found.schema,
@@ -107,6 +108,7 @@ async def _uses(context: IntrospectionContext) -> list[Use]:
 
 
 async def check_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of information_schema.check_constraints."""
     relations = await described_relations(context)
     by_id = {found.table.id: found for found in relations}
     rows: list[Row] = []
@@ -119,12 +121,14 @@ async def check_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def view_table_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of information_schema.view_table_usage."""
     return [
         (*_three(context, view), *_three(context, used)) for view, used, _ in await _reads(context)
     ]
 
 
 async def view_column_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of information_schema.view_column_usage."""
     return [
         (*_three(context, view), *_three(context, used), used.table.column_by_id(column).name)
         for view, used, columns in await _reads(context)

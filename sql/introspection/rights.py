@@ -28,7 +28,7 @@ from .described import described_relations
 from .virtual_table import VirtualTable, virtual_columns
 
 _ALSO = {Privilege.DROP: "TRUNCATE"}
-"""PostgreSQL's names for what is allowed by another privilege here."""
+"""PostgreSQL's privileges that another privilege allows here."""
 
 
 async def things(context: IntrospectionContext) -> list[tuple[str, Securable]]:

@@ -34,7 +34,7 @@ from .byte_calls import of_bytes
 
 
 def mean_as_postgres(query: exp.Expr, types: Types) -> None:
-    """Rewrites `query` in place. Raises SQLError for what has no meaning in PostgreSQL."""
+    """Lowers `query` to DuckDB's expressions, in place. Raises SQLError as PostgreSQL does."""
     sets.check_conditional_series(query)
     for filtered in list(find_all(query, exp.Filter)):
         aggregates.guard_filtered(filtered)
@@ -103,7 +103,7 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
 
 
 def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
-    """Puts what an aggregate means in its place; False for what is another node."""
+    """Lowers an aggregate in place; returns False for any other node."""
     match node:
         case exp.ArrayAgg() | exp.GroupConcat():
             aggregates.sorted_distinct(node)
@@ -122,7 +122,7 @@ def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
 
 
 def _of_numbers(node: exp.Expr, types: Types) -> exp.Expr | None:
-    """Functions of numbers, and a minus; None for what is another node."""
+    """Lowers functions of numbers and the minus; returns None for any other node."""
     match node:
         case exp.Degrees():
             return duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this)

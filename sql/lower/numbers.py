@@ -206,7 +206,7 @@ def _check_float(tree: exp.Literal, types: Types) -> None:
 
 
 def _meets_float(tree: exp.Expr, types: Types) -> bool:
-    """Whether a number becomes a float by what it is part of."""
+    """Whether the expression around a number makes it a float."""
     parent = tree.parent
     while isinstance(parent, exp.Paren | exp.Neg | exp.If):
         parent = parent.parent

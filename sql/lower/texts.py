@@ -37,6 +37,8 @@ def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
 
 
 def substring(tree: exp.Substring, types: Types) -> exp.Expr:
+    """Lowers substring() by places, or by a regular expression. Raises SQLError 0A000 for a
+    pattern of SIMILAR."""
     start, length = tree.args.get("start"), tree.args.get("length")
     if start is None:
         return call("substr", tree.this, exp.Literal.number(1), length or exp.Null())

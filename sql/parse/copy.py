@@ -25,6 +25,8 @@ Given = dict[str, "str | bool | tuple[str, ...] | None"]
 
 
 def copy(cursor: Cursor) -> CopyFrom | CopyTo:
+    """`{table [(column, …)] {FROM STDIN | TO STDOUT} | (query) TO STDOUT} [options] [WHERE …]`.
+    Raises SQLError 42601, and 0A000 for files and programs."""
     if cursor.at_symbol("("):
         query = _query(cursor)
         cursor.expect_words("to")

@@ -17,10 +17,8 @@ _TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0
 
 
 def explain_options(text: str, tokens: list[Token]) -> tuple[bool, int]:
-    """Whether to carry the statement out, and how many of the tokens behind EXPLAIN told so.
-
-    Raises SQLError 0A000 for what PostgreSQL would tell and we do not, 42601 for a misspelt option.
-    """
+    """Returns whether to run the statement, and the count of tokens of the options behind
+    EXPLAIN. Raises SQLError 0A000 for an option that is not supported, 42601 for a misspelt one."""
     cursor = Cursor(text, tokens)
     if len(tokens) > 1 and tokens[0].text == "(" and tokens[1].token_type not in QUERY_TOKENS:
         cursor.expect_symbol("(")

@@ -23,7 +23,7 @@ _UNUSABLE = frozenset("+'\" \t\n\r\f") | _HEX
 
 
 def with_escapes_read(text: str, tokens: list[Token]) -> list[Token]:
-    """The tokens, with plain literals for those that have escapes. Raises SQLError."""
+    """Returns the tokens with plain literals in place of those with escapes. Raises SQLError."""
     if not any(token.token_type in _READ for token in tokens):
         return tokens
     made: list[Token] = []

@@ -79,6 +79,8 @@ def set_transaction(cursor: Cursor) -> SetTransaction:
 
 
 def set_characteristics(cursor: Cursor) -> SetCharacteristics:
+    """`mode, …` behind SET SESSION CHARACTERISTICS AS TRANSACTION. Raises SQLError 0A000 for AS OF
+    SYSTEM TIME."""
     here = cursor.position
     modes = _modes(cursor, required=True)
     if modes.as_of is not None:
@@ -127,6 +129,7 @@ def set_variable(cursor: Cursor) -> Statement:
 
 
 def reset_variable(cursor: Cursor) -> Statement:
+    """`{ALL | name | TIME ZONE | ROLE | SESSION AUTHORIZATION}` behind RESET."""
     position = cursor.position
     acting = reset_acting_user(cursor)
     if acting is not None:

@@ -112,8 +112,9 @@ def _reads_columns(statement: Update) -> bool:
 
 
 def needs_on(table: TableDescriptor, privileges: int) -> Iterable[Need]:
-    """Privileges on a table, and the schema's door. Virtual tables are everybody's, and those that
-    a relaxed log writes nobody's to write: SQLError 55000."""
+    """Yields the needs of privileges on a table: those on the table, and USAGE of its schema.
+    Virtual tables need none. Raises SQLError 55000 for writes to a table that a relaxed log
+    writes."""
     if table.id < 0:
         return
     if privileges & _WRITES:
@@ -127,7 +128,7 @@ _WRITES = Privilege.INSERT | Privilege.UPDATE | Privilege.DELETE
 
 
 def missing(rights: Rights, user: str, needs: Needs) -> Need | None:
-    """The first need that is not met, less what of it is."""
+    """Returns the first need that is not met, with only its missing privileges."""
     if user == ROOT:
         return None
     for need in needs:

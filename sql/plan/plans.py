@@ -241,7 +241,7 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithPlan:
-    """A statement whose WITH writes. All of it reads before any of it writes."""
+    """A statement whose WITH writes. Every part reads before any part writes."""
 
     relations: tuple[TableDescriptor, ...]
     steps: tuple[StepPlan, ...]

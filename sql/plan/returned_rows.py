@@ -257,7 +257,7 @@ def _of_text(item: exp.Expr) -> ColumnType | None:
 
 
 def returned_table(number: int, step: WritingStep, returning: Projection) -> TableDescriptor | None:
-    """The table of what a step returns; None where it returns nothing."""
+    """Returns the table of a step's RETURNING rows; None where the step has no RETURNING."""
     if not returning.columns:
         return None
     names = [column.name for column in returning.columns]

@@ -137,7 +137,8 @@ def _query(
 
 
 def _refuse_sets(tree: exp.Expr) -> None:
-    """RETURNING is about one row at a time. Raises SQLError for what is about several."""
+    """Raises SQLError for expressions over several rows, as RETURNING is about one row at a
+    time."""
     for node in find_all(tree, exp.AggFunc, exp.Window, *TABLE_FUNCTIONS):
         if node.find_ancestor(exp.Query) is not None:
             continue

@@ -50,6 +50,7 @@ def operation(
 
 
 def negate(kind: TypeKind, value: Datum) -> Datum:
+    """Returns `-value`. Raises SQLError 22003 where the type has no such value."""
     match value:
         case int() if kind is TypeKind.INT8:
             return _in_range(-value)

@@ -135,7 +135,7 @@ class Actor:
         await self.need_table(table, privileges)
 
     async def need_any(self, table: TableDescriptor) -> None:
-        """Any privilege on a table at all: to see what it is."""
+        """Raises SQLError 42501 where the user has no privilege on a table at all."""
         if self.user == ROOT or table.id < 0:
             return
         if not (await self.rights()).held(self.user, securable(table)):

@@ -244,6 +244,7 @@ _SEQUENCE_COLUMNS = {
 
 
 def not_a_view(name: ObjectName) -> SQLError:
+    """Returns the error (42809) for a name that is no view."""
     return SQLError(
         "42809",
         f'"{name}" is not a view',

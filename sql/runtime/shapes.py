@@ -36,7 +36,7 @@ from ..plan.plans import (
 from ..syntax.statements import Delete, Insert, Query, Statement, Update
 
 SHAPED_LENGTH_MAX = 1000
-"""Longer texts are lists of values, of which no two are as long."""
+"""Longer texts are lists of values, hardly ever two of one length."""
 
 _QUOTING = ("'", "$", "\\", "--", "/*")
 """Texts with these take a tokenizer to be understood, which costs a third of parsing them."""

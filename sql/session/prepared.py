@@ -116,6 +116,7 @@ class Asked:
 def asked_of(
     statement: PreparedStatement, parameters: Sequence[object], *, streamed: bool
 ) -> Asked:
+    """Returns a run of a prepared statement with its parameters."""
     return Asked(
         statement.prepared,
         statement.index,

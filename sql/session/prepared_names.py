@@ -62,7 +62,7 @@ class PreparedNames:
         self._clock = clock
         self._by_name: dict[str, NamedPrepared] = {}
         self._length = 0
-        """Characters of those that have a name."""
+        """Characters of all named statements."""
 
     def check_new(self, name: str, text: str) -> None:
         """Raises SQLError 42P05 for a name that is taken, 53400 where there are too many, or what

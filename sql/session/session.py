@@ -555,7 +555,7 @@ class Session:
         return await self._list(statement)
 
     async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Runs a statement, as one of the open transaction if there is one."""
+        """Runs a statement, within the open transaction if there is one."""
         return await (work() if self._open is None else self._open.statement(work))
 
     def _execution(self, asked: Asked, statement: PlannedStatement) -> Execution:

@@ -20,7 +20,7 @@ _TAKEN = "taken"
 
 
 def copied(tree: E) -> E:
-    """A copy of the tree, whose parts have the meta of what they are copies of."""
+    """Returns a copy of the tree; each node keeps the `meta` of its original."""
     made = _alone(tree)
     stack: list[tuple[exp.Expr, exp.Expr]] = [(tree, made)]
     count = 0

@@ -101,6 +101,7 @@ BYTEA_OUTPUT = declare(
 
 
 def text_style(variables: SessionVariables) -> TextStyle:
+    """Returns the style in which the session writes dates, intervals and bytes."""
     dates = variables.get(DATE_STYLE)
     assert dates.form is not None, dates
     assert dates.order is not None, dates

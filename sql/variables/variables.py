@@ -220,6 +220,7 @@ def _without(names: Collection[str], values: dict[str, object]) -> dict[str, obj
 
 
 def parse_bool(text: str) -> bool:
+    """Reads a boolean. Raises ValueError."""
     match text.strip().lower():
         case "on" | "true" | "t" | "yes" | "1":
             return True
@@ -232,6 +233,7 @@ SERIALS = ("rowid", "sql_sequence")
 
 
 def parse_serial(text: str) -> str:
+    """Reads a value of serial_normalization. Raises ValueError."""
     word = text.strip().lower()
     if word not in SERIALS:
         raise ValueError("Write rowid or sql_sequence.")
@@ -281,6 +283,7 @@ def show_isolation(level: Isolation) -> str:
 
 
 def parse_priority(text: str) -> Priority:
+    """Reads a transaction's priority. Raises ValueError."""
     try:
         return Priority[text.strip().upper()]
     except KeyError:

@@ -85,7 +85,7 @@ def is_sequence_call(tree: exp.Expr) -> bool:
 
 
 def computes_arguments(call: exp.Anonymous) -> bool:
-    """Whether a call says what it is about by more than literals."""
+    """Whether a call's arguments have to be computed, as not all of them are literals."""
     try:
         sequence_call(call)
     except SQLError as error:

@@ -99,7 +99,7 @@ def _function(item: exp.Expr) -> str | None:
 
 
 def _of_result(item: exp.Expr) -> str | None:
-    """The weaker names: a type's, where nothing within a cast has a name, and `case`."""
+    """Names that give way to others: a cast's type, if its operand has no name, and `case`."""
     match item:
         case exp.Paren() | exp.Collate() | exp.Bracket():
             return _of_result(item.this)

@@ -67,7 +67,7 @@ class Stars:
         return found
 
     def of_source(self, source: exp.Expr | QueryScope) -> Columns | None:
-        """The columns of a table or of what stands for one; None where they are not known."""
+        """Returns the columns of a table, view or subquery; None where they are not known."""
         tree = tree_of(source)
         given = given_names(tree)
         if isinstance(tree, exp.Table):

@@ -32,8 +32,8 @@ _ALTERNATIVES = (exp.Case, exp.Coalesce, exp.Greatest, exp.Least)
 
 
 def compare_as_char(left: exp.Expr, right: exp.Expr, types: Types) -> None:
-    """Cuts the blanks of what is compared with a CHAR. Raises SQLError 0A000 where they cannot be
-    cut."""
+    """Cuts the trailing blanks of operands compared with a CHAR. Raises SQLError 0A000 where
+    they cannot be cut."""
     for side, other in ((left, right), (right, left)):
         if _kind(other, types) is TypeKind.CHAR:
             if _kind(side, types) is TypeKind.VARCHAR:
@@ -52,7 +52,7 @@ def listed_as_varchar(node: exp.In, types: Types) -> bool:
 
 
 def agree_as_char(parts: Sequence[exp.Expr], types: Types) -> None:
-    """Alternatives of which the first is a CHAR: other texts and literals beside it are, too."""
+    """Types texts and literals as CHAR among alternatives of which the first is a CHAR."""
     if _common(parts, types) is TypeKind.CHAR:
         for part in parts:
             if _kind(part, types) in (TypeKind.VARCHAR, TypeKind.STRING) and not part.is_star:
@@ -94,7 +94,7 @@ def _common(parts: Sequence[exp.Expr], types: Types) -> TypeKind | None:
 
 
 def _cut_value(side: exp.Expr, types: Types) -> None:
-    """Cuts the blanks of a VARCHAR, of an array's elements, or of what a query returns."""
+    """Cuts the trailing blanks of a VARCHAR, of an array's elements, or of a query's column."""
     inner = side.unnest()
     if isinstance(inner, exp.Any | exp.All):
         _cut_value(inner.this, types)

@@ -99,6 +99,8 @@ def have_one_type(
     *,
     of_inner: Sequence[ColumnType | None] = (),
 ) -> None:
+    """Casts the parts to their common type, in place; `of_inner` are types of parts that have no
+    tree. Raises SQLError 42804 where there is none, with `what` in its message."""
     known = [(part, type) for part in parts if (type := types.of(part)) is not None]
     known = [(parts[0], type) for type in of_inner if type is not None] + known
     if not known:
@@ -174,7 +176,7 @@ def _cast_part(part: exp.Expr, type: ColumnType) -> None:
 
 
 def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
-    """Casts a text literal to the type that is wanted of it. Returns what stands there then."""
+    """Casts a text literal to the wanted type, in place. Returns the node that replaces it."""
     if type is None or type.kind is TypeKind.STRING or not untyped(tree):
         return tree
     inner = tree.unnest()

@@ -71,7 +71,7 @@ def literal_type(text: str) -> ColumnType:
 
 
 def of_bare_numeric(node: exp.Cast, source: ColumnType | None) -> ColumnType | None:
-    """The type of a cast to NUMERIC without digits, which has those of what is cast."""
+    """Returns the type of a cast to NUMERIC without digits: its scale is the operand's."""
     inner = node.to
     several = inner.this == exp.DType.ARRAY and len(inner.expressions) == 1
     inner = inner.expressions[0] if several else inner

@@ -10,6 +10,7 @@ from .types import Types
 
 
 def several_dimensions(tree: exp.Expr) -> SQLError:
+    """Returns the error (0A000) for an array of several dimensions."""
     return SQLError(
         "0A000",
         "arrays of several dimensions are not supported",

@@ -151,7 +151,8 @@ def _copied_assignments(assignments: Assignments) -> Assignments:
 
 
 def _copied_value(value: exp.Expr) -> exp.Expr:
-    """An expression of which also all may be replaced."""
+    """Returns a copy of a value; one with parameters in parentheses, so that the whole of it may
+    be replaced."""
     return exp.Paren(this=copied(value)) if value.find(exp.Parameter) else copied(value)
 
 

@@ -46,8 +46,8 @@ _CASTS_HINT = "You might need to add explicit type casts."
 
 
 def resolve_types(query: exp.Expr, types: Types) -> None:
-    """Types the literals of a query in place. Raises SQLError for what PostgreSQL has no meaning
-    for."""
+    """Types the literals of a query in place. Raises SQLError where PostgreSQL finds no
+    operator, function or common type."""
     nodes = list(walk(query))
     for node in nodes:
         types.of(node)  # before anything is replaced
@@ -120,6 +120,7 @@ def _check(node: exp.Expr, types: Types) -> None:
 
 
 def no_operator(sign: str, left: Argument, right: Argument, tree: exp.Expr) -> SQLError:
+    """Returns the error (42883) for an operator between these types."""
     return SQLError(
         "42883",
         f"operator does not exist: {type_name(left)} {sign} {type_name(right)}",
@@ -249,7 +250,7 @@ def _check_comparison(node: exp.Expr, types: Types) -> None:
 
 
 def entries(tree: exp.Expr) -> list[exp.Expr] | None:
-    """The entries of `(a, b)` or `ROW(a, b)`; None for what is no row."""
+    """Returns the entries of `(a, b)` or `ROW(a, b)`; None for any other node."""
     inner = tree.unnest()
     row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
     return list(inner.expressions) if row or isinstance(inner, exp.Tuple) else None

@@ -49,7 +49,8 @@ def _lack(row: exp.Column, taker: exp.Expr | None, types: Types) -> None:
 
 
 def _required_column(row: exp.Column, types: Types) -> str | None:
-    """A column of what FROM has under the row's name that holds no NULL, where it is plain."""
+    """Returns a column without NULLs of the source of FROM with the row's name; None where none
+    is known."""
     select = row.find_ancestor(exp.Select)
     parts = [] if select is None else [select.args.get("from_"), *select.args.get("joins", [])]
     for source in (part.this for part in parts if part is not None):
@@ -131,6 +132,7 @@ def is_row(tree: exp.Expr) -> bool:
 
 
 def row_as_value(tree: exp.Expr) -> SQLError:
+    """Returns the error (0A000) for a row where one value is expected."""
     return SQLError(
         "0A000",
         "a row as a value is not supported",
@@ -166,7 +168,7 @@ def _renamed(column: exp.Column) -> bool:
 
 
 def _writes_json(tree: exp.Expr | None) -> bool:
-    """Whether a call makes a document of what it is given."""
+    """Whether a call makes a document of its arguments."""
     if not isinstance(tree, exp.Func):
         return False
     name = tree.name if isinstance(tree, exp.Anonymous) else tree.key

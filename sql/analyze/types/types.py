@@ -69,7 +69,7 @@ _MAGNITUDE_OF_LEAST = str(2**63)
 """Digits that are an INT8 behind a minus only."""
 _TYPE = "postgres_type"
 _DECLARED = "declared_type"
-"""Where a tree keeps its type. No type is kept of what may still learn of one."""
+"""The key of `meta` that holds a node's type. A node whose type may still become known has none."""
 
 _SAME = (
     exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls,
@@ -92,7 +92,7 @@ def _function(name: str, given: tuple[Argument, ...]) -> Chosen | None:
 
 
 def untyped(tree: exp.Expr) -> bool:
-    """Whether an expression takes the type of what it meets."""
+    """Whether an expression has no type of its own: a text literal or NULL."""
     inner = tree.unnest()
     return isinstance(inner, exp.Null) or (isinstance(inner, exp.Literal) and inner.is_string)
 
@@ -402,7 +402,8 @@ class Types:
         return None if self._stars.of_source(source) is None else False
 
     def row_of(self, column: exp.Column) -> Columns | None:
-        """The columns of the whole row of what FROM has under a name; None for a column's name."""
+        """Returns the columns of a whole row, named by a source of FROM; None for a column's
+        name."""
         if not isinstance(column.this, exp.Identifier) or column.args.get("table") is not None:
             return None
         name = folded(column.this)
@@ -490,7 +491,8 @@ class Types:
         return [], []
 
     def _items(self, select: exp.Select) -> tuple[list[str], list[list[exp.Expr]]]:
-        """The columns of a select list: of a star those that it stands for, if that is plain."""
+        """Returns the columns of a select list, with stars expanded where their columns are
+        known."""
         names: list[str] = []
         parts: list[list[exp.Expr]] = []
         for item in select.expressions:
@@ -501,7 +503,7 @@ class Types:
         return names, parts
 
     def columns_in(self, source: exp.Expr) -> list[tuple[str, ColumnType | None]]:
-        """The columns of what is joined, as far as they are known."""
+        """Returns the columns of a join's sources, as far as they are known."""
         return self._stars.of_source(source) or []
 
     def _of_subquery(self, tree: exp.Subquery) -> ColumnType | None:

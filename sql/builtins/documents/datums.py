@@ -32,7 +32,7 @@ _HUGE = ("hugeint", "uhugeint")
 
 
 def documents_in(column: Any) -> Documents:
-    """A column that is meant as documents: those of type JSON are, and a text is one's text."""
+    """Reads a column as documents: JSON values are documents, and texts are parsed."""
     type = column.type
     if isinstance(type, pa.JsonType):
         return list(column.cast(pa.string()).to_pylist())

@@ -142,6 +142,7 @@ def _shown(letter: str, value: str | None) -> str:
 
 
 def quoted_name(name: str) -> str:
+    """Returns a name as quote_ident() writes it."""
     plain = name[:1].isascii() and (name[:1].islower() or name[:1] == "_")
     letters = all(c.isascii() and (c.islower() or c.isdigit() or c == "_") for c in name)
     if plain and letters and name not in _QUOTED_WORDS:

@@ -48,7 +48,7 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
     ("timestamp_written", moment_text.timestamp_text, "VARCHAR"),
     ("decimal_series", decimal_series, "VARCHAR[]"),
 )
-"""Names, functions of plain values, and DuckDB's types of what they return."""
+"""Names, functions of plain values, and the DuckDB types of their results."""
 
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:

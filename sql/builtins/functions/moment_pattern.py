@@ -52,6 +52,7 @@ class Piece:
 
 @lru_cache(maxsize=256)
 def moment_pattern(text: str) -> tuple[Piece, ...]:
+    """Cuts a pattern of to_char() into its pieces."""
     made: list[Piece] = []
     at = 0
     while at < len(text):

@@ -43,7 +43,7 @@ def in_cases(low: int, high: int) -> Ranges:
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Ranges in order, those that touch made one."""
+    """Returns the ranges in order, with adjacent ranges joined."""
     made: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if made and low <= made[-1][1] + 1:

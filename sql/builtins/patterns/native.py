@@ -29,11 +29,8 @@ _NONE_OF_ALL = r"[^\x{0}-\x{10ffff}]"
 
 
 def native_text(choice: Choice) -> str:
-    """A tree in RE2's syntax; groups keep their numbers.
-
-    Raises SQLError 2201B for what is too large, and 0A000 for a set of letters that RE2's classes
-    cannot express.
-    """
+    """Writes a tree in RE2's syntax; groups keep their numbers. Raises SQLError 2201B for a
+    pattern that is too large, and 0A000 for a set of letters that RE2's classes cannot express."""
     written = _choice(choice)
     if len(written) > LENGTH_MAX:
         raise invalid(TOO_COMPLEX)

@@ -90,8 +90,6 @@ def _prefers_longest(choice: Choice) -> bool:
 
 @lru_cache(maxsize=PATTERNS_MAX)
 def pattern_of(text: str, options: Options) -> Pattern:
-    """The pattern, made once for as long as it is among the last PATTERNS_MAX that were asked for.
-
-    Raises SQLError 2201B for what is no pattern, and 0A000 for what is not supported.
-    """
+    """Returns a compiled pattern, cached among the last PATTERNS_MAX. Raises SQLError 2201B for
+    an invalid pattern, and 0A000 for one that is not supported."""
     return Pattern(text, options)

@@ -170,7 +170,8 @@ def _refuse_twice(options: Sequence[tuple[str, int]]) -> None:
 
 
 async def _named(actor: Actor, name: ObjectName) -> TargetName:
-    """A target by what has its name now; a table that is gone by the name that it had."""
+    """Returns a target by the table that has its name now; a dropped table by the name that it
+    had."""
     table = await find_table(actor.services, actor.reader, name, actor.database, views=True)
     shown = str(full_name(name, actor.database))
     return TargetName(None if table is None else table.id, shown)

@@ -359,7 +359,7 @@ async def _check_rights(
 async def list_jobs(
     services: Services, statement: ShowJobs, user: str, opened: Transaction | None
 ) -> Result:
-    """One's own jobs; all of them for who has VIEWJOB or CONTROLJOB."""
+    """Lists the user's own jobs; all of them with VIEWJOB or CONTROLJOB."""
     if statement.job_id is None:
         jobs = list(await services.jobs.list(changefeeds_only=statement.changefeeds_only))
     else:

@@ -19,7 +19,7 @@ K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
 
 
 async def find_targets(actor: Actor, target: GrantTarget) -> list[Securable]:
-    """The things that a statement names. Raises SQLError for what does not exist."""
+    """Returns the objects that a statement names. Raises SQLError for one that does not exist."""
     match target.kind:
         case TargetKind.SYSTEM:
             return [SYSTEM]
@@ -50,6 +50,7 @@ async def _each(
 
 
 async def find_database(actor: Actor, name: ObjectName) -> Securable:
+    """Returns a database as an object of grants. Raises SQLError 3D000."""
     descriptors = actor.services.catalog.descriptors
     database_id = await descriptors.lookup(actor.reader, 0, 0, str(name))
     if database_id is None:

@@ -96,7 +96,8 @@ async def _check_roles(actor: Actor, names: Iterable[str], *, public: bool = Tru
 
 
 def privileges_of(names: Sequence[PrivilegeName], kind: SecurableKind) -> int:
-    """A list of privileges as a set. Raises SQLError 0LP01 for what such a thing does not have."""
+    """Returns a list of privileges as a set. Raises SQLError 0LP01 for a privilege that this
+    kind of object does not have."""
     found = 0
     for given in names:
         if given.name == "ALL":

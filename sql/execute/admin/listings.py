@@ -52,6 +52,7 @@ Listing = (
 async def run_listing(
     actor: Actor, statement: Listing, parameters: Sequence[object] = ()
 ) -> Result:
+    """Runs a SHOW statement that lists objects, jobs or settings. Raises SQLError 42501."""
     match statement:
         case ShowUsers():
             return await show_users(actor.reader)

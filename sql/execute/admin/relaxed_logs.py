@@ -21,8 +21,8 @@ COLUMNS = [
 
 
 async def show_relaxed_logs(actor: Actor) -> Result:
-    """A row for each domain; of the logs that have none yet, one without. A user sees those of
-    whose tables it has some right on each."""
+    """Lists the logs, a row for each domain, and one row for a log without domains. A user sees
+    the logs on each of whose tables it has a right."""
     rows: list[Row] = []
     for log in await list_logs(actor.reader):
         names = await _tables(actor, log)

@@ -48,7 +48,7 @@ WORST_FIRST = ("failed", "cancel-requested", "canceled", "pause-requested", "pau
 
 
 async def show_replications(actor: Actor) -> Result:
-    """One's own; all of them for who has VIEWJOB or CONTROLJOB."""
+    """Lists the user's own replications; all of them with VIEWJOB or CONTROLJOB."""
     rights = await actor.rights()
     jobs = await replications(actor.services)
     together: dict[tuple[str | None, int], list[JobSummary]] = {}

@@ -69,7 +69,7 @@ def _created(rows: list[Row]) -> Result:
 
 
 async def show_schedules(actor: Actor, statement: ShowSchedules) -> Result:
-    """One's own; all of them for who has VIEWJOB or CONTROLJOB."""
+    """Lists the user's own schedules; all of them with VIEWJOB or CONTROLJOB."""
     rights = await actor.rights()
     found = [
         each

@@ -30,6 +30,7 @@ from .grant_targets import find_targets, sequences_in, types_in
 
 
 async def show_rights(actor: Actor, statement: RightsListing) -> Result:
+    """Lists grants, roles' members or default privileges, by the SHOW statement."""
     rights = await read_rights(actor.reader)
     match statement:
         case ShowGrants():

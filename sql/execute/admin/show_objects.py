@@ -29,6 +29,7 @@ from .session_calls import may_end
 
 
 async def show_objects(actor: Actor, statement: ShowObjects) -> Result:
+    """Lists the objects of a SHOW statement that the user may see."""
     match statement:
         case ShowSchemas(database=database):
             return await _schemas(actor, database or actor.database)

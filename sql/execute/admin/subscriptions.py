@@ -104,7 +104,7 @@ class SubscriptionReaders:
 
 
 async def show_subscriptions(actor: Actor) -> Result:
-    """One's own subscriptions; all of them for who has VIEWJOB or CONTROLJOB."""
+    """Lists the user's own subscriptions; all of them with VIEWJOB or CONTROLJOB."""
     rights, now = await actor.rights(), await actor.services.store.now()
     all_seen = await actor.admin() or bool(
         rights.held(actor.user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB)

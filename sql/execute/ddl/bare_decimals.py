@@ -40,7 +40,7 @@ def of_commands(commands: Iterable[s.AlterCommand]) -> str | None:
 
 
 def notices(*told: str | None) -> str | None:
-    """Several notices as one."""
+    """Joins several notices into one."""
     return "; ".join(filter(None, told)) or None
 
 

@@ -306,7 +306,7 @@ class ElementChanges:
 
 
 def _comparable(one: ColumnType, other: ColumnType) -> bool:
-    """Whether equal values of two types are the same key: those that differ in width alone."""
+    """Whether equal values of two types have the same key: types that differ in width alone."""
     if one == other:
         return True
     broad = one.broad

@@ -27,6 +27,7 @@ EPOCH = Bindings((), datetime(1970, 1, 1, tzinfo=UTC))
 
 
 def column_type(given: TypeName) -> ColumnType:
+    """Returns the type of a column's declaration. Raises SQLError 42704 for an unknown type."""
     if isinstance(given, UserTypeName):
         return given.resolved
     try:
@@ -110,6 +111,8 @@ def _tells_time(node: exp.Expr) -> bool:
 
 
 def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Column:
+    """Returns the column with a computed expression. Raises SQLError 42P17 for an expression of
+    another computed column, of the time, or of drawn values."""
     for name in columns_in(tree):
         if table.column(name).computed is not None:
             raise SQLError(

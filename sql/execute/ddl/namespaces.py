@@ -30,6 +30,7 @@ async def drop_tables(
     scope: LeaseScope,
     database: str,
 ) -> Result:
+    """DROP TABLE of every table named. Raises SQLError 42P01, 42809 and 2BP01."""
     found: list[TableDescriptor] = []
     for name in statement.tables:
         table = await find_table(
@@ -105,6 +106,7 @@ def _schema_name(parts: tuple[str, ...], database: str, position: int) -> tuple[
 async def create_schema(
     services: Services, statement: CreateSchema, transaction: Transaction, database: str
 ) -> Result:
+    """CREATE SCHEMA. Raises SQLError 42P06 for a schema that exists."""
     parent, name = _schema_name(statement.parts, database, statement.position)
     if name.startswith("pg_"):
         raise SQLError(
@@ -127,6 +129,7 @@ async def drop_schema(
     scope: LeaseScope,
     database: str,
 ) -> Result:
+    """DROP SCHEMA, with CASCADE its objects too. Raises SQLError 3F000 and 2BP01."""
     parent, name = _schema_name(statement.parts, database, statement.position)
     catalog = services.catalog
     if name not in await catalog.list_schemas(transaction, parent):
@@ -155,6 +158,7 @@ async def drop_database(
     scope: LeaseScope,
     database: str,
 ) -> Result:
+    """DROP DATABASE, with CASCADE its objects too. Raises SQLError 3D000 and 2BP01."""
     catalog, name = services.catalog, statement.name
     database_id = await catalog.descriptors.lookup(transaction, 0, 0, name)
     if database_id is None:

@@ -20,6 +20,7 @@ this id."""
 async def drop_sequence(
     services: Services, transaction: Transaction, found: SequenceDescriptor
 ) -> None:
+    """Drops a sequence and its stored value. Does not commit."""
     descriptors = services.catalog.descriptors
     version = descriptors.next_version(transaction, found)
     dropped = replace(found, state=DescriptorState.DROPPED, version=version)

@@ -22,10 +22,8 @@ from ....kvlayer.access import Transaction
 
 
 async def settle_rights(transaction: Transaction, user: str, before: Sequence[Descriptor]) -> None:
-    """Gives what a statement has made to its user, and forgets what it has dropped.
-
-    `before` are the versions that the transaction had published before the statement.
-    """
+    """Gives the objects that a statement has made to its user, and forgets those that it has
+    dropped. `before` are the versions that the transaction had published before the statement."""
     if not transaction.commit_checks:
         return
     changes = CatalogChanges.of(transaction)

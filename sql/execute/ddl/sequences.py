@@ -39,6 +39,7 @@ async def run_sequence_statement(
     transaction: Transaction,
     database: str,
 ) -> Result:
+    """Runs CREATE, ALTER or DROP SEQUENCE in the transaction. Raises SQLError."""
     match statement:
         case CreateSequence():
             return await _create(services, statement, transaction, database)

@@ -404,6 +404,7 @@ def with_comment(table: TableDescriptor, column: str | None, text: str | None) -
 def depended_on(
     table: TableDescriptor, view: TableDescriptor, what: str, column: Column | None
 ) -> SQLError:
+    """Returns the error (2BP01) for a change of a table, or of one column, that a view reads."""
     kind = "table" if table.view is None else "view"
     thing = f'{kind} "{table.name}"'
     if column is not None:

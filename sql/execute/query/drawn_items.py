@@ -29,10 +29,8 @@ _NUMBER = 3_000_000
 async def with_draws(
     found: Answer, drawn: DrawnItems, bindings: Bindings, analytics: QueryEvaluator
 ) -> Answer:
-    """The rows of a query's items, of those of the query without its draws.
-
-    Raises SequenceNeeded where a statement has not drawn enough yet.
-    """
+    """Returns the rows of a query's items, computed from the rows of the query without draws.
+    Raises SequenceNeeded where a statement has not drawn enough yet."""
     width = len(found.columns) - drawn.operand_count
     operands = Answer(found.columns[width:], found.table.select(range(width, len(found.columns))))
     given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()

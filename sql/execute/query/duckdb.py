@@ -191,7 +191,8 @@ class Analytics:
             self._used[zone] -= 1
 
     def _make_room(self) -> None:
-        """Lets go of the time zone that was opened first of those that nobody uses."""
+        """Closes the evaluator of an unused time zone, the one opened first. Raises SQLError
+        53000."""
         unused = next((zone for zone in self._connections if not self._used[zone]), None)
         if unused is None:
             raise SQLError(

@@ -50,7 +50,7 @@ from ...syntax.changefeed_statements import FeedSelect
 from .evaluator_errors import from_duckdb
 
 CHANGES_SMALL = 256
-"""Changes of a batch of which Arrow is made in one step of the loop."""
+"""Changes that are converted to Arrow in one step of the loop."""
 
 COMPUTED_IDS = 1_000_000
 """Ids of columns that a query computes begin here: beyond those that a table's columns have."""
@@ -128,7 +128,7 @@ def _result(
 
 
 def _shown(source: Column, name: str, *, hidden: bool = False) -> Column:
-    """A column of the table as one of the result."""
+    """Returns a table's column as a column of the result."""
     return Column(
         id=source.id,
         name=name,

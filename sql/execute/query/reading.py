@@ -78,6 +78,7 @@ async def run_select(
 
 
 async def run_native(native: NativeSelect, transaction: Transaction, bindings: Bindings) -> Result:
+    """Runs a query whose rows are read by key and computed in Python."""
     limits = cut(native.limit, native.offset, bindings)
     wanted: int | None = limits.stop
     codec = codec_for(native.access.descriptor)

@@ -170,7 +170,7 @@ class _Cascade:
         change: RowChange,
         row: Row,
     ) -> Row:
-        """A referring row, its foreign key being what the action makes of it."""
+        """Returns a referring row with its foreign key set as the referential action says."""
         referrer, key = reference.referrer, reference.key
         values = self._values(reference, action, change)
         changed = list(row)

@@ -73,8 +73,8 @@ class ComputedDefaults:
 
 
 async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> None:
-    """Notes of which types defaults are that DuckDB computes. Raises SQLError for what it does not
-    know, as 42883 for an unknown function."""
+    """Notes the types of defaults that DuckDB computes. Raises DuckDB's errors as SQLError, such
+    as 42883 for an unknown function."""
     for tree in trees:
         compile_default(tree)  # refuses what no default may be
         if not computed(tree):

@@ -126,7 +126,8 @@ async def begin_copy(
 async def query_of_copy(
     services: Services, database: str, statement: CopyTo, opened: OpenTransaction | None
 ) -> Query:
-    """The query of a COPY TO. Of a whole table it reads what a COPY FROM of it takes."""
+    """Returns the query of a COPY TO. Of a whole table it reads the columns that COPY FROM
+    takes."""
     query = statement.query
     if statement.whole is None:
         return query
@@ -216,7 +217,7 @@ class CopyCondition:
     async def kept(
         self, batch: pa.RecordBatch, bindings: Bindings, analytics: QueryEvaluator
     ) -> pa.RecordBatch:
-        """The rows of which it is true."""
+        """Returns the batch's rows for which the condition is true."""
         count = batch.num_rows
         columns = [
             batch.column(column.name).to_pylist()

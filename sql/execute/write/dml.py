@@ -309,7 +309,8 @@ async def _insertion(
 def _given(
     plan: InsertPlan, found: pa.Table, targets: Sequence[int]
 ) -> tuple[pa.Table, tuple[int, ...]]:
-    """The columns that a query gives, without those of identity columns that draw nevertheless."""
+    """Returns the columns that a query fills, without identity columns that draw their values
+    anyway."""
     columns = [plan.descriptor.visible_columns[place] for place in targets]
     kept = [n for n, column in enumerate(columns) if not ignores(column, plan.overriding)]
     if columns and not kept:

@@ -114,6 +114,7 @@ async def absent(
 def not_present(
     table: TableDescriptor, key: ForeignKey, referenced: TableDescriptor, values: Sequence[Datum]
 ) -> SQLError:
+    """Returns the error (23503) for a row whose foreign key refers to no row."""
     names = ", ".join(table.column_by_id(id).name for id in key.columns)
     return ConstraintViolated(
         "23503",
@@ -153,6 +154,7 @@ async def referring_rows(
 
 
 def too_many_rows(table: TableDescriptor) -> SQLError:
+    """Returns the error (54000) for a change that concerns too many referring rows."""
     return SQLError(
         "54000",
         f'a change of table "{table.name}" concerns more than {REFERRING_ROWS_MAX} rows that refer '
@@ -181,6 +183,7 @@ def _where_referred(
 def still_referenced(
     table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, values: Sequence[Datum]
 ) -> SQLError:
+    """Returns the error (23503) for a referenced row that goes or changes its key."""
     names = ", ".join(table.column_by_id(id).name for id in key.referenced_columns)
     return ConstraintViolated(
         "23503",

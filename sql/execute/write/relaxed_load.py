@@ -295,7 +295,7 @@ class RelaxedLogs:
 
 
 async def load_domain(services: Services, log: RelaxedLog, domain: int) -> _Domain:
-    """A domain's reader as of what is durable."""
+    """Returns a domain's reader at its durable position."""
     reader = services.store.snapshot(await services.store.now())
     return await _read_domain(services, reader, log, domain)
 
@@ -303,7 +303,7 @@ async def load_domain(services: Services, log: RelaxedLog, domain: int) -> _Doma
 async def domain_states(
     services: Services, reader: DescriptorReader, log: RelaxedLog
 ) -> list[DomainState]:
-    """How far each domain of the log is, by what is durable."""
+    """Returns the durable position of each domain of the log."""
     domains = set()
     start = len(log.prefix) + 1
     for key, _ in await reader.scan(Span.prefix(log.prefix)):

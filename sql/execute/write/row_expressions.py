@@ -91,6 +91,8 @@ class RowCheck:
 
 
 def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowCheck:
+    """Compiles a CHECK constraint: for Python where its expression allows that, else for
+    DuckDB."""
     tree = without_blanks(parse_expression(check.expression), {(table.name,): table})
     check_columns(tree, table, table.name)
     try:

@@ -204,7 +204,7 @@ class DrawnValues:
                 drawn += await self._store.draw(sequence, count)
 
     async def _compute(self, needed: ExpressionNeeded) -> None:
-        """More values of an expression, whose own draws are no other's."""
+        """Computes more values of an expression, with draws of its own."""
         values = self._computed.setdefault(needed.text, [])
         count = max(len(values), needed.wanted)
         inner = DrawnValues(self._base, self._store, self._expressions, self._session)

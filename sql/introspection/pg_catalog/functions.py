@@ -78,7 +78,7 @@ _SETS = frozenset(("generate_series", "unnest"))
 _OURS = frozenset(
     ("regexp_every", "regexp_split_rows", "time_digits", "timestamp_digits", "timestamptz_digits")
 )
-"""Names by which our own trees call what has another one in SQL."""
+"""Names of parsed trees for functions that have another name in SQL."""
 
 _PSEUDO = {
     "any": "any", "element": "anyelement", "array": "anyarray", "enum": "anyenum",
@@ -219,7 +219,7 @@ async def operator_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 FIRST_CAST = 10_000
-"""Ids below 16,384 are of what is built in, which no dump has."""
+"""Ids below 16,384 are of built-in objects, which no dump has."""
 
 
 async def cast_rows(context: IntrospectionContext) -> Sequence[Row]:

@@ -36,6 +36,7 @@ def schema_oid(name: str) -> int:
 
 
 async def namespace_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_namespace: the schemas of the database, and those of the catalogs."""
     catalog, reader = context.services.catalog, context.reader
     database_id = await catalog.descriptors.lookup(reader, 0, 0, context.database)
     assert database_id is not None, context.database
@@ -51,6 +52,7 @@ async def namespace_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_database."""
     found = await context.services.catalog.descriptors.children(context.reader, 0, 0)
     rights = await read_rights(context.reader)
     return [
@@ -63,6 +65,7 @@ async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def role_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_roles: users and roles, without passwords."""
     rights = await read_rights(context.reader)
     rows: list[Row] = []
     for user in await list_users(context.reader):

@@ -47,6 +47,7 @@ _ACTIONS = {
 
 
 async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_class: tables, views, sequences and indexes that the user sees."""
     rows: list[Row] = []
     rights = await read_rights(context.reader)
     for found in await described_relations(context):
@@ -116,6 +117,7 @@ _IDENTITIES = {None: "", Identity.ALWAYS: "a", Identity.BY_DEFAULT: "d"}
 
 
 async def attribute_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_attribute: the columns of every relation of pg_class."""
     rows: list[Row] = []
     for found in await described_relations(context):
         table = found.table
@@ -175,6 +177,7 @@ def default_oid(table: TableDescriptor, number: int) -> int:
 
 
 async def default_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_attrdef, one for each column with a default or a computed expression."""
     rows: list[Row] = []
     for found in await described_tables(context):
         for number, column in found.columns:
@@ -185,6 +188,7 @@ async def default_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def index_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_index, one for each index of a table."""
     rows: list[Row] = []
     for found in await described_tables(context):
         table = found.table
@@ -203,6 +207,7 @@ async def index_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def constraint_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_constraint: keys, foreign keys, checks and unique constraints."""
     tables = await described_tables(context)
     return [row for found in tables for row in _constraints(found, tables)]
 

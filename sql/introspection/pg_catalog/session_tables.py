@@ -41,6 +41,7 @@ async def prepared_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 
 async def cursor_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_cursors: the open cursors of the session."""
     session = context.session
     cursors = () if session is None else session.cursors
     return [

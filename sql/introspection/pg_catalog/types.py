@@ -23,6 +23,7 @@ async def user_types(context: IntrospectionContext) -> list[TypeDescriptor]:
 
 
 async def type_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_type: built-in types, arrays, enumerations."""
     rows: list[Row] = []
     for row in ALL_ROWS:
         collation = 100 if row.category == "S" else 0
@@ -83,6 +84,7 @@ def _alignment(size: int) -> str:
 
 
 async def enum_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of pg_enum: the labels of every enumeration, in order."""
     return [
         (
             derived("enum", type.id, member.mark.hex()),

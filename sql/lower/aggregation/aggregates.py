@@ -61,7 +61,7 @@ def paired(node: exp.Expr) -> None:
 
 
 def spread(tree: exp.Expr, types: Types) -> None:
-    """The deviation of floats, of which one that is no number makes all of it none."""
+    """Lowers the deviation of floats: a NaN among them makes the result NaN."""
     if types.kind(tree.this) is not TypeKind.FLOAT8:
         return
     whole = tree

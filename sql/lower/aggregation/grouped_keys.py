@@ -26,11 +26,11 @@ Sources = dict[str, TableDescriptor | None]
 """Returns the tables of FROM in order; None for an item that is no table."""
 
 Named = tuple[str, str]
-"""A source and a column of it."""
+"""A column and its source."""
 
 
 def group_by_keys(query: exp.Expr, relations: Relations) -> None:
-    """Names in every GROUP BY of `query`, in place, what depends on the keys in it."""
+    """Adds the columns that depend on grouped keys to every GROUP BY of `query`, in place."""
     if not any(_plain_columns(group) for group in find_all(query, exp.Group)):
         return
     for scope in scopes_in(query):

@@ -36,7 +36,8 @@ def name_elements(query: exp.Expr, relations: Relations) -> None:
 
 
 def _only_column(source: exp.Expr | Scope) -> str | None:
-    """The column of what stands for a function of one."""
+    """Returns the only column of an UNNEST in FROM that replaced a function's call; None for any
+    other source."""
     tree = source.expression if isinstance(source, Scope) else source
     alias = tree.args.get("alias") if isinstance(tree, exp.Unnest) else None
     columns = alias.columns if isinstance(alias, exp.TableAlias) else []

@@ -41,8 +41,8 @@ _TEXTS = array_of(ColumnType(TypeKind.STRING))
 
 
 def mean_documents(query: exp.Query, types: Types) -> exp.Query:
-    """The query with documents' operators and functions as DuckDB has them. Raises SQLError for
-    what PostgreSQL does not do with documents."""
+    """Returns the query with operators and functions of documents lowered to DuckDB. Raises
+    SQLError for operations that PostgreSQL does not have for documents."""
     for node in list(walk(query)):
         types.of(node)  # before anything is replaced
     for select in list(find_all(query, exp.Select)):
@@ -389,7 +389,7 @@ def _subscript(node: exp.Bracket) -> exp.Expr:
 
 
 def text_path(node: exp.Expr) -> exp.Expr:
-    """A path, of which a literal is `'{a,b}'`."""
+    """Returns a path as an array of texts; a literal is read as `'{a,b}'`."""
     if not is_literal(node):
         return node
     texts = coerce(_TEXTS, node.this)

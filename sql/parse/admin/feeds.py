@@ -276,6 +276,7 @@ def set_statement(cursor: Cursor) -> Statement:
 
 
 def reset_statement(cursor: Cursor) -> Statement:
+    """`CLUSTER SETTING name`, or a session variable, behind RESET."""
     if not cursor.accept_words("cluster", "setting"):
         return transactions.reset_variable(cursor)
     position = cursor.position

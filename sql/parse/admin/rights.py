@@ -174,6 +174,8 @@ def _list(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
 
 
 def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
+    """`[FOR ALL ROLES | FOR {ROLE | USER} role, …] [IN SCHEMA schema, …] {GRANT | REVOKE}
+    privilege, … ON kind {TO | FROM} role, …`"""
     position = cursor.position
     roles: tuple[str, ...] | None = ()
     if cursor.accept_words("for", "all", "roles"):
@@ -258,6 +260,7 @@ def _owner(cursor: Cursor, target: GrantTarget, *, if_exists: bool) -> SetOwner:
 
 
 def reassign_owned(cursor: Cursor) -> ReassignOwned:
+    """`role, … TO role`"""
     roles = _list(cursor, role_name)
     cursor.expect_words("to")
     to = role_name(cursor)
@@ -266,6 +269,7 @@ def reassign_owned(cursor: Cursor) -> ReassignOwned:
 
 
 def drop_owned(cursor: Cursor) -> ReassignOwned:
+    """`role, … [CASCADE | RESTRICT]`"""
     roles = _list(cursor, role_name)
     if not cursor.accept_words("restrict"):
         cursor.accept_words("cascade")
@@ -277,6 +281,7 @@ def drop_owned(cursor: Cursor) -> ReassignOwned:
 
 
 def show_grants(cursor: Cursor) -> RightsListing:
+    """`[ON target | ON ROLE [role, …]] [FOR role, …]`"""
     if cursor.accept_words("on", "role"):
         roles = () if cursor.at_words("for") or cursor.finished else _list(cursor, role_name)
         return ShowRoleGrants(roles=roles, members=_for(cursor))

@@ -22,10 +22,12 @@ SYSTEM_OPTIONS = frozenset(str(one.name).lower() for one in ALL_OF[SecurableKind
 
 
 def create_user(cursor: Cursor) -> CreateUser:
+    """`[IF NOT EXISTS] role [[WITH] option …]`; it may log in."""
     return _create(cursor, login=True)
 
 
 def create_role(cursor: Cursor) -> CreateUser:
+    """`[IF NOT EXISTS] role [[WITH] option …]`; it may not log in."""
     return _create(cursor, login=False)
 
 
@@ -37,6 +39,7 @@ def _create(cursor: Cursor, *, login: bool) -> CreateUser:
 
 
 def alter_user(cursor: Cursor) -> AlterUser:
+    """`[IF EXISTS] role [WITH] option …`"""
     if_exists = cursor.accept_words("if", "exists")
     name = _name(cursor)
     options = _options(cursor)
@@ -46,6 +49,7 @@ def alter_user(cursor: Cursor) -> AlterUser:
 
 
 def drop_user(cursor: Cursor) -> DropUser:
+    """`[IF EXISTS] role, …`"""
     if_exists = cursor.accept_words("if", "exists")
     names = [_name(cursor)]
     while cursor.accept_symbol(","):

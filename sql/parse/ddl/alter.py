@@ -241,6 +241,7 @@ def _index_name(cursor: Cursor) -> tuple[ObjectName | None, str]:
 
 
 def drop_index(cursor: Cursor) -> DropIndex:
+    """`[CONCURRENTLY] [IF EXISTS] [table@]index [CASCADE | RESTRICT]`"""
     cursor.accept_words("concurrently")
     if_exists = cursor.accept_words("if", "exists")
     position = cursor.position
@@ -258,6 +259,7 @@ def drop_index(cursor: Cursor) -> DropIndex:
 
 
 def alter_index(cursor: Cursor) -> RenameIndex | SplitAt | UnsplitAt:
+    """`[IF EXISTS] [table@]index {RENAME TO name | SPLIT AT … | UNSPLIT …}`"""
     if_exists = cursor.accept_words("if", "exists")
     position = cursor.position
     table, name = _index_name(cursor)
@@ -327,6 +329,7 @@ def comment_on(cursor: Cursor) -> CommentOn:
 
 
 def create_schema(cursor: Cursor) -> CreateSchema:
+    """`[IF NOT EXISTS] schema`"""
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = cursor.object_name("a schema's name")
     cursor.expect_end()
@@ -334,6 +337,7 @@ def create_schema(cursor: Cursor) -> CreateSchema:
 
 
 def drop_schema(cursor: Cursor) -> DropSchema:
+    """`[IF EXISTS] schema [CASCADE | RESTRICT]`"""
     if_exists = cursor.accept_words("if", "exists")
     name = cursor.object_name("a schema's name")
     cascade = drop_behaviour(cursor)
@@ -344,6 +348,7 @@ def drop_schema(cursor: Cursor) -> DropSchema:
 
 
 def drop_database(cursor: Cursor) -> DropDatabase:
+    """`[IF EXISTS] database [CASCADE | RESTRICT]`"""
     if_exists = cursor.accept_words("if", "exists")
     position = cursor.position
     name = cursor.identifier("a database's name")

@@ -17,6 +17,7 @@ def index_definition(cursor: Cursor, *, unique: bool) -> IndexDefinition:
 def index_columns(
     cursor: Cursor, name: str | None, *, unique: bool, position: int
 ) -> IndexDefinition:
+    """`(column [ASC | DESC], …) [STORING (column, …)] [NULLS DISTINCT]`"""
     columns, descending = _indexed_columns(cursor)
     storing: tuple[str, ...] = ()
     if any(cursor.accept_words(word) for word in ("storing", "include", "covering")):

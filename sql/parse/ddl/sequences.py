@@ -30,6 +30,7 @@ def alter_sequence(cursor: Cursor) -> AlterSequence:
 
 
 def drop_sequence(cursor: Cursor) -> DropSequence:
+    """`[IF EXISTS] sequence, … [CASCADE | RESTRICT]`"""
     if_exists = cursor.accept_words("if", "exists")
     names = [cursor.object_name("a sequence's name")]
     while cursor.accept_symbol(","):

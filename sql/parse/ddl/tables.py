@@ -143,6 +143,7 @@ def _refuse_partitions(cursor: Cursor) -> None:
 
 
 def drop_table(cursor: Cursor) -> DropTable:
+    """`[IF EXISTS] table, … [CASCADE | RESTRICT]`"""
     if_exists = cursor.accept_words("if", "exists")
     tables = [cursor.object_name("a table's name")]
     while cursor.accept_symbol(","):
@@ -153,6 +154,7 @@ def drop_table(cursor: Cursor) -> DropTable:
 
 
 def parameter_list(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:
+    """`(name [= value], …)`; names alone unless `with_values`."""
     cursor.expect_symbol("(")
     found: list[Option] = []
     while True:
@@ -434,6 +436,8 @@ class _ColumnClauses:
 
 
 def type_name(cursor: Cursor) -> TypeName:
+    """`name[.name] [(number, …)] [WITH | WITHOUT TIME ZONE] [[]]`. Raises SQLError 42601, and
+    0A000 for arrays of several dimensions."""
     position = cursor.position
     if cursor.current.kind not in (LexemeKind.WORD, LexemeKind.QUOTED):
         cursor.fail(expected="a column's type")

@@ -64,6 +64,7 @@ def alter_type(cursor: Cursor) -> AddEnumValue | RenameEnumValue | RenameType:
 
 
 def drop_type(cursor: Cursor) -> DropType:
+    """`[IF EXISTS] type, … [CASCADE | RESTRICT]`"""
     if_exists = cursor.accept_words("if", "exists")
     names = [cursor.object_name("a type's name")]
     while cursor.accept_symbol(","):

@@ -20,7 +20,7 @@ Assigned = tuple[exp.Column, exp.Expr]
 
 
 def assignments(items: Sequence[exp.Expr]) -> tuple[Assigned, ...]:
-    """The assignments of a SET clause. Raises SQLError for what is none."""
+    """Returns the assignments of a SET clause. Raises SQLError 42601 for an item that is none."""
     return tuple(pair for item in items for pair in _assigned(item))
 
 

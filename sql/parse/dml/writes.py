@@ -24,6 +24,7 @@ from .assignments import Assigned, assignments, parse_conflict
 
 
 def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
+    """Parses INSERT or UPSERT, by `mode`. Raises SQLError."""
     first = tokens[0]
     if len(tokens) < 2 or tokens[1].token_type != TokenType.INTO:
         near = tokens[1] if len(tokens) > 1 else first
@@ -40,6 +41,7 @@ def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
 
 
 def parse_update(text: str, tokens: list[Token]) -> Update:
+    """Parses UPDATE. Raises SQLError."""
     _refuse_current_of(tokens)
     tree = parse_tree(text, tokens)
     if not isinstance(tree, exp.Update):
@@ -48,6 +50,7 @@ def parse_update(text: str, tokens: list[Token]) -> Update:
 
 
 def parse_delete(text: str, tokens: list[Token]) -> Delete:
+    """Parses DELETE. Raises SQLError."""
     _refuse_current_of(tokens)
     tree = parse_tree(text, _returning_first(tokens))
     if not isinstance(tree, exp.Delete):
@@ -56,6 +59,8 @@ def parse_delete(text: str, tokens: list[Token]) -> Delete:
 
 
 def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert:
+    """Returns the INSERT or UPSERT of a tree. Raises SQLError 42601, and 0A000 for a clause that
+    is not supported."""
     conflict = tree.args.get("conflict")
     position = word_at(tokens, "conflict")
     if conflict is not None and mode is InsertMode.UPSERT:
@@ -84,6 +89,8 @@ def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert
 
 
 def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
+    """Returns the UPDATE of a tree. Raises SQLError 42601, and 0A000 for a clause that is not
+    supported."""
     assigned = assignments(tree.expressions)
     if not assigned:
         raise _ends_early(tokens)
@@ -103,6 +110,8 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
 
 
 def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
+    """Returns the DELETE of a tree. Raises SQLError 42601, and 0A000 for a clause that is not
+    supported."""
     if not isinstance(tree.this, exp.Table):
         raise _ends_early(tokens)
     _refuse_column_aliases(tree.this)

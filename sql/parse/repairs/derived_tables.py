@@ -12,6 +12,8 @@ from sqlglot import exp
 
 
 def plain_derived(tree: exp.Expr) -> exp.Expr:
+    """Returns the tree with names for derived tables that have none, where several stand side by
+    side."""
     for select in list(tree.find_all(exp.Select)):
         unnamed = [table for table in _tables_of(select) if _unnamed(table)]
         for number, table in enumerate(unnamed if len(unnamed) > 1 else ()):

@@ -44,6 +44,6 @@ def plain_calls(tree: exp.Expr) -> exp.Expr:
 
 
 def _document(operand: exp.Expr) -> exp.Expr:
-    """The operand, of which a text that is written out is a document."""
+    """Returns the operand; a text literal becomes a document."""
     literal = isinstance(operand, exp.Literal) and operand.is_string
     return exp.cast(operand, "jsonb", dialect="postgres") if literal else operand

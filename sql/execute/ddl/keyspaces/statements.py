@@ -63,6 +63,7 @@ async def run_keyspace_statement(
     scope: LeaseScope,
     database: str,
 ) -> Result:
+    """Runs a statement about a raw keyspace in the transaction. Raises SQLError."""
     if isinstance(statement, DropKeyspace):
         return await _drop(services, statement, transaction, scope, database)
     if isinstance(statement, PromoteKeyspace):

@@ -37,6 +37,7 @@ async def run_relaxed_statement(
     scope: LeaseScope,
     database: str,
 ) -> Result:
+    """Runs a statement about a relaxed log in the transaction. Raises SQLError."""
     try:
         if isinstance(statement, DropRelaxedLog):
             return await _drop(services, statement, transaction, scope)
