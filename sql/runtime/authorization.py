@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import Descriptor, SchemaDescriptor, TableDescriptor
+from ...catalog.descriptors.temporary_schema import session_schema
 from ...catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind, securable
 from ...catalog.rights.quotas import RowQuota
 from ...catalog.rights.rights import Rights, read_rights
@@ -182,6 +183,9 @@ async def _owns_parent(actor: Actor, descriptor: Descriptor) -> bool:
 
 
 async def _check_created(actor: Actor, changes: CatalogChanges, descriptor: Descriptor) -> None:
+    own = session_schema()
+    if isinstance(descriptor, SchemaDescriptor) and own is not None and descriptor.name == own.name:
+        return  # temporary tables are made by anybody
     parents = securable(descriptor).parents
     if not parents:
         await actor.need_system(Privilege.CREATEDB)

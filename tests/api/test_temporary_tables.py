@@ -26,7 +26,10 @@ def test_a_store_that_was_not_closed_is_swept(tmp_path: Path) -> None:
         ((made,),) = await db.sql("SELECT schemaname FROM pg_tables WHERE tablename = 'mine'")
         await db.node.close()  # as a process that dies: no session has been closed
         async with await tailrace.aopen(tmp_path / "data") as db:
-            query = f"SELECT count(*) FROM tailrace_internal.descriptors WHERE name = '{made!s}'"
+            query = (
+                "SELECT count(*) FROM tailrace_internal.descriptors "
+                f"WHERE name = '{made!s}' AND state = 'public'"
+            )
             while (await db.sql(query)).fetchall() != [(0,)]:
                 await asyncio.sleep(0)
 
