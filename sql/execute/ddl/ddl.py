@@ -41,8 +41,6 @@ from ...syntax.schema_statements import ColumnDefinition as ColumnClause
 from ...syntax.type_statements import SequenceStatement, TypeStatement
 from ...syntax.view_statements import ViewStatement
 from ..write.computed_defaults import note_types
-from .ascending_indexes import ascending
-from .bare_decimals import bare_decimals, notices
 from .enum_types import run_type_statement
 from .given_columns import column_type, defaults_in, identity_of, with_default
 from .keyspaces.statements import run_keyspace_statement
@@ -55,6 +53,7 @@ from .namespaces import (
     drop_tables,
 )
 from .new_names import new_table_name
+from .notices import ascending, bare_decimals, notices
 from .relaxed.logs import run_relaxed_statement
 from .schema_changes import SchemaChangeStatements
 from .sequences import run_sequence_statement

@@ -29,12 +29,11 @@ from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
-from .ascending_indexes import ascending
-from .bare_decimals import notices, of_commands
 from .element_targets import ElementChanges
 from .given_columns import constraint_definitions
 from .identity_columns import IdentityColumns
 from .new_expressions import check_expressions
+from .notices import ascending, notices, of_commands
 from .schema_targets import TableChanges
 from .table_turn import wait_for_room
 from .truncation import Truncation

@@ -1,4 +1,4 @@
-"""The notice for columns declared NUMERIC without digits: how many digits they keep."""
+"""Notices of DDL: of what was asked for and is not kept as PostgreSQL keeps it."""
 
 from __future__ import annotations
 
@@ -37,6 +37,22 @@ def of_commands(commands: Iterable[s.AlterCommand]) -> str | None:
             case s.AlterType(name=name, type=type):
                 columns.append((name, type))
     return bare_decimals(columns)
+
+
+def ascending(elements: Iterable[object]) -> str | None:
+    """A notice that names the columns of indexes that were to be descending; None without one.
+
+    No result differs by it: a query is ordered by its ORDER BY, whatever it is read by.
+    """
+    columns = [
+        f'"{column}"'
+        for element in elements
+        if isinstance(element, s.IndexDefinition)
+        for column in element.descending
+    ]
+    if not columns:
+        return None
+    return f"ignored, for indexes are ascending, NULLs last: DESC of {', '.join(columns)}"
 
 
 def notices(*told: str | None) -> str | None:
