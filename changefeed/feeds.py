@@ -88,6 +88,7 @@ from .verify import (
     NotTaken,
     SchemaAhead,
     Verification,
+    VerifiedQuery,
     repair,
     verify_replica,
 )
@@ -453,8 +454,7 @@ class Changefeeds:
                 "only mirrors can be verified, and not logs of changes",
                 hint="mode=both keeps a mirror beside the log.",
             )
-        if details.query is not None:
-            raise SQLError("0A000", "only mirrors of whole tables can be verified, not of a query")
+        query = self._verified_query(details)
         if any(target.keyspace is not None for target in details.targets):
             raise SQLError("0A000", "only mirrors of tables can be verified, and not of a keyspace")
         if details.node_id != self._services.node_id:
@@ -469,7 +469,7 @@ class Changefeeds:
             async with kind.snapshot(details.sink_uri, job_id) as (snapshot, in_lane):
                 if not snapshot.resolved:
                     raise SQLError("55000", f"changefeed {job_id} has not resolved anything yet")
-                found = await Verification(store, descriptors, snapshot, in_lane).run()
+                found = await Verification(store, descriptors, snapshot, in_lane, query).run()
         except SchemaAhead as ahead:
             raise SQLError(
                 "55000",
@@ -481,6 +481,17 @@ class Changefeeds:
         if repairs and found:
             await self._repair(job_id, live, found)
         return found
+
+    def _verified_query(self, details: ChangefeedDetails) -> VerifiedQuery | None:
+        """The query of a mirror. It asks nothing of a change but its rows, or no mirror would have
+        been made: what it shows of the source is what the mirror has to hold."""
+        query = details.query
+        if query is None:
+            return None
+        assert not (query.versions or query.previous or query.tells_event), query
+        assert self._services.queries is not None, "this node runs the feed"
+        created_at = details.created_at or details.start_at
+        return VerifiedQuery(query, self._services.queries, created_at)
 
     async def _repair(self, job_id: int, live: LiveFeed, found: list[Difference]) -> None:
         try:

@@ -8,11 +8,21 @@ number of rows and the sum of their hashes; where those differ, the range is com
     up to 50000    50000, 8f3…   50000, 8f3…
     up to 100000   50000, 1c4…   49999, e02…     -> 73112 is missing
 
+The source of a CDC query's mirror is what the query shows of the table's rows.
+
 A *repair* sends keys that differ again, as they are now, through the feed that runs.
 """
 
 from .repair import NotTaken, repair
 from .replica_verification import verify_replica
-from .verification import Difference, SchemaAhead, Verification
+from .verification import Difference, SchemaAhead, Verification, VerifiedQuery
 
-__all__ = ["Difference", "NotTaken", "SchemaAhead", "Verification", "repair", "verify_replica"]
+__all__ = [
+    "Difference",
+    "NotTaken",
+    "SchemaAhead",
+    "Verification",
+    "VerifiedQuery",
+    "repair",
+    "verify_replica",
+]

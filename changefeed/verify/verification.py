@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
+import pyarrow as pa
+
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import RowUnreadable, codec_for
 from ...catalog.store.descriptor_store import DescriptorStore
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
-from ..pipeline.decode import slice_rows
+from ..contract.changes import ChangeKind, StageTimes
+from ..contract.queries import CompiledQuery, FeedQuery, QueryCompiler
+from ..pipeline.decode import decode, slice_rows
 from ..sinks.duckdb.mirror_snapshot import (
     NOTHING,
     Bounds,
@@ -26,6 +30,7 @@ from ..sinks.duckdb.mirror_snapshot import (
 )
 from ..sinks.duckdb.schema_step import same_shape
 from ..sinks.duckdb.table_schema import TableSchema, shown_name
+from ..targets import Versions
 
 T = TypeVar("T")
 
@@ -73,6 +78,16 @@ Piece = tuple[list[bytes], list[bytes]]
 """Keys and bodies."""
 
 
+@dataclass(frozen=True, slots=True)
+class VerifiedQuery:
+    """The query that a mirror shows. It reads nothing of a row but its values: so what it shows of
+    the source, as of a timestamp, is what the mirror has to hold, however the rows came."""
+
+    query: FeedQuery
+    compiler: QueryCompiler
+    created_at: Timestamp
+
+
 class Verification:
     """One comparison of all tables in a snapshot of a mirror."""
 
@@ -82,7 +97,11 @@ class Verification:
         descriptors: DescriptorStore,
         snapshot: MirrorSnapshot,
         in_lane: InLane,
+        query: VerifiedQuery | None = None,
     ) -> None:
+        """`query` is what the mirror shows of its one table."""
+        self._query = query
+        self._compiled: tuple[TableDescriptor, CompiledQuery] | None = None
         self._store = store
         self._descriptors = descriptors
         self._snapshot = snapshot
@@ -104,6 +123,10 @@ class Verification:
         schema = table.schema
         if not isinstance(found, TableDescriptor):
             raise SchemaAhead(shown_name(table.row.name))
+        if self._query is not None:
+            compiled = await self._query.compiler.compile(self._query.query.text, found, found)
+            self._compiled = found, compiled
+            found = compiled.result
         as_of = TableSchema(found, name=schema.name, job_id=schema.job_id)
         if table.row.staged_at is not None or not same_shape(schema, as_of):
             raise SchemaAhead(shown_name(table.row.name))
@@ -120,7 +143,7 @@ class Verification:
                 if total.count >= rows_max:
                     await self._close_range(table, Bounds(after, upto), total, skipped)
                     after, total = upto, NOTHING
-                rows = table.source_rows(keys, bodies)
+                rows = await self._source_rows(table, (keys, bodies))
                 total += await self._in_lane(partial(table.fingerprint_of, rows))
                 upto = keys[-1]
         await self._close_range(table, Bounds(after, None), total, skipped)
@@ -147,11 +170,31 @@ class Verification:
         left = DIFFERENCES_MAX - len(self._found)
         if left <= 0:
             return
-        rows = table.source_rows(*piece)
+        rows = await self._source_rows(table, piece)
         found = await self._in_lane(
             partial(table.compare, rows, bounds, settled=settled, limit=left)
         )
         self._found += [_difference(table.row.descriptor, mismatch) for mismatch in found]
+
+    async def _source_rows(self, table: SnapshotTable, piece: Piece) -> pa.Table:
+        """What the mirror has to hold of these rows of the source. Raises SQLError where the query
+        fails."""
+        keys, bodies = piece
+        if self._query is None or not keys:
+            return table.source_rows(keys, bodies)
+        assert self._compiled is not None, "the schema is looked at first"
+        source, compiled = self._compiled
+        batch = decode(
+            Versions(keys, bodies, [self._snapshot.resolved] * len(keys)),
+            source,
+            stages=StageTimes(),
+            kind=ChangeKind.INITIAL_SCAN,
+            columnar=True,
+        )
+        answer = await compiled.evaluate(
+            batch, created_at=self._query.created_at, knows_previous=False
+        )
+        return table.shown_rows([keys[place] for place in answer.places], answer.rows)
 
     async def _pieces(
         self, table: SnapshotTable, bounds: Bounds, skipped: set[bytes]

@@ -333,7 +333,8 @@ class StormFeed:
             await jobs.finish(context.job, JobEvent.FAIL, error=str(end))
             self._forget(job_id)
         finally:
-            self._context = None
+            if self._context is context:  # where it died, another may run by now
+                self._context = None
             listening.cancel()
 
     def _forget(self, job_id: int) -> None:

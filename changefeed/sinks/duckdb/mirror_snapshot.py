@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from ....catalog.rows.row_codec import codec_for
+from ....catalog.values.arrow_columns import AnyArray
 from ....catalog.values.column_types import Datum
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.keys import index_prefix
@@ -160,8 +161,11 @@ class SnapshotTable:
 
     def source_rows(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> pa.Table:
         """Rows of the source as Arrow, under the mirror's version of the table."""
-        columns = codec_for(self.row.descriptor).decode_columns(bodies)
-        arrays = list(columns.columns)
+        return self.shown_rows(keys, codec_for(self.row.descriptor).decode_columns(bodies))
+
+    def shown_rows(self, keys: Sequence[bytes], columns: pa.RecordBatch) -> pa.Table:
+        """The same of rows that are decoded, or computed by a query."""
+        arrays: list[AnyArray] = list(columns.columns)
         if self.schema.key_place is None:
             arrays.append(pa.array([key[KEY_PREFIX_LENGTH:] for key in keys], type=pa.binary()))
         arrays.append(pa.array(keys, type=pa.binary()))
