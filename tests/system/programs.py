@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 
@@ -33,6 +34,7 @@ class Program:
 
 PROGRAMS = (
     Program("chromium", "chromium"),
+    Program("go", "golang-go"),
     Program("java", "openjdk-17-jre-headless"),
     Program("mvn", "maven"),
     Program("node", "nodejs"),
@@ -127,6 +129,19 @@ def java_libraries(*coordinates: str) -> list[Path]:
             )  # fmt: skip
         found.append(path)
     return found
+
+
+def benthos() -> Path:
+    """Benthos with the inputs and outputs that a test needs, built when it is first asked for."""
+    source = Path(__file__).parent / "benthos"
+    digest = sha256(b"".join(file.read_bytes() for file in sorted(source.iterdir()))).hexdigest()
+    program = cache_folder() / f"benthos-{digest[:16]}"
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = program.with_suffix(".unfinished")
+        subprocess.run(["go", "build", "-o", str(unfinished), "."], cwd=source, check=True)
+        unfinished.rename(program)
+    return program
 
 
 def main() -> int:
