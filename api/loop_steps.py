@@ -21,7 +21,8 @@ LOUD_STEP_NS = 100_000_000
 """From so much on a step is a warning; a shorter one is told to who asks for `--log-level info`."""
 
 LOGGED_EVERY_NS = 1_000_000_000
-"""Between two lines of the log; a line says how many steps had none."""
+"""Between two lines of the log, if the later step is not the longest of all so far; a line says how
+many steps had none."""
 
 TEXT_SHOWN_MAX = 500
 
@@ -75,13 +76,15 @@ class LoopSteps:
 
     def _note(self, handle: Handle, took_ns: int) -> None:
         self.count += 1
+        longest = took_ns > self.longest_ns
         self.longest_ns = max(self.longest_ns, took_ns)
         collected_ns, self._collected_ns = min(self._collected_ns, took_ns), 0
         level = logging.WARNING if took_ns >= LOUD_STEP_NS else logging.INFO
         if not _log.isEnabledFor(level):
             return
         now = time.monotonic_ns()
-        if self._logged_ns is not None and now - self._logged_ns < LOGGED_EVERY_NS:
+        soon = self._logged_ns is not None and now - self._logged_ns < LOGGED_EVERY_NS
+        if soon and not longest:
             self._unlogged += 1
             return
         _log.log(

@@ -23,6 +23,8 @@ BENCHMARKS = (
     "peer_logical_replication",
     "protocol_steps",
     "analytics",
+    "statements",
+    "loop_stalls",
     "pgbench",
     "ycsb",
     "leases",

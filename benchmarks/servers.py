@@ -32,15 +32,18 @@ def free_port() -> int:
 
 @contextmanager
 def tailrace_server(
-    folder: Path, *, program: tuple[str, ...] = ("tailrace.api.cli",)
+    folder: Path,
+    *,
+    program: tuple[str, ...] = ("tailrace.api.cli",),
+    options: tuple[str, ...] = (),
 ) -> Iterator[tuple[str, int]]:
     """`tailrace serve`, trusting loopback. Gives its URL and its Postgres port.
 
-    `program` is the module that runs it, with arguments of its own.
+    `program` is the module that runs it, with arguments of its own; `options` are those of `serve`.
     """
     command = [sys.executable, "-m", *program, "serve", str(folder / "tailrace")]
     process = subprocess.Popen(
-        [*command, "--port", "0", "--pg-port", "0", "--insecure"],
+        [*command, "--port", "0", "--pg-port", "0", "--insecure", *options],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -106,7 +106,7 @@ def intents_seen(
             if holder.status is TransactionStatus.COMMITTED:
                 if holder.write_timestamp > after:
                     seen.append(holder.id)
-            elif holder.status is TransactionStatus.PENDING:
+            elif holder.status is TransactionStatus.PENDING and holder.may_hold_in(span):
                 # Where it stands in memory counts, not in its intents: it may have been moved up.
                 open_.append(holder)
     if open_ and when_locked is not WhenLocked.SKIP:

@@ -151,13 +151,15 @@ class LockTable:
         if queue.waiting or any(not other.shared for other in queue.turns):
             raise LockConflict(key, None, Wish.SHARE)
 
-    def add_intents(self, written: Iterable[bytes], record: TransactionRecord) -> None:
+    def add_intents(self, written: Collection[bytes], record: TransactionRecord) -> None:
         """The keys bear intents of the transaction, which could take them, of its sequence."""
         intents, sequence = self.intents, record.sequence
         for key in written:
             assert intents.get(key, record) is record, (key, record)
             intents[key] = record
             record.intents[key] = sequence
+        if written:
+            record.note_intents(written)
         if record.intents:
             self.intent_holders[record] = None
 
@@ -375,6 +377,7 @@ class LockTable:
         """Table and records agree, and nobody waits for a key that is free."""
         for key, record in self.intents.items():
             assert key in record.intents, (key, record)
+            assert record.least_intent <= key <= record.greatest_intent, (key, record)
             assert self.locks.get(key, record) is record, key
         holders = set(self.intents.values())
         assert holders == set(self.intent_holders), (holders, self.intent_holders)

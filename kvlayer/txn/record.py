@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 
 import msgspec
 
 from ..clock import Timestamp
+from ..span import Span
 from ..transaction_modes import Isolation, Priority
 from .buffer import WriteBuffer
 from .read_spans import ReadSpans
@@ -37,10 +39,12 @@ class TransactionRecord:
     __slots__ = (
         "aborted_because",
         "buffer",
+        "greatest_intent",
         "heartbeat_at",
         "id",
         "intents",
         "isolation",
+        "least_intent",
         "locks",
         "priority",
         "read_spans",
@@ -77,12 +81,26 @@ class TransactionRecord:
         # Keys in order of their first writing, unresolved, and the sequence of the last. Their
         # values are in the engine, not here.
         self.intents: dict[bytes, int] = {}
+        # No intent lies outside of these, and those that are resolved did not.
+        self.least_intent = self.greatest_intent = b""
         # Keys locked for themselves, exclusively and shared, and the sequence at which they were.
         # A key may be in all three: each is taken, and given back by a savepoint, by itself.
         self.locks: dict[bytes, int] = {}
         self.shares: dict[bytes, int] = {}
         # The sequences of the savepoints that stand, ascending.
         self.savepoints: list[int] = []
+
+    def note_intents(self, written: Collection[bytes]) -> None:
+        """Keys bear intents of the transaction."""
+        least, greatest = min(written), max(written)
+        if not self.greatest_intent:
+            self.least_intent, self.greatest_intent = least, greatest
+        self.least_intent = min(self.least_intent, least)
+        self.greatest_intent = max(self.greatest_intent, greatest)
+
+    def may_hold_in(self, span: Span) -> bool:
+        """Whether an intent of the transaction may lie in a span."""
+        return self.least_intent < span.end and span.start <= self.greatest_intent
 
     def move(self, timestamp: Timestamp) -> None:
         """The transaction will commit at `timestamp` or later, which was just drawn for it."""

@@ -50,24 +50,24 @@ def _check_readable(host: TransactionHost, record: TransactionRecord) -> None:
 
 
 def _check_intents(host: TransactionHost, record: TransactionRecord, upto: Timestamp) -> None:
-    intents = host.locks.intents
-    if len(intents) == len(record.intents):
-        return  # all of them are its own
-    for key in record.read_spans.points:
-        if key in intents:
-            _check_intent(key, intents[key], record, upto)
-    for span in record.read_spans.spans:
-        for key, _ in intents_in(host.engine, span):
-            _check_intent(key, intents[key], record, upto)
-
-
-def _check_intent(
-    key: bytes, holder: TransactionRecord, record: TransactionRecord, upto: Timestamp
-) -> None:
-    if holder is record or holder.status is TransactionStatus.ABORTED:
+    others = [
+        holder
+        for holder in host.locks.intent_holders
+        if holder is not record
+        and holder.status is not TransactionStatus.ABORTED
+        and record.read_timestamp < holder.write_timestamp <= upto
+    ]
+    if not others:
         return
-    if record.read_timestamp < holder.write_timestamp <= upto:
-        raise _changed(key)
+    intents = host.locks.intents
+    for key in record.read_spans.points:
+        if key in intents and intents[key] in others:
+            raise _changed(key)
+    for span in record.read_spans.spans:
+        if any(holder.may_hold_in(span) for holder in others):
+            for key, _ in intents_in(host.engine, span):
+                if intents[key] in others:
+                    raise _changed(key)
 
 
 def _unchanged_at_once(reader: Reader, record: TransactionRecord, upto: Timestamp) -> bool:
