@@ -170,3 +170,20 @@ def test_command_line(keyed: HttpDoor, tmp_path: Path) -> None:
 
 def test_commands_are_typer_commands() -> None:
     assert isinstance(raw_app, typer.Typer)
+
+
+def test_a_name_finds_the_keyspace_that_has_it_now() -> None:
+    """One that was made again under the name of another is empty, and takes what is put."""
+    with tailrace.open(":memory:") as db:
+        db.sql("CREATE KEYSPACE ks")
+        keyspace = db.keyspace("ks")
+        keyspace.put(b"a", b"1")
+        assert keyspace.get(b"a") == b"1"
+        db.sql("DROP KEYSPACE ks")
+        with pytest.raises(SQLError, match="does not exist"):
+            keyspace.get(b"a")
+        db.sql("CREATE KEYSPACE ks")
+        assert keyspace.get(b"a") is None
+        keyspace.put(b"a", b"2")
+        db.sql("DROP KEYSPACE ks; CREATE KEYSPACE ks WITH (ttl = '1h')")
+        assert keyspace.get(b"a") is None

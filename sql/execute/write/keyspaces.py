@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ....catalog.leases import DescriptorUnavailable
 from ....catalog.rights.privileges import Privilege
 from ....catalog.rights.users import ROOT
 from ....catalog.store.catalog import unknown_table
@@ -29,6 +31,9 @@ from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 
+KNOWN_NAMES_MAX = 1_000
+"""A descriptor each, of which the leases hold most anyway."""
+
 OpenedKeyspace = AbstractAsyncContextManager[RawKeyspace]
 
 
@@ -37,6 +42,9 @@ class RawKeyspaces:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._known: dict[tuple[str, str], TableDescriptor] = {}
+        """Keyspaces by the name and the database that found them, the latest last. A name is looked
+        up anew where the lease is on another version: as with a plan that is kept."""
 
     @asynccontextmanager
     async def opened(
@@ -54,13 +62,12 @@ class RawKeyspaces:
         """
         services = self._services
         at = await services.store.now()
-        found = await self._find(services.store.snapshot(at), name, database)
         scope = LeaseScope(services.leases)
         try:
-            table = await scope.table(found, at)
-            check_keyspace(table, name)
+            table = await self._leased(scope, at, name, database)
             assert table.keyspace is not None, table
-            await require(services, user, tuple(needs_on(table, int(needs))))
+            if user != ROOT:
+                await require(services, user, tuple(needs_on(table, int(needs))))
             resolved: Timestamp | None = None
             order = Begin() if table.keyspace.replica else Look()
             state = await services.store.replica(keyspace_span(table.id), order)
@@ -77,6 +84,28 @@ class RawKeyspaces:
             raise from_kv(error) from error
         finally:
             scope.release()
+
+    async def _leased(
+        self, scope: LeaseScope, at: Timestamp, name: str, database: str
+    ) -> TableDescriptor:
+        """The keyspace, leased. Raises SQLError."""
+        known = self._known.get((name, database))
+        if known is not None:
+            try:
+                table = await scope.table(known.id, at)
+            except DescriptorUnavailable:  # it was dropped
+                table = None
+            if table is known or table == known:
+                return known
+            scope.release()
+        found = await self._find(self._services.store.snapshot(at), name, database)
+        table = await scope.table(found, at)
+        check_keyspace(table, name)
+        self._known.pop((name, database), None)
+        self._known[name, database] = table
+        if len(self._known) > KNOWN_NAMES_MAX:
+            del self._known[next(iter(self._known))]
+        return table
 
     async def _find(self, reader: DescriptorReader, name: str, database: str) -> int:
         parts = tuple(part.strip('"') for part in name.split("."))
