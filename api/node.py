@@ -72,13 +72,13 @@ from ..kvlayer.store import Store
 from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Session, load
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
-from ..sql.execute.ddl.temporary_schemas import orphans
 from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.keyspaces import RawKeyspaces
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
+from ..sql.runtime.temporary_schemas import orphans
 from ..sql.session.temporary_tables import sweep
 from .audit_log import AuditFile
 from .backup.served import Backups

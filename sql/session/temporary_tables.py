@@ -14,9 +14,9 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ..execute.catalog_statements import change_catalog
 from ..execute.ddl.ddl import DDL
-from ..execute.ddl.temporary_schemas import dropping
 from ..parse import parse
 from ..runtime.services import Services
+from ..runtime.temporary_schemas import dropping
 from ..syntax.statements import CreateTable, CreateTableAs, OnCommit, Query, Statement
 from ..syntax.transaction_statements import TransactionStatement
 

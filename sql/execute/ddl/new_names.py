@@ -7,9 +7,9 @@ from ....catalog.descriptors.system_tables import PUBLIC_SCHEMA
 from ....kvlayer.access import Transaction
 from ...runtime.relations import full_name
 from ...runtime.services import Services
+from ...runtime.temporary_schemas import make_temporary_schema
 from ...syntax.names import ObjectName
 from ...syntax.statements import OnCommit
-from .temporary_schemas import make_temporary_schema
 
 
 async def new_table_name(

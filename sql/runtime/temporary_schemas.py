@@ -3,10 +3,10 @@ session, and swept up where a node died before."""
 
 from __future__ import annotations
 
-from ....catalog.descriptors.temporary_schema import TEMPORARY_PREFIX, session_schema
-from ....kvlayer.access import Transaction
-from ...runtime.services import Services
-from ...syntax.schema_statements import DropSchema
+from ...catalog.descriptors.temporary_schema import TEMPORARY_PREFIX, session_schema
+from ...kvlayer.access import Transaction
+from ..syntax.schema_statements import DropSchema
+from .services import Services
 
 
 async def make_temporary_schema(services: Services, transaction: Transaction, database: str) -> str:
