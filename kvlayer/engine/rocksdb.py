@@ -54,8 +54,6 @@ DIAGNOSTIC_FILES_KEPT = 3
 
 STEPS_IN_VAIN_MAX = 8
 
-_BEHIND_ALL = b"\xff"
-"""Above every key of the engine, whose first bytes are those of `keys`."""
 _STALL_MESSAGE = "Result incomplete"
 
 
@@ -75,23 +73,25 @@ def _first_each(
     is tried where the spans ascend, until it has led nowhere `STEPS_IN_VAIN_MAX` times: then keys
     have more versions than one."""
     found: list[tuple[bytes, bytes] | None] = []
-    key, before, vain = b"", b"", 0
-    for start, end in spans:
-        if not key or start < before or key < start:
+    key: bytes | None = None  # of the entry that the iterator is at; None behind the last one
+    before, vain = b"", 0
+    for number, (start, end) in enumerate(spans):
+        ascending = number > 0 and before <= start
+        before = start
+        if ascending and (key is None or key >= start):
+            pass  # what lies behind the span before lies behind this one's start
+        else:
             stepped = False
-            if key and before <= start and vain < STEPS_IN_VAIN_MAX:
+            if ascending and vain < STEPS_IN_VAIN_MAX:
                 iterator.next()
                 stepped = not iterator.valid() or iterator.key() >= start
                 vain += not stepped
             if not stepped:
                 iterator.seek(start)
-            if not iterator.valid():
-                iterator.status()
-                key = _BEHIND_ALL
-            else:
-                key = iterator.key()
-        found.append((key, iterator.value()) if key < end else None)
-        before = start
+            key = iterator.key() if iterator.valid() else None
+            if key is None:
+                iterator.status()  # raises if it stopped for an error
+        found.append((key, iterator.value()) if key is not None and key < end else None)
     return found
 
 

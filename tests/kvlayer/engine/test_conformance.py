@@ -47,6 +47,10 @@ def check_reads(reader: Reader, model: dict[bytes, bytes], start: bytes, end: by
     assert reader.first(start, end) == (expected[0] if expected else None)
     for key in (start, end, *model):
         assert reader.get(key) == model.get(key)
+    borders = [start, end, *sorted(model), *model]
+    spans = [(low, high) for low in borders for high in (low + b"\x00", end)]
+    assert reader.first_each(spans) == [reader.first(*span) for span in spans]
+    assert reader.first_each(sorted(spans)) == [reader.first(*span) for span in sorted(spans)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
