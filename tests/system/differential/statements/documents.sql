@@ -62,7 +62,6 @@ SELECT jsonb_array_elements('[1, 2]');
 SELECT jsonb_object_keys('{"b": 1, "a": 2}');
 SELECT jsonb_each('{"b": 1}');
 SELECT * FROM jsonb_array_elements('{}');
-SELECT '{"a": 5}'::JSONB @? '$.a', '{"a": 5}'::JSONB @@ '$.a > 3';
 SELECT row_to_json(ROW(1, 'x'));
 SELECT json_build_object('a', 1, 'b', 'x'), json_build_array(1, 2);
 SELECT '{"a":  1}'::JSON;

@@ -20,8 +20,6 @@ SELECT trim_scale(1.50), trim_scale(2.00);
 SELECT encode('\x0001ff5c41'::bytea, 'escape');
 SELECT decode('a\\b\001', 'escape');
 SELECT quote_ident('Foo'), quote_literal('it''s'), quote_nullable(NULL);
-SELECT '{"a": [1, 2, 3]}'::jsonb @? '$.a[*] ? (@ > 2)';
-SELECT '{"a": [1, 2, 3]}'::jsonb @@ '$.a[*] > 2';
 SELECT @ -5.5;
 SELECT INTERVAL '1 12:30:45' DAY TO SECOND;
 SELECT INTERVAL '12:30' HOUR TO MINUTE;
