@@ -156,6 +156,7 @@ def test_the_mirror_of_a_query_is_verified_and_mended(tmp_path: Path, apply: str
             "SELECT n + 1 AS more, v, k, upper(v) AS loud FROM t WHERE n > 0"
         )
         job_id = created.fetchall()[0][0]
+        assert isinstance(job_id, int)
         verify = f"VERIFY CHANGEFEED {job_id}"
         await database.sql("UPDATE t SET n = 0 WHERE k = 100")
         await database.sql("UPDATE t SET n = 2 WHERE k = 300")
