@@ -264,9 +264,11 @@ class JobStore:
 
         return await self._change(job, change)
 
-    async def change_payload(self, job: JobRecord, change: Callable[[bytes], bytes]) -> JobRecord:
-        """What the holder changes of what the job is to do. Raises JobFenced."""
-        return await self._change(
+    async def change_payload(
+        self, job: JobRecord, change: Callable[[bytes], bytes]
+    ) -> tuple[JobRecord, Timestamp]:
+        """What the holder changes of what the job is to do, and when. Raises JobFenced."""
+        return await self._changed(
             job, lambda current, _: replace(current, payload=change(current.payload))
         )
 
@@ -287,11 +289,16 @@ class JobStore:
     async def _change(
         self, job: JobRecord, change: Callable[[JobRecord, Timestamp], JobRecord]
     ) -> JobRecord:
+        return (await self._changed(job, change))[0]
+
+    async def _changed(
+        self, job: JobRecord, change: Callable[[JobRecord, Timestamp], JobRecord]
+    ) -> tuple[JobRecord, Timestamp]:
         def evaluate(evaluation: Evaluation) -> JobRecord:
             current = _check_claim(_read(evaluation, job.id), job.id, job.epoch)
             return _write(evaluation, change(current, evaluation.timestamp))
 
-        return (await self._store.one_phase(evaluate))[0]
+        return await self._store.one_phase(evaluate)
 
 
 async def cancel_jobs_of(transaction: Transaction, owner: str, kinds: Container[str]) -> None:

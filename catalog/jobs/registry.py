@@ -189,7 +189,9 @@ class JobRegistry:
         for job in self.live():
             runner = self._runners.get(job.id)
             if runner is not None:
-                runner.note(job)  # what the feed told before the runner was there
+                heard = self._live.get(job.id)
+                if heard is not None and heard.job is not None:
+                    runner.note(heard.job, heard.at)  # told before the runner was there
                 continue
             resumer = self._resumers.get(job.kind)
             if resumer is None:
@@ -253,7 +255,7 @@ class JobRegistry:
         if change.job is not None:
             self._live[change.id] = change
             if runner is not None:
-                runner.note(change.job)
+                runner.note(change.job, change.at)
             return
         self._live.pop(change.id, None)
         if runner is not None:

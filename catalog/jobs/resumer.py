@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from ...kvlayer.access import Evaluation, Transaction
+from ...kvlayer.clock import ZERO, Timestamp
 from .job_store import JobStore
 from .record import JobRecord, encode_progress
 
@@ -23,6 +24,8 @@ class JobContext:
         self.lost = False
         """Whether somebody else may have the claim, as far as this node has heard."""
         self.status: str | None = job.error
+        self._payload_at = ZERO
+        """When the claim itself has changed the payload last."""
         self._changed = asyncio.Event()
 
     @property
@@ -35,9 +38,10 @@ class JobContext:
         """What the job is to do, as far as this node has heard."""
         return self.job.payload
 
-    def note_payload(self, payload: bytes) -> None:
-        """A statement has changed it."""
-        if payload != self.job.payload:
+    def note_payload(self, payload: bytes, at: Timestamp) -> None:
+        """The payload as of a row that was written at `at`. A row may come late: one from before
+        the claim's own last change says nothing."""
+        if at >= self._payload_at and payload != self.job.payload:
             self.job = replace(self.job, payload=payload)
             self._changed.set()
             self._changed = asyncio.Event()
@@ -50,8 +54,9 @@ class JobContext:
 
     async def change_payload(self, change: Callable[[bytes], bytes]) -> bytes:
         """Changes what the job is to do, from what it is by then. Raises JobFenced."""
-        changed = await self._jobs.change_payload(self.job, change)
-        self.note_payload(changed.payload)
+        changed, at = await self._jobs.change_payload(self.job, change)
+        self.note_payload(changed.payload, at)
+        self._payload_at = max(self._payload_at, at)
         return changed.payload
 
     async def save_progress(self, progress: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.settings import declare_duration
 from ..values.session_zone import leave
@@ -42,8 +43,9 @@ class JobRunner:
     def epoch(self) -> int:
         return self._job.epoch
 
-    def note(self, job: JobRecord) -> None:
-        """The job's row as somebody read it: a request is carried out, a lost claim ends the work.
+    def note(self, job: JobRecord, at: Timestamp) -> None:
+        """The job's row as it was from `at` on: a request is carried out, a lost claim ends the
+        work.
 
         Rows may come late: one from before the claim says nothing.
         """
@@ -54,7 +56,7 @@ class JobRunner:
             return
         self._job = replace(self._job, payload=job.payload)
         if self._context is not None:
-            self._context.note_payload(job.payload)
+            self._context.note_payload(job.payload, at)
         if job.state is not self._job.state:
             self._job = replace(self._job, state=job.state)
             self._interrupt()
@@ -94,7 +96,7 @@ class JobRunner:
                         return
                 except IllegalTransition:
                     # A request came in between, of which no notice has come yet.
-                    self.note(await self._jobs.get(self._job.id))
+                    self.note(await self._jobs.get(self._job.id), MAX_TIMESTAMP)
         except (JobFenced, KVError):
             return
 

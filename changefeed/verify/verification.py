@@ -185,7 +185,7 @@ class Verification:
         assert self._compiled is not None, "the schema is looked at first"
         source, compiled = self._compiled
         batch = decode(
-            Versions(keys, list(bodies), [self._snapshot.resolved] * len(keys)),
+            Versions(keys, [*bodies], [self._snapshot.resolved] * len(keys)),
             source,
             stages=StageTimes(),
             kind=ChangeKind.INITIAL_SCAN,

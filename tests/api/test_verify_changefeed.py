@@ -156,7 +156,8 @@ def test_the_mirror_of_a_query_is_verified_and_mended(tmp_path: Path, apply: str
             "SELECT n + 1 AS more, v, k, upper(v) AS loud FROM t WHERE n > 0"
         )
         job_id = created.fetchall()[0][0]
-        verify = f"VERIFY CHANGEFEED {job_id!s}"
+        assert isinstance(job_id, int)
+        verify = f"VERIFY CHANGEFEED {job_id}"
         await database.sql("UPDATE t SET n = 0 WHERE k = 100")
         await database.sql("UPDATE t SET n = 2 WHERE k = 300")
         await database.sql("SELECT wait_for_changefeed($1)", [job_id])

@@ -246,7 +246,44 @@ STATEMENTS: dict[str, Served] = {
         f"{SCHEDULE_TESTS}::test_a_schedule_writes_a_scan_and_survives_a_restart"
     ),
     "SHOW CHANGEFEED JOB j": Served(f"{FILES_TESTS}::test_a_scan_alone_ends_with_whole_files"),
+    "EXPERIMENTAL CHANGEFEED FOR t": Served(
+        "tests/api/pgwire/test_changefeed_clients.py"
+        "::test_redpanda_connect_reads_from_its_stored_cursor",
+        "the old form of one without a sink",
+    ),
+    "ALTER EXTERNAL CONNECTION c AS 'uri'": Served(
+        "tests/api/test_external_connections.py::test_a_changed_connection_moves_its_feeds"
+    ),
+    "SHOW EXTERNAL CONNECTIONS, DROP EXTERNAL CONNECTION c": Served(
+        "tests/api/test_external_connections.py::test_a_connection_is_made_shown_and_dropped"
+    ),
+    "ALTER CHANGEFEED j PAUSE | RESUME | RESCAN TABLE t": Served(
+        f"{ALTER_TESTS}::test_a_target_is_paused_resumed_and_rescanned", "not CockroachDB's"
+    ),
+    "EXPLAIN CHANGEFEED FOR t … WITH sample = n": Served(
+        "tests/api/test_explain_changefeed.py::test_a_sample_is_what_the_feed_would_send",
+        "not CockroachDB's",
+    ),
+    "SHOW CHANGEFEED LATENCY j": Served(
+        "tests/api/test_feed_reports.py::test_every_stage_is_measured", "not CockroachDB's"
+    ),
+    "SELECT wait_for_changefeed(j)": Served(
+        "tests/api/test_wait_for_changefeed.py::test_a_program_reads_its_own_writes",
+        "not CockroachDB's",
+    ),
+    "VERIFY CHANGEFEED j [REPAIR]": Served(
+        "tests/api/test_verify_changefeed.py::test_it_finds_and_mends_what_was_changed_by_hand",
+        "of DuckDB mirrors, also of CDC queries; not CockroachDB's",
+    ),
 }
+
+REFUSED_STATEMENTS: dict[str, tuple[str, str]] = {
+    "CREATE CHANGEFEED FOR TABLE orders FAMILY f": (
+        "0A000",
+        "Rows are stored whole: a changefeed tells of all columns.",
+    ),
+}
+"""Statements of CockroachDB, each with its SQLSTATE here and the reason."""
 
 NOT_APPLICABLE: dict[str, str] = {
     "sink": "An option of ALTER CHANGEFEED alone; it refuses a change of sink. Create another "
@@ -268,6 +305,8 @@ def lines() -> Iterator[str]:
     yield "## Statements\n\n| statement | | |\n| --- | --- | --- |\n"
     for statement, served in STATEMENTS.items():
         yield f"| `{statement}` | works: `{served.test}` | {served.values} |\n"
+    for statement, (sqlstate, reason) in REFUSED_STATEMENTS.items():
+        yield f"| `{statement}` | refused, {sqlstate} | {reason} |\n"
     yield "\n## Options\n\n| option | | |\n| --- | --- | --- |\n"
     rows: dict[str, tuple[str, str]] = {
         option: (f"works: `{served.test}`", served.values) for option, served in OPTIONS.items()

@@ -16,6 +16,7 @@ from tests.changefeed.option_table import (
     DOCUMENT,
     NOT_APPLICABLE,
     OPTIONS,
+    REFUSED_STATEMENTS,
     STATEMENTS,
     document,
 )
@@ -99,6 +100,7 @@ def test_what_is_refused_is_refused_through_sql(tmp_path: Path) -> None:
             into = "CREATE CHANGEFEED FOR orders INTO 'null://' WITH"
             refused = [(f"{into} {option} = '1'", "0A000") for option in UNSERVED]
             refused += [(f"{into} {option} = '1'", "22023") for option in NOT_APPLICABLE]
+            refused += [(text, sqlstate) for text, (sqlstate, _) in REFUSED_STATEMENTS.items()]
             for statement, sqlstate in refused:
                 with pytest.raises(SQLError) as caught:
                     await database.sql(statement)

@@ -513,7 +513,7 @@ async def _let_go(jobs: JobStore, job: JobRecord) -> None:
 async def _listen(node: SqlNode, context: JobContext) -> None:
     """Tells a claim of the job's changes, as a registry's runner does it."""
     while True:
-        for job in node.registry.live():
-            if job.id == context.job.id and job.epoch == context.epoch:
-                context.note_payload(job.payload)
+        heard = node.registry._live.get(context.job.id)
+        if heard is not None and heard.job is not None and heard.job.epoch == context.epoch:
+            context.note_payload(heard.job.payload, heard.at)
         await asyncio.sleep(RETRY_SECONDS)

@@ -10,6 +10,7 @@ SEEDS = [
     40535,  # a table that was to begin anew kept its rows in the mirror while it was paused
     40884,  # a reader went on to read the feed that its last lane had closed
     50012,  # a scan above what was resolved was claimed before it was shown as transactions
+    50058,  # a notice from before a target was left had the feed take it up again
 ]
 
 

@@ -138,11 +138,32 @@ def test_a_row_from_before_the_claim_says_nothing() -> None:
     async def scenario() -> None:
         async with open_catalog(sim) as catalog:
             _, claimed, runner = await running_job(catalog.store)
-            runner.note(replace(claimed, epoch=0, claim_session_id=None))
-            runner.note(replace(claimed, epoch=0, state=JobState.PAUSE_REQUESTED))
+            now = catalog.store.clock.now()
+            runner.note(replace(claimed, epoch=0, claim_session_id=None), now)
+            runner.note(replace(claimed, epoch=0, state=JobState.PAUSE_REQUESTED), now)
             await asyncio.sleep(0.1)
             assert not runner.task.done()
             await runner.close()
+
+    sim.run(scenario())
+
+
+def test_a_row_from_before_what_the_claim_changed_says_nothing() -> None:
+    """The payload would be as it was, until the feed of rows has come as far."""
+    sim = Simulation(6)
+
+    async def scenario() -> None:
+        async with open_catalog(sim) as catalog:
+            jobs, job_id = await pending_job(catalog.store)
+            claimed = await jobs.claim(job_id, await session(catalog.store, "holder"))
+            assert claimed is not None
+            context = JobContext(jobs, claimed, None)
+            before = catalog.store.clock.now()
+            assert await context.change_payload(lambda _: b"changed") == b"changed"
+            context.note_payload(b"late", before)
+            assert context.payload == b"changed"
+            context.note_payload(b"altered", catalog.store.clock.now())
+            assert context.payload == b"altered"
 
     sim.run(scenario())
 
@@ -153,7 +174,9 @@ def test_a_row_of_a_later_claim_stops_the_work() -> None:
     async def scenario() -> None:
         async with open_catalog(sim) as catalog:
             jobs, claimed, runner = await running_job(catalog.store)
-            runner.note(replace(claimed, epoch=2, claim_session_id="other"))
+            runner.note(
+                replace(claimed, epoch=2, claim_session_id="other"), catalog.store.clock.now()
+            )
             await asyncio.sleep(0.1)
             assert runner.task.done()
             assert await jobs.get(claimed.id) == claimed  # and wrote nothing
