@@ -19,8 +19,8 @@ from typing import Literal
 
 MADE_MANY = 5000
 """Objects that a young collection walks in two milliseconds at most."""
-BLOCKS_MAX = 2_000_000
-"""Blocks of memory, 150 MB, by which what is in use may grow until all is walked again."""
+BLOCKS_MAX = 4_000_000
+"""Blocks of memory, 300 MB, by which what is in use may grow until all is walked again."""
 
 
 class Collector:

@@ -34,6 +34,7 @@ stored, and a column as a result shows it, is of the narrow one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
@@ -360,6 +361,10 @@ def _to_enum(type: ColumnType, value: object) -> str:
     return type.enum.checked(value)
 
 
+_INTEGERS = re.compile(r"\{-?[0-9]{1,18}(?:,-?[0-9]{1,18})*+\}")
+"""An array's text as drivers write it, of numbers that are INT8s whatever they are."""
+
+
 def _all_int8(items: Sequence[Any]) -> bool:
     plain = {item.__class__ for item in items} == {int}
     return plain and min(items) >= INT8_MIN and max(items) <= INT8_MAX
@@ -370,6 +375,8 @@ def _to_array(type: ColumnType, value: object) -> list[Any]:
     match value:
         case list() | tuple():
             items: list[object] = list(value)
+        case str() if type.element.kind is TypeKind.INT8 and _INTEGERS.fullmatch(value):
+            return list(map(int, value[1:-1].split(",")))
         case str():
             items = list(read_array(value))
         case _:

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from sqlglot import exp
 
+from tailrace.catalog.values.column_types import array_of, coerce
 from tailrace.catalog.values.errors import SQLError
+from tailrace.sql.analyze.scalars import INT8
 from tailrace.sql.parse import parse
 from tailrace.sql.parse.constant_lists import LIST, written_out
 from tailrace.sql.plan.planner import plan_statement
@@ -203,3 +205,16 @@ def test_other_statements_have_the_whole_list() -> None:
         assert result.fetch_rows() == [(7,)]
 
     run(work)
+
+
+@pytest.mark.parametrize(
+    "given", ["{1,-5,7}", "{ 1, -5 ,7 }", '{"1",-5,7}', [1, -5, 7], (1, -5, 7), ["1", "-5", 7]]
+)
+def test_arrays_of_keys_are_read_as_they_are_written(given: object) -> None:
+    assert coerce(array_of(INT8), given) == [1, -5, 7]
+
+
+@pytest.mark.parametrize("given", ["{1,9223372036854775808}", [1, 1 << 63], "{1,x}", [True]])
+def test_arrays_of_other_things_are_refused(given: object) -> None:
+    with pytest.raises(SQLError):
+        coerce(array_of(INT8), given)
