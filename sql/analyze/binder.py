@@ -185,6 +185,7 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
     try:
         scopes = traverse_scope(tree)
         for scope in scopes:
+            give_way()
             _ = scope.selected_sources  # looks for names that are there twice
     except OptimizeError as error:
         name = f"{error}".rpartition(": ")[2]

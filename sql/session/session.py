@@ -404,6 +404,7 @@ class Session:
         await self.cursors.close_all()
         await self._subscriptions.close()
         await self._transactions.close()
+        await self.prepared_names.clear()
 
     async def _run_at(self, asked: Asked) -> Result:
         """As `_run`; its errors are SQLErrors that say which statement failed."""
@@ -613,7 +614,7 @@ class Session:
         if target in ("DISCARD ALL", "CLOSE CURSOR ALL"):
             await self.cursors.close_all()
         if target in ("DISCARD ALL", "DISCARD PLANS"):
-            self.prepared_names.clear()
+            await self.prepared_names.clear()
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
             self._sequences.forget()
         return Result(tag=target)
