@@ -82,7 +82,7 @@ class Conversation:
             channel.write(replies.error(violation, Severity.FATAL))
         finally:
             channel.on_lost = lambda: None
-            await self._extended.close_portals()
+            await self._extended.close()
             await self._session.close()
 
     def stop(self) -> None:

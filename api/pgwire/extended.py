@@ -80,6 +80,11 @@ class Extended:
         if self._session.state is SessionState.IDLE:
             await self.close_portals()
 
+    async def close(self) -> None:
+        """The connection is over. Its statements are the session's, which forgets them."""
+        await self.close_portals()
+        self._statements.clear()
+
     async def close_portals(self) -> None:
         while self._portals:
             await self._close_portal(next(iter(self._portals)))

@@ -534,6 +534,7 @@ def _first_select(query: exp.Expr) -> exp.Expr:
 
 def _name_items(select: exp.Select, *, outermost: bool) -> None:
     for item in list(select.expressions):
+        give_way()
         whole = isinstance(item, exp.Star) or (
             isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
         )

@@ -63,7 +63,7 @@ class NamedStatements:
                         check_columns_same(found.columns, result.columns)
                 return result
             case statements.Deallocate(name=None):
-                names.clear()
+                await names.clear()
                 return Result(tag="DEALLOCATE ALL")
             case statements.Deallocate(name=name):
                 assert name is not None, statement

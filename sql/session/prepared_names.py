@@ -7,6 +7,7 @@ DEALLOCATE find;
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,9 @@ NAMES_MAX = 10_000
 
 TEXT_MAX = 16 * 1024 * 1024
 """Characters of all of them: a plan holds several times what its text does."""
+
+FREED_AT_ONCE = 4 * 1024
+"""Characters of statements whose plans are taken apart in one step: about a millisecond's work."""
 
 NamedStatement = Prepare | ExecutePrepared | Deallocate
 
@@ -103,9 +107,16 @@ class PreparedNames:
         if found is not None and name:
             self._length -= len(found.statement.text)
 
-    def clear(self) -> None:
-        self._by_name.clear()
-        self._length = 0
+    async def clear(self) -> None:
+        """Forgets all of them, and lets others go on meanwhile: a long statement's plan is taken
+        apart in milliseconds, and a session may have thousands."""
+        freed = 0
+        for name in tuple(self._by_name):
+            freed += len(self._by_name[name].statement.text) if name in self._by_name else 0
+            self.forget(name)
+            if freed >= FREED_AT_ONCE:
+                freed = 0
+                await asyncio.sleep(0)
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name

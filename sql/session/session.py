@@ -417,6 +417,7 @@ class Session:
         await self._transactions.close()
         with suppress(KVError, SQLError):
             await self._temporary.drop_all()
+        await self.prepared_names.clear()
 
     async def _run_at(self, asked: Asked) -> Result:
         """`_run`, with errors as SQLErrors that say which statement failed."""
@@ -629,7 +630,7 @@ class Session:
         if target in ("DISCARD ALL", "DISCARD TEMP"):
             await self._temporary.drop_all()
         if target in ("DISCARD ALL", "DISCARD PLANS"):
-            self.prepared_names.clear()
+            await self.prepared_names.clear()
         if target in ("DISCARD ALL", "DISCARD SEQUENCES"):
             self._sequences.forget()
         return Result(tag=target)

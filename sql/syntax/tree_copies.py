@@ -67,10 +67,31 @@ def wrap(node: exp.Expr, make: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     if node.parent is None:
         return make(copied(node))
     hole = exp.Null()
-    node.replace(hole)
+    exchange(node, hole)
     made = make(node)
-    hole.replace(made)
+    exchange(hole, made)
     return made
+
+
+def exchange(node: exp.Expr, other: exp.Expr) -> None:
+    """Puts another node, which is in no tree, in the node's place. sqlglot's own replace() costs
+    what the list is long of which the node is an item, and so all items' the square of that."""
+    parent, key, index = node.parent, node.arg_key, node.index
+    assert parent is not None, node
+    assert key is not None, node
+    siblings = parent.args[key]
+    if isinstance(siblings, list):
+        assert index is not None, node
+        assert siblings[index] is node, node
+        siblings[index] = other
+    else:
+        parent.args[key] = other
+    node.parent = node.arg_key = node.index = None
+    other.parent, other.arg_key, other.index = parent, key, index
+    hashed: exp.Expr | None = parent
+    while hashed is not None and hashed._hash is not None:
+        hashed._hash = None
+        hashed = hashed.parent
 
 
 def dismantle(tree: exp.Expr) -> None:
@@ -95,8 +116,7 @@ def dismantle(tree: exp.Expr) -> None:
 def taken(node: E) -> E:
     """The node, taken out of its tree: for whoever discards or replaces what it was part of."""
     if node.parent is not None:
-        node.replace(exp.Null())
-        node.parent = node.arg_key = node.index = None
+        exchange(node, exp.Null())
         node.meta[_TAKEN] = True
     return node
 
