@@ -40,6 +40,7 @@ from ..sinks.protocol import (
     FeedIdentity,
     RowRefused,
     SinkContext,
+    SinkError,
     SinkKind,
     SinkProgress,
     SinkRefused,
@@ -401,7 +402,7 @@ class ChangefeedJob:
 
     async def _run_worker(self, kind: WorkerKind) -> None:
         details = self._details
-        self._live.state = FeedState.STARTING
+        self._live.begin_attempt()
         found = await self._claim.read_progress()
         (target,) = details.targets
         feed = WorkerFeed(
@@ -418,12 +419,17 @@ class ChangefeedJob:
             holds=self._services.store.holds,
             report=self._note_batch,
         )
-        await kind.run(feed)
+        try:
+            await kind.run(feed)
+        except SinkError as error:
+            self._live.note_trouble(str(error))
+            raise
 
     async def _note_batch(self, progress: SinkProgress, rows: int) -> None:
         """A worker has written a batch."""
         await self._save(progress)
         self._live.state = FeedState.STEADY
+        self._live.note_trouble(None)
         self._live.rows_emitted += rows
         self._live.rows_sunk += rows
         self._live.note_flushed(progress)
