@@ -199,3 +199,28 @@ def test_parameters_have_the_types_of_their_columns() -> None:
         ]  # fmt: skip
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "s JOIN u ON s.id = u.id",
+        "s JOIN u USING (id)",
+        "(s JOIN u ON s.id = u.id)",
+        "s LEFT JOIN u ON s.id = u.id AND u.m > 0",
+    ],
+)
+def test_the_source_may_be_a_join(source: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE u (id INT8 PRIMARY KEY, m INT8)")
+        await node.sql("INSERT INTO u VALUES (1, 5), (2, 6), (4, 7), (5, 8)")
+        await node.sql(
+            f"MERGE INTO t USING {source} ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET n = CASE WHEN s.gone THEN 0 ELSE m END "
+            "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, u.m)"
+        )
+        assert await node.rows("SELECT id, n FROM t ORDER BY id") == [
+            (1, 5), (2, 0), (3, 30), (4, 7), (5, 8),
+        ]  # fmt: skip
+
+    run(scenario)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.conflict_clause import Overriding
@@ -19,7 +19,7 @@ from .writes import ctes_of
 def parse_merge(text: str, tokens: list[Token]) -> Merge:
     """A statement that begins with MERGE, or with WITH before it. Raises SQLError."""
     tokens, overriding = _without_overriding(text, tokens)
-    tree = parse_tree(text, tokens)
+    tree = parse_tree(text, _with_wrapped_source(tokens))
     if not isinstance(tree, exp.Merge) and tree.find(exp.Merge) is not None:
         raise SQLError(
             "0A000",
@@ -114,6 +114,42 @@ def _inserted(
         columns = (names.this,)
     items = values.expressions if isinstance(values, exp.Tuple) else [values.unnest()]
     return columns, tuple(items)
+
+
+def _with_wrapped_source(tokens: list[Token]) -> list[Token]:
+    """The tokens with brackets around a source that is a join, whose end sqlglot does not find:
+    `USING (a JOIN b ON a.k = b.k) ON t.k = a.k WHEN MATCHED …`."""
+    depth, using, join, condition = 0, None, False, None
+    for place, token in enumerate(tokens):
+        word = token.text.lower()
+        depth += (word == "(") - (word == ")")
+        if depth or word == ")":
+            continue
+        if word == "using" and using is None:
+            using = token
+        elif word == "when" and _word(tokens, place + 1) in ("matched", "not"):
+            break
+        join |= word == "join"
+        if word == "on":
+            condition = token
+    if using is None or condition is None or not join:
+        return tokens
+    made: list[Token] = []
+    for token in tokens:
+        if token is condition:
+            made.append(_bracket(TokenType.R_PAREN, ")", token))
+        made.append(token)
+        if token is using:
+            made.append(_bracket(TokenType.L_PAREN, "(", token))
+    return made
+
+
+def _word(tokens: list[Token], place: int) -> str:
+    return tokens[place].text.lower() if place < len(tokens) else ""
+
+
+def _bracket(kind: TokenType, text: str, at: Token) -> Token:
+    return Token(kind, text, at.line, at.col, at.start, at.end)
 
 
 def _without_overriding(
