@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...catalog.descriptors.descriptor import Descriptor, SchemaDescriptor, TableDescriptor
-from ...catalog.descriptors.temporary_schema import session_schema
+from ...catalog.descriptors.temporary_schema import TEMPORARY_PREFIX
 from ...catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind, securable
 from ...catalog.rights.quotas import RowQuota
 from ...catalog.rights.rights import Rights, read_rights
@@ -183,14 +183,19 @@ async def _owns_parent(actor: Actor, descriptor: Descriptor) -> bool:
 
 
 async def _check_created(actor: Actor, changes: CatalogChanges, descriptor: Descriptor) -> None:
-    own = session_schema()
-    if isinstance(descriptor, SchemaDescriptor) and own is not None and descriptor.name == own.name:
-        return  # temporary tables are made by anybody
     parents = securable(descriptor).parents
+    if _temporary(descriptor):
+        return  # everybody makes them, in the session's own schema
     if not parents:
         await actor.need_system(Privilege.CREATEDB)
     elif not changes.created(parents[0]):
         await actor.need_descriptor(parents[0], Privilege.CREATE)
+
+
+def _temporary(descriptor: Descriptor) -> bool:
+    if isinstance(descriptor, SchemaDescriptor):
+        return descriptor.name.startswith(TEMPORARY_PREFIX)
+    return isinstance(descriptor, TableDescriptor) and descriptor.temporary
 
 
 def _only_referenced_less(before: Descriptor | None, after: Descriptor) -> bool:

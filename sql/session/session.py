@@ -328,6 +328,7 @@ class Session:
             try:
                 ended = await self._transactions.commit(self._store.clock.wall.monotonic_ns())
                 self._calls.note_commit(ended.commit_timestamp)
+                self._temporary.note(None, self.database)  # it may have been a COPY
                 await self._settle()
             except BaseException as error:
                 await self._failed(error)

@@ -56,7 +56,8 @@ def test_other_sessions_do_not_see_it() -> None:
             "SELECT schemaname, tablename FROM pg_tables WHERE tablename = 'mine'"
         )
         assert (await node.rows("SHOW TABLES"))[0][1] == name
-        for text in ("SELECT * FROM mine", f"SELECT * FROM {schema!s}.mine"):
+        assert isinstance(schema, str)
+        for text in ("SELECT * FROM mine", f"SELECT * FROM {schema}.mine"):
             with pytest.raises(Exception, match="does not exist"):
                 await other.execute(text)
         (shown,) = await other.execute("SHOW TABLES")
