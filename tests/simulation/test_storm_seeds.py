@@ -11,6 +11,7 @@ SEEDS = [
     40884,  # a reader went on to read the feed that its last lane had closed
     50012,  # a scan above what was resolved was claimed before it was shown as transactions
     50058,  # a notice from before a target was left had the feed take it up again
+    50115,  # a mirror forgot the time of a scan above resolved while its table was paused
 ]
 
 

@@ -239,7 +239,8 @@ def held(progress: SinkProgress, tables: Sequence[StagedTable]) -> SinkProgress:
             if shared is not None:
                 frontier.append((shared, min(at, table.holds)))
                 rest = [part for each in rest for part in each.minus(shared)]
-        frontier += [(part, min(at, progress.resolved)) for part in rest]
+        # What is paused stands where it was left, also above: at the time of its scan.
+        frontier += [(part, at) for part in rest]
     return replace(progress, frontier=tuple(frontier), backfills=())
 
 
