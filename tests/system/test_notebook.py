@@ -29,7 +29,12 @@ CELLS = (
 
 
 def test_a_notebook_shows_what_the_store_says(tmp_path: Path) -> None:
-    code = {"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": []}
+    code: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "execution_count": None,
+        "outputs": [],
+    }
     cells = [{**code, "id": f"c{place}", "source": cell} for place, cell in enumerate(CELLS)]
     content = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
     notebook: Any = nbformat.from_dict(content)  # type: ignore[no-untyped-call]
