@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import nbclient
 import nbformat
@@ -28,7 +29,15 @@ CELLS = (
 
 
 def test_a_notebook_shows_what_the_store_says(tmp_path: Path) -> None:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    code: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "execution_count": None,
+        "outputs": [],
+    }
+    cells = [{**code, "id": f"c{place}", "source": cell} for place, cell in enumerate(CELLS)]
+    content = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
+    notebook: Any = nbformat.from_dict(content)  # type: ignore[no-untyped-call]
     client = nbclient.NotebookClient(
         notebook,
         kernel_name="python3",

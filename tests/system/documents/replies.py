@@ -22,7 +22,8 @@ REPLY = re.compile(r"[^\S\n]*--> (.*?)(?:\s{2,}.*)?$", re.MULTILINE)
 def same(said: str, shown: str, plain: Callable[[str], str]) -> bool:
     """Whether a text is the one that is shown, where `…` stands for anything."""
     try:
-        return named(json.loads(said), plain) == named(json.loads(shown), plain)
+        if named(json.loads(said), plain) == named(json.loads(shown), plain):
+            return True
     except ValueError:
         pass
     said, shown = (_lines(str(named(text, plain))) for text in (said, shown))
