@@ -9,6 +9,7 @@ the exit code is 1: no test is skipped for want of a program.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -129,6 +130,13 @@ def java_libraries(*coordinates: str) -> list[Path]:
             )  # fmt: skip
         found.append(path)
     return found
+
+
+def go_builds_benthos() -> bool:
+    """Whether the machine's Go is 1.22 or newer, as its modules ask; Debian's may be older."""
+    found = subprocess.run(["go", "version"], capture_output=True, text=True, check=False)
+    version = re.search(r"go1\.(\d+)", found.stdout)
+    return version is not None and int(version[1]) >= 22
 
 
 def benthos() -> Path:

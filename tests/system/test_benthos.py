@@ -102,6 +102,7 @@ class Benthos:
             look()
 
 
+@pytest.mark.skipif("not go_builds_benthos()", reason="it is built by Go 1.22 or newer")
 def test_benthos_goes_on_where_it_was_killed(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server:
         server.sql("SET CLUSTER SETTING kv.rangefeed.enabled = true")
