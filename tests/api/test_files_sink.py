@@ -280,13 +280,3 @@ def test_a_folder_takes_one_feed(tmp_path: Path) -> None:
                 await bench.feed()
 
     asyncio.run(scenario())
-
-
-def test_the_example_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "sinks.md").read_text()
-    program = text.split("```python\n")[1].split("```")[0]
-    shown = [line.strip() for line in text.splitlines() if line.startswith('    {"after":')]
-    monkeypatch.chdir(tmp_path)
-    exec(program, {})
-    files = sorted((tmp_path / "shop" / "mirrors" / "changes").rglob("*.ndjson"))
-    assert [line for path in files for line in path.read_text().splitlines()] == shown

@@ -87,7 +87,7 @@ def test_bad_uri_says_how_to_write_one(tmp_path: Path, uri: str) -> None:
 
 def test_unknown_parameter_lists_known(tmp_path: Path) -> None:
     error = refusal(locations(tmp_path), "duckdb:///x.duckdb?tabel=a")
-    assert error.hint == "Known parameters: apply, mode, table."
+    assert error.hint == "Known parameters: apply, mode, schema, table."
 
 
 @pytest.mark.parametrize(

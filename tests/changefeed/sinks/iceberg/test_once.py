@@ -90,7 +90,7 @@ def read(root: Path, name: str = "orders") -> Any:
         catalog.close()
 
 
-@pytest.mark.parametrize("seed", range(1, 3))
+@pytest.mark.parametrize("seed", [2, 4])
 def test_every_change_is_there_once(tmp_path: Path, seed: int) -> None:
     async def scenario() -> None:
         async with open_bench(sim) as bench:
