@@ -1,12 +1,12 @@
 """Messages that the anchor's pages print come out equal: JSON values, with their keys in order.
 
-The pages are "Changefeed Messages" and "Change Data Capture Queries" of v24.3, and "Changefeed
-Message Envelope" of v25.2. An `Example` names the page and the heading, and has rows of our own
-and the statement. What changes from run to run (timestamps, ids of the cluster and of the job) has
-a name in its place. Of messages that a page prints in rows of one shape there is one. The record
-of Avro is in `tests/changefeed/encode/test_avro.py`. `docs/sinks.md` says which messages of these
-pages differ, and why. The array of a BIT column (Avro limitations), the topics of column families,
-TTL and regions do not apply: there are none here.
+The pages are "Changefeed Messages" (v24.3 and v25.2), "Change Data Capture Queries" (v24.3) and
+"Changefeed Message Envelope" (v25.2). An `Example` names the page and the heading, and has rows of
+our own and the statement. What changes from run to run (timestamps, ids of the cluster and of the
+job) has a name in its place. Of messages that a page prints in rows of one shape there is one. The
+record of Avro is in `tests/changefeed/encode/test_avro.py`. `docs/sinks.md` says which messages of
+these pages differ, and why. These do not apply, since nothing here makes them: the array of a BIT
+column, the topics of column families, the headers that a column names, deletions by TTL.
 """
 
 from __future__ import annotations
