@@ -173,11 +173,34 @@ def test_secrets_are_not_shown() -> None:
     assert "kanari" not in shown_uri(text) + repr(target)
     assert shown_uri(text).startswith("kafka://b1:9092,[::1]:9093?sasl_enabled=true&sasl_user=ada&")
     assert shown_uri(shown_uri(text)) == shown_uri(text)
-    hub = parse_target("azure-event-hub://ns.x?shared_access_key_name=n&shared_access_key=k%3D")
-    assert hub.brokers == ("ns.x:9093",)
-    assert hub.client["sasl.password"] == (
-        "Endpoint=sb://ns.x/;SharedAccessKeyName=n;SharedAccessKey=k="
-    )
+
+
+CLOUDS = {
+    "azure-event-hub://ns.x?shared_access_key_name=n&shared_access_key=kanari%3D": (
+        "ns.x:9093",
+        "$ConnectionString",
+        "Endpoint=sb://ns.x/;SharedAccessKeyName=n;SharedAccessKey=kanari=",
+    ),
+    "confluent-cloud://pkc.x?api_key=n%2B&api_secret=kanari%3D": ("pkc.x:9092", "n+", "kanari="),
+}
+
+
+@pytest.mark.parametrize("text", CLOUDS)
+def test_clouds_are_kafka_with_a_login(text: str) -> None:
+    broker, user, password = CLOUDS[text]
+    target = parse_target(text)
+    assert target.brokers == (broker,)
+    assert target.client == {
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": user,
+        "sasl.password": password,
+    }
+    assert "kanari" not in shown_uri(text) + repr(target)
+    prefixed = parse_target(f"{text}&topic_prefix=eu_&topic_name=all")
+    assert (prefixed.topic_prefix, prefixed.topic_name) == ("eu_", "all")
+    with pytest.raises(SQLError, match="unknown parameter 'tls_enabled'"):
+        parse_target(f"{text}&tls_enabled=false")
 
 
 def test_names_of_tables_become_names_of_topics() -> None:

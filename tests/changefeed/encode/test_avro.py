@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from io import BytesIO
+from io import BytesIO, StringIO
 from typing import Any
 
 import fastavro
 import pytest
 
+from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
+from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
-from tailrace.changefeed.contract.changes import ChangeBatch
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import parse_options
 from tailrace.changefeed.encode import RegisteringEncoder, encoder_for
 from tailrace.changefeed.encode.avro_types import avro_name, writer_of
@@ -85,6 +87,44 @@ def test_records_equal_the_golden_file(name: str, columnar: bool) -> None:
     if os.environ.get("TAILRACE_REWRITE"):
         path.write_text(text)
     assert text == path.read_text()
+
+
+def test_records_of_the_anchors_page() -> None:
+    """Changefeed Messages (v24.3), Responses: as Avro's own JSON, with each union's branch."""
+    types = {"id": TypeKind.INT8, "name": TypeKind.STRING}
+    dogs = TableDescriptor(
+        id=1,
+        name="office_dogs",
+        database_id=2,
+        schema_id=3,
+        columns=tuple(
+            Column(id=number, name=name, type=ColumnType(kind), nullable=name != "id")
+            for number, (name, kind) in enumerate(types.items(), 1)
+        ),
+        primary_key=(1,),
+        next_column_id=3,
+    )
+    changes = ChangeBatch(
+        descriptor=dogs,
+        kind=ChangeKind.LIVE,
+        keys=[codec_for(dogs).encode_key((1,))] * 2,
+        timestamps=[TS[0], TS[1]],
+        rows=[(1, "Rex"), None],
+        previous=[None, (1, "Rex")],
+    )
+    registry = Registry()
+    (key, made), (same, gone) = registry.encoded(changes)
+    of_key, of_value = registry.schemas.values()
+    assert in_json(of_key, key) == in_json(of_key, same) == '{"id": {"long": 1}}'
+    record = '{"id": {"long": 1}, "name": {"string": "Rex"}}'
+    assert in_json(of_value, made) == f'{{"after": {{"office_dogs": {record}}}}}'
+    assert in_json(of_value, gone) == '{"after": null}'
+
+
+def in_json(schema: Any, record: Any) -> str:
+    found = StringIO()
+    fastavro.json_writer(found, schema, [record])
+    return found.getvalue()
 
 
 def test_schemas_are_registered_once_for_a_version() -> None:
