@@ -14,57 +14,29 @@ from sqlalchemy.dialects.postgresql import JSON, JSONB
 from sqlalchemy.dialects.postgresql.base import PGDialect
 
 
-# Parameters are cast to what SQLAlchemy knows of them: `SELECT $1` alone would be a text.
-class _String(types.String):
-    render_bind_cast = True
+def _cast(kind: type[types.TypeEngine[Any]]) -> type[types.TypeEngine[Any]]:
+    """The type, whose parameters are cast to it: `SELECT $1` alone would be a text."""
+    return type(kind.__name__, (kind,), {"render_bind_cast": True})
 
 
-class _Integer(types.Integer):
-    render_bind_cast = True
-
-
-class _BigInteger(types.BigInteger):
-    render_bind_cast = True
-
-
-class _SmallInteger(types.SmallInteger):
-    render_bind_cast = True
-
-
-class _Numeric(types.Numeric[Any]):
-    render_bind_cast = True
-
-
-class _Float(types.Float[Any]):
-    render_bind_cast = True
-
-
-class _Boolean(types.Boolean):
-    render_bind_cast = True
-
-
-class _Date(types.Date):
-    render_bind_cast = True
-
-
-class _Time(types.Time):
-    render_bind_cast = True
-
-
-class _DateTime(types.DateTime):
-    render_bind_cast = True
-
-
-class _LargeBinary(types.LargeBinary):
-    render_bind_cast = True
-
-
-class _JSON(JSON):
-    render_bind_cast = True
-
-
-class _JSONB(JSONB):
-    render_bind_cast = True
+_CAST = {
+    kind: _cast(kind)
+    for kind in (
+        types.String,
+        types.Integer,
+        types.BigInteger,
+        types.SmallInteger,
+        types.Numeric,
+        types.Float,
+        types.Boolean,
+        types.Date,
+        types.Time,
+        types.DateTime,
+        types.LargeBinary,
+        JSON,
+        JSONB,
+    )
+}
 
 
 class TailraceDialect(PGDialect):
@@ -75,20 +47,8 @@ class TailraceDialect(PGDialect):
     supports_sane_rowcount = True
     colspecs = {  # noqa: RUF012  as SQLAlchemy declares it
         **PGDialect.colspecs,
-        types.String: _String,
-        types.Integer: _Integer,
-        types.BigInteger: _BigInteger,
-        types.SmallInteger: _SmallInteger,
-        types.Numeric: _Numeric,
-        types.Float: _Float,
-        types.Boolean: _Boolean,
-        types.Date: _Date,
-        types.Time: _Time,
-        types.DateTime: _DateTime,
-        types.LargeBinary: _LargeBinary,
-        types.JSON: _JSON,
-        JSON: _JSON,
-        JSONB: _JSONB,
+        **_CAST,
+        types.JSON: _CAST[JSON],
     }
 
     @classmethod
