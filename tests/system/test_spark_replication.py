@@ -32,7 +32,7 @@ def wait(done: Callable[[], bool], what: str) -> None:
 
 def documented(uri: str) -> str:
     """The statement of docs/raw.md, for another keyspace."""
-    (found,) = re.findall(r"```sql spark\nCREATE REPLICATION abroad (.*);\n```", DOCUMENT)
+    (found,) = re.findall(r"```sql\nCREATE REPLICATION abroad (.*);\n```", DOCUMENT)
     text = re.sub("'tailrace:[^']*'", f"'{uri}'", f"CREATE REPLICATION r {found}")
     asked = text.replace("KEYSPACE sessions", "KEYSPACE ks")
     return f"{asked[:-1]}, concurrency = 2, batch_size = 20, backoff_max = 0.5)"

@@ -76,13 +76,17 @@ class Walk:
                 self.failures.append(f"{where}: {command.text}{error!r}")
 
     def close(self) -> None:
-        for client in self._clients.values():
-            client.close()
+        self._let_clients_go()
         for server in self._servers.values():
             server.__exit__(None, None, None)
         left = self._folder / "server.pid"  # of a server that a document starts by itself
         if self.failures and left.exists():
             subprocess.run(["kill", "-KILL", left.read_text().strip()], check=False)
+
+    def _let_clients_go(self) -> None:
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
 
     def _do(self, command: Command, where: str) -> None:
         text = self._here(command.text)
@@ -125,7 +129,7 @@ class Walk:
         if (before := self._servers.pop(port, None)) is not None:
             before.terminate()
             before.__exit__(None, None, None)
-            self._clients.clear()
+            self._let_clients_go()
         if "--pg-port" not in options:
             options = [*options, "--pg-port", self._ports["26257"]]
         self._servers[port] = server = ServerProcess(path, *options, insecure=False)
