@@ -1,4 +1,5 @@
-"""TLS between nodes: who is joined by it, who is refused, and where the token does not go."""
+"""TLS between nodes, as nodes.md has it: who is joined by it, who is refused, and where the token
+does not go."""
 
 from __future__ import annotations
 

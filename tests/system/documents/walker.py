@@ -278,8 +278,8 @@ def _statements(text: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _text(value: str) -> str:
-    """BYTES as the text that they are."""
-    return bytes.fromhex(value[2:]).decode() if value.startswith("\\x") else value
+    """BYTES as the text that they are, if they are one."""
+    return bytes.fromhex(value[2:]).decode(errors="replace") if value[:2] == "\\x" else value
 
 
 @contextlib.contextmanager
