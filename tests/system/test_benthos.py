@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.harness.server_process import ServerProcess
-from tests.system.programs import benthos
+from tests.system.programs import benthos, go_builds_benthos
 
 pytestmark = pytest.mark.system
 
@@ -102,8 +102,9 @@ class Benthos:
             look()
 
 
-@pytest.mark.skipif("not go_builds_benthos()", reason="it is built by Go 1.22 or newer")
 def test_benthos_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    if not go_builds_benthos():
+        pytest.skip("it is built by Go 1.22 or newer")
     with ServerProcess(tmp_path / "data") as server:
         server.sql("SET CLUSTER SETTING kv.rangefeed.enabled = true")
         server.sql("CREATE TABLE orders (id INT PRIMARY KEY, name STRING)")
