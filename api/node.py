@@ -396,7 +396,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class _Foundation:
-    """What the parts of a node stand on. `closing` ends what they start, in reverse."""
+    """The store and the options that a node's parts share. `closing` ends their work in reverse."""
 
     store: StoreAccess
     node_id: int

@@ -17,7 +17,7 @@ PORT_MAX = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherProcess:
-    """What was said of the process at `address`: the files of its token and its authority."""
+    """Options about another process: its `address`, and the files of its token and authority."""
 
     option: str
     address: str | None
@@ -26,7 +26,7 @@ class OtherProcess:
     insecure: bool
 
     def target(self) -> JoinTarget | None:
-        """None where there is none. Raises NodeRefused."""
+        """The process to connect to; None without an address. Raises NodeRefused."""
         option = self.option
         if self.address is None:
             for name, file in (("token", self.token), ("ca", self.authority)):
@@ -70,7 +70,7 @@ def oracle_target(oracle: OtherProcess, join: str | None) -> JoinTarget | None:
 
 @dataclass(frozen=True, slots=True)
 class RpcAddress:
-    """Where nodes may join, and what is spoken there."""
+    """The address at which nodes join; TLS is spoken there with a certificate and its key (PEM)."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""Where the temporary tables of a session lie: in a hidden schema of its own in each database.
+"""The hidden schema of a session's temporary tables, one in each database.
 
     CREATE TEMP TABLE t (k INT8)    defaultdb.pg_temp_1_7_815.t: of node 1, made at 815
     SELECT * FROM t, pg_temp.t      the same table twice, whatever public.t is
@@ -14,12 +14,15 @@ from contextvars import ContextVar
 
 TEMPORARY_PREFIX = "pg_temp_"
 TEMPORARY = "pg_temp"
-"""What statements call the schema, whichever session's it is."""
+"""The name of the schema in statements, whichever session's it is."""
 
 
 class TemporarySchema:
-    """One session's. `name` is empty until it has made a temporary table; `databases` is where it
-    has. `changes` counts what may have changed the tables that names mean: plans are kept by it."""
+    """The temporary schema of one session.
+
+    `name` is empty until the session makes a temporary table, and `databases` are those where it
+    has. `changes` counts statements that may change which tables names mean: plans are kept by it.
+    """
 
     __slots__ = ("changes", "databases", "name")
 
@@ -33,12 +36,12 @@ _followed: ContextVar[TemporarySchema | None] = ContextVar("temporary schema", d
 
 
 def session_schema() -> TemporarySchema | None:
-    """That of the session whose statement runs, if one does."""
+    """The temporary schema of the session whose statement runs; None outside of sessions."""
     return _followed.get()
 
 
 def follow(schema: TemporarySchema | None) -> TemporarySchema | None:
-    """From here on the context's schema is this session's. Returns what it was before."""
+    """Sets the context's temporary schema, and returns the one before."""
     before = _followed.get()
     _followed.set(schema)
     return before

@@ -267,7 +267,7 @@ class JobStore:
     async def change_payload(
         self, job: JobRecord, change: Callable[[bytes], bytes]
     ) -> tuple[JobRecord, Timestamp]:
-        """What the holder changes of what the job is to do, and when. Raises JobFenced."""
+        """Changes the payload of a job that is held; returns the job and when. Raises JobFenced."""
         return await self._changed(
             job, lambda current, _: replace(current, payload=change(current.payload))
         )

@@ -142,11 +142,8 @@ async def plan_changefeed(
     await check_registry(options, services.store.settings)
     if not sink.connection:
         await check_reach(services, sink.uri, user_name)
-    await claim_place(services, transaction, sink.uri, user_name)
-    if isinstance(kind, ReplicaKind | SparkReplicaKind):
-        folder = kind.backup_of(sink.uri)
-        if folder is not None:
-            await claim_place(services, transaction, folder, user_name)
+    for place in _places(kind, sink.uri):
+        await claim_place(services, transaction, place, user_name)
     try:
         await kind.validate(sink.uri, tables, store_id=services.store.id)
     except SinkRefused as refused:
@@ -177,6 +174,12 @@ async def plan_changefeed(
     )
     await check_free(services, transaction, details)
     return details
+
+
+def _places(kind: AnyKind, uri: str) -> list[str]:
+    """The places that a feed needs the right to: its sink, and the folder of a replica's backup."""
+    backup = kind.backup_of(uri) if isinstance(kind, ReplicaKind | SparkReplicaKind) else None
+    return [uri] if backup is None else [uri, backup]
 
 
 def _targets(
