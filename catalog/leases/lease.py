@@ -34,6 +34,11 @@ class Lease:
     def covers(self, at: Timestamp) -> bool:
         return self.descriptor.modification_time <= at < self.coverage_end()
 
+    def lapsed(self, at: Timestamp) -> bool:
+        """Whether the session that the lease was taken under ended at or before `at`."""
+        incarnation = self._held.incarnation
+        return incarnation is not None and (incarnation.lost or incarnation.expiration <= at)
+
     def deadline(self) -> Timestamp:
         """A commit that relies on the version must lie below this. It is asked at the commit."""
         return self.coverage_end()

@@ -12,7 +12,13 @@ from ...catalog.descriptors.names import TableName, quote_identifier
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.descriptors.temporary_schema import TEMPORARY, session_schema
 from ...catalog.descriptors.view_query import ViewQuery
-from ...catalog.leases import DescriptorMissing, Lease, LeaseManager
+from ...catalog.leases import (
+    DescriptorMissing,
+    DescriptorUnavailable,
+    Lease,
+    LeaseBeyondSession,
+    LeaseManager,
+)
 from ...catalog.store.catalog import Catalog
 from ...catalog.store.catalog_changes import CatalogChanges
 from ...catalog.store.descriptor_store import DescriptorReader, DescriptorStore
@@ -105,6 +111,21 @@ class LeaseScope:
     def deadline(self) -> Timestamp:
         deadlines = [lease.deadline() for lease in self._held.values()]
         return min(deadlines, default=MAX_TIMESTAMP)
+
+    async def renew(self, at: Timestamp) -> None:
+        """Takes the leases anew whose session ended at or before `at`, as after a long stall.
+
+        A table that has another version by then keeps its old lease, and `deadline()` refuses the
+        commit. One that has the same version had it all the while, so the commit may rely on it.
+        """
+        for table_id, held in list(self._held.items()):
+            if not held.lapsed(at):
+                continue
+            with suppress(DescriptorUnavailable, LeaseBeyondSession):
+                fresh = await self._leases.acquire(table_id, at)
+                if fresh.descriptor.version == held.descriptor.version:
+                    self._held[table_id], fresh = fresh, held
+                fresh.release()
 
     @property
     def holds_any(self) -> bool:
