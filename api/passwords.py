@@ -31,10 +31,10 @@ WAITING_MAX = 64
 """Passwords that wait to be compared, at both doors: a seventh of a second's work."""
 
 USER_FAILURES_FREE = 5
-"""Of one user from one address: a person mistypes."""
+"""Failed logins of one user from one address before answers slow down: a person mistypes."""
 
 ADDRESS_FAILURES_FREE = 50
-"""Of all users from one address: many people may come through one proxy."""
+"""Failed logins of all users from one address: many people may come through one proxy."""
 
 REFUSED_SECONDS_MAX = 60.0
 FORGOTTEN_SECONDS = 900.0

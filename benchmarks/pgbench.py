@@ -27,7 +27,7 @@ from benchmarks.servers import BINARIES, postgres_installed, postgres_server, ta
 TRIES_MAX = 100
 TELLERS = 10
 ACCOUNTS = 100_000
-"""Of scale 1, which pgbench draws from."""
+"""Accounts of scale 1, which pgbench draws from."""
 
 SCRIPTS = ["select-only", "simple-update", "tpcb-like"]
 MODES = ["simple", "extended", "prepared"]

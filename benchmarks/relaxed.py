@@ -136,7 +136,7 @@ def measure_writes(rounds: int) -> dict[str, float]:
 
 
 def _seconds(work: Callable[[T], None], argument: T) -> float:
-    """Of the processor, in all threads: Arrow has some of its own."""
+    """Processor seconds of `work` in all threads: Arrow has some of its own."""
     began = time.process_time()
     work(argument)
     return time.process_time() - began

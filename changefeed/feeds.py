@@ -114,11 +114,11 @@ class FeedStatus:
     """Whether it, or the replication of which it is a task, follows some keys of a keyspace, and
     not all."""
     task: TaskStatus | None
-    """Where it is one task of a replication."""
+    """The state of one task of a replication, where the feed is one."""
     sending: SendingReport | None
-    """Of a replication: as it is on this node, or as its node saved it last."""
+    """What a replication sends, as this node sees it, or as the node of its job saved it last."""
     trouble: str | None
-    """Why its sink does not take what it is sent, as this node knows it."""
+    """Why the sink does not take what it is sent, as this node knows it."""
     table_ids: tuple[int, ...]
     watched: str
     """The targets, each with what it is doing and how far it has come."""

@@ -21,7 +21,7 @@ Open = Callable[..., int]
 ZEROS = bytes(1 << 20)
 
 NEW_SUFFIX = ".new"
-"""Of the file that `replace_file` writes beside the old one."""
+"""The suffix of the file that `replace_file` writes beside the old one."""
 
 
 class DiskFile(Protocol):

@@ -53,7 +53,7 @@ class _Current(threading.local):
 
 _current = _Current()
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-"""Of all fibres of a loop one has a slice in each of the loop's turns."""
+"""One lock a loop: in each of its turns one fibre has a slice."""
 
 
 _cpu_of_slices_ns = 0

@@ -35,7 +35,7 @@ class WatchedTable:
         self.history = history
         self.active = True
         self.covered = False
-        """Of the range feed only: whether the feed that is open tells of this table."""
+        """Whether the open range feed tells of this table; for the range feed only."""
         self.rejoining = False
         self.turn = 0
 

@@ -144,8 +144,7 @@ def added_columns(before: TableDescriptor, after: TableDescriptor) -> tuple[Colu
 
 
 def changed_columns(event: TableEvent, ids: Iterable[int]) -> Iterator[tuple[Column, str]]:
-    """Those of the columns with these ids, as they were, that were `dropped`, `renamed` or
-    `retyped`."""
+    """The columns among `ids`, as they were, that were `dropped`, `renamed` or `retyped`."""
     old, new = _by_id(event.before), _by_id(event.after)
     names = {column.name for column in new.values()}
     for was in (old[id] for id in ids if id in old):

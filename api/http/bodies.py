@@ -24,7 +24,7 @@ JSON_LINES = "application/x-ndjson"
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 BODY_BYTES_MAX = 16 * 1024 * 1024
-"""Of a JSON body, which is held whole. What is larger is a load: send it as one."""
+"""The size of a JSON body, which is held whole. A larger one is a load, and is sent as one."""
 
 DRAINED_BODIES_MAX = 4
 """How much of a body is read and dropped once the request has failed, in bodies as long as the

@@ -23,7 +23,7 @@ OPEN_MAX = 200
 """Transactions that are open at a time: each holds locks and a snapshot."""
 
 OPEN_OF_USER_MAX = 150
-"""Of one user: what is left lets others work beside one who never commits."""
+"""Open transactions of one user: the rest lets others work beside a user who never commits."""
 
 EXPIRED_MAX = 1_000
 """Transactions of which it is still known that they have expired."""

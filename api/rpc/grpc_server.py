@@ -18,7 +18,8 @@ MESSAGE_BYTES_MAX = 256 * 1024 * 1024
 """What a feed has at one moment is one message; its buffers are bounded well below this."""
 
 CONNECTIONS_MAX = 100
-"""Of nodes, and of whoever else finds the port: each holds a descriptor. A node needs one."""
+"""Connections of nodes, and of strangers who find the port: each holds a descriptor. A node needs
+one."""
 
 HANDSHAKE_MS_MAX = 10_000
 IDLE_MS_MAX = 30_000

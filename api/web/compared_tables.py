@@ -20,7 +20,7 @@ class Subject(Enum):
 
     @property
     def table(self) -> str:
-        """Its table's full name."""
+        """The full name of the table that is fed this way."""
         return f"{DATABASE}.public.{self.value}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 encode_value = msgspec.msgpack.Encoder().encode
-"""Of `(last, called)`."""
+"""Encodes `(last, called)`."""
 
 decode_value = msgspec.msgpack.Decoder(tuple[int, bool]).decode
 """Raises msgspec.DecodeError for what is no such value."""

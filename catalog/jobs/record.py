@@ -63,12 +63,12 @@ class JobRecord:
         return None if self.state.final else self.error
 
     def encode(self) -> tuple[bytes, bytes]:
-        """Its row of `system.jobs`."""
+        """Encodes the job as a row of `system.jobs`."""
         head, tail = self._values()
         return _jobs.encode_row((self.id, *head, self.finished, *tail))
 
     def encode_finished(self) -> tuple[bytes, bytes]:
-        """Its row of `system.finished_jobs`, once it has ended."""
+        """Encodes a job that has ended as a row of `system.finished_jobs`."""
         assert self.finished is not None, self
         head, tail = self._values()
         return _finished.encode_row((self.finished, self.id, *head, *tail))

@@ -62,7 +62,7 @@ NOT_OF_THE_CHANGE = (*RETRYABLE, JobFenced, StoreClosed, ClockStopped)
 """Errors of the store or of the claim: the change itself may still succeed."""
 
 DISK_FULL = (LogFull, ClockStopped)
-"""Those that end when there is room on the disk again."""
+"""Errors that end when there is room on the disk again."""
 
 
 @contextmanager

@@ -83,7 +83,7 @@ def _index(table: TableDescriptor, index: Index) -> str:
 def _constraint(
     table: TableDescriptor, constraint: Constraint, referenced: Mapping[int, TableDescriptor]
 ) -> list[str]:
-    """Its line; none of a NOT NULL that is not yet a column's own."""
+    """The line of a constraint; no line for a NOT NULL that is not yet part of its column."""
     name = quote_identifier(constraint.name)
     unproven = " NOT VALID" if constraint.validity is Validity.UNVALIDATED else ""
     if isinstance(constraint, CheckConstraint):

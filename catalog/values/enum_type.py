@@ -24,7 +24,7 @@ from .identifiers import quote_identifier
 LABEL_BYTES_MAX = 63
 """As in PostgreSQL."""
 MEMBERS_MAX = 10_000
-"""Of one type: each of its columns holds them all."""
+"""Labels of one type: the descriptor of each of its columns holds all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class Interval:
 
     @property
     def fields(self) -> str:
-        """Its parts as a text that every reader of intervals takes alike."""
+        """The interval as a text that every reader of intervals takes alike."""
         return f"{self.months} months {self.days} days {self.microseconds} microseconds"
 
     @classmethod

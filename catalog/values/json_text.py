@@ -20,7 +20,8 @@ DEPTH_MAX = 500
 """Levels of nesting: Python's own stack is what bounds it."""
 
 DIGITS_MAX = 1000
-"""Of a number written out: `1e1000000` is seven bytes, and would be a million."""
+"""Digits of a number when it is written out: `1e1000000` is nine bytes, and would be a million
+digits."""
 
 
 def _number(text: str) -> Decimal:

@@ -30,7 +30,8 @@ READ_BYTES = 1024 * 1024
 handed out alone."""
 
 GROUP_BYTES_MAX = 256 * 1024 * 1024
-"""Of a row group, unpacked, without what a dictionary repeats: more than any that was written."""
+"""The size of an unpacked row group, a dictionary's values counted once: more than any that was
+written."""
 
 MANIFEST_BYTES_MAX = 64 * 1024 * 1024
 

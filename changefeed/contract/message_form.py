@@ -39,10 +39,10 @@ class Compression(Enum):
 
 
 METADATA_ENVELOPES = frozenset({Envelope.WRAPPED, Envelope.BARE})
-"""Those whose messages have a place for `key` and `topic`: an enriched one has none for `topic`."""
+"""Envelopes with a place for `key` and `topic`: an enriched message has none for `topic`."""
 
 TRANSACTION_ENVELOPES = METADATA_ENVELOPES | {Envelope.ROW}
-"""Those that have a place for the transaction's id."""
+"""Envelopes with a place for the transaction's id."""
 
 WHOLE_ENVELOPES = METADATA_ENVELOPES | {Envelope.ENRICHED}
-"""Those of which every message has a value, also that of a deletion."""
+"""Envelopes in which every message has a value, also that of a deletion."""

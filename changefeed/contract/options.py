@@ -74,7 +74,7 @@ JOB_OPTIONS = frozenset(
         "slo_p99",
     }
 )
-"""Of these, what only a feed that is a job can obey."""
+"""Options that only a feed that is a job can obey."""
 
 MESSAGE_OPTIONS = frozenset(
     {

@@ -41,7 +41,7 @@ LETTERS_MAX = declare_int(
 )
 
 MESSAGE_BYTES_MAX = 16 * 1024
-"""Of a message that is kept: the row itself is in its table."""
+"""Bytes of a message that are kept: the row itself is in its table."""
 
 ERROR_CHARACTERS_MAX = 1_000
 

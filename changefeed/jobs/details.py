@@ -50,7 +50,7 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     table_id: int
     name: str
-    """Its full name when it joined the feed, for show."""
+    """The table's full name when it joined the feed, for show."""
     start_at: Timestamp = ZERO
     scans: bool = True
     state: TargetState = TargetState.RUNNING

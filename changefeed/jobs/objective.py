@@ -27,7 +27,8 @@ WINDOW = declare_duration(
 )
 
 BREACHES_MAX = 100
-"""Of each feed, the latest: a quarter of an hour in which every window is a breach."""
+"""Breaches of a feed that are kept, the latest: a quarter of an hour in which every window is
+one."""
 
 _codec = codec_for(FEED_BREACHES)
 

@@ -54,19 +54,19 @@ class MemoryBudget:
         return self.held >= self._limit()
 
     def set_aside(self, size: int) -> None:
-        """Bytes that were charged wait at a boundary."""
+        """Charged bytes now wait at a boundary."""
         self.release(size)
         self.held += size
 
     def take_back(self, size: int) -> None:
-        """They wait there no longer, and are charged again."""
+        """Bytes that waited at a boundary are charged again."""
         assert 0 <= size <= self.held, (size, self.held)
         self.held -= size
         self.charge(size)
         self._room.set()
 
     def drop(self, size: int) -> None:
-        """They are there no longer."""
+        """Bytes that waited at a boundary are gone."""
         assert 0 <= size <= self.held, (size, self.held)
         self.held -= size
 

@@ -19,7 +19,7 @@ SHOWN_PROGRESS_SECONDS = 1.0
 """How often the job's copy of progress follows where the sink holds the true one."""
 
 CHECKPOINTS_SHOWN = 5
-"""Of so many checkpoints at the pace of idle feeds the job's copy follows one."""
+"""At the pace of idle feeds, the job's copy of progress follows every n-th checkpoint."""
 
 
 class Checkpointer:

@@ -14,10 +14,11 @@ once.
 from __future__ import annotations
 
 CHECKPOINT_CPU_SECONDS = 0.002
-"""Of all threads. 1.4 ms are DuckDB's UPDATE and COMMIT, the rest the loop's."""
+"""Processor time of one checkpoint in all threads: 1.4 ms of DuckDB's UPDATE and COMMIT, the rest
+the loop's."""
 
 IDLE_SHARE = 0.1
-"""Of one core: what all idle feeds of a node may use together."""
+"""The share of one core that all idle feeds of a node may use together."""
 
 
 class IdlePace:

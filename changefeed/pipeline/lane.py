@@ -51,7 +51,7 @@ would otherwise queue a hundred a second."""
 CHECKPOINT_BYTES = 128
 
 LOOKED_AT_MAX = 1_000
-"""Of what waits, to find rows among checkpoints for who asks what waits."""
+"""Waiting items that are searched for rows when somebody asks what the lane waits for."""
 
 SLICE_BYTES = 2 * 1024 * 1024
 """Bytes decoded in one step of the loop: rows may be large, and `slice_rows` counts columns."""

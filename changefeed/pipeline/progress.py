@@ -217,8 +217,8 @@ class FeedProgress:
         return self._captured
 
     def _shown(self, entries: Sequence[tuple[Span, Timestamp]]) -> Sequence[tuple[Span, Timestamp]]:
-        """These entries, of a target or of all that count, as far as the sink may show their rows:
-        whole transactions are shown where all of them have come. A scan has none."""
+        """Limits entries to what the sink may show: where it shows whole transactions, those of
+        which every row has come. A scan shows none."""
         least = min((at for _, at in entries), default=ZERO)
         if not self._whole_transactions or least == ZERO:
             return entries

@@ -22,10 +22,11 @@ from ...kvlayer.metrics import Histogram
 from ..contract.changes import CommitTimes, StageTimes
 
 SAMPLES_MAX = 16_384
-"""Of each milestone: enough for a p99 of many runs, and 640 KiB for each of a feed."""
+"""Samples of each milestone: enough for a p99 of many runs, in 640 KiB for each milestone of a
+feed."""
 
 STAGE_SAMPLES_MAX = 2_048
-"""Of each stage: what explains the latest commits, in 80 KiB each."""
+"""Samples of each stage: they explain the latest commits, in 80 KiB a stage."""
 
 NS_PER_MS = 1_000_000
 

@@ -219,7 +219,7 @@ class HeldRows:
             self._file = None
 
     def _due(self, cut: Cut) -> list[_Segment]:
-        """Those in which rows may be due."""
+        """The segments in which rows may be due."""
         return [each for each in self._segments if each.least <= cut.range(each.span)[1]]
 
     def _rows(self, segment: _Segment) -> pa.Table:

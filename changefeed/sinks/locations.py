@@ -37,12 +37,11 @@ PARAMETERS = {
 """What may stand behind the `?`, and the values that each takes (None: any)."""
 
 OWN_SUFFIXES = frozenset({".wal", ".tmp", ".published"})
-"""Of the write-ahead log that DuckDB keeps beside `m.duckdb`, of what does not fit in memory, and
-of the published copy: a mirror of that name would be read as part of the other one, or write
-over it."""
+"""The write-ahead log that DuckDB keeps beside `m.duckdb`, its temporary files, and the published
+copy: a mirror of such a name would be read as part of the other one, or write over it."""
 
 NAME_BYTES_MAX = 255
-"""Of a file, by every file system that there is. A mirror's schema has at most as many."""
+"""The longest name of a file on every file system. A mirror's schema has at most as many bytes."""
 
 MAIN_SCHEMA = "main"
 OWN_SCHEMA = "_tailrace"

@@ -236,7 +236,7 @@ class SinkContext:
     """The job's copy of the feed's progress; None before it has any."""
     kept: frozenset[int] = frozenset()
     task: TaskKeys | None = None
-    """Of a replication that several feeds make together: what this one sends."""
+    """The keys that this feed sends, where several feeds make one replication together."""
     node_id: int = FIRST_NODE_ID
     bad_rows: BadRows | None = None
     """Without it, what the sink refuses ends the attempt."""

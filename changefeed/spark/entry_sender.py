@@ -32,7 +32,7 @@ REQUEST_SECONDS = 30.0
 """A target that does not answer for so long is taken for one that is away."""
 
 BYTES_MAX = 1024 * 1024
-"""Of the entries of a request, and one entry at least."""
+"""The size of a request's entries; a request has one entry at least."""
 
 LANE_REQUESTS_MAX = 2
 """Requests of a lane that wait while one is under way."""

@@ -39,7 +39,7 @@ RANGES_MAX = 64
 """A mirror's range is found by its key, for which DuckDB may look at every block of the table."""
 
 PIECE_BYTES = 2 * 1024 * 1024
-"""Of rows that are decoded in one step of the loop, beside `slice_rows`."""
+"""The size of rows that are decoded in one step of the loop, beside `slice_rows`."""
 
 DIFFERENCES_MAX = 10_000
 """Then the mirror is another table, and who asked knows enough."""

@@ -276,7 +276,7 @@ def _check_ahead(order: Ingest, store: RangeStore) -> None:
 
 
 def _fresh(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) -> _Fresh:
-    """Of keys of `span`, of which everything up to `resolved` is here."""
+    """Sorts out the versions of `span` that are new; everything up to `resolved` is here."""
     header = Header(origin=order.origin)
     threshold = store.gc_threshold_of(span)
     fresh = _Fresh([], [], [])

@@ -84,7 +84,8 @@ _decoder = msgspec.msgpack.Decoder(Placement)
 
 
 def _encode(placement: Placement) -> bytes:
-    """Of one that is not offered, as before there were offers: a swap compares the bytes."""
+    """Encodes a placement. One without an offer has the bytes that it had before there were offers,
+    for a swap compares bytes."""
     return _encoder.encode(placement if placement.offer else (placement.leader, placement.epoch))
 
 

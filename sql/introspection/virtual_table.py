@@ -55,7 +55,7 @@ class VirtualTable:
         )
 
     async def read(self, context: IntrospectionContext) -> pa.Table:
-        """Its rows, made now."""
+        """Makes the table's rows."""
         rows = await self.rows(context)
         fields = [pa.field(name, type.arrow_type) for name, type in self.columns.items()]
         columns = list(zip(*rows, strict=True)) if rows else [() for _ in fields]

@@ -69,7 +69,7 @@ class ReadTable(IntrospectedTable, Protocol):
         ...
 
     async def read(self, context: IntrospectionContext) -> pa.Table:
-        """Its rows, made now."""
+        """Makes the table's rows."""
         ...
 
 

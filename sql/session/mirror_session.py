@@ -93,7 +93,7 @@ class MirrorSession(Session):
         return all(isinstance(each, _OWN) for each in parsed.statements)
 
     async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
-        """Its parameters are not known yet: NULL stands for them."""
+        """Describes the result's columns. Parameters are not known yet: NULL stands for them."""
         if isinstance(prepared.statement, statements.ReadMirror) and prepared.columns is None:
             nulls = (None,) * prepared.prepared.parameter_count
             prepared.columns = (await self._run(Asked(prepared.prepared, 0, nulls))).columns

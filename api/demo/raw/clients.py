@@ -74,7 +74,7 @@ class Clients:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
-        """They write within the block, and have their answers behind it."""
+        """Clients write within the block; behind it all of them have their answers."""
         stop = asyncio.Event()
         tasks = [
             asyncio.create_task(self._write(number, Random(self._random.random()), stop.is_set))

@@ -37,7 +37,7 @@ LOAD_SECONDS = 5.0
 
 PATIENCE_SECONDS = 180.0
 VERSIONS_CHECKED = 5
-"""Of each key's acknowledged writes the last, which a reader of the past must find."""
+"""The last acknowledged writes of each key, which a reader of the past must find."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

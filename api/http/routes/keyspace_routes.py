@@ -54,11 +54,11 @@ from ..openapi import described
 OCTETS = "application/octet-stream"
 
 JSON_BYTES_MAX = 4 * 1024 * 1024
-"""Of a batch, which is decoded in one step of the loop."""
+"""The size of a batch in JSON, which is decoded in one step of the loop."""
 
 SCAN_PAIRS_MAX = 1_000
 SCAN_BYTES_MAX = 1024 * 1024
-"""Of one page, which is encoded in one step. `next` says where the next one begins."""
+"""The size of one page, which is encoded in one step. `next` says where the next page begins."""
 
 _INGEST = Privilege.INSERT | Privilege.DELETE
 """What a source sends are values and deletions."""

@@ -185,7 +185,7 @@ def _add_settings(router: APIRouter, node: Node) -> None:
 
     @router.get("/v1/settings/{name}", tags=["settings"], **described(reply=ItemReply))
     async def setting(request: Request, name: str) -> Response:
-        """Its value, by its name."""
+        """The value of a cluster setting."""
         return await _item(node, request, f"SHOW CLUSTER SETTING {qualified(name)}")
 
     @router.put(

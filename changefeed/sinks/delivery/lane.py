@@ -23,7 +23,7 @@ from .sender import BatchRefused, Message, MessageSender
 
 BATCH_MESSAGES_MAX = 1_000
 BATCH_BYTES_MAX = 1024 * 1024
-"""Of a batch where the feed's options do not say: what receivers commonly take."""
+"""The size of a batch where the feed's options do not say: what receivers commonly take."""
 
 BACKOFF_SECONDS_MAX = 30.0
 
@@ -54,7 +54,7 @@ class DeliveryLane:
         self._bytes_max = flush.bytes or BATCH_BYTES_MAX
         self._pending: deque[Message] = deque()
         self._sizes: deque[int] = deque()
-        """Of the messages that are pending."""
+        """Bytes of each pending message."""
         self._pending_bytes = 0
         self._arrived = asyncio.Event()
         self.given = 0

@@ -91,7 +91,8 @@ class MessageSink:
         self._topic_names: tuple[str, ...] = ()
         self._waiting: deque[ChangeBatch] = deque()
         self._unflushed: list[StageTimes] = []
-        """Of batches: their rows are let go of when they are encoded."""
+        """The stage times of batches that are encoded, whose rows are let go of, and not
+        flushed."""
         self._emitted = 0
         self._encoded = 0
         self._in_flight_bytes = 0

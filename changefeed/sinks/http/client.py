@@ -15,10 +15,10 @@ from .target import WebhookTarget
 
 REQUEST_TIMEOUT, TOO_EARLY, TOO_MANY_REQUESTS = 408, 425, 429
 PASSING_STATUSES = frozenset({REQUEST_TIMEOUT, TOO_EARLY, TOO_MANY_REQUESTS})
-"""Of those from 400 to 499, what a receiver may answer otherwise later."""
+"""Statuses from 400 to 499 after which the same request may succeed later."""
 
 ANSWER_BYTES_MAX = 64 * 1024
-"""Of an answer: one that is longer is cut off, and its connection with it."""
+"""The size of an answer: a longer one is cut off, and its connection with it."""
 
 WORDS_MAX = 200
 

@@ -60,7 +60,7 @@ REFUSALS = frozenset(
 BAD_RECORDS = frozenset(
     {KafkaError.INVALID_RECORD, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 )
-"""Of these, what speaks of one record: its topic takes others."""
+"""Errors that speak of one record: the topic takes others."""
 
 
 _TOKEN_REFUSED = re.compile(r"(acquire SASL OAUTHBEARER token).*", re.DOTALL)

@@ -34,7 +34,7 @@ class LakeKind:
         self._lanes: dict[Path, OffloadLane] = {}
 
     def check_options(self, options: ChangefeedOptions) -> None:
-        """It obeys options of the pipeline alone, with any value."""
+        """A lake obeys options of the pipeline alone, with any value."""
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """The tables stay as they are, and belong to nobody else."""

@@ -140,7 +140,7 @@ class _Spool(tempfile.SpooledTemporaryFile[bytes]):
     """A file that its writer closes when it is complete, and that can then be read."""
 
     def close(self) -> None:
-        """Its writer is done: `release` lets it go."""
+        """The writer is done; the file is read on, until `release` removes it."""
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -56,7 +56,7 @@ class Tombstones:
         return self._newest.get(table_id, {})
 
     def note(self, table_id: int, deletions: Sequence[tuple[bytes, Timestamp]]) -> None:
-        """These were deleted in the transaction that `save` belongs to as well."""
+        """Keys that were deleted in the transaction that `save` belongs to."""
         if not deletions:
             return
         self._newest.setdefault(table_id, {}).update(deletions)

@@ -31,16 +31,18 @@ STOP_SECONDS = 20.0
 """How long the application may take to end its batch before it is killed."""
 
 SAYS = "tailrace: "
-"""What its own line in its standard error begins with; Spark writes there too."""
+"""The beginning of the application's own line in its standard error; Spark writes there too."""
 
 ERROR_LINES = 30
-"""What is kept of its standard error, for the job's error."""
+"""Lines of the application's standard error that are kept, for the job's error."""
 
 SCHEMA_CHANGED = 3
-"""Its exit code when the table was altered: started again, it goes on with the new columns."""
+"""The application's exit code when the table was altered: the next attempt goes on with the new
+columns."""
 
 CANNOT_GO_ON = 4
-"""Its exit code when no other attempt will do better: the table was dropped, for instance."""
+"""The application's exit code when no other attempt will do better: the table was dropped, for
+instance."""
 
 
 ENVIRONMENT = (
@@ -106,7 +108,7 @@ class SparkApplication:
         self._errors: deque[str] = deque(maxlen=ERROR_LINES)
 
     async def run(self) -> int:
-        """Its exit code. Raises what `note` raises."""
+        """Runs the application and returns its exit code. Raises what `note` raises."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,

@@ -44,7 +44,7 @@ def find_java() -> str | None:
 
 
 def java_version(java: str) -> int | None:
-    """Its major version (1.8 is 8), or None when it says none."""
+    """The major version of the program `java` (1.8 is 8), or None when it says none."""
     try:
         asked = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False

@@ -59,7 +59,7 @@ async def find_database(actor: Actor, name: ObjectName) -> Securable:
 
 
 async def find_schema(actor: Actor, name: ObjectName) -> tuple[str, str, Securable]:
-    """Its database, its name, and itself."""
+    """The database of a schema, its name, and what rights are granted on."""
     database, schema = (actor.database, *name.parts)[-2:]
     try:
         parents = await actor.services.catalog.descriptors.resolve_schema(

@@ -101,7 +101,7 @@ async def replication_jobs(services: Services, name: str, user: str) -> Sequence
 
 
 def _row(tasks: Sequence[JobSummary]) -> Row:
-    """Its checkpoint is the least of its tasks', and its lag the greatest."""
+    """The row of a replication: the least checkpoint of its tasks, and the greatest lag."""
     first = tasks[0]
     lags = [job.lag_seconds for job in tasks if job.lag_seconds is not None]
     return (

@@ -44,7 +44,7 @@ class Caller(Protocol):
 
 
 class CallingTransactions(Protocol):
-    """Its transactions and locks."""
+    """The transactions and locks of the calling session."""
 
     @property
     def opened(self) -> OpenTransaction | None: ...

@@ -103,7 +103,7 @@ class _Texts:
     new: AnyArray
 
     def within(self, start: int, end: int) -> _Texts:
-        """Those of the rows from `start` to `end`, their places counted from `start`."""
+        """The texts of the rows from `start` to `end`, with places counted from `start`."""
         view = _int32_view(self.places)
         first = bisect_left(view, start)
         count = bisect_left(view, end, first) - first

@@ -30,7 +30,7 @@ an extension."""
 
 OWN_SCHEMA = "tailrace_internal"
 OWN_EXTENSION = 16_000
-"""Its oid: below 16,384 an extension is PostgreSQL's own."""
+"""The extension's oid: below 16,384 an extension is PostgreSQL's own."""
 
 
 def rule_oid(view_id: int) -> int:
