@@ -72,12 +72,14 @@ def plan_rollback(
 
 
 def revertible(targets: Sequence[Target], stages: Sequence[Stage], done: int) -> bool:
-    """Whether the change can still be undone: nothing is public that was not, or gone."""
+    """Whether the change can still be undone: nothing is public that was not, or gone. A new name
+    of the table stays where the rest is undone."""
     return not any(
         move.to in (Status.PUBLIC, Status.SETTLED, Status.ABSENT)
         or (not targets[move.target].present and move.to is Status.WRITE_ONLY)
         for stage in stages[:done]
         for move in stage.moves
+        if not targets[move.target].renames
     )
 
 

@@ -9,7 +9,7 @@ The ways. A status in brackets is reached by work, every other by a version:
     primary     comes   delete-only, write-only, [ready], public, settled, [removed]
     constraint  comes   write-only, [ready], public
                 goes    absent; a NOT NULL write-only, absent
-    facts       change  public; [removed] where the table is dropped
+    facts       change  public, a name before all else; [removed] where the table is dropped
 
 An index or a primary index that begins empty has nothing to make ready; a NOT VALID constraint
 neither. One that is to be proven goes the way of one that comes, and back to being unproven.
@@ -118,7 +118,7 @@ class Rule:
 def _all_ready(position: Position, place: int) -> bool:
     """Nothing is taken back once anybody may rely on it, so all that may fail comes before."""
     target, to = position.targets[place], position.after[place]
-    if target.present and to is not Status.PUBLIC:
+    if target.renames or (target.present and to is not Status.PUBLIC):
         return True
     return all(
         Status.READY not in way(other)
@@ -203,12 +203,12 @@ def _together(position: Position, place: int) -> bool:
     """
     target, to = position.targets[place], position.after[place]
     begins = position.before[place] is Status.PUBLIC and not target.present
-    if not begins and not (target.present and to is Status.PUBLIC):
+    if target.renames or not begins and not (target.present and to is Status.PUBLIC):
         return True
     return all(
         position.after[i] in (Status.PUBLIC, Status.SETTLED, Status.REMOVED)
         for i, other in enumerate(position.targets)
-        if other.present
+        if other.present and not other.renames
     )
 
 

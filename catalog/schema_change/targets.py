@@ -127,3 +127,12 @@ class Target:
     @property
     def label(self) -> str:
         return self.element.label
+
+    @property
+    def renames(self) -> bool:
+        """Whether the target is the table's name or schema, which changes at once and for good:
+        later statements of the same transaction find the table by it."""
+        facts = self.element
+        return isinstance(facts, FactsElement) and (
+            facts.name is not None or facts.database_id is not None or facts.schema_id is not None
+        )

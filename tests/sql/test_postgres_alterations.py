@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tailrace.catalog.values.errors import SQLError
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -122,3 +123,43 @@ def test_default_may_be_cast_to_its_enumeration() -> None:
         assert await node.rows("INSERT INTO t (id) VALUES (9) RETURNING m") == [("sad",)]
 
     run(scenario)
+
+
+def test_a_renamed_table_is_found_by_later_statements_of_its_transaction() -> None:
+    """Django renames a model, and adds a column that is NOT NULL, in one migration."""
+    sim = Simulation(8)
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE author (id INT8 PRIMARY KEY)")
+            await node.sql("INSERT INTO author VALUES (1)")
+            await node.sql(
+                "BEGIN; ALTER TABLE author RENAME TO writer;"
+                "ALTER TABLE writer ADD COLUMN pen INT8 DEFAULT 7 NOT NULL;"
+                "ALTER TABLE writer ALTER COLUMN pen DROP DEFAULT;"
+                "ALTER TABLE writer ADD UNIQUE (pen); SELECT id FROM writer; COMMIT"
+            )
+            assert await node.rows("SELECT id, pen FROM writer") == [(1, 7)]
+            with pytest.raises(SQLError, match='relation "author" does not exist'):
+                await node.sql("SELECT 1 FROM author")
+
+    sim.run(scenario())
+
+
+def test_a_new_name_stays_where_the_rest_of_its_transaction_cannot_be_done() -> None:
+    sim = Simulation(9)
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("CREATE TABLE author (id INT8 PRIMARY KEY)")
+            await node.sql("INSERT INTO author VALUES (1), (2)")
+            with pytest.raises(SQLError) as failed:
+                await node.sql(
+                    "BEGIN; ALTER TABLE author RENAME TO writer;"
+                    "ALTER TABLE writer ADD COLUMN pen INT8 DEFAULT 7 UNIQUE; COMMIT"
+                )
+            assert failed.value.sqlstate == "23505"
+            assert await node.rows("SELECT * FROM writer ORDER BY id") == [(1,), (2,)]
+            await node.sql("ALTER TABLE writer ADD COLUMN ink INT8")
+
+    sim.run(scenario())

@@ -3,6 +3,12 @@
 from django.db import migrations, models
 
 
+def paint(apps, editor):
+    mark = apps.get_model("shop", "Mark").objects.get(text="red")
+    mark.shade = "dark"
+    mark.save()
+
+
 def fill(apps, editor):
     apps.get_model("shop", "Order").objects.filter(remark="").update(remark="none")
 
@@ -41,4 +47,7 @@ class Migration(migrations.Migration):
             models.CheckConstraint(condition=models.Q(price__gt=0), name="price_positive"),
         ),
         migrations.AlterField("label", "text", models.CharField(max_length=30, unique=True)),
+        migrations.RenameModel("label", "mark"),
+        migrations.AddField("mark", "shade", models.CharField(max_length=10, default="light")),
+        migrations.RunPython(paint, migrations.RunPython.noop),
     ]
