@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from asyncio import AbstractEventLoop, Handle
+from asyncio import AbstractEventLoop, Handle, Task
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -100,10 +100,19 @@ class LoopSteps:
 
 
 def _doing(handle: Handle) -> str:
-    """The statement that the step was for, its session and user; or the callback."""
+    """The statement that the step was for, its session and user; or the task; or the callback."""
     running = handle._context.get(running_activity)  # type: ignore[attr-defined]
     activity = None if running is None else running()
     text = None if activity is None else activity.text or activity.last_text
     if activity is None or text is None:
-        return repr(handle)[:TEXT_SHOWN_MAX]
+        return (_task(handle) or repr(handle))[:TEXT_SHOWN_MAX]
     return f"session {activity.id} of {activity.user}: {shown(text)[:TEXT_SHOWN_MAX]!r}"
+
+
+def _task(handle: Handle) -> str | None:
+    """The name and the coroutine of the task whose step `handle` was. asyncio's own callback names
+    neither, but it refers to the task."""
+    for referent in gc.get_referents(handle._callback):  # type: ignore[attr-defined]
+        if isinstance(referent, Task):
+            return f"task {referent.get_name()!r} of {referent.get_coro()!r}"
+    return None

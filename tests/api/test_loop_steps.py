@@ -51,3 +51,20 @@ def test_long_step_is_counted_and_its_statement_logged(
     assert "ALTER USER ada PASSWORD" in caplog.text
     assert "hidden" not in caplog.text
     assert (Handle._run, gc.callbacks) == (before, callbacks), "the interpreter is as it was"
+
+
+def test_long_step_of_no_statement_names_its_task(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "tailrace.loop")
+
+    async def work() -> None:
+        await asyncio.sleep(0)
+        busy()
+
+    async def main() -> None:
+        with LoopSteps(LONG_NS).watched(asyncio.get_running_loop()):
+            await asyncio.create_task(work(), name="feed of orders")
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert "for task 'feed of orders' of <coroutine object " in caplog.text
+    assert ".work at " in caplog.text
