@@ -7,6 +7,8 @@ On RocksDB, and with the prefix `memory_` on the engine in memory, both behind t
 `txn10_per_s` and `txn1000_per_s` explicit transactions of that many keys; `get_per_s` point reads
 one after another; `scan_rows_per_s`; `commits_per_sync` of the puts.
 
+`large_get_over_small`: a get of a random key of RocksDB with 6,000,000 of them over one of 200,000.
+
 `write_cost_N_feeds` is the time of the same puts with N range feeds that are read, over the time
 without, and `write_cost_pipeline` that of INSERTs with a DuckDB mirror over those without one: the
 medians of rounds that alternate, since the machine's own speed wanders.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import random
 import statistics
 import tempfile
 import time
@@ -27,13 +30,17 @@ from benchmarks.stores import SPAN, disk_store, key, write_rows
 from tailrace.api.bench.latency import CREATE_ORDERS, MIRROR_ORDERS
 from tailrace.api.embedded import aopen
 from tailrace.kvlayer.access import Feed
-from tailrace.kvlayer.engine import MemoryEngine
+from tailrace.kvlayer.engine import EngineBatch, MemoryEngine
+from tailrace.kvlayer.engine.rocksdb import RocksEngine
 from tailrace.kvlayer.store import Store
 from tailrace.sql import Session
 
 BODY = b"a body of about sixty bytes, as a row of a few columns would be"
 ROUNDS = 5
 SCANNED_ROWS = 20_000
+GETS = 20_000
+KEYS_A_BATCH = 20_000
+KEYS_SMALL_AND_LARGE = (200_000, 6_000_000)
 
 
 async def put(store: Store, number: int) -> None:
@@ -93,6 +100,27 @@ async def rates(store: Store, writes: int, writers: int) -> dict[str, float]:
     return metrics
 
 
+def get_seconds(folder: Path, keys: int) -> float:
+    """Seconds of `GETS` gets of random keys of an engine that has flushed and compacted `keys`."""
+    engine = RocksEngine.open(folder)
+    for first in range(0, keys, KEYS_A_BATCH):
+        batch = EngineBatch()
+        batch.puts += [(key(number), BODY) for number in range(first, first + KEYS_A_BATCH)]
+        engine.write(batch, applied_index=1 + first)
+        if first % (KEYS_A_BATCH * 10) == 0:
+            engine.flush()
+    engine.flush()
+    chosen = random.Random(keys).choices(range(keys), k=2 * GETS)
+    for number in chosen[:GETS]:
+        engine.get(key(number))
+    began = time.perf_counter()
+    for number in chosen[GETS:]:
+        assert engine.get(key(number)) == BODY
+    took = time.perf_counter() - began
+    engine.close()
+    return took
+
+
 async def drain(feed: Feed) -> None:
     while True:
         await feed.next()
@@ -145,7 +173,8 @@ async def pipeline_cost(folder: Path, writes: int, writers: int) -> float:
 
 
 async def measure(folder: Path, writes: int, writers: int) -> dict[str, float]:
-    metrics: dict[str, float] = {}
+    small, large = (get_seconds(folder / f"gets{n}", n) for n in KEYS_SMALL_AND_LARGE)
+    metrics = {"large_get_over_small": large / small, "large_get_us": large / GETS * 1e6}
     async with disk_store(folder / "memory", engine=MemoryEngine()) as store:
         found = await rates(store, writes, writers)
         metrics |= {f"memory_{name}": value for name, value in found.items()}

@@ -20,6 +20,7 @@ from typing import cast
 
 from rocksdict import (
     AccessType,
+    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
     Checkpoint,
@@ -287,6 +288,11 @@ def _options() -> Options:
     table = BlockBasedOptions()
     table.set_bloom_filter(BLOOM_BITS_PER_KEY, False)
     table.set_block_cache(Cache(BLOCK_CACHE_BYTES))
+    # The cache has 64 shards of 2 MiB. The index and the filter of a file of millions of keys are
+    # larger, and none that is larger is kept: in one piece they would be read for each get.
+    table.set_index_type(BlockBasedIndexType.two_level_index_search())
+    table.set_partition_filters(True)
+    table.set_pin_top_level_index_and_filter(True)
     table.set_cache_index_and_filter_blocks(True)
     table.set_pin_l0_filter_and_index_blocks_in_cache(True)
     options.set_block_based_table_factory(table)
