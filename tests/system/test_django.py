@@ -69,7 +69,7 @@ def test_project_migrates_queries_flushes_and_migrates_again(
             "SELECT column_name FROM information_schema.columns WHERE table_name = 'shop_order'"
         ).fetchall()
         marks = connection.execute("SELECT text, shade FROM shop_mark ORDER BY text").fetchall()
-    assert marks == [("blue", "light"), ("red", "dark")]
+    assert marks == [("blue", "light"), ("crimson", "light")]
     assert deferred is not None
     assert deferred[0] > 10
     assert deferred[1]

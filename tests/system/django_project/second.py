@@ -4,9 +4,7 @@ from django.db import migrations, models
 
 
 def paint(apps, editor):
-    mark = apps.get_model("shop", "Mark").objects.get(text="red")
-    mark.shade = "dark"
-    mark.save()
+    apps.get_model("shop", "Mark").objects.filter(text="red").update(text="crimson")
 
 
 def fill(apps, editor):
