@@ -150,8 +150,7 @@ async def fuzz(besieged: Besieged, state: State, fuzzer: Fuzzer) -> None:
     else:
         writer.write(fuzzer.startup(pick.choice((b"root", b"ada", b"nobody"))))
     make = fuzzer.proof if state is State.ASKED else fuzzer.message
-    for _ in range(MESSAGES_A_CONNECTION):
-        writer.write(fuzzer.damaged(make()))
+    writer.write(b"".join(fuzzer.damaged(make()) for _ in range(MESSAGES_A_CONNECTION)))
     if pick.random() < 0.3:
         writer.transport.abort()
         return
