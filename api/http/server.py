@@ -101,6 +101,7 @@ class HttpServer:
             backlog=ACCEPTED_AT_ONCE,
             proxy_headers=False,  # a client that is believed to come from elsewhere is not counted
             log_config=None,  # the process decides what is logged, and where
+            log_level="error",  # warnings tell of broken requests, which strangers send
             lifespan="off",
             timeout_graceful_shutdown=STOP_PATIENCE_SECONDS,
         )
