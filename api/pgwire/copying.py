@@ -30,17 +30,20 @@ async def copy_in(
     output: Output,
     guard: Guard,
     statement: CopyFrom,
+    text: str,
     *,
     more: bool,
 ) -> None:
-    """Takes rows until the client says that they are all. Raises SQLError, and then none remain."""
+    """Takes rows until the client says that they are all. Raises SQLError, and then none remain.
+    The session is listed as one that runs `text`, and may be cancelled."""
     loading = await guard.run(session.copy_in(statement))
     binary = statement.options.format is CopyFormat.BINARY
     count = len(loading.columns)
     channel.write(replies.copy_response(b"G", binary=binary, column_count=count))
     channel.flush()
     channel.machine.copy_in()
-    await _take_rows(channel, guard, loading, statement)
+    with session.activity.running(text):
+        await _take_rows(channel, guard, loading, statement)
     if not more:
         await guard.run(session.end_batch())
     channel.machine.copy_ended()
@@ -74,11 +77,12 @@ async def copy_out(
     output: Output,
     guard: Guard,
     statement: CopyTo,
+    text: str,
     *,
     more: bool,
 ) -> None:
     """Sends the rows of a query."""
-    found = await guard.run(session.copy_out(statement, more=more))
+    found = await guard.run(session.copy_out(statement, text, more=more))
     async with ClosedOnError(found):
         writer = make_writer(statement.options, found.columns)
         binary = statement.options.format is CopyFormat.BINARY

@@ -182,12 +182,13 @@ class Extended:
 
     async def _execute(self, message: Execute) -> None:
         portal = self._portal(message.portal)
-        statement = portal.statement.prepared.statement
+        prepared = portal.statement.prepared
+        statement = prepared.statement
         if statement is None:
             self._channel.write(replies.EMPTY_QUERY)
             return
         if isinstance(statement, CopyFrom | CopyTo):
-            await self._copy(statement)
+            await self._copy(statement, prepared.text)
             return
         if portal.result is None:
             await self._start(portal, executes_left=0)
@@ -195,13 +196,13 @@ class Extended:
             raise SQLError("55000", f'portal "{message.portal}" cannot be run')
         await self._send(portal, max(message.row_limit, 0))
 
-    async def _copy(self, statement: CopyFrom | CopyTo) -> None:
+    async def _copy(self, statement: CopyFrom | CopyTo, text: str) -> None:
         ahead = self._channel.machine.executes_ahead()
         context = (self._session, self._channel, self._output, self._guard)
         if isinstance(statement, CopyFrom):
-            await copy_in(*context, statement, more=ahead != 0)
+            await copy_in(*context, statement, text, more=ahead != 0)
         else:
-            await copy_out(*context, statement, more=ahead != 0)
+            await copy_out(*context, statement, text, more=ahead != 0)
 
     async def _send(self, portal: Portal, limit: int) -> None:
         result = portal.result

@@ -27,9 +27,9 @@ async def run_text(
         more = place < last
         match prepared.statement:
             case CopyFrom() as statement:
-                await copy_in(session, channel, output, guard, statement, more=more)
+                await copy_in(session, channel, output, guard, statement, text, more=more)
             case CopyTo() as statement:
-                await copy_out(session, channel, output, guard, statement, more=more)
+                await copy_out(session, channel, output, guard, statement, text, more=more)
             case _:
                 result = await guard.run(session.run(prepared, more=more, streamed=True))
                 async with ClosedOnError(result):

@@ -133,7 +133,9 @@ class MirrorSession(Session):
     async def copy_in(self, statement: statements.CopyFrom) -> CopyIn:
         _refuse()
 
-    async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
+    async def copy_out(
+        self, statement: statements.CopyTo, text: str, *, more: bool = False
+    ) -> Result:
         _refuse()
 
 

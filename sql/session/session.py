@@ -352,11 +352,13 @@ class Session:
             except BaseException as error:
                 await self._failed(error)
 
-    async def copy_out(self, statement: statements.CopyTo, *, more: bool = False) -> Result:
-        """The rows of a COPY TO. Raises SQLError."""
+    async def copy_out(
+        self, statement: statements.CopyTo, text: str, *, more: bool = False
+    ) -> Result:
+        """The rows of a COPY TO, which is listed as `text`. Raises SQLError."""
         query = await query_of_copy(self._services, self.database, statement, self._open)
         prepared = Prepared(ParsedText((query,), 0))
-        copied = PreparedStatement("", prepared, 0, (), timed=False)
+        copied = PreparedStatement(text, prepared, 0, (), timed=False)
         return await self.run(copied, more=more, streamed=True)
 
     async def fail(self) -> None:

@@ -106,7 +106,7 @@ def test_select_is_timed_and_copy_and_fetch_are_not() -> None:
         await people.root("SET CLUSTER SETTING sql.analytics.statement_timeout = '1us'")
         ada = people.ada
         assert "statement timeout" in await refused(ada, MANY, "57014")
-        copied = await ada.copy_out(parsed(f"COPY ({MANY}) TO STDOUT"))
+        copied = await ada.copy_out(parsed(f"COPY ({MANY}) TO STDOUT"), "COPY")
         assert copied.batches is not None or copied.row_count
         await copied.close()
         await ada.execute(f"BEGIN; DECLARE c CURSOR FOR {MANY}")

@@ -41,7 +41,7 @@ async def copy_in(node: SqlNode, text: str, **columns: list[object]) -> int:
 async def copy_out(node: SqlNode, text: str) -> list[str]:
     (statement,) = parse(text).statements
     assert isinstance(statement, CopyTo)
-    result = await node.first.copy_out(statement)
+    result = await node.first.copy_out(statement, "COPY")
     await result.close()
     return [column.name for column in result.columns]
 

@@ -210,6 +210,26 @@ def test_cancel_stops_what_runs_and_nothing_else() -> None:
     at_door(work)
 
 
+def test_a_copy_that_waits_for_rows_is_listed_and_canceled_by_another_session() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        client.send(b"Q", b"COPY t FROM STDIN\0")
+        assert (await client.frame())[0] == b"G"
+        client.send(b"d", b"1\tone\n")
+        other = await door.client()
+        listed = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COPY%'"
+        [(pid,)] = await other.query(listed)
+        assert await other.query(f"SELECT pg_cancel_backend({pid})") == [("t",)]
+        kind, body = await client.frame()
+        assert (kind, b"57014" in body) == (b"E", True)
+        client.send(b"d", b"2\ttwo\n")
+        client.send(b"c")
+        assert await kinds(client) == "Z"
+        assert await client.query("SELECT count(*) FROM t") == [("0",)]
+        assert await other.query(listed) == []
+
+    at_door(work)
+
+
 def test_a_slow_client_slows_its_feed_and_not_the_store() -> None:
     async def work(door: PgDoor, client: WireClient) -> None:
         other = await door.client()
