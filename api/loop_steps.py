@@ -100,19 +100,23 @@ class LoopSteps:
 
 
 def _doing(handle: Handle) -> str:
-    """The statement that the step was for, its session and user; or the task; or the callback."""
+    """The callback, or the task whose step it was, and the statement that began the task, with its
+    session and user."""
+    step = _task(handle) or repr(handle)[:TEXT_SHOWN_MAX]
     running = handle._context.get(running_activity)  # type: ignore[attr-defined]
     activity = None if running is None else running()
     text = None if activity is None else activity.text or activity.last_text
     if activity is None or text is None:
-        return (_task(handle) or repr(handle))[:TEXT_SHOWN_MAX]
-    return f"session {activity.id} of {activity.user}: {shown(text)[:TEXT_SHOWN_MAX]!r}"
+        return step
+    statement = f"session {activity.id} of {activity.user}: {shown(text)[:TEXT_SHOWN_MAX]!r}"
+    return f"{step}, begun by {statement}"
 
 
 def _task(handle: Handle) -> str | None:
-    """The name and the coroutine of the task whose step `handle` was. asyncio's own callback names
+    """The name and the function of the task whose step `handle` was. asyncio's own callback names
     neither, but it refers to the task."""
     for referent in gc.get_referents(handle._callback):  # type: ignore[attr-defined]
         if isinstance(referent, Task):
-            return f"task {referent.get_name()!r} of {referent.get_coro()!r}"
+            work = getattr(referent.get_coro(), "__qualname__", "?")
+            return f"{work} ({referent.get_name()})"
     return None

@@ -66,5 +66,4 @@ def test_long_step_of_no_statement_names_its_task(caplog: pytest.LogCaptureFixtu
             await asyncio.sleep(0)
 
     asyncio.run(main())
-    assert "for task 'feed of orders' of <coroutine object " in caplog.text
-    assert ".work at " in caplog.text
+    assert "names_its_task.<locals>.work (feed of orders) (" in caplog.text
