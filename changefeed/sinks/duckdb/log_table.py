@@ -29,7 +29,7 @@ from ...encode.json import JSONEncoder
 from ..mirror.conform import KEY_PREFIX_LENGTH
 from ..protocol import SinkProgress
 from .log_ownership import LogRow
-from .table_work import TableWork
+from .table_work import Prepared, TableWork
 from .tombstones import Tombstones
 
 _OPTIONS = ChangefeedOptions(envelope=Envelope.WRAPPED, key_in_value=True, diff=True)
@@ -63,11 +63,13 @@ class LogTable:
     def batches(self) -> list[ChangeBatch]:
         return [each for each in self._waiting if isinstance(each, ChangeBatch)]
 
-    def prepare(self, progress: SinkProgress | None, tombstones: Tombstones) -> TableWork:
+    def prepare(self, progress: SinkProgress | None) -> Prepared:
+        """Takes what has gathered."""
         waiting, self._waiting = self._waiting, []
-        return TableWork(
+        work = TableWork(
             write=partial(self._write, waiting), lone_statement=False, carries_rows=False
         )
+        return lambda _: work
 
     # In the file's lane
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import duckdb
@@ -19,7 +19,7 @@ from .ownership import MirrorRow, save_mirror
 from .pending import ColumnChanges, PendingChanges, RowChanges
 from .schema_step import Step, plan_step, same_shape, turn_over
 from .table_schema import TableSchema
-from .table_work import TableWork
+from .table_work import Prepared, TableWork
 from .table_writer import TableWriter
 from .tombstones import Tombstone, Tombstones
 
@@ -33,10 +33,10 @@ class TableFlush:
     schema: TableSchema
     staged_at: Timestamp | None
     floor_version: int
-    parts: Sequence[Changes | Step]
-    deleted: Sequence[Tombstone]
     turns_over: bool
     saves: bool
+    parts: Sequence[Changes | Step] = ()
+    deleted: Sequence[Tombstone] = ()
 
     @property
     def lone_row(self) -> bool:
@@ -57,7 +57,7 @@ class TableFlush:
 
 
 class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
-    """A mirror table. What says nothing else belongs to the loop; `_write` to the file's lane."""
+    """A mirror table, of which one part belongs to the loop and the other to the file's lane."""
 
     def __init__(self, row: MirrorRow, job_id: int, cursor: duckdb.DuckDBPyConnection) -> None:
         """The table as the file says."""
@@ -80,12 +80,37 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
             return
         self._follow(event, plan_step(self.schema, event, staged=self._staged_at is not None))
 
-    def prepare(self, progress: SinkProgress | None, tombstones: Tombstones) -> TableWork:
-        """Takes what has gathered, reduced to one change per key in each part."""
+    def prepare(self, progress: SinkProgress | None) -> Prepared:
+        """Takes what has gathered."""
+        turns_over = self._complete(progress)
+        if turns_over:
+            self._staged_at = None
+        prepared = partial(
+            self._reduced,
+            self._gathered(),
+            TableFlush(
+                schema=self.schema,
+                staged_at=self._staged_at,
+                floor_version=self._floor_version,
+                turns_over=turns_over,
+                saves=self._version_due or bool(self._parts) or turns_over,
+            ),
+        )
+        self._clear()
+        return prepared
+
+    # In the file's lane
+
+    def _reduced(
+        self,
+        gathered: Sequence[PendingChanges | Step],
+        flush: TableFlush,
+        tombstones: Tombstones,
+    ) -> TableWork:
+        """Reduces each part of a flush to one change per key."""
         known = tombstones.of(self.table_id)
-        deleted: list[Tombstone] = []
         parts: list[Changes | Step] = []
-        gathered = self._gathered()
+        deleted: list[Tombstone] = []
         for part in gathered:
             if isinstance(part, SchemaStep):
                 parts.append(part)
@@ -96,22 +121,7 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
             deleted += [(self.table_id, key, ts) for key, ts in reduced.deletions]
             if part is not gathered[-1]:
                 known = {**known, **dict(reduced.deletions)}
-        turns_over = self._complete(progress)
-        if turns_over:
-            self._staged_at = None
-        flush = TableFlush(
-            schema=self.schema,
-            staged_at=self._staged_at,
-            floor_version=self._floor_version,
-            parts=parts,
-            deleted=deleted,
-            turns_over=turns_over,
-            saves=self._version_due or bool(self._parts) or turns_over,
-        )
-        self._clear()
-        return flush.work(self._write)
-
-    # In the file's lane
+        return replace(flush, parts=parts, deleted=deleted).work(self._write)
 
     def _write(self, flush: TableFlush, tombstones: Tombstones) -> None:
         """Carries a flush out, within its transaction. Raises duckdb.Error."""

@@ -1,8 +1,9 @@
 """The DuckDB sink: rows, tombstones and progress in one transaction a flush.
 
-A flush is prepared in the loop (one change per key, as parameters or as Arrow) and carried out in
-the file's lane, in one call. What a crash leaves is the state after some flush, rows and progress
-together, so a feed that goes on from where the sink stands applies every change once.
+The loop takes what a flush is to write, and the file's lane reduces it (one change per key, as
+parameters or as Arrow) and writes it, in one call. What a crash leaves is the state after some
+flush, rows and progress together, so a feed that goes on from where the sink stands applies every
+change once.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from .publication import Publication
 from .stage import drop_stages
 from .staged_table import StagedTable, held, hide
 from .table_schema import TableSchema, mirror_names, quoted
-from .table_work import TableWork
+from .table_work import Prepared, TableWork
 from .tombstones import Tombstone, Tombstones
 
 AnyTable = MirrorTable | StagedTable | LogTable
@@ -47,21 +48,11 @@ AnyTable = MirrorTable | StagedTable | LogTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Flush:
-    """All that one transaction writes."""
+    """All that one transaction writes. `resolved` is what the file is resolved up to by it."""
 
-    tables: Sequence[TableWork]
+    tables: Sequence[Prepared]
     stand: SinkStand | None
-
-    @property
-    def deleted(self) -> list[Tombstone]:
-        return [entry for work in self.tables for entry in work.deleted]
-
-    @property
-    def lone_statement(self) -> bool:
-        """Whether all of it is one statement of one table."""
-        if self.stand is not None or len(self.tables) != 1:
-            return False
-        return self.tables[0].lone_statement
+    resolved: Timestamp
 
 
 class DuckDBSink:
@@ -155,11 +146,14 @@ class DuckDBSink:
         if not due and progress is None:
             return
         batches = [batch for table in due for batch in table.batches()]
+        tables = [table.prepare(progress) for table in due]
+        stand = None
+        if progress is not None:
+            stand = SinkStand(progress=self._held(progress), position=self._position())
         flush = _Flush(
-            tables=[table.prepare(progress, self._tombstones) for table in due],
-            stand=None
-            if progress is None
-            else SinkStand(progress=self._held(progress), position=self._position()),
+            tables=tables,
+            stand=stand,
+            resolved=self._resolved if stand is None else stand.progress.resolved,
         )
         try:
             sunk = await run_whole(self._file.lane, partial(self._write, flush))
@@ -170,8 +164,7 @@ class DuckDBSink:
             raise
         for batch in batches:
             batch.stages.sunk = sunk
-        self._resolved = progress.resolved if progress is not None else self._resolved
-        self._tombstones.note_committed(flush.deleted, self._resolved)
+        self._resolved = flush.resolved
         self._file.after_flush()
         if due and self._publication is not None:
             self._publication.note_change()
@@ -300,30 +293,37 @@ class DuckDBSink:
                 f"fenced: job {identity.job_id} has opened its sink with epoch {epoch}, "
                 f"and this is epoch {identity.epoch}"
             )
-        if flush.lone_statement:
+        works = [prepared(self._tombstones) for prepared in flush.tables]
+        deleted = [entry for work in works for entry in work.deleted]
+        if flush.stand is None and len(works) == 1 and works[0].lone_statement:
             # The one statement that changes anything is a transaction by itself: BEGIN and COMMIT
             # would be two more calls, a fifth of a lone row's time.
-            flush.tables[0].write(self._tombstones)
-        elif flush.stand is not None and not flush.tables and not self._tombstones.prunable:
+            works[0].write(self._tombstones)
+        elif flush.stand is not None and not works and not self._tombstones.prunable:
             # So it is with a checkpoint of an idle feed, and of those there may be many.
             self._row.save(cursor, flush.stand, self._wall.unix_us())
         else:
-            self._transact(cursor, flush)
+            self._transact(cursor, flush, works, deleted)
         committed = self._wall.monotonic_ns()
         file.note_commit()  # raises where nobody will find what was committed
+        self._tombstones.note_committed(deleted, flush.resolved)
         return committed
 
-    def _transact(self, cursor: duckdb.DuckDBPyConnection, flush: _Flush) -> None:
+    def _transact(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        flush: _Flush,
+        works: Sequence[TableWork],
+        deleted: Sequence[Tombstone],
+    ) -> None:
         cursor.execute("BEGIN")
         try:
-            for work in flush.tables:
+            for work in works:
                 work.write(self._tombstones)
-            resolved = self._resolved
             if flush.stand is not None:
-                resolved = flush.stand.progress.resolved
                 self._row.save(cursor, flush.stand, self._wall.unix_us())
-            carries_rows = any(work.carries_rows for work in flush.tables)
-            self._tombstones.write(cursor, flush.deleted, resolved, carries_rows=carries_rows)
+            carries_rows = any(work.carries_rows for work in works)
+            self._tombstones.write(cursor, deleted, flush.resolved, carries_rows=carries_rows)
             cursor.execute("COMMIT")
         except BaseException:
             _rollback(cursor)

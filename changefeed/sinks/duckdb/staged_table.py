@@ -35,7 +35,7 @@ from .pending import ColumnChanges, PendingChanges, RowChanges
 from .schema_step import plan_step, same_shape, turn_over
 from .stage import Stage
 from .table_schema import TableSchema, view_of
-from .table_work import TableWork
+from .table_work import Prepared, TableWork
 from .table_writer import TableWriter
 from .tombstones import Tombstones
 
@@ -131,16 +131,13 @@ class StagedTable:
         found = [batch for pending in self._pending.values() for batch in pending.batches]
         return [*found, *self._scanned.batches]
 
-    def prepare(self, progress: SinkProgress | None, tombstones: Tombstones) -> TableWork:
+    def prepare(self, progress: SinkProgress | None) -> Prepared:
         """Takes what has gathered, and finds what moves. Deletions wait as other changes do, so
         that tombstones are not needed."""
-        assert not tombstones.of(self.table_id), self
-        staged = [(stage, pending.whole()) for stage, pending in self._pending.items()]
-        for stage, pending in self._pending.items():
-            stage.note_oldest(min(min(batch.timestamps) for batch in pending.batches))
-        scanned = self._scanned.reduce({}) if len(self._scanned) else None
-        self._pending = {}
-        self._scanned = PendingChanges(self._stages[0].schema)
+        pending, self._pending = self._pending, {}
+        for stage, changes in pending.items():
+            stage.note_oldest(min(min(batch.timestamps) for batch in changes.batches))
+        scanned, self._scanned = self._scanned, PendingChanges(self._stages[0].schema)
         upto = self._upto(progress)
         passed = [] if upto is None else [each for each in self._stages[1:] if each.at <= upto]
         moving = self._stages[: len(passed) + 1]
@@ -151,23 +148,30 @@ class StagedTable:
             self._stages = self._stages[len(passed) :]
             self._hidden = False
 
-        def write(_: Tombstones) -> None:
-            if scanned is not None:
-                assert self._scan_writer is not None, self
-                self._scan_writer.apply(scanned)
-            for stage, changes in staged:
-                stage.write(changes)
-            if upto is not None:
-                self._move(moving, upto, shows=shows)
-            if saves:
-                self._save(moving[-1].schema)
+        def reduced(tombstones: Tombstones) -> TableWork:
+            assert not tombstones.of(self.table_id), self
+            staged = [(stage, changes.whole()) for stage, changes in pending.items()]
+            rows = scanned.reduce({}) if len(scanned) else None
 
-        lone = len(staged) == 1 and staged[0][0].made and _one_statement(staged[0][1])
-        return TableWork(
-            write=write,
-            lone_statement=lone and scanned is None and upto is None and not saves,
-            carries_rows=bool(staged) or scanned is not None,
-        )
+            def write(_: Tombstones) -> None:
+                if rows is not None:
+                    assert self._scan_writer is not None, self
+                    self._scan_writer.apply(rows)
+                for stage, changes in staged:
+                    stage.write(changes)
+                if upto is not None:
+                    self._move(moving, upto, shows=shows)
+                if saves:
+                    self._save(moving[-1].schema)
+
+            lone = len(staged) == 1 and staged[0][0].made and _one_statement(staged[0][1])
+            return TableWork(
+                write=write,
+                lone_statement=lone and rows is None and upto is None and not saves,
+                carries_rows=bool(staged) or rows is not None,
+            )
+
+        return reduced
 
     def note_prepared(self, progress: SinkProgress) -> None:
         """A flush with that progress was prepared, whether it has anything to do here or not."""

@@ -1,4 +1,8 @@
-"""The work of one flush at one table of a file."""
+"""The work of one flush at one table of a file.
+
+The loop takes what has gathered (`prepare` of each table), and the file's lane reduces and writes
+it: of a large flush both take long.
+"""
 
 from __future__ import annotations
 
@@ -20,3 +24,7 @@ class TableWork:
     lone_statement: bool
     carries_rows: bool
     deleted: Sequence[Tombstone] = ()
+
+
+Prepared = Callable[[Tombstones], TableWork]
+"""What a flush has taken of a table: called in the file's lane, it returns the work."""

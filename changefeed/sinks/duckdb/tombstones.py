@@ -41,7 +41,8 @@ _SCHEMA = pa.schema(_FIELDS)
 
 
 class Tombstones:
-    """One feed's tombstones: those of the file, and the same in memory for the hot path.
+    """One feed's tombstones: those of the file, and the same in memory. They belong to the file's
+    lane.
 
     `write` belongs to the flush's transaction; `note_committed` repeats it in memory once that has
     committed. So memory never knows more than the file.
