@@ -42,6 +42,7 @@ from .admin import (
 )
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
+from .constant_lists import lists_in
 from .cursor import Cursor, LexemeKind, syntax_error
 from .ddl import alter, keyspaces, relaxed_logs, sequences, tables, types, views
 from .ddl.deferrable import set_constraints
@@ -86,16 +87,18 @@ def parse(text: str) -> ParsedText:
         for group, statement in zip(groups, parsed, strict=True)
         if "$" in text and not isinstance(statement, Prepare)
     ]
-    count = max(map(_greatest_parameter, own), default=0)
+    count = max((_greatest_parameter(text, group) for group in own), default=0)
     return ParsedText(parsed, count, brief=len(tokens) <= SMALL_PIECES)
 
 
-def _greatest_parameter(tokens: list[Token]) -> int:
+def _greatest_parameter(text: str, tokens: list[Token]) -> int:
     numbers = [
         int(following.text)
         for token, following in pairwise(tokens)
         if token.token_type == TokenType.PARAMETER and following.text.isdecimal()
     ]
+    for listed in lists_in(text, tokens).values():
+        numbers += listed.parameters
     return max(numbers, default=0)
 
 
