@@ -50,7 +50,7 @@ from .ddl.table_copies import select_into
 from .dml.with_writes import parse_with
 from .dml.writes import parse_delete, parse_insert, parse_update
 from .explain_options import explain_options
-from .lexer import statements, tokenize
+from .lexer import give_way_for, statements, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
 
@@ -77,6 +77,7 @@ def parse(text: str) -> ParsedText:
     Raises SQLError 42601 (or 0A000 for what is understood and not offered) with the position.
     """
     tokens = tokenize(text)
+    give_way_for(tokens)
     groups = statements(tokens)
     if len(groups) > STATEMENTS_MAX:
         raise SQLError("54000", f"more than {STATEMENTS_MAX} statements in one text")

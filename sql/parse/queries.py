@@ -138,6 +138,7 @@ def _passes_over(kind: type[exp.Expr]) -> frozenset[int]:
 def parse_query(text: str, tokens: list[Token]) -> Query:
     """Parses a query with its AS OF SYSTEM TIME and row locks. Raises SQLError 42601 for a syntax
     error, and 0A000 for a form that is not supported."""
+    give_way_for(tokens)
     tokens, as_of = _cut_as_of(text, tokens)
     tree = expand(parse_tree(text, tokens))
     while isinstance(tree, exp.Subquery) and not tree.alias:
