@@ -97,6 +97,8 @@ class Evaluation:
         over = ((key, body_at(self._writes[key], at)) for key in written)
         found: list[tuple[bytes, bytes]] = []
         for row in merged(rows_at(host.engine, span, at, intents), over):
+            if row is None:
+                continue
             if self._deleted and row[0] not in self._writes and self._gone(row[0]):
                 continue
             if limit is not None and len(found) >= limit:

@@ -357,7 +357,8 @@ async def _find(
                 finder.access, finder.codec, transaction, bindings, bounded=False
             ):
                 rows += chunk
-        return _matching(finder, rows, bindings), ()
+        many = len(rows) > SLICE_ROWS
+        return await in_slices_where(many, lambda: _matching(finder, rows, bindings)), ()
     assert finder.analytic is not None, finder
     answer = await run_analytic(finder.analytic, transaction, bindings, analytics)
     if finder.drawn is not None:
@@ -407,7 +408,7 @@ def _matching(finder: RowFinder, rows: list[KeyedRow], bindings: Bindings) -> li
     if not finder.predicates or (access is not None and access.answers(finder.predicates)):
         return rows
     test = bind_predicates(finder.predicates, bindings)
-    return [pair for pair in rows if test(pair[1])]
+    return [pair for pair in in_steps(rows) if test(pair[1])]
 
 
 def _changed_rows(
