@@ -109,13 +109,15 @@ def intents_seen(
     seen: list[bytes] = []
     open_: list[TransactionRecord] = []
     for holder in host.locks.intent_holders:
+        if not holder.may_hold_in(span):
+            continue
         if holder is own:
             seen.append(holder.id)
         elif holder.write_timestamp <= at:
             if holder.status is TransactionStatus.COMMITTED:
                 if holder.write_timestamp > after:
                     seen.append(holder.id)
-            elif holder.status is TransactionStatus.PENDING and holder.may_hold_in(span):
+            elif holder.status is TransactionStatus.PENDING:
                 # Where it stands in memory counts, not in its intents: it may have been moved up.
                 open_.append(holder)
     if open_ and when_locked is not WhenLocked.SKIP:

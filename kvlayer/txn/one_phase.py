@@ -313,7 +313,9 @@ def _delete_spans(
     """
     locks = host.locks
     for part in deleted:
-        found = next(intents_in(host.engine, part.span), None)
+        found = None
+        if any(holder.may_hold_in(part.span) for holder in locks.intent_holders):
+            found = next(intents_in(host.engine, part.span), None)
         if found is not None:
             raise LockConflict(found[0], locks.intents[found[0]], Wish.TAKE)
         for held in (locks.locks, locks.shares):
