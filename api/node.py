@@ -443,6 +443,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         leases=leased.leases,
         analytics=analytics,
         virtual_tables=default_tables(),
+        relaxed_lane=offload.lane("relaxed"),
         jobs=JobServices(feeds, registry, base.node_id, store),
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, leased.descriptors),
@@ -466,7 +467,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         worker_tokens=worker_tokens,
         passwords=_passwords(store, offload, audit),
         decoy_key=await store_secret(store, "decoy salts"),
-        relaxed=RelaxedLogs(services, offload.lane("relaxed")),
+        relaxed=RelaxedLogs(services),
     )
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)

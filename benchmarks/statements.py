@@ -41,8 +41,9 @@ _numbers = count()
 
 
 async def prepared(session: Session, text: str) -> None:
-    """Plans a text that nobody has sent."""
+    """Plans a text that nobody has sent, in steps of its own."""
     await session.prepare(f"/* {next(_numbers)} */ {text}")
+    await asyncio.sleep(0)
 
 
 async def seconds_to_prepare(session: Session, text: str) -> float:

@@ -238,8 +238,8 @@ class Fibre(Generic[T]):
         _current.fibre = self  # type: ignore[assignment]  # of whatever it returns
         try:
             self._value = self._work()
-            for end in self.endings:
-                end()
+            while self.endings:
+                self.endings.pop()()  # what it holds goes here, and not with the fibre
         except BaseException as error:
             self._error = error
         finally:

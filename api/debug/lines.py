@@ -24,6 +24,7 @@ from ...kvlayer.command import (
     decode_command,
 )
 from ...kvlayer.engine import Reader
+from ...kvlayer.fibre import give_way
 from ...kvlayer.mvcc import body_of, header_of, intents_in, version_bounds
 from ...kvlayer.ranges.descriptor import decode_descriptor
 from ...kvlayer.span import Span, prefix_end
@@ -93,6 +94,7 @@ def range_lines(reader: Reader, names: KeyNames) -> Iterator[Line]:
     resolved: dict[int, Timestamp] = {}
     found: list[tuple[int, Span]] = []
     for engine_key, value in reader.scan(prefix, prefix_end(prefix)):
+        give_way()
         range_id, name = int.from_bytes(engine_key[1:9], "big"), engine_key[9:]
         if name == _DESCRIPTOR:
             descriptor = decode_descriptor(value)
@@ -100,6 +102,7 @@ def range_lines(reader: Reader, names: KeyNames) -> Iterator[Line]:
         elif name == b"resolved":
             resolved[range_id] = Timestamp(int.from_bytes(value, "big"))
     for range_id, span in sorted(found, key=lambda each: each[1]):
+        give_way()
         line: Line = {"kind": "range", "id": range_id, "span": names.span(span)}
         if range_id in resolved:
             line["resolved at least"] = format_timestamp(resolved[range_id])

@@ -129,6 +129,11 @@ class Channel(asyncio.Protocol):
         self._out.append(frame)
         self._out_bytes += len(frame)
 
+    def write_all(self, frames: list[bytes]) -> None:
+        """Keeps frames for the next flush."""
+        self._out += frames
+        self._out_bytes += sum(map(len, frames))
+
     def write_soon(self, frame: bytes) -> None:
         """Keeps a frame, and flushes at the end of this turn of the loop."""
         self.write(frame)

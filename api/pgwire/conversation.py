@@ -7,6 +7,7 @@ the session's.
 
 from __future__ import annotations
 
+import asyncio
 from typing import assert_never
 
 from ...catalog.values.errors import SQLError
@@ -45,6 +46,10 @@ from .reported import Reported
 from .simple import run_text
 from .states import State
 
+WEIGHT_PER_STEP = 16
+WEIGHTS: dict[type[object], int] = {Query: 16, Parse: 16, Execute: 4}
+"""What messages cost. So much of a pipeline is one step of the loop: a text, or a few rows."""
+
 
 class Conversation:
     """The session of a client that is who it says. `run` returns when the connection ends."""
@@ -56,6 +61,7 @@ class Conversation:
         self._output = Output(channel, self.guard, session)
         self._extended = Extended(session, channel, self._output, self.guard)
         self._stopping = False
+        self._weight = 0  # of the messages that were taken in this step of the loop
         self._reported = Reported(channel, session.variables)
 
     def begin(self) -> None:
@@ -74,6 +80,7 @@ class Conversation:
                 if isinstance(message, Terminate):
                     return
                 await self._take(message)
+                await self._give_way(message)
         except HangUp:
             if self._stopping and not channel.lost:
                 stopped = SQLError("57P01", Interruption.SHUTDOWN.value)
@@ -90,6 +97,16 @@ class Conversation:
         self._stopping = True
         self.guard.interrupt(Interruption.SHUTDOWN)
         self._channel.end_input()
+
+    async def _give_way(self, message: First | Message) -> None:
+        """Lets others work within a pipeline: its messages wait for nothing, one behind another."""
+        if not self._channel.machine.buffered_bytes:
+            self._weight = 0
+            return
+        self._weight += WEIGHTS.get(type(message), 1)
+        if self._weight >= WEIGHT_PER_STEP:
+            self._weight = 0
+            await asyncio.sleep(0)
 
     async def _take(self, message: First | Message) -> None:
         try:

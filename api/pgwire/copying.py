@@ -67,6 +67,7 @@ async def _take_rows(channel: Channel, guard: Guard, loading: CopyIn, statement:
                 raise HangUp
         for batch in batches:
             await guard.run(loading.write(batch))
+            await asyncio.sleep(0)  # a message of megabytes is many batches
         if isinstance(message, CopyDone):
             return
 

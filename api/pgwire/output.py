@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import islice
 
 from ...sql import Result, Row, Session
 from ...sql.variables.client_variables import CLIENT_MIN_MESSAGES, tells
 from . import replies
 from .channel import FLUSH_BYTES, Channel
 from .interruption import Guard
-from .portals import SLICE_ROWS, PendingRows, row_encoder
-
-Encode = Callable[[Row], bytes]
+from .portals import SLICE_ROWS, PendingRows, RowEncoder
 
 
 class Output:
@@ -29,7 +28,7 @@ class Output:
             return
         formats = (0,) * len(result.columns)
         self._channel.write(replies.row_description(result.columns, formats))
-        encode = row_encoder(result.columns, formats)
+        encode = RowEncoder(result.columns, formats)
         if result.stream is not None:
             await self.stream(result.stream, encode)
         else:
@@ -44,7 +43,7 @@ class Output:
             self._channel.write(told)
         self._channel.write(replies.command_complete(tag or result.full_tag))
 
-    async def rows(self, rows: PendingRows, encode: Encode, limit: int = 0) -> int:
+    async def rows(self, rows: PendingRows, encode: RowEncoder, limit: int = 0) -> int:
         """Sends at most `limit` rows, or all for 0. Returns how many there were.
 
         While batches of them are computed, the statement runs: see `Session.sending`.
@@ -53,26 +52,28 @@ class Output:
             return await self._send(rows, encode, limit, self.turn)
         return await self._guard.run(self._send_batches(rows, encode, limit))
 
-    async def _send_batches(self, rows: PendingRows, encode: Encode, limit: int) -> int:
+    async def _send_batches(self, rows: PendingRows, encode: RowEncoder, limit: int) -> int:
         async with self._session.sending(rows.result):
             return await self._send(rows, encode, limit, self._turn)
 
     async def _send(
         self,
         rows: PendingRows,
-        encode: Encode,
+        encode: RowEncoder,
         limit: int,
         turn: Callable[[], Awaitable[None]],
     ) -> int:
-        write, count = self._channel.write, 0
+        count = 0
         while True:
-            for row in rows.ready:
-                write(encode(row))
-                count += 1
+            wanted = min(SLICE_ROWS, limit - count) if limit else SLICE_ROWS
+            while portion := list(islice(rows.ready, wanted)):
+                self._channel.write_all(encode.many(portion))
+                count += len(portion)
                 if count == limit:
                     return count
-                if count % SLICE_ROWS == 0:
+                if len(portion) == SLICE_ROWS:
                     await turn()
+                wanted = min(SLICE_ROWS, limit - count) if limit else SLICE_ROWS
             if not await rows.more():
                 return count
 
@@ -86,15 +87,15 @@ class Output:
         await self._channel.drain()
         await asyncio.sleep(0)
 
-    async def stream(self, rows: AsyncIterator[Row], encode: Encode, limit: int = 0) -> int:
+    async def stream(self, rows: AsyncIterator[Row], encode: RowEncoder, limit: int = 0) -> int:
         """As `rows`, each row as it comes, until the stream ends or is interrupted."""
         return await self._guard.run(self._pump(rows, encode, limit))
 
-    async def _pump(self, rows: AsyncIterator[Row], encode: Encode, limit: int) -> int:
+    async def _pump(self, rows: AsyncIterator[Row], encode: RowEncoder, limit: int) -> int:
         channel, count, pending = self._channel, 0, 0
         channel.flush()
         async for row in rows:
-            frame = encode(row)
+            frame = encode.one(row)
             channel.write_soon(frame)
             count += 1
             pending += len(frame)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
 
@@ -44,7 +44,7 @@ class Shape:
     formats: tuple[int, ...]
     style: TextStyle
     description: bytes
-    encode: Callable[[Row], bytes]
+    encode: RowEncoder
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class WireStatement:
             or not _same(known.columns, columns)
         ):
             description = replies.row_description(columns, formats)
-            known = Shape(columns, formats, style, description, row_encoder(columns, formats))
+            known = Shape(columns, formats, style, description, RowEncoder(columns, formats))
             self._shape = known
         return known
 
@@ -98,7 +98,7 @@ class Portal:
     parameters: Sequence[object]
     result_formats: tuple[int, ...]
     result: Result | None = None
-    encode: Callable[[Row], bytes] | None = None
+    encode: RowEncoder | None = None
     rows: PendingRows | None = None
     stream: AsyncGenerator[Row, None] | None = None
     suspended: bool = False
@@ -178,24 +178,30 @@ def _rows_of(result: Result) -> Iterator[Row]:
         yield from replace(result, table=result.table.slice(start, SLICE_ROWS)).fetch_rows()
 
 
-def row_encoder(columns: Sequence[ResultColumn], formats: Sequence[int]) -> Callable[[Row], bytes]:
-    """DataRow of a row whose columns have these types and formats."""
-    encoders: list[Encoder] = [
-        encoder(column.type, form) for column, form in zip(columns, formats, strict=True)
-    ]
-    count = len(encoders)
-    pack_length, pack_head = _LENGTH.pack, _ROW_HEAD.pack
+class RowEncoder:
+    """DataRows of rows whose columns have these types and formats, written column by column."""
 
-    def encode(row: Row) -> bytes:
-        parts: list[bytes] = []
-        for value, form in zip(row, encoders, strict=True):
-            if value is None:
-                parts.append(_NULL)
-            else:
-                raw = form(value)
-                parts.append(pack_length(len(raw)))
-                parts.append(raw)
-        body = b"".join(parts)
-        return pack_head(b"D", len(body) + 6, count) + body
+    def __init__(self, columns: Sequence[ResultColumn], formats: Sequence[int]) -> None:
+        self._encoders: list[Encoder] = [
+            encoder(column.type, form) for column, form in zip(columns, formats, strict=True)
+        ]
 
-    return encode
+    def one(self, row: Row) -> bytes:
+        return self.many([row])[0]
+
+    def many(self, rows: Sequence[Row]) -> list[bytes]:
+        count, head = len(self._encoders), _ROW_HEAD.pack
+        if not count:
+            return [head(b"D", 6, 0)] * len(rows)
+        columns = map(_cells, self._encoders, zip(*rows, strict=True))
+        bodies = map(b"".join, zip(*columns, strict=True))
+        return [head(b"D", len(body) + 6, count) + body for body in bodies]
+
+
+def _cells(encode: Encoder, values: Sequence[object]) -> list[bytes]:
+    """Values of a column, each behind its length."""
+    pack = _LENGTH.pack
+    if None in values:
+        given = (None if value is None else encode(value) for value in values)
+        return [_NULL if raw is None else pack(len(raw)) + raw for raw in given]
+    return [pack(len(raw)) + raw for raw in map(encode, values)]

@@ -58,7 +58,7 @@ class KeyEncoding:
     def __init__(self, prefix: bytes, types: Sequence[ColumnType]) -> None:
         self._prefix = prefix
         self._writers = [part_writer(type) for type in types]
-        self._many_writers = [_parts_writer(type) for type in types]
+        self._many_writers = [parts_writer(type) for type in types]
         self._readers = [part_reader(type) for type in types]
         integers = all(type.kind in _INTEGERS for type in types)
         self._integers = struct.Struct(f">{len(prefix)}s{len(types)}Q") if integers else None
@@ -135,7 +135,8 @@ def part_writer(type: ColumnType) -> PartWriter:
             raise AssertionError(f"{type} is no type of a column")
 
 
-def _parts_writer(type: ColumnType) -> PartsWriter:
+def parts_writer(type: ColumnType) -> PartsWriter:
+    """What writes several values as `part_writer` does each."""
     write = part_writer(type)
     match type.kind:
         case _ if type.kind in _INTEGERS:

@@ -43,6 +43,9 @@ from .key_encoding import KeyEncoding
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list).decode
 
+COLUMNWISE_ROWS_MIN = 16
+"""Fewer rows are encoded one by one."""
+
 _ARRAY16, _ARRAY32 = 0xDC, b"\xdd"
 _FIRST_BYTE = itemgetter(0)
 
@@ -101,6 +104,38 @@ class RowCodec:
         body[::2] = self._ids
         body[1::2] = values
         return key, _encode(body)
+
+    def encode_rows(self, rows: Sequence[Sequence[Datum]]) -> tuple[list[bytes], list[bytes]]:
+        """Keys and bodies of rows in the descriptor's column order. Raises SQLError as `encode_row`
+        does, for the first row that is wrong."""
+        if len(rows) >= COLUMNWISE_ROWS_MIN:
+            try:
+                return self._encode_by_columns(rows)
+            except SQLError:
+                pass  # of which row, the way row by row says
+        pairs = [self.encode_row(row) for row in rows]
+        return [key for key, _ in pairs], [body for _, body in pairs]
+
+    def _encode_by_columns(
+        self, rows: Sequence[Sequence[Datum]]
+    ) -> tuple[list[bytes], list[bytes]]:
+        values: list[list[Physical]] = [
+            list(map(write, column))
+            for write, column in zip(self._writers, zip(*rows, strict=True), strict=True)
+        ]
+        for place in self._required:
+            if None in values[place]:
+                raise self._null_error(self.descriptor.visible_columns[place])
+        keys = self._keys.encode_many([values[place] for place in self._key_places])
+        return keys, self._bodies(values)
+
+    def _bodies(self, values: Sequence[Sequence[Physical]]) -> list[bytes]:
+        """The bodies of rows given as columns."""
+        columns = self.descriptor.visible_columns
+        tagged = chain.from_iterable(
+            (repeat(columns[place].id), values[place]) for place in self._by_id
+        )
+        return list(map(_encode, zip(*tagged, strict=False)))
 
     def encode_key(self, datums: Sequence[Datum]) -> bytes:
         """The key of the row with this primary key, its datums in key order."""
@@ -164,10 +199,7 @@ class RowCodec:
         ]
         if keys is None:
             keys = self._keys.encode_many([values[place] for place in self._key_places])
-        tagged = chain.from_iterable(
-            (repeat(columns[place].id), values[place]) for place in self._by_id
-        )
-        return keys, list(map(_encode, zip(*tagged, strict=False)))
+        return keys, self._bodies(values)
 
     def encode_keys(self, columns: Sequence[AnyArray]) -> list[bytes]:
         """The keys of the rows with these primary keys, columns in key order."""

@@ -7,7 +7,7 @@ What was dropped is removed when nobody can need it any more (`garbage_collector
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 from functools import lru_cache
 from typing import Protocol
 
@@ -48,6 +48,8 @@ class DescriptorReader(Protocol):
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None: ...
 
     async def scan(self, span: Span) -> list[tuple[bytes, bytes]]: ...
+
+    def scan_slices(self, span: Span) -> AsyncGenerator[list[tuple[bytes, bytes]], None]: ...
 
 
 class DescriptorStore:

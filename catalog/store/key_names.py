@@ -16,6 +16,7 @@ import msgspec
 from ...kvlayer import keys
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO
 from ...kvlayer.engine import Reader
+from ...kvlayer.fibre import give_way
 from ...kvlayer.mvcc import scan_at
 from ...kvlayer.span import Span
 from ..descriptors.descriptor import (
@@ -34,6 +35,8 @@ from ..values.physical import Physical, datum_reader
 from .descriptor_store import decode_stored
 
 _NULL_MARKER = 0
+_STEPS_PER_DESCRIPTOR = 4
+"""Steps of a slice that the decoding of a descriptor counts as."""
 
 
 class KeyNames:
@@ -52,8 +55,11 @@ class KeyNames:
     @classmethod
     def load(cls, reader: Reader) -> KeyNames:
         """By the newest committed descriptors of a store, served or not."""
-        rows = scan_at(reader, DESCRIPTOR.primary_span, MAX_TIMESTAMP)
-        return cls([decode_stored(key, body, ZERO) for key, body in rows])
+        found = []
+        for key, body in scan_at(reader, DESCRIPTOR.primary_span, MAX_TIMESTAMP):
+            give_way(_STEPS_PER_DESCRIPTOR)
+            found.append(decode_stored(key, body, ZERO))
+        return cls(found)
 
     def table_of(self, key: bytes) -> TableDescriptor | None:
         """The table that a key belongs to, if its descriptor is known."""
@@ -64,7 +70,7 @@ class KeyNames:
     def find(self, name: TableName) -> TableDescriptor | None:
         """The table of that name which is not dropped."""
         for table in self.tables.values():
-            if not table.dropped and self.full_name(table) == name:
+            if table.name == name.name and not table.dropped and self.full_name(table) == name:
                 return table
         return None
 

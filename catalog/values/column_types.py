@@ -201,6 +201,10 @@ _DECIMAL_CONTEXT = Context(prec=2 * DECIMAL_PRECISION_MAX + 2, rounding=ROUND_HA
 """Wide enough that `quantize` overflows only on what `round_decimal` would refuse anyway."""
 
 
+_QUANTA = tuple(Decimal((0, (1,), -scale)) for scale in range(DECIMAL_PRECISION_MAX + 1))
+"""The least number of each scale."""
+
+
 def round_decimal(type: ColumnType, number: Decimal) -> Decimal:
     """`number` with exactly the type's scale, rounded half away from zero, as PostgreSQL does.
 
@@ -210,7 +214,7 @@ def round_decimal(type: ColumnType, number: Decimal) -> Decimal:
     if not number.is_finite():
         raise SQLError("22003", f"{type.sql_name} has no {number}")
     try:
-        rounded = number.quantize(Decimal((0, (1,), -scale)), context=_DECIMAL_CONTEXT)
+        rounded = number.quantize(_QUANTA[scale], context=_DECIMAL_CONTEXT)
     except InvalidOperation:
         raise _decimal_overflow(precision, scale) from None
     if rounded and rounded.adjusted() >= precision - scale:

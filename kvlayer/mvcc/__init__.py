@@ -34,7 +34,15 @@ from .intents import (
     intents_on,
     run_of_intents,
 )
-from .read import bodies_each, newest_version, read_at, read_each, scan_at, version_bounds
+from .read import (
+    bodies_each,
+    newest_version,
+    pausing_scan_at,
+    read_at,
+    read_each,
+    scan_at,
+    version_bounds,
+)
 from .slices import SLICE_BYTES, SLICE_ROWS, take_slice
 from .time_index import find_outdated, index_entries, keyspaces_in
 from .version import (
@@ -76,6 +84,7 @@ __all__ = [
     "intents_on",
     "keyspaces_in",
     "newest_version",
+    "pausing_scan_at",
     "read_at",
     "read_each",
     "run_of_intents",

@@ -100,23 +100,43 @@ def scan_at(
     reader: Reader, span: Span, at: Timestamp, *, reverse: bool = False
 ) -> Iterator[tuple[bytes, bytes]]:
     """Keys with a live value at `at`, and their bodies, in key order or against it."""
+    rows = pausing_scan_at(reader, span, at, reverse=reverse)
+    return (row for row in rows if row is not None)
+
+
+def pausing_scan_at(
+    reader: Reader, span: Span, at: Timestamp, *, reverse: bool = False
+) -> Iterator[tuple[bytes, bytes] | None]:
+    """What `scan_at` returns, and None wherever so much was passed over that has no live value
+    that whoever reads in slices is to end one."""
     if reverse:
         return _scan_backward(reader, span, at)
     return _scan_forward(reader, span, at)
 
 
-def _scan_forward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[bytes, bytes]]:
+PASSED_MAX = 1000
+"""Versions that are passed over between two pauses: in about as long as a slice of rows takes."""
+
+
+def _scan_forward(
+    reader: Reader, span: Span, at: Timestamp
+) -> Iterator[tuple[bytes, bytes] | None]:
     deleted = reader.range_tombstones.over(span, at)
     start, end = version_bounds(span)
     newest = keys.inverted(at)
+    passed = 0
     while True:
         resume: bytes | None = None
         key = b""  # the last key that was decided
         stepped = 0
         for engine_key, value in reader.scan(start, end):
             candidate = engine_key[1:-8]
+            if passed >= PASSED_MAX:
+                passed = 0
+                yield None
             if candidate == key or engine_key[-8:] < newest:
                 stepped += 1
+                passed += 1
                 if stepped > VERSIONS_STEPPED_MAX:
                     decided = candidate == key
                     suffix = _OLDEST if decided else newest
@@ -130,6 +150,7 @@ def _scan_forward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[b
             if key >= span.end:
                 return
             if deleted is not None and deleted.hides(key, _timestamp_of(engine_key), at):
+                passed += 1
                 continue
             if value[0] == 0:
                 yield key, value[1:]
@@ -137,12 +158,16 @@ def _scan_forward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[b
                 body = body_at(value, at)
                 if body is not None:
                     yield key, body
+                else:
+                    passed += 1
         if resume is None:
             return
         start = resume
 
 
-def _scan_backward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[bytes, bytes]]:
+def _scan_backward(
+    reader: Reader, span: Span, at: Timestamp
+) -> Iterator[tuple[bytes, bytes] | None]:
     # Backward a key's oldest version comes first, so its last one at or below `at` counts.
     deleted = reader.range_tombstones.over(span, at)
     start, end = version_bounds(span)
@@ -150,8 +175,10 @@ def _scan_backward(reader: Reader, span: Span, at: Timestamp) -> Iterator[tuple[
     key: bytes | None = None
     found = b""
     found_key = b""
-    for engine_key, value in reader.scan(start, end, reverse=True):
+    for number, (engine_key, value) in enumerate(reader.scan(start, end, reverse=True), start=1):
         candidate = engine_key[1:-8]
+        if not number % (2 * PASSED_MAX):
+            yield None
         if candidate >= span.end or engine_key[-8:] < newest:
             continue
         if candidate != key:

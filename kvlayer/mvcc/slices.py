@@ -23,12 +23,15 @@ Body = TypeVar("Body", bytes, bytes | None)
 
 
 def take_slice(
-    rows: Iterator[tuple[bytes, Body]], rows_max: int = SLICE_ROWS
+    rows: Iterator[tuple[bytes, Body] | None], rows_max: int = SLICE_ROWS
 ) -> tuple[list[tuple[bytes, Body]], bool]:
-    """The next rows, and whether there may be more: False where the rows have ended."""
+    """The next rows, and whether there may be more: False where the rows have ended. None among the
+    rows ends a slice, which may then have no row."""
     found: list[tuple[bytes, Body]] = []
     size = 0
     for row in rows:
+        if row is None:
+            return found, True
         found.append(row)
         key, body = row
         size += len(key) if body is None else len(key) + len(body)

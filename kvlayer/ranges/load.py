@@ -57,6 +57,13 @@ class RangeLoad:
         if self._counted > self._next_sample:
             self._sample(key)
 
+    def note_reads(self, key: bytes, count: int) -> None:
+        """`count` keys were read, `key` among them."""
+        self.read_count += count
+        self._counted += count
+        if self._counted > self._next_sample:
+            self._sample(key)
+
     def note_writes(self, key: bytes, count: int) -> None:
         """`count` keys were written, `key` among them."""
         self.write_count += count

@@ -134,9 +134,12 @@ class RangeStore:
     def points_read(
         self, keys: Sequence[bytes], at: Timestamp, reader: TransactionRecord | None
     ) -> None:
-        holding = self.ranges.holding
-        for key in keys:
-            holding(key).load.note_read(key)
+        only = self.ranges.only
+        if only is not None and keys:
+            only.load.note_reads(keys[len(keys) // 2], len(keys))
+        else:
+            for key in keys:
+                self.ranges.holding(key).load.note_read(key)
         if self._writers and self._matters(at, reader):
             own = NOBODY if reader is None else reader.id
             for key in keys:

@@ -16,6 +16,7 @@ from ..clock import Timestamp
 from ..mvcc import body_at, changes_between, take_slice
 from ..span import Span
 from .host import TransactionHost
+from .intents_seen import PASSED
 from .reading import open_view
 from .record import TransactionRecord
 
@@ -50,8 +51,12 @@ async def sliced_changes(
             yield list(zip(changes.keys, bodies, strict=True))
             await asyncio.sleep(0)
         host.check_readable(span, oldest)
-        over = view.intents.over(view.snapshot, at)
-        while found := take_slice(over)[0]:
-            yield found
+        put = view.intents.over(view.snapshot, at)
+        over = (None if body is PASSED else (key, body) for key, body in put)
+        more = True
+        while more:
+            found, more = take_slice(over)
+            if found:
+                yield found
             await asyncio.sleep(0)
-        del over  # an engine's iterator must not outlive its snapshot
+        del put, over  # an engine's iterator must not outlive its snapshot

@@ -31,6 +31,9 @@ RUN_INTENTS: Final = 256
 """Intents that are read at a time: a snapshot is one iterator, which would go back and forth
 between them and the versions for each row."""
 
+PASSED: Final = b"intents were passed over"
+"""This object itself, for no body."""
+
 WALKED_INTENTS_MAX: Final = 1000
 """So many keys of a transaction are looked through in memory; the engine finds the span's own
 among more."""
@@ -55,7 +58,8 @@ class IntentsSeen:
     def over(
         self, reader: Reader, at: Timestamp, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes | None]]:
-        """What is put over the span's versions: bodies, or None for no row."""
+        """What is put over the span's versions: bodies, or None for no row. `PASSED` at a key says
+        that intents up to there were passed over, and puts nothing there."""
         intents = self._intents_over(reader, at, reverse=reverse)
         if not self.buffered:
             return intents
@@ -69,11 +73,16 @@ class IntentsSeen:
         rest, seen, hidden = self.span, self.seen, self.hidden
         while rest is not None:
             run, more = run_of_intents(reader, rest, RUN_INTENTS, reverse=reverse)
+            shown = 0
             for key, intent in run:
                 if intent.transaction_id in seen:
+                    shown += 1
                     yield key, body_at(intent.value, at)
                 elif intent.transaction_id in hidden:
+                    shown += 1
                     yield key, None
+            if more and 2 * shown < len(run):
+                yield run[-1][0], PASSED
             rest = _behind(rest, run[-1][0], reverse=reverse) if more else None
 
 
@@ -100,13 +109,15 @@ def intents_seen(
     seen: list[bytes] = []
     open_: list[TransactionRecord] = []
     for holder in host.locks.intent_holders:
+        if not holder.may_hold_in(span):
+            continue
         if holder is own:
             seen.append(holder.id)
         elif holder.write_timestamp <= at:
             if holder.status is TransactionStatus.COMMITTED:
                 if holder.write_timestamp > after:
                     seen.append(holder.id)
-            elif holder.status is TransactionStatus.PENDING and holder.may_hold_in(span):
+            elif holder.status is TransactionStatus.PENDING:
                 # Where it stands in memory counts, not in its intents: it may have been moved up.
                 open_.append(holder)
     if open_ and when_locked is not WhenLocked.SKIP:

@@ -97,6 +97,8 @@ class Evaluation:
         over = ((key, body_at(self._writes[key], at)) for key in written)
         found: list[tuple[bytes, bytes]] = []
         for row in merged(rows_at(host.engine, span, at, intents), over):
+            if row is None:
+                continue
             if self._deleted and row[0] not in self._writes and self._gone(row[0]):
                 continue
             if limit is not None and len(found) >= limit:
@@ -311,7 +313,9 @@ def _delete_spans(
     """
     locks = host.locks
     for part in deleted:
-        found = next(intents_in(host.engine, part.span), None)
+        found = None
+        if any(holder.may_hold_in(part.span) for holder in locks.intent_holders):
+            found = next(intents_in(host.engine, part.span), None)
         if found is not None:
             raise LockConflict(found[0], locks.intents[found[0]], Wish.TAKE)
         for held in (locks.locks, locks.shares):

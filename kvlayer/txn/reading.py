@@ -20,15 +20,15 @@ from ..mvcc import (
     bodies_each,
     body_at,
     intent_on,
+    pausing_scan_at,
     read_at,
     read_each,
-    scan_at,
     take_slice,
 )
 from ..span import Span
 from ..transaction_modes import WhenLocked
 from .host import TransactionHost
-from .intents_seen import IntentsSeen, intents_seen
+from .intents_seen import PASSED, IntentsSeen, intents_seen
 from .locks import LockConflict, Turn, Wish
 from .record import TransactionRecord, TransactionStatus
 from .steps import run_step
@@ -111,39 +111,47 @@ def _counts(
 
 def rows_at(
     reader: Reader, span: Span, at: Timestamp, intents: IntentsSeen, *, reverse: bool = False
-) -> Iterator[Row]:
-    """The live rows of the span at `at`, those of intents replacing or hiding those below."""
-    rows = scan_at(reader, span, at, reverse=reverse)
+) -> Iterator[Row | None]:
+    """The live rows of the span at `at`, those of intents replacing or hiding those below. None
+    where much was passed over (`pausing_scan_at`)."""
+    rows = pausing_scan_at(reader, span, at, reverse=reverse)
     if intents.span is None and not intents.buffered:
         return rows
     return merged(rows, intents.over(reader, at, reverse=reverse), reverse=reverse)
 
 
 def merged(
-    rows: Iterator[Row], over: Iterator[tuple[bytes, bytes | None]], *, reverse: bool = False
-) -> Iterator[Row]:
-    """Rows, and what lies over them in the same order: another body, or None for no row."""
+    rows: Iterator[Row | None],
+    over: Iterator[tuple[bytes, bytes | None]],
+    *,
+    reverse: bool = False,
+) -> Iterator[Row | None]:
+    """Rows, and what lies over them in the same order: another body, None for no row, or `PASSED`
+    for nothing. Returns None where `rows` does, or where nothing lies over many."""
     over_key, over_body = next(over, _NO_MORE)
     for row in rows:
-        if over_key is None:
+        if over_key is None or row is None:
             yield row
             continue
         key = row[0]
         while over_key is not None and (over_key > key if reverse else over_key < key):
-            if over_body is not None:
+            if over_body is PASSED:
+                yield None
+            elif over_body is not None:
                 yield over_key, over_body
             over_key, over_body = next(over, _NO_MORE)
-        if over_key != key:
+        if over_key != key or over_body is PASSED:
             yield row
             continue
         if over_body is not None:
             yield key, over_body
         over_key, over_body = next(over, _NO_MORE)
-    if over_key is not None and over_body is not None:
-        yield over_key, over_body
-    for key, body in over:
-        if body is not None:
-            yield key, body
+    while over_key is not None:
+        if over_body is PASSED:
+            yield None
+        elif over_body is not None:
+            yield over_key, over_body
+        over_key, over_body = next(over, _NO_MORE)
 
 
 _NO_MORE: tuple[None, None] = None, None
@@ -206,9 +214,12 @@ async def sliced_rows(
     view = await open_view(host, span, at, own, lock_timeout=lock_timeout, when_locked=when_locked)
     with closing(view.snapshot):
         rows = rows_at(view.snapshot, span, at, view.intents, reverse=reverse)
-        while batch := take_slice(rows, SLICE_ROWS)[0]:
+        more = True
+        while more:
+            batch, more = take_slice(rows, SLICE_ROWS)
             host.check_readable(span, at)
-            yield batch
+            if batch:
+                yield batch
             await asyncio.sleep(0)
         del rows  # an engine's iterator must not outlive its snapshot
         host.check_readable(span, at)

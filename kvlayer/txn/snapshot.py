@@ -96,9 +96,16 @@ async def sliced_versions(
 
 def _check_settled(host: TransactionHost, span: Span, upto: Timestamp) -> None:
     """Raises LockConflict while the span has an intent that is or becomes a version by `upto`."""
-    if not host.locks.intents:
+    holders = [
+        holder
+        for holder in host.locks.intent_holders
+        if holder.status is not TransactionStatus.ABORTED
+        and holder.write_timestamp <= upto
+        and holder.may_hold_in(span)
+    ]
+    if not holders:
         return
     for key, _ in intents_in(host.engine, span):
         holder = host.locks.intents[key]
-        if holder.status is not TransactionStatus.ABORTED and holder.write_timestamp <= upto:
+        if holder in holders:
             raise LockConflict(key, holder, Wish.READ)

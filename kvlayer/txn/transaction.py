@@ -509,7 +509,7 @@ class Transaction:
         written_before = False
         parts: list[tuple[list[bytes], list[bytes]]]
         if self._bufferable(values):
-            take, parts = buffer_step, [(list(values), list(values.values()))]
+            take, parts = buffer_step, slices(list(values), list(values.values()))
         else:
             await self._spill()
             assert not self._record.buffer, self._record

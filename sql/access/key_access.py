@@ -32,7 +32,7 @@ from math import prod
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.elements import Index, IndexKind
-from ...catalog.rows.key_encoding import PartWriter, part_writer
+from ...catalog.rows.key_encoding import PartWriter, part_writer, parts_writer
 from ...catalog.values.column_types import ColumnType, Datum, round_decimal
 from ...catalog.values.errors import SQLError
 from ...catalog.values.physical import physical_of
@@ -170,9 +170,9 @@ class KeyAccess:
 
     def _parts_of(
         self, type: ColumnType, write: PartWriter, several: Sequence[object]
-    ) -> list[bytes]:
+    ) -> Sequence[bytes]:
         if type.kind is TypeKind.INT8 and not self.secondary:  # stored as they are, none is NULL
-            return [write(value) for value in several if value is not None]
+            return parts_writer(type)([value for value in several if value is not None])
         parts = [self._part_of(type, write, value) for value in several]
         return [part for part in parts if part is not None]
 

@@ -30,7 +30,7 @@ from ..analyze.scalars import (
     type_of_cast,
 )
 from ..parse import position_of
-from ..parse.constant_lists import LIST, ConstantList
+from ..parse.constant_lists import LIST, ConstantList, Given, Item
 from ..syntax.walks import find_all
 
 Values = Sequence[Datum]
@@ -198,17 +198,37 @@ def _listed(
 ) -> ElementOf | Membership:
     """`column IN (list)` of which the tree has only the first constant."""
     column, type = _compared_column(tree.this, scope, relation)
-    if type.enum is None and (type == INT8 if listed.numbers else type.kind in _LISTED):
-        values = listed.values()
-        try:
-            datum = coerce(array_of(type), values)
-        except SQLError:
-            pass  # which of them is wrong, the way by trees says
-        else:
-            array = Scalar(array_of(type), lambda values, bindings: datum, True)
-            return ElementOf(column=column, type=type, array=array, count=len(values))
+    items = listed.items()
+    given = any(isinstance(item, Given) for item in items)
+    numbers = any(isinstance(item, int) for item in items)
+    if type.enum is None and (type == INT8 if numbers else type.kind in _LISTED):
+        array = _array_of(items, array_of(type), given=given)
+        if array is not None:
+            return ElementOf(column=column, type=type, array=array, count=len(items))
+    if given:
+        raise NotNative("parameters that are converted one by one")
     constants = [_constant(item, type, scope, relation, alone=False) for item in listed.trees()]
     return Membership(column=column, type=type, constants=tuple(constants))
+
+
+def _array_of(items: list[Item], type: ColumnType, *, given: bool) -> Scalar | None:
+    """The array of the items; None where a constant is none of its elements: which of them, the way
+    by trees says."""
+    try:
+        datum = coerce(type, [item for item in items if not isinstance(item, Given)])
+    except SQLError:
+        return None
+    if not given:
+        return Scalar(type, lambda values, bindings: datum, True)
+
+    def evaluate(values: Values, bindings: Bindings) -> object:
+        parameters = bindings.parameters
+        filled = [
+            parameters[item.number - 1] if isinstance(item, Given) else item for item in items
+        ]
+        return coerce(type, filled)
+
+    return Scalar(type, evaluate, True)
 
 
 def _element_of(tree: exp.Expr, scope: Scope, relation: str | None) -> ElementOf:

@@ -194,8 +194,9 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
 
 def _dismantle(scopes: list[QueryScope]) -> None:
     """Scopes hold one another, and would wait for the collector, which takes all in one step."""
-    for scope in scopes:
+    while scopes:
         give_way()
+        scope = scopes.pop()
         scope.clear_cache()
         scope.parent = None
         for held in (scope.sources, scope.cte_sources, scope.lateral_sources):

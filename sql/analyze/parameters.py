@@ -15,6 +15,7 @@ _PLAIN = (
     str, int, float, bytes, Decimal, date, datetime, time, timedelta, Interval, UUID, dict,
     type(None),
 )
+_PLAIN_SET = frozenset(_PLAIN)
 # fmt: on
 
 
@@ -38,6 +39,8 @@ def _plain(value: object, number: int) -> object:
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, list | tuple):
+        if _PLAIN_SET.issuperset(map(type, value)):
+            return list(value)
         return [_plain(item, number) for item in value]
     if isinstance(value, bytearray | memoryview):
         return bytes(value)

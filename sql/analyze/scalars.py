@@ -158,9 +158,9 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
         case exp.Array():
             return _array([compile_scalar(item, scope, relation) for item in tree.expressions])
         case exp.Null():
-            return _constant(None, None)
+            return constant(None, None)
         case exp.Boolean():
-            return _constant(BOOL, bool(tree.this))
+            return constant(BOOL, bool(tree.this))
         case exp.Parameter():
             return _parameter(tree)
         case exp.Column():
@@ -226,7 +226,7 @@ def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> S
     if not isinstance(evaluate, _Constant):
         return Scalar(type, lambda values, bindings: _exact(type, evaluate((), bindings)), True)
     try:
-        return _constant(type, _exact(type, evaluate.datum))
+        return constant(type, _exact(type, evaluate.datum))
     except SQLError as error:
         error.position = error.position or position
         raise
@@ -244,7 +244,7 @@ def _array_of_others(scalar: Scalar, type: ColumnType) -> Scalar:
     """An array whose elements are converted one by one."""
     evaluate = scalar.evaluate
     if isinstance(evaluate, _Constant):
-        return _constant(type, coerce(type, evaluate.datum))
+        return constant(type, coerce(type, evaluate.datum))
     return Scalar(
         type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
     )
@@ -296,7 +296,8 @@ class _Constant:
         return self.datum
 
 
-def _constant(type: ColumnType | None, datum: Datum) -> Scalar:
+def constant(type: ColumnType | None, datum: Datum) -> Scalar:
+    """The scalar of a datum."""
     return Scalar(type, _Constant(datum), True)
 
 
@@ -310,15 +311,15 @@ def constant_datum(scalar: Scalar) -> Datum:
 def _literal(tree: exp.Literal) -> Scalar:
     text: str = tree.this
     if tree.is_string:
-        return _constant(None, text)
+        return constant(None, text)
     if text.isdecimal() and int(text) <= INT8_MAX + 1:
         # One more than fits, so that the least INT8 can be written as the negation it is.
-        return _constant(INT8, int(text))
+        return constant(INT8, int(text))
     try:
         number = Decimal(text)
     except ArithmeticError:
         raise NotNative(text) from None
-    return _constant(DECIMAL, number)
+    return constant(DECIMAL, number)
 
 
 def _slot(number: int) -> Scalar:
@@ -332,7 +333,7 @@ def _interval(tree: exp.Interval) -> Scalar:
         raise NotNative("interval")
     unit = tree.args.get("unit")
     text = literal.this if unit is None else f"{literal.this} {unit.sql()}"
-    return _constant(INTERVAL, coerce(INTERVAL, text))
+    return constant(INTERVAL, coerce(INTERVAL, text))
 
 
 def _array(items: Sequence[Scalar]) -> Scalar:
@@ -343,7 +344,7 @@ def _array(items: Sequence[Scalar]) -> Scalar:
     type = array_of(types.pop() or STRING) if types else None
     evaluators = [item.evaluate for item in items]
     if all(isinstance(evaluate, _Constant) for evaluate in evaluators):
-        return _constant(type, [evaluate.datum for evaluate in evaluators])  # type: ignore[attr-defined]
+        return constant(type, [evaluate.datum for evaluate in evaluators])  # type: ignore[attr-defined]
     return Scalar(
         type,
         lambda values, bindings: [evaluate(values, bindings) for evaluate in evaluators],
@@ -397,7 +398,7 @@ def _negated(operand: Scalar) -> Scalar:
         raise NotNative("negation")
     type, evaluate = operand.type, operand.evaluate
     if isinstance(evaluate, _Constant):
-        return _constant(type, negate(type.kind, evaluate.datum))
+        return constant(type, negate(type.kind, evaluate.datum))
     return Scalar(
         type,
         lambda values, bindings: negate(type.kind, evaluate(values, bindings)),  # type: ignore[arg-type]
@@ -479,7 +480,7 @@ def _cast(tree: exp.Cast, operand: Scalar) -> Scalar:
             True,
         )
     try:
-        return _constant(broad, coerce(type, truncate(type, evaluate.datum)))
+        return constant(broad, coerce(type, truncate(type, evaluate.datum)))
     except SQLError as error:
         error.position = error.position or position_of(tree)
         raise

@@ -23,6 +23,7 @@ from ..analyze.binder import tables_of
 from ..analyze.calls.client_functions import ClientFacts
 from ..analyze.calls.sequence_calls import ValueNeeded
 from ..analyze.calls.session_calls import SessionCalls
+from ..analyze.enum_casts import unbound_types
 from ..analyze.scalars import Bindings, Generators
 from ..introspection.rows import Introspection
 from ..plan.needs import needs_of
@@ -355,9 +356,11 @@ async def explain(
         at = reader.read_timestamp
         names = await in_slices(lambda: tables_of(statement))
         relations = await resolve_all(services, reader, names, database, scope, at, reader)
-        needs = await in_slices(lambda: needs_of(statement, relations))
+        needs, unbound = await in_slices(
+            lambda: (needs_of(statement, relations), unbound_types(statement, relations))
+        )
         await require(services, user, needs, reader)
-        await bind_named_enums(services, reader, statement, relations, database)
+        await bind_named_enums(services, reader, statement, unbound, database)
         return await in_slices(lambda: plan_statement(statement, relations))
     finally:
         scope.release()
@@ -398,12 +401,15 @@ async def _plan_anew(
 ) -> Plan:
     statement, database = execution.statement, execution.database
     lengthy, walks = execution.prepared.lengthy, execution.prepared.lengthy_trees
-    names = await planned(lambda: tables_of(statement), lengthy=walks)
-    relations = await resolve_all(services, reader, names, database, scope, at, transaction)
+    tables = await planned(lambda: tables_of(statement), lengthy=walks)
+    relations = await resolve_all(services, reader, tables, database, scope, at, transaction)
     # Before it is planned: what is said of columns is for those who may see the table.
-    needs = await planned(lambda: needs_of(statement, relations), lengthy=walks)
+    needs, unbound = await planned(
+        lambda: (needs_of(statement, relations), unbound_types(statement, relations)),
+        lengthy=walks,
+    )
     await require(services, execution.user, needs, transaction)
-    named = await bind_named_enums(services, reader, statement, relations, database)
+    named = await bind_named_enums(services, reader, statement, unbound, database)
     lengthy = lengthy or lengthy_relations(relations)
 
     def made() -> tuple[Plan, bool]:
@@ -414,7 +420,8 @@ async def _plan_anew(
     if not taken:
         own = execution.prepared.own_statement()
         assert isinstance(own, PlannedStatement), own
-        await bind_named_enums(services, reader, own, relations, database)
+        unbound = unbound_types(own, relations)
+        await bind_named_enums(services, reader, own, unbound, database)
         plan = await planned(lambda: plan_statement(own, relations), lengthy=lengthy)
     needs = await planned(lambda: needs_of(statement, relations, plan), lengthy=walks)
     await require(services, execution.user, needs, transaction)

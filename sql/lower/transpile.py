@@ -272,9 +272,9 @@ class _Parameters:
         """Returns the parameters that the query still has, numbered anew: pg_typeof() of a literal
         leaves none, and DuckDB wants no value that it does not use."""
         places = [node for node in find_all(query, exp.Parameter) if node.args.get("_ours")]
-        used = sorted({int(node.this.this) for node in places})
+        used = sorted({int(node.this.this) for node in stepping(places)})
         number = {old: new for new, old in enumerate(used, 1)}
-        for node in places:
+        for node in stepping(places):
             node.set("this", exp.Literal.number(number[int(node.this.this)]))
         return tuple(self.found[old - 1] for old in used)
 

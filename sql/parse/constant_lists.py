@@ -1,4 +1,4 @@
-"""IN lists of many constants of one kind: all but the first are kept as they are written.
+"""IN lists of many constants and parameters: all but the first are kept as they are written.
 
     DELETE FROM t WHERE id IN (1, 2, 3)
 
@@ -29,88 +29,118 @@ SHORTENED = frozenset({"select", "update", "delete"})
 """What a statement begins with whose lists are read here."""
 
 _BLANKS = r"[ \t\r\n]*+"
-_INTEGER = r"-?[0-9]{1,18}(?![\w.$])"
+_NUMBER = r"-?[0-9]{1,18}(?![\w.$])"
 _TEXT = r"'[^']*+(?:''[^']*+)*+'"
-_CONSTANTS_PER_STEP = 64
-_CHUNK_TEXT = rf"(?:{_BLANKS},{_BLANKS}(?:%s)){{1,{_CONSTANTS_PER_STEP}}}+"
-_BEGINNING = re.compile(rf"{_BLANKS}\({_BLANKS}(?:(?P<number>{_INTEGER})|(?P<text>{_TEXT}))")
-_CHUNKS = {"number": re.compile(_CHUNK_TEXT % _INTEGER), "text": re.compile(_CHUNK_TEXT % _TEXT)}
-_ITEMS = {"number": re.compile(r"-?[0-9]+"), "text": re.compile(_TEXT)}
+_PARAMETER = r"\$[0-9]{1,5}(?![\w.$])"
+_NULL = r"(?i:null)(?![\w.$])"
+_FIRST = rf"(?:{_NUMBER}|{_TEXT}|{_PARAMETER})"
+_ITEM = rf"(?:{_NUMBER}|{_TEXT}|{_PARAMETER}|{_NULL})"
+_ITEMS_PER_STEP = 64
+_BEGINNING = re.compile(rf"{_BLANKS}\({_BLANKS}({_FIRST})")
+_CHUNK = re.compile(rf"(?:{_BLANKS},{_BLANKS}{_ITEM}){{1,{_ITEMS_PER_STEP}}}+")
+_ITEMS = re.compile(_ITEM)
+_NUMBERS = re.compile(rf"(?:[ \t\r\n,]|{_NUMBER})*+")
 _END = re.compile(rf"{_BLANKS}\)")
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantList:
-    """A list as it is written: INT8s, or texts that have no type yet. No text ends in blanks, so
-    that the list means the same beside a CHAR.
+class Given:
+    """A parameter in a list."""
 
-    `statement[begin:]` begins with the first constant; the closing parenthesis stands at `end`.
-    """
+    number: int
+
+
+Item = int | str | Given | None
+"""An INT8, a text that has no type yet, a parameter, or NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantList:
+    """A list as it is written. `statement[begin:]` begins with the first constant; the closing
+    parenthesis stands at `end`."""
 
     statement: str
     begin: int
     behind_first: int
     end: int
-    numbers: bool
 
-    @property
-    def _kind(self) -> str:
-        return "number" if self.numbers else "text"
-
-    def values(self) -> list[int | str]:
-        """The constants in their order."""
-        found: list[int | str] = []
+    def items(self) -> list[Item]:
+        """The constants and parameters in their order."""
+        found: list[Item] = []
         for start, end in self._parts():
             part = self.statement[start:end]
-            if self.numbers:
+            if _NUMBERS.fullmatch(part):
                 found += map(int, part.strip(" \t\r\n,").split(","))
             else:
-                found += [item[1:-1].replace("''", "'") for item in _ITEMS["text"].findall(part)]
+                found += map(_read, _ITEMS.findall(part))
             give_way()
         return found
+
+    @property
+    def parameters(self) -> list[int]:
+        """The numbers of the parameters in their order."""
+        if self.statement.find("$", self.begin, self.end) < 0:
+            return []
+        return [item.number for item in self.items() if isinstance(item, Given)]
 
     def trees(self) -> Iterator[exp.Expr]:
         """What the parser would have made of the constants."""
         for start, end in self._parts():
-            for found in _ITEMS[self._kind].finditer(self.statement, start, end):
+            for found in _ITEMS.finditer(self.statement, start, end):
                 give_way()
-                yield self._tree(found.group(), found.start())
-
-    def _tree(self, written: str, start: int) -> exp.Expr:
-        if not self.numbers:
-            literal = exp.Literal(this=written[1:-1].replace("''", "'"), is_string=True)
-            literal.meta["start"] = start
-            return literal
-        negative = written[0] == "-"
-        literal = exp.Literal(this=written.removeprefix("-"), is_string=False)
-        literal.meta["start"] = start + negative
-        return exp.Neg(this=literal) if negative else literal
+                yield _tree(found.group(), found.start())
 
     def _parts(self) -> Iterator[tuple[int, int]]:
         yield self.begin, self.behind_first
         at = self.behind_first
-        while (found := _CHUNKS[self._kind].match(self.statement, at)) is not None:
+        while (found := _CHUNK.match(self.statement, at)) is not None:
             yield at, found.end()
             at = found.end()
 
 
+def _read(written: str) -> Item:
+    match written[0]:
+        case "'":
+            return written[1:-1].replace("''", "'")
+        case "$":
+            return Given(int(written[1:]))
+        case "n" | "N":
+            return None
+    return int(written)
+
+
+def _tree(written: str, start: int) -> exp.Expr:
+    item = _read(written)
+    match item:
+        case None:
+            return exp.Null()
+        case Given(number=number):
+            literal = exp.Literal.number(number)
+            literal.meta["start"] = start + 1
+            return exp.Parameter(this=literal)
+        case str():
+            literal = exp.Literal(this=item, is_string=True)
+            literal.meta["start"] = start
+            return literal
+    negative = written[0] == "-"
+    literal = exp.Literal(this=written.removeprefix("-"), is_string=False)
+    literal.meta["start"] = start + negative
+    return exp.Neg(this=literal) if negative else literal
+
+
 def constant_list(text: str, at: int) -> ConstantList | None:
-    """The list behind an IN that ends at `at`, if it is a long one of constants of one kind."""
+    """The list behind an IN that ends at `at`, if it is a long one of constants and parameters."""
     first = _BEGINNING.match(text, at)
     if first is None:
         return None
-    kind = first.lastgroup
-    assert kind is not None, first
     end = first.end()
-    while (found := _CHUNKS[kind].match(text, end)) is not None:
+    while (found := _CHUNK.match(text, end)) is not None:
         give_way()
         end = found.end()
     behind = _END.match(text, end)
     if behind is None or behind.end() - first.end() < LENGTH_MIN:
         return None
-    return ConstantList(
-        text, first.start(kind), first.end(), behind.end() - 1, numbers=kind == "number"
-    )
+    return ConstantList(text, first.start(1), first.end(), behind.end() - 1)
 
 
 def lists_in(text: str, tokens: list[Token]) -> dict[int, ConstantList]:
@@ -122,7 +152,7 @@ def lists_in(text: str, tokens: list[Token]) -> dict[int, ConstantList]:
         if token.token_type is not TokenType.IN:
             continue
         listed = constant_list(text, token.end + 1)
-        # IN, a parenthesis, the first constant with or without a sign, and what ends the list
+        # IN, a parenthesis, the first item of one token or two, and what ends the list
         if listed is not None and any(
             behind.start == listed.end for behind in tokens[place + 3 : place + 5]
         ):
@@ -140,7 +170,7 @@ def keep_lists(tree: exp.Expr, lists: dict[int, ConstantList]) -> list[ConstantL
             continue
         node.meta[LIST] = listed
         if not (_of_where(node, tree) and _without_blanks(listed)):
-            _write_out(node)
+            write_out(node)
     return list(left.values())
 
 
@@ -148,7 +178,7 @@ def _begin(node: exp.In) -> int:
     if len(node.expressions) != 1:
         return -1
     (item,) = node.expressions
-    sign = isinstance(item, exp.Neg)
+    sign = isinstance(item, exp.Neg | exp.Parameter)
     start: int = (item.this if sign else item).meta.get("start", -1)
     return start - sign
 
@@ -162,12 +192,14 @@ def _of_where(node: exp.Expr, tree: exp.Expr) -> bool:
 
 
 def _without_blanks(listed: ConstantList) -> bool:
-    return listed.numbers or not any(
-        isinstance(value, str) and value.endswith(" ") for value in listed.values()
+    """Whether the list means the same beside a CHAR."""
+    return listed.statement.find("'", listed.begin, listed.end) < 0 or not any(
+        isinstance(item, str) and item.endswith(" ") for item in listed.items()
     )
 
 
-def _write_out(node: exp.Expr) -> None:
+def write_out(node: exp.Expr) -> None:
+    """Makes a node of each constant and parameter of an IN's list."""
     listed = node.meta.pop(LIST)
     assert isinstance(listed, ConstantList), listed
     node.set("expressions", list(listed.trees()))
@@ -195,5 +227,5 @@ def written_out(tree: E) -> E:
         return tree
     made = copied(tree)
     for node in list(_kept(made.args["where"] if isinstance(made, exp.Query) else made)):
-        _write_out(node)
+        write_out(node)
     return made

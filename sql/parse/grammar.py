@@ -42,6 +42,7 @@ from .admin import (
 )
 from .admin.alter_feed import alter_changefeed
 from .admin.refused import refusal
+from .constant_lists import lists_in
 from .cursor import Cursor, LexemeKind, syntax_error
 from .ddl import alter, keyspaces, relaxed_logs, sequences, tables, types, views
 from .ddl.deferrable import set_constraints
@@ -49,7 +50,7 @@ from .ddl.table_copies import select_into
 from .dml.with_writes import parse_with
 from .dml.writes import parse_delete, parse_insert, parse_update
 from .explain_options import explain_options
-from .lexer import statements, tokenize
+from .lexer import give_way_for, statements, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
 
@@ -76,6 +77,7 @@ def parse(text: str) -> ParsedText:
     Raises SQLError 42601 (or 0A000 for what is understood and not offered) with the position.
     """
     tokens = tokenize(text)
+    give_way_for(tokens)
     groups = statements(tokens)
     if len(groups) > STATEMENTS_MAX:
         raise SQLError("54000", f"more than {STATEMENTS_MAX} statements in one text")
@@ -86,16 +88,18 @@ def parse(text: str) -> ParsedText:
         for group, statement in zip(groups, parsed, strict=True)
         if "$" in text and not isinstance(statement, Prepare)
     ]
-    count = max(map(_greatest_parameter, own), default=0)
+    count = max((_greatest_parameter(text, group) for group in own), default=0)
     return ParsedText(parsed, count, brief=len(tokens) <= SMALL_PIECES)
 
 
-def _greatest_parameter(tokens: list[Token]) -> int:
+def _greatest_parameter(text: str, tokens: list[Token]) -> int:
     numbers = [
         int(following.text)
         for token, following in pairwise(tokens)
         if token.token_type == TokenType.PARAMETER and following.text.isdecimal()
     ]
+    for listed in lists_in(text, tokens).values():
+        numbers += listed.parameters
     return max(numbers, default=0)
 
 

@@ -18,7 +18,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import end_slice, give_way
+from ...kvlayer.fibre import give_way
 from .pieces import Pieces, pieces
 from .quoted_escapes import with_escapes_read
 
@@ -62,6 +62,15 @@ NUMBER_LENGTH_MAX = 1000
 an integer of more than 4,300."""
 
 
+TOKENS_PER_STEP = 8
+"""Tokens that a pass looks at in a step of a slice."""
+
+
+def give_way_for(tokens: list[Token]) -> None:
+    """Gives way as a pass over the tokens is to."""
+    give_way(1 + len(tokens) // TOKENS_PER_STEP)
+
+
 def is_string(token: Token) -> bool:
     return token.token_type in _LITERALS
 
@@ -73,7 +82,7 @@ def tokenize(text: str) -> list[Token]:
     if found.unterminated is not None:
         raise _unterminated(text, found.unterminated)
     tokens = _tokenize_parts(text, found)
-    end_slice()
+    give_way_for(tokens)
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)
     for token in tokens:
@@ -84,7 +93,7 @@ def tokenize(text: str) -> list[Token]:
                 position=token.start + 1,
                 hint=f"A number in a statement has at most {NUMBER_LENGTH_MAX} characters.",
             )
-    end_slice()
+    give_way_for(tokens)
     return with_escapes_read(text, tokens)
 
 

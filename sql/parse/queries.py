@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import end_slice, give_way
+from ...kvlayer.fibre import give_way
 from ..syntax.as_of_clause import AsOf
 from ..syntax.balanced import CHAINED, balance
 from ..syntax.row_locks import cut_row_locks
@@ -28,7 +28,7 @@ from .cursor import syntax_error
 from .expansions.catalog_functions import expand, plain_tokens
 from .expansions.set_functions import plain_sets
 from .known_calls import REFUSED_NODES, known_calls, offered_operators
-from .lexer import POSTGRES, is_string
+from .lexer import POSTGRES, give_way_for, is_string
 from .pieces import NESTING_MAX, OPERATORS_MAX
 from .repairs.absolute_values import absolute_tokens, plain_absolutes
 from .repairs.array_syntax import plain_arrays
@@ -45,14 +45,14 @@ from .repairs.shown_tables import shown_tables
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """Parses `tokens` into one tree. Raises SQLError 42601 with a position."""
-    end_slice()
+    give_way_for(tokens)
     lists = lists_in(text, tokens)
     for changed in (plain_tokens, shown_tables, absolute_tokens):
         tokens = changed(tokens)
-        end_slice()
+        give_way_for(tokens)
     _check_tokens(text, tokens)
     for changed in (field_tokens, meant_tokens):
-        end_slice()
+        give_way_for(tokens)
         tokens = changed(tokens)
     # With all of the text as context, the length of what stands before is the offset.
     parser = POSTGRES.parser(error_message_context=len(text) + 1)
@@ -138,6 +138,7 @@ def _passes_over(kind: type[exp.Expr]) -> frozenset[int]:
 def parse_query(text: str, tokens: list[Token]) -> Query:
     """Parses a query with its AS OF SYSTEM TIME and row locks. Raises SQLError 42601 for a syntax
     error, and 0A000 for a form that is not supported."""
+    give_way_for(tokens)
     tokens, as_of = _cut_as_of(text, tokens)
     tree = expand(parse_tree(text, tokens))
     while isinstance(tree, exp.Subquery) and not tree.alias:

@@ -24,7 +24,7 @@ from ..analyze.binder import (
     with_ctes_of,
 )
 from ..analyze.columns.column_values import is_default, refuse_computed, value_for
-from ..analyze.columns.constant_values import constant_rows
+from ..analyze.columns.constant_values import constant_columns
 from ..analyze.columns.identity import ignores, refuse_inserted, refuse_updated
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
@@ -38,7 +38,7 @@ from ..lower.analytic_select import AnalyticSelect
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
 from ..parse.constant_lists import keeps_lists, written_out
-from ..parse.constant_rows import ROWS, Row
+from ..parse.constant_rows import ROWS, ConstantRows
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ..syntax.tree_copies import copied
 from .conflict_plan import plan_conflict
@@ -48,6 +48,7 @@ from .native_select import native_select, scan_access
 from .piecewise import piecewise
 from .plans import (
     Assignment,
+    Constants,
     DeletePlan,
     InsertPlan,
     Plan,
@@ -204,6 +205,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
     if isinstance(statement.source, exp.Values):
         refuse_aggregates(statement.source)
     rows: tuple[tuple[Scalar, ...], ...] = ()
+    constants: Constants | None = None
     query = None
     if statement.source is None:
         rows = (_defaults(descriptor),)
@@ -214,8 +216,8 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         rows = tuple(
             _row(values, targets, statement, descriptor) for values in statement.source.expressions
         )
-        if more := statement.source.meta.get(ROWS):
-            rows = (*rows, *_further_rows(more, targets, statement, descriptor))
+        if (more := statement.source.meta.get(ROWS)) is not None:
+            constants = _constants(more, targets, statement, descriptor)
     else:
         columns = [descriptor.visible_columns[place] for place in targets]
         check_inserted(statement, columns, relations)
@@ -226,6 +228,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         codec=codec_for(descriptor),
         mode=statement.mode,
         rows=rows,
+        constants=constants,
         query=query,
         targets=targets,
         conflict=plan_conflict(statement, relations),
@@ -266,15 +269,19 @@ def _row(
     return tuple(row)
 
 
-def _further_rows(
-    rows: Sequence[Row], targets: Sequence[int], statement: Insert, descriptor: TableDescriptor
-) -> list[tuple[Scalar, ...]]:
+def _constants(
+    rows: ConstantRows, targets: Sequence[int], statement: Insert, descriptor: TableDescriptor
+) -> Constants:
     """The rows of VALUES behind the first one, which has said what is wrong with their columns."""
     places = [
         None if ignores(descriptor.visible_columns[place], statement.overriding) else place
         for place in targets
     ]
-    return constant_rows(rows, descriptor, places, _defaults(descriptor))
+    return Constants(
+        row_count=len(rows),
+        columns=constant_columns(rows, descriptor, places),
+        defaults=_defaults(descriptor),
+    )
 
 
 def _update(statement: Update, relations: Relations) -> UpdatePlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -10,6 +10,7 @@ from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import Index
 from ...catalog.rows.row_codec import RowCodec
+from ...catalog.values.column_types import Datum
 from ...kvlayer.fibre import in_slices
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..access.key_access import KeyAccess
@@ -166,13 +167,23 @@ class ConflictPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """Rows of VALUES that are constants: by the places of their columns in the table, of which the
+    others take their `defaults`."""
+
+    row_count: int
+    columns: Mapping[int, Sequence[Datum]]
+    defaults: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InsertPlan:
     """INSERT or UPSERT.
 
-    `rows` are VALUES, each a scalar per column of the table, in its order. Otherwise `query`
-    computes the rows, and `targets[i]` is the table's column for the query's i-th; columns not
-    among them take their defaults. Where the statement has not `named` them, the query may have
-    fewer columns.
+    `rows` are VALUES, each a scalar per column of the table, in its order, and behind them come
+    those that `constants` has. Otherwise `query` computes the rows, and `targets[i]` is the table's
+    column for the query's i-th; columns not among them take their defaults. Where the statement has
+    not `named` them, the query may have fewer columns.
     """
 
     relations: tuple[TableDescriptor, ...]
@@ -180,12 +191,18 @@ class InsertPlan:
     codec: RowCodec
     mode: InsertMode
     rows: tuple[tuple[Scalar, ...], ...]
+    constants: Constants | None
     query: SelectPlan | None
     targets: tuple[int, ...]
     returning: Projection
     conflict: ConflictPlan | None = None
     named: bool = True
     overriding: Overriding | None = None
+
+    @property
+    def row_count(self) -> int:
+        """How many rows VALUES has."""
+        return len(self.rows) + (0 if self.constants is None else self.constants.row_count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

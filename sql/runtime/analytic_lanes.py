@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -44,15 +44,19 @@ class Asker:
     seconds: float = 0.0
 
 
-_asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
+Asking = Callable[[], Asker]
+"""Says who asks: called where there is an analytical query, which most statements are not."""
+
+_asker: ContextVar[Asking | None] = ContextVar("asker", default=None)
 
 
 def asker() -> Asker | None:
     """Returns the asking user; None where the node itself computes."""
-    return _asker.get()
+    who = _asker.get()
+    return None if who is None else who()
 
 
-def ask_as(who: Asker | None) -> Asker | None:
+def ask_as(who: Asking | None) -> Asking | None:
     """From here on the context's queries are this one's. Returns who it was before."""
     before = _asker.get()
     _asker.set(who)
@@ -63,7 +67,7 @@ def untimed() -> None:
     """From here on the context's queries may compute for as long as they like."""
     who = _asker.get()
     if who is not None:
-        _asker.set(replace(who, seconds=0.0))
+        _asker.set(lambda: replace(who(), seconds=0.0))
 
 
 class QueryTime:

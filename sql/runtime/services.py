@@ -17,6 +17,7 @@ from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
 from ...changefeed import Changefeeds
 from ...kvlayer.access import StoreAccess
+from ...kvlayer.offload import OffloadLane
 from ...kvlayer.raw import Leadership
 from ..analyze.default_expressions import StoreGenerators
 from ..analyze.scalars import Generators
@@ -42,6 +43,8 @@ class Services:
     schema_changes: SchemaChanges
     rights: RightsWatcher
     virtual_tables: VirtualTables
+    relaxed_lane: OffloadLane
+    """Where many events of relaxed logs are read, beside the loop."""
     plans: PlanCache = field(default_factory=PlanCache)
     sessions: Sessions = field(default_factory=Sessions)
     images: Images | None = None

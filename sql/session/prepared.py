@@ -26,6 +26,7 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
 from ..analyze.binder import tables_of
 from ..analyze.columns.column_origins import with_origins
+from ..analyze.enum_casts import unbound_types
 from ..analyze.types.expression_types import Hints
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..execute.ddl.ddl import DDL
@@ -203,14 +204,17 @@ class Preparing:
         try:
             await reader.started()
             at = reader.read_timestamp
-            names = await planned(lambda: tables_of(statement), lengthy=walks)
+            tables = await planned(lambda: tables_of(statement), lengthy=walks)
             relations = await resolve_all(
-                self._services, reader, names, self._database, scope, at, self._opened
+                self._services, reader, tables, self._database, scope, at, self._opened
             )
-            needs = await planned(lambda: needs_of(statement, relations), lengthy=walks)
+            needs, unbound = await planned(
+                lambda: (needs_of(statement, relations), unbound_types(statement, relations)),
+                lengthy=walks,
+            )
             await require(self._services, self._user, needs, self._opened)
             named = await bind_named_enums(
-                self._services, reader, statement, relations, self._database
+                self._services, reader, statement, unbound, self._database
             )
 
             def work() -> tuple[TypedStatement, Plan, Needs]:

@@ -4,13 +4,12 @@ and for its user."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from types import TracebackType
 
 from ...catalog.descriptors import temporary_schema
 from ...catalog.descriptors.temporary_schema import TemporarySchema
 from ...catalog.values.session_zone import SessionZone, follow, forget
-from ..runtime.analytic_lanes import Asker, ask_as
+from ..runtime.analytic_lanes import Asking, ask_as
 from ..variables.client_variables import TIME_ZONE
 from ..variables.style_variables import text_style
 from ..variables.variables import SessionVariables
@@ -19,10 +18,10 @@ from ..variables.variables import SessionVariables
 class SessionTurn(asyncio.Lock):
     """`async with turn:` waits for the tasks before. It is not entered twice by one."""
 
-    def __init__(self, variables: SessionVariables, asker: Callable[[], Asker]) -> None:
+    def __init__(self, variables: SessionVariables, asker: Asking) -> None:
         super().__init__()
         self._asker = asker
-        self._asked_before: Asker | None = None
+        self._asked_before: Asking | None = None
         self.zone = SessionZone()
         self.temporary = TemporarySchema()
         self._temporary_before: TemporarySchema | None = None
@@ -34,7 +33,7 @@ class SessionTurn(asyncio.Lock):
         await self.acquire()
         self._before = follow(self.zone)
         self._temporary_before = temporary_schema.follow(self.temporary)
-        self._asked_before = ask_as(self._asker())
+        self._asked_before = ask_as(self._asker)
 
     async def __aexit__(
         self,

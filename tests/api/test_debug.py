@@ -20,6 +20,7 @@ from tailrace.catalog.descriptors.names import TableName
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.key_names import KeyNames
 from tailrace.kvlayer.clock import format_timestamp
+from tailrace.kvlayer.fibre import STEPS_PER_SLICE, in_slices
 from tests.harness.http_door import HttpDoor, problem_of
 
 Line = dict[str, Any]
@@ -192,6 +193,21 @@ def test_ranges_cover_the_key_space(door: HttpDoor) -> None:
     lines = run("ranges", "--url", url(door))
     assert lines[0]["span"].startswith("[0x00, ")
     assert lines[-1]["span"].endswith("0xff)")
+
+
+def test_names_of_all_tables_are_read_in_slices(door: HttpDoor) -> None:
+    """In one step they would be read when reading has begun: a store has thousands of tables."""
+    served = door.node.served
+    assert served is not None
+
+    async def begun() -> bool:
+        reading = asyncio.ensure_future(in_slices(lambda: KeyNames.load(served.engine)))
+        await asyncio.sleep(0)
+        ended = reading.done()
+        assert len((await reading).tables) > STEPS_PER_SLICE // 4
+        return ended
+
+    assert not door.run(begun())
 
 
 def test_missing_server_is_said() -> None:

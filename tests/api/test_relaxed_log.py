@@ -158,6 +158,23 @@ def test_pending_lines_outlive_the_nodes_memory(logged: HttpDoor) -> None:
     assert _rows(logged) == [[1, 6, None]]
 
 
+def test_many_pending_lines_of_several_domains_are_shown(logged: HttpDoor) -> None:
+    """They are read again beside the loop. A domain is listed by its position, by its pending
+    lines, or by both."""
+    other = DOMAIN + (1 << 40)
+    many = [
+        Event(DOMAIN, 8 + row, 0, "crashes", b"%d" % row, "signal", None, b"%d" % row)
+        for row in range(BESIDE_EVENTS + 1)
+    ]
+    _taken(logged, [*ONE_CELL, *many])
+    _taken(logged, [Event(other, 5, 0, "crashes", b"9", "signal", None, b"9")])
+    shown = logged.rows("SHOW RELAXED LOGS")
+    assert [row[2:5] for row in shown] == [
+        [f"{DOMAIN:016x}", f"{7:016x}", len(many)],
+        [f"{other:016x}", None, 1],
+    ]
+
+
 def test_epochs_without_events_move_a_log(logged: HttpDoor) -> None:
     """What they bring is in no transaction, and is no other node's doing."""
     _taken(logged, ONE_CELL)

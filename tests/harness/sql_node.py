@@ -236,6 +236,7 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
         leases=leases,
         analytics=analytics,
         virtual_tables=default_tables(),
+        relaxed_lane=sim.offload,
         jobs=jobs,
         changefeeds=feeds,
         schema_changes=SchemaChanges(store, descriptors),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import closing
 
 import pytest
 
@@ -11,6 +12,9 @@ from tailrace.kvlayer.events import Event, ValueBatch
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.mvcc import SLICE_BYTES, SLICE_ROWS, intents_in, run_of_intents, take_slice
 from tailrace.kvlayer.store import Store
+from tailrace.kvlayer.txn.buffer import BUFFER_BYTES
+from tailrace.kvlayer.txn.intents_seen import PASSED, RUN_INTENTS, intents_seen
+from tailrace.kvlayer.txn.reading import merged
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store
 
@@ -120,6 +124,38 @@ def test_large_rows_are_all_scanned() -> None:
         assert await transaction.scan(SPAN, limit=3) == list(ROWS.items())[:3]
         assert await store.snapshot(store.clock.now()).scan(SPAN) == list(ROWS.items())
         await transaction.rollback()
+
+    on_a_store(scenario)
+
+
+def test_intents_that_are_passed_over_end_a_slice() -> None:
+    rows: list[tuple[bytes, bytes] | None] = [(b"a", b"1"), (b"b", b"2"), None, (b"d", b"4")]
+    over: list[tuple[bytes, bytes | None]] = [(b"b", PASSED), (b"c", b"3"), (b"e", PASSED)]
+    source = merged(iter(rows), iter(over))
+    slices = [take_slice(source) for _ in range(4)]
+    assert [found for found, _ in slices] == [
+        [(b"a", b"1"), (b"b", b"2")], [], [(b"c", b"3"), (b"d", b"4")], [],
+    ]  # fmt: skip
+    assert [more for _, more in slices] == [True, True, True, False]
+
+
+def test_a_reader_passes_over_others_intents_in_slices() -> None:
+    """Those above its time are nothing to it, and are as many as their transaction has written."""
+
+    async def scenario(store: Store) -> None:
+        store.settings.set(BUFFER_BYTES.name, "0")  # all are intents
+        reader = store.begin()
+        await reader.started()
+        await reader.put([key("9")], [b"own"])
+        other = store.begin()
+        await other.put([key(f"1{n:04}") for n in range(4 * RUN_INTENTS)], [b"x"] * 4 * RUN_INTENTS)
+        seen = intents_seen(store._ranges, SPAN, reader.read_timestamp, reader._record)
+        with closing(store.engine.snapshot()) as snapshot:
+            found = list(seen.over(snapshot, reader.read_timestamp))
+        assert [body for _, body in found] == [PASSED] * 4 + [b"own"]
+        assert await reader.scan(SPAN) == [(key("9"), b"own")]
+        await reader.rollback()
+        await other.rollback()
 
     on_a_store(scenario)
 

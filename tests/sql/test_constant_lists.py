@@ -1,20 +1,21 @@
-"""A long IN list of constants means what each of its constants by itself means."""
+"""A long IN list of constants and parameters means what each of them by itself means."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 
 import pytest
 from sqlglot import exp
 
 from tailrace.catalog.values.column_types import array_of, coerce
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.analyze.scalars import INT8
+from tailrace.sql.analyze.scalars import INT8, STRING
 from tailrace.sql.parse import parse
 from tailrace.sql.parse.constant_lists import LIST, written_out
 from tailrace.sql.plan.planner import plan_statement
 from tailrace.sql.plan.plans import Engine, engine_of
-from tailrace.sql.syntax.statements import Delete, Query
+from tailrace.sql.syntax.statements import Delete, Query, Update
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -50,6 +51,10 @@ NUMBERS = ", ".join(str(number) for number in [5, 7, -3, 7, *range(1001, 1400)])
 TEXTS = ", ".join(["'it''s 5'", "'it''s 7'", *(f"'{'x' * 20}{n}'" for n in range(60))])
 
 
+def parameters(count: int) -> str:
+    return ", ".join(f"${number}" for number in range(1, count + 1))
+
+
 def keys_of(text: str) -> list[int]:
     (statement,) = parse(text).statements
     assert isinstance(statement, Query | Delete)
@@ -75,6 +80,9 @@ def keys_of(text: str) -> list[int]:
         (f"n - 0.5 IN ({NUMBERS})", [5, 7]),
         (f"k IN ({NUMBERS}, NULL)", [5, 7]),
         (f"k NOT IN ({NUMBERS}, NULL)", []),
+        (f"k IN (5, null, '7', {NUMBERS})", [5, 7]),
+        (f"n IN ('5.5', {NUMBERS}, NULL)", [5]),
+        (f"s IN ({TEXTS}, NULL)", [5, 7]),
         (f"s IN ({TEXTS}) AND k IN ({NUMBERS}) AND f = 7", [7]),
         (f"7 IN ({NUMBERS}) AND k = 3", [3]),
         (f"k IN ({', '.join(repr(str(n)) for n in [5, 7, *range(1001, 1400)])})", [5, 7]),
@@ -108,7 +116,7 @@ def test_lists_are_kept_where_keys_are_looked_up() -> None:
 
 
 def test_a_list_written_out_is_as_it_is_parsed() -> None:
-    for listed in (NUMBERS, TEXTS):
+    for listed in (NUMBERS, TEXTS, f"{NUMBERS}, NULL, 'x', $3, -1", f"{TEXTS}, null, $1"):
         text = f"DELETE FROM t WHERE k IN ({listed}) AND true"
         (short,) = parse(text).statements
         (whole,) = parse(f"EXPLAIN {text}").statements
@@ -122,7 +130,7 @@ def test_a_list_written_out_is_as_it_is_parsed() -> None:
         starts = [text.index("(") + 1]
         literal = node.expressions[0]
         assert [literal.meta["start"]] == starts
-        assert short.where.find(exp.In).meta[LIST].values()[:2] in (  # type: ignore[union-attr]
+        assert short.where.find(exp.In).meta[LIST].items()[:2] in (  # type: ignore[union-attr]
             [5, 7],
             ["it's 5", "it's 7"],
         )
@@ -133,13 +141,62 @@ def test_long_lists_of_keys_are_read_natively() -> None:
         for text in (
             f"SELECT i FROM t WHERE k IN ({NUMBERS})",
             f"DELETE FROM t WHERE k IN ({NUMBERS})",
+            f"SELECT i FROM t WHERE k IN ({NUMBERS}, NULL, '9')",
+            f"UPDATE t SET m = 1 WHERE k IN ({parameters(400)})",
         ):
             (statement,) = parse(text).statements
-            assert isinstance(statement, Query | Delete)
+            assert isinstance(statement, Query | Delete | Update)
             reader = node.store.begin(read_only=True)
             (table, *_) = await node.services.catalog.list_tables(reader, "defaultdb")
             plan = plan_statement(statement, {("t",): table})
             assert engine_of(plan) is Engine.POINTS
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("condition", "given", "found"),
+    [
+        (f"k IN ({parameters(400)})", [5, "7", None, *range(1001, 1398)], [5, 7]),
+        (f"k IN (9, {parameters(400)}, NULL, '11')", [5, 7, *range(1001, 1399)], [5, 7, 9, 11]),
+        (f"s IN ({parameters(400)})", ["it's 5", None, *["it's 7"] * 398], [5, 7]),
+        (f"c IN ({parameters(400)})", ["c5  ", "c7", *["c 9"] * 398], [5, 7]),
+        (f"n IN ({parameters(400)})", [Decimal("5.5"), "7.5", *[1] * 398], [5, 7]),
+        (f"i IN ({parameters(400)})", [10, 14, *range(1001, 1399)], [5, 7]),
+        (f"k NOT IN ({parameters(400)}) AND k < 7", [5, 6, *range(1001, 1399)], [0, 1, 2, 3, 4]),
+        (f"k IN ({parameters(400)}) AND i = $1", [10, 5, *range(1001, 1399)], [5]),
+    ],
+)
+def test_parameters_of_a_list_find_what_each_names(
+    condition: str, given: list[object], found: list[int]
+) -> None:
+    async def work(node: SqlNode) -> None:
+        expected = [(key,) for key in found]
+        query = f"SELECT k FROM t WHERE {condition} ORDER BY k"
+        assert await node.rows(query, *given) == expected
+        session = node.session()
+        prepared = await session.prepare(query)
+        assert (await session.run(prepared, given)).fetch_rows() == expected
+        changed = await session.prepare(f"UPDATE t SET m = 1 WHERE {condition}")
+        assert (await session.run(changed, given)).row_count == len(found)
+        assert await node.rows("SELECT k FROM t WHERE m = 1 ORDER BY k") == expected
+
+    run(work)
+
+
+def test_parameters_of_a_list_have_the_columns_type() -> None:
+    async def work(node: SqlNode) -> None:
+        session = node.session()
+        listed = f"SELECT k FROM t WHERE {{}} IN ({parameters(400)})"
+        assert (await session.prepare(listed.format("k"))).parameter_types == (INT8,) * 400
+        assert (await session.prepare(listed.format("s"))).parameter_types == (STRING,) * 400
+        declared = await session.prepare(listed.format("n"), [None, INT8])
+        assert declared.parameter_types[1] == INT8
+        given = [Decimal("5.5"), 7, *[Decimal("7.5")] * 398]
+        assert (await session.run(declared, given)).fetch_rows() == [(5,), (7,)]
+        with pytest.raises(SQLError) as caught:
+            await session.prepare(listed.format("k"), [None, STRING])
+        assert caught.value.sqlstate == "42883"
 
     run(work)
 
@@ -153,6 +210,8 @@ def test_long_lists_of_keys_are_read_natively() -> None:
         (f"k IN ({NUMBERS}, 12x)", "12x", "42601"),
         (f"k IN ({NUMBERS}, 5", None, "42601"),
         (f"nothing IN ({NUMBERS})", "nothing", "42703"),
+        (f"s IN ('a', {NUMBERS})", None, "42883"),
+        (f"s IN ({TEXTS}, 5)", None, "42883"),
     ],
 )
 def test_what_is_wrong_in_a_list_is_told_with_its_place(

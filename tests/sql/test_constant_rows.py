@@ -56,6 +56,27 @@ def test_columns_that_are_not_named_take_their_defaults() -> None:
         rows = ", ".join(f"('{k}', {k})" for k in range(60))
         await node.sql(f"INSERT INTO many (i, k) VALUES {rows} ON CONFLICT (k) DO NOTHING")
         assert await node.rows("SELECT i, s FROM many WHERE k = 59") == [(59, "none")]
+        await node.sql("CREATE TABLE drawn (u UUID DEFAULT gen_random_uuid(), k INT8)")
+        await node.sql(f"INSERT INTO drawn (k) VALUES {', '.join(f'({k})' for k in range(60))}")
+        assert await node.rows("SELECT count(DISTINCT u) FROM drawn") == [(60,)]
+
+    run(work)
+
+
+def test_the_first_wrong_row_is_told() -> None:
+    """Whichever of its columns is wrong: columns are read one by one."""
+
+    async def work(node: SqlNode) -> None:
+        rows = [f"{k}, {k}, '{k}'" for k in range(60)]
+        wrong = ["60, 1, NULL", "61, '1x', '1'", "'62x', 1, '1'"]
+        await node.sql("CREATE TABLE strict (k INT8 PRIMARY KEY, i INT8, s TEXT NOT NULL)")
+        for row, sqlstate in ((wrong[1:], "22P02"), (wrong[:1] + rows[:1], "23502")):
+            text = f"INSERT INTO strict VALUES {values([*rows, *row])}"
+            with pytest.raises(SQLError) as caught:
+                await node.sql(text)
+            assert caught.value.sqlstate == sqlstate
+            if sqlstate == "22P02":
+                assert caught.value.position == text.index("'1x'") + 1
 
     run(work)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
 from itertools import islice
 
 import msgspec
@@ -14,6 +15,7 @@ from starlette.exceptions import HTTPException
 from ....catalog.store.key_names import KeyNames
 from ....kvlayer.clock import Timestamp, parse_timestamp
 from ....kvlayer.errors import KVError
+from ....kvlayer.fibre import in_slices
 from ....kvlayer.span import Span
 from ....kvlayer.store import Store
 from ...debug import FeedLines, Line, Target, TargetError, key_lines, log_lines, range_lines
@@ -44,7 +46,7 @@ def debug_routes(node: Node) -> APIRouter:
     ) -> Response:
         """The events of a range feed as they come, until the client goes. Follows splits."""
         store = _served(node)
-        names = KeyNames.load(store.engine)
+        names = await _names(store)
         span = _span(target, names)
         at = store.clock.now() if start is None else _timestamp(start)
         # Made here, so that a start that is too old is refused and not streamed.
@@ -54,7 +56,8 @@ def debug_routes(node: Node) -> APIRouter:
             lines = FeedLines(names)
             try:
                 async for events in feed:
-                    yield _joined(lines.lines(events))
+                    async for piece in _sliced(lines.lines(events)):
+                        yield piece
             except KVError as error:
                 # The head of the reply is sent already, so the reason is a line.
                 yield _joined(iter([{"event": "end", "reason": str(error)}]))
@@ -68,9 +71,10 @@ def debug_routes(node: Node) -> APIRouter:
     async def keys(target: str | None = None, limit: int = limit) -> Response:
         """Intents, range tombstones and versions of keys, as the engine holds them."""
         store = _served(node)
-        names = KeyNames.load(store.engine)
+        names = await _names(store)
+        span = _span(target, names)
         snapshot = store.engine.snapshot()
-        lines = islice(key_lines(snapshot, names, _span(target, names)), limit)
+        lines = islice(key_lines(snapshot, names, span), limit)
         return StreamingResponse(_sliced(lines, snapshot.close), media_type=JSON_LINES)
 
     @router.get("/log", response_class=StreamingResponse)
@@ -79,16 +83,19 @@ def debug_routes(node: Node) -> APIRouter:
     ) -> Response:
         """The operations of the log's durable entries, from the oldest that is kept."""
         store = _served(node)
+        names = await _names(store)
         oldest = store.log.first_retained_index
         entries = store.log.read(max(start or oldest, oldest), store.log.durable_index)
-        lines = islice(log_lines(entries, KeyNames.load(store.engine)), limit)
+        lines = islice(log_lines(entries, names), limit)
         return StreamingResponse(_sliced(lines), media_type=JSON_LINES)
 
     @router.get("/ranges", response_class=StreamingResponse)
     async def ranges() -> Response:
         """Every range, with its span."""
         store = _served(node)
-        lines = list(range_lines(store.engine, KeyNames.load(store.engine)))
+        names = await _names(store)
+        with closing(store.engine.snapshot()) as snapshot:
+            lines = await in_slices(lambda: list(range_lines(snapshot, names)))
         return StreamingResponse(_sliced(iter(lines)), media_type=JSON_LINES)
 
     return router
@@ -98,6 +105,12 @@ def _served(node: Node) -> Store:
     if node.served is None:
         raise HTTPException(409, "this node has joined another's store: ask the one that serves it")
     return node.served
+
+
+async def _names(store: Store) -> KeyNames:
+    """Returns the names of all keys; read in slices, for a store may have thousands of tables."""
+    with closing(store.engine.snapshot()) as snapshot:
+        return await in_slices(lambda: KeyNames.load(snapshot))
 
 
 def _span(target: str | None, names: KeyNames) -> Span:

@@ -20,12 +20,9 @@ from ..scalars import (
     Scope,
     Values,
     compile_scalar,
+    constant,
     constant_datum,
 )
-
-
-def constant(datum: object) -> Scalar:
-    return Scalar(None, lambda values, bindings: datum, True)
 
 
 def refuse_computed(column: Column, item: exp.Expr) -> None:
@@ -81,7 +78,7 @@ def _converted(scalar: Scalar, column: Column, position: int | None) -> Scalar:
         datum = constant_datum(scalar)
     except NotNative:
         return scalar
-    return constant(_coerced(column, datum, position))
+    return constant(None, _coerced(column, datum, position))
 
 
 def _written_number(item: exp.Expr) -> exp.Expr:

@@ -1,6 +1,7 @@
 """Rows of constants as a table's columns hold them, without a tree for each constant.
 
-What is wrong with a constant is said by the way that trees go: it is taken again, with its tree.
+What is wrong with a constant is said by the way that trees go: rows are taken again, in their
+order, with their trees.
 """
 
 from __future__ import annotations
@@ -8,86 +9,93 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from sqlglot.tokenizer_core import TokenType
+from sqlglot import exp
 
-from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.values.column_types import coerce
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....kvlayer.fibre import give_way
-from ...parse.constant_rows import Constant, Row
-from ..scalars import BOOL, DECIMAL, INT8, Scalar
-from .column_values import check_assignable, constant, value_for
+from ...parse.constant_rows import ConstantRows
+from ..scalars import BOOL, DECIMAL, INT8, constant_datum
+from .column_values import check_assignable, value_for
 
-_DIGITS_OF_INT8 = 19
-"""With fewer a number is an INT8 whatever they are."""
-_TYPES = {
-    TokenType.NUMBER: (INT8, DECIMAL),
-    TokenType.TRUE: (BOOL,),
-    TokenType.FALSE: (BOOL,),
-}
+_LENGTH_OF_INT8 = 19
+"""A number that is shorter is an INT8 whatever its digits are."""
+_VALUES_PER_STEP = 16
 
 
-def constant_rows(
-    rows: Sequence[Row],
-    descriptor: TableDescriptor,
-    places: Sequence[int | None],
-    defaults: Sequence[Scalar],
-) -> list[tuple[Scalar, ...]]:
-    """The rows as a scalar for each column of the table. `places` are the columns that the items
-    are for, None where an item counts for nothing. Raises SQLError."""
-    columns = [
-        None if place is None else _Column(descriptor, place) for place in places[: len(rows[0])]
+def constant_columns(
+    rows: ConstantRows, descriptor: TableDescriptor, places: Sequence[int | None]
+) -> dict[int, list[Datum]]:
+    """The rows' values by the columns of the table that they are for. `places` are the columns of
+    the items, None where an item counts for nothing. Raises SQLError."""
+    wanted = [
+        (n, place) for n, place in enumerate(places[: len(rows.columns)]) if place is not None
     ]
-    made: list[tuple[Scalar, ...]] = []
-    for row in rows:
-        give_way()
-        values = list(defaults)
-        for column, item in zip(columns, row, strict=True):
-            if column is not None:
-                values[column.place] = column.value(item)
-        made.append(tuple(values))
-    return made
+    try:
+        return {
+            place: _column(descriptor.visible_columns[place], rows.columns[number])
+            for number, place in wanted
+        }
+    except (SQLError, ArithmeticError):
+        return _told_in_order(rows, descriptor, wanted)
 
 
-class _Column:
-    """A column that constants are for, and which of their kinds it is known to take."""
-
-    def __init__(self, descriptor: TableDescriptor, place: int) -> None:
-        self.place = place
-        self._descriptor = descriptor
-        self._column = descriptor.visible_columns[place]
-        self._taken: set[TokenType] = set()
-
-    def value(self, item: Constant) -> Scalar:
-        if item.kind in self._taken or self._takes(item):
-            try:
-                datum = coerce(self._column.type, _datum(item), column=self._column.name)
-            except (SQLError, ArithmeticError):
-                pass
-            else:
-                return constant(datum)
-        return value_for(item.tree, self._descriptor, self.place, {}, None)
-
-    def _takes(self, item: Constant) -> bool:
-        """Whether every constant of an item's kind may be assigned to the column."""
-        try:
-            for type in _TYPES.get(item.kind, ()):
-                check_assignable(type, self._column.type, self._column.name, item.tree)
-        except SQLError:
-            return False
-        self._taken.add(item.kind)
-        return True
+def _column(column: Column, written: list[str]) -> list[Datum]:
+    """Raises SQLError, or ArithmeticError, where a value is none of the column's."""
+    values = _integers(written) if column.type == INT8 else None
+    if values is not None:
+        return values
+    found: list[Datum] = []
+    kinds: set[type[object]] = set()
+    for number, item in enumerate(written):
+        if not number % _VALUES_PER_STEP:
+            give_way()
+        value = _read(item)
+        kind = value.__class__
+        if kind not in kinds:
+            _check_assignable(kind, column)
+            kinds.add(kind)
+        found.append(coerce(column.type, value, column=column.name))
+    return found
 
 
-def _datum(item: Constant) -> object:
-    match item.kind:
-        case TokenType.STRING:
-            return item.text
-        case TokenType.NUMBER:
-            if item.text.isdecimal() and len(item.text) < _DIGITS_OF_INT8:
-                return -int(item.text) if item.negative else int(item.text)
-            number = Decimal(item.text)
-            return number.copy_negate() if item.negative and number else number
-        case TokenType.NULL:
-            return None
-    return item.kind == TokenType.TRUE
+def _integers(written: list[str]) -> list[Datum] | None:
+    """Numbers that are INT8s whatever their digits are; None where there is anything else."""
+    try:
+        return list(map(int, written)) if len(max(written, key=len)) < _LENGTH_OF_INT8 else None
+    except ValueError:
+        return None
+
+
+_TYPES: dict[type[object], ColumnType] = {int: INT8, Decimal: DECIMAL, bool: BOOL}
+
+
+def _check_assignable(kind: type[object], column: Column) -> None:
+    check_assignable(_TYPES.get(kind), column.type, column.name, exp.Null())
+
+
+def _read(written: str) -> object:
+    first = written[0]
+    if first == "'":
+        return written[1:-1].replace("''", "'")
+    if first in "nN":
+        return None
+    if first in "tTfF":
+        return first in "tT"
+    if len(written) < _LENGTH_OF_INT8 and "." not in written:
+        return int(written)
+    number = Decimal(written)
+    return number or abs(number)  # there is no negative zero
+
+
+def _told_in_order(
+    rows: ConstantRows, descriptor: TableDescriptor, wanted: Sequence[tuple[int, int]]
+) -> dict[int, list[Datum]]:
+    """The same by trees, row by row, which raises what is wrong with the first wrong one."""
+    columns: dict[int, list[Datum]] = {place: [] for _, place in wanted}
+    for row in rows.rows():
+        for number, place in wanted:
+            scalar = value_for(row[number].tree, descriptor, place, {}, None)
+            columns[place].append(constant_datum(scalar))
+    return columns

@@ -14,7 +14,7 @@ the same statement has the same result columns whatever the values are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -25,8 +25,9 @@ from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ...parse import folded
+from ...parse.constant_lists import LIST, write_out
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
-from ...syntax.tree_copies import copied
+from ...syntax.tree_copies import copied, exchange
 from ...syntax.tree_names import CAST_TYPE
 from ...syntax.walks import find_all, find_in_scope
 from ..binder import Relations, column_type, scopes_in
@@ -75,21 +76,43 @@ def type_parameters(
     found = list(_contexts(statement, relations, declared))
     types = list(declared)
     for node, context in found:
-        number = parameter_number(node)
-        if number > count:
-            raise SQLError("42P02", f"there is no parameter ${number}")
-        types[number - 1] = types[number - 1] or context
+        for number in _numbers(node):
+            if not 0 < number <= count:
+                raise SQLError("42P02", f"there is no parameter ${number}")
+            types[number - 1] = types[number - 1] or context
     final = tuple(type or STRING for type in types)
     for node, context in found:
-        type = final[parameter_number(node) - 1]
-        if context is None or context.kind is not type.kind:
-            target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
-            cast = exp.Cast(this=copied(node), to=target)
-            cast.meta[TYPED_PARAMETER] = True
-            if enum_in(type) is not None or type.bare:
-                cast.meta[CAST_TYPE] = type
-            node.replace(cast)
+        if all(_agree(final[number - 1], context) for number in _numbers(node)):
+            continue
+        if isinstance(node, exp.In):
+            write_out(node)
+        for parameter in list(find_all(node, exp.Parameter)):
+            _cast(parameter, final[parameter_number(parameter) - 1], context)
     return TypedStatement(statement, final)
+
+
+def _numbers(node: exp.Expr) -> list[int]:
+    """The number of a parameter, or of all that are in a list."""
+    if isinstance(node, exp.Parameter):
+        return [parameter_number(node)]
+    numbers: list[int] = node.meta[LIST].parameters
+    return numbers
+
+
+def _agree(type: ColumnType, context: ColumnType | None) -> bool:
+    return context is not None and context.kind is type.kind
+
+
+def _cast(node: exp.Parameter, type: ColumnType, context: ColumnType | None) -> None:
+    """Casts a parameter to its type where its place does not say it."""
+    if _agree(type, context):
+        return
+    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+    cast = exp.Cast(this=copied(node), to=target)
+    cast.meta[TYPED_PARAMETER] = True
+    if enum_in(type) is not None or type.bare:
+        cast.meta[CAST_TYPE] = type
+    exchange(node, cast)
 
 
 def _copied(statement: PlannedStatement) -> PlannedStatement:
@@ -163,7 +186,8 @@ def _copied_item(item: exp.Expr) -> exp.Expr:
     return item.copy()
 
 
-Context = tuple[exp.Parameter, ColumnType | None]
+Context = tuple[exp.Expr, ColumnType | None]
+"""A parameter, or an IN that keeps a list with some."""
 
 
 def _contexts(
@@ -248,14 +272,25 @@ def _in_query(
 
     for scope in scopes_in(tree):
         lookup = looked_up(scope)
-        for node in find_in_scope(scope, exp.Parameter):
+        for node in _uses(find_in_scope(scope, exp.Parameter, exp.In)):
             if id(node) not in seen:
                 seen.add(id(node))
                 yield node, _context(node, lookup, declared) or _as_item(node, tree, targets)
     # LIMIT of a set operation, VALUES, and whatever else belongs to no scope.
     for node in find_all(tree, exp.Parameter):
-        if id(node) not in seen:
+        if id(node) not in seen and not _listed(node.parent):
             yield node, _context(node, lambda column: None, declared)
+
+
+def _uses(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    """Parameters, and INs that keep a list with some, in which each parameter is used alike."""
+    for node in nodes:
+        if _listed(node) if isinstance(node, exp.In) else not _listed(node.parent):
+            yield node
+
+
+def _listed(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.In) and LIST in node.meta and bool(node.meta[LIST].parameters)
 
 
 def _as_item(node: exp.Expr, tree: exp.Expr, targets: Sequence[ColumnType]) -> ColumnType | None:
@@ -271,7 +306,7 @@ def _in_tree(
     tree: exp.Expr, lookup: Lookup, declared: Hints, whole: ColumnType | None
 ) -> Iterator[Context]:
     """The parameters of an expression that, as a whole, is of type `whole`."""
-    for node in list(find_all(tree, exp.Parameter)):
+    for node in list(_uses(find_all(tree, exp.Parameter, exp.In))):
         if node is tree or tree.unnest() is node:
             yield node, whole
         else:
@@ -279,7 +314,9 @@ def _in_tree(
 
 
 def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | None:
-    """The type that the place of `node` says it has."""
+    """The type that the place of `node` says it has, or the list that an IN keeps."""
+    if isinstance(node, exp.In):
+        return _of_siblings(node, node, lookup, declared)
     place = node
     parent = node.parent
     while isinstance(parent, exp.Paren):

@@ -12,7 +12,6 @@ costs what changed: a chunk for a row that stands alone, less for rows that stan
 
 from __future__ import annotations
 
-import asyncio
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +25,14 @@ from ....catalog.rows.arrow_conform import broad_schema
 from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.column_types import ColumnType, Datum
 from ....kvlayer.clock import Timestamp
+from ....kvlayer.fibre import end_slice, give_way, in_slices_where
 
 CHUNK_ROWS = 8192
 """Rows of a new chunk: copying one takes a fraction of a millisecond, and DuckDB, which works on
 2048 rows at a time, reads many of them as fast as one. A chunk that has grown to twice as many is
 cut; one that has shrunk to an eighth is joined to its neighbour."""
+
+_KEYS_PER_STEP = 32
 
 _CHUNK_ROWS_MAX = 2 * CHUNK_ROWS
 _CHUNK_ROWS_MIN = CHUNK_ROWS // 8
@@ -105,11 +107,15 @@ class Image:
     async def changed(self, changes: Mapping[bytes, bytes | None], at: Timestamp) -> Image:
         """The image at `at`: keys that have a new body, or None where the row is deleted.
 
-        Gives the loop a turn between chunks.
+        Made in slices of the loop.
         """
         assert at >= self.at, (at, self.at)
         if not changes:
             return self if at == self.at else replace(self, at=at)
+        chunks = await in_slices_where(len(changes) > 1, lambda: self._chunks_with(changes))
+        return Image(self.descriptor, at, tuple(chunks))
+
+    def _chunks_with(self, changes: Mapping[bytes, bytes | None]) -> list[Chunk]:
         keys = sorted(changes)
         chunks: list[Chunk] = []
         for chunk, start, end in _affected(self.chunks, keys):
@@ -119,10 +125,11 @@ class Image:
                 continue
             portion = keys[start:end]
             made = _merge(self.descriptor, chunk, portion, [changes[key] for key in portion])
+            end_slice()
             if made is not None:
                 _append(chunks, made)
-            await asyncio.sleep(0)
-        return Image(self.descriptor, at, tuple(chunks))
+            end_slice()
+        return chunks
 
 
 def _identity(column: Column) -> tuple[int, ColumnType, Datum]:
@@ -197,13 +204,16 @@ def _merge(
     """A chunk with changes of ascending keys. None where no row is left."""
     live = [(key, body) for key, body in zip(keys, bodies, strict=True) if body is not None]
     fresh = _chunk(descriptor, [key for key, _ in live], [body for _, body in live])
+    end_slice()
     if chunk is None:
         return fresh if live else None
     # Rows are taken from the old ones and, behind them, the fresh ones.
     old: list[bytes] = chunk.keys.to_pylist()  # type: ignore[assignment]
     count, next_fresh, done = len(old), len(old), 0
     taken = array("q")
-    for key, body in zip(keys, bodies, strict=True):
+    for number, (key, body) in enumerate(zip(keys, bodies, strict=True)):
+        if not number % _KEYS_PER_STEP:
+            give_way()
         place = bisect_left(old, key, done)
         taken.extend(range(done, place))
         done = place + (place < count and old[place] == key)
@@ -211,6 +221,7 @@ def _merge(
             taken.append(next_fresh)
             next_fresh += 1
     taken.extend(range(done, count))
+    end_slice()
     return _take((chunk, fresh), taken) if taken else None
 
 

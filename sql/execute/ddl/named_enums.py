@@ -9,16 +9,15 @@ type that the statement alone names, so such a plan is made for one execution an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ....catalog.descriptors.named_objects import TypeDescriptor
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.errors import SQLError
-from ...analyze.binder import Relations
 from ...analyze.calls.oids import user_array_oid, user_type_oid
-from ...analyze.enum_casts import Casting, name_enum_casts, unbound_types
+from ...analyze.enum_casts import Casting, name_enum_casts
 from ...runtime.services import Services
 from ...syntax.names import ObjectName
 from .enum_types import find_type
@@ -65,14 +64,12 @@ async def bind_named_enums(
     services: Services,
     reader: DescriptorReader,
     statement: Casting,
-    relations: Relations,
+    names: Mapping[tuple[str, ...], int],
     database: str,
 ) -> bool:
-    """Tells casts their types that no table of the statement has, and whether there were any.
-
-    Raises SQLError 42704 for a type that nobody knows.
+    """Tells casts their types that no table of the statement has, which are `unbound_types`, and
+    whether there were any. Raises SQLError 42704 for a type that nobody knows.
     """
-    names = unbound_types(statement, relations)
     types: dict[tuple[str, ...], ColumnType] = {}
     for parts, position in names.items():
         name = ObjectName(parts, position)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from operator import itemgetter
 
 import duckdb
 import pyarrow as pa
@@ -114,7 +115,7 @@ async def shown(native: NativeSelect, rows: Sequence[Row], bindings: Bindings) -
     places = [column for column in columns if isinstance(column, int)]
     chosen: list[Row] = []
     if len(places) == len(columns):
-        chosen = [tuple([row[place] for place in places]) for row in rows]
+        chosen = _picked(places, rows)
     else:
         step = max(1, VALUES_PER_STEP // len(columns))
         for start in range(0, len(rows), step):
@@ -125,6 +126,12 @@ async def shown(native: NativeSelect, rows: Sequence[Row], bindings: Bindings) -
     return Result(
         tag=f"SELECT {len(chosen)}", columns=native.names, rows=chosen, row_count=len(chosen)
     )
+
+
+def _picked(places: Sequence[int], rows: Sequence[Row]) -> list[Row]:
+    if len(places) > 1:
+        return list(map(itemgetter(*places), rows))
+    return [tuple([row[place] for place in places]) for row in rows]
 
 
 def _value(column: int | Scalar, row: Row, bindings: Bindings) -> Datum:

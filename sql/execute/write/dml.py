@@ -48,6 +48,9 @@ SLICE_ROWS = 1000
 ROWS_PER_STEP = 8
 """Rows between two moments at which work on many of them gives way: 10 to 50 µs."""
 
+ROWS_PER_PIECE = 128
+"""Rows that are encoded together, column by column."""
+
 R = TypeVar("R")
 
 DML = InsertPlan | UpdatePlan | DeletePlan
@@ -71,7 +74,7 @@ def one_phase_applies(plan: DML) -> bool:
         return False
     match plan:
         case InsertPlan():
-            if plan.query is not None or len(plan.rows) > ONE_PHASE_ROWS_MAX:
+            if plan.query is not None or plan.row_count > ONE_PHASE_ROWS_MAX:
                 return False
             conflict = plan.conflict
             native = conflict is None or conflict.analytic is None
@@ -149,27 +152,43 @@ class OnePhase:
 async def _values_mutation(
     plan: InsertPlan, bindings: Bindings, analytics: QueryEvaluator
 ) -> Mutation:
-    # Values are converted to their columns' types later, which says which one it is not of.
-    rows: Sequence[Row] = [
-        tuple([scalar.evaluate((), bindings) for scalar in row])  # type: ignore[misc]
-        for row in plan.rows
-    ]
+    many = plan.row_count > SLICE_ROWS
+    rows: Sequence[Row] = await in_slices_where(many, lambda: _values(plan, bindings))
     rules = RowRules.of(plan.descriptor)
     if not rules.plain:
         rows = await rules.complete_all(rows, bindings, analytics)
-    mutation = _encoded(rules, rows)
+    mutation = await in_slices_where(many, lambda: _encoded(rules, rows))
     _finish_insert(plan, mutation)
     return mutation
 
 
+def _values(plan: InsertPlan, bindings: Bindings) -> list[Row]:
+    """The rows of VALUES. They are converted to their columns' types later, which says which one
+    it is not of."""
+    rows: list[Row] = []
+    for row in in_steps(plan.rows):
+        rows.append(tuple([scalar.evaluate((), bindings) for scalar in row]))  # type: ignore[misc]
+    constants = plan.constants
+    if constants is None:
+        return rows
+    columns: list[Sequence[Datum]] = []
+    for place, default in enumerate(constants.defaults):
+        given = constants.columns.get(place)
+        if given is None:
+            steps = in_steps(range(constants.row_count))
+            given = [default.evaluate((), bindings) for _ in steps]  # type: ignore[misc]
+        columns.append(given)
+    return rows + list(zip(*columns, strict=True))
+
+
 def _encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
     """The puts of rows as they are written."""
-    encode = rules.codec.encode_row
     mutation = Mutation(rules.codec, carried=rules.carried)
-    for row in in_steps(rows):
-        key, body = encode(row)
-        mutation.keys.append(key)
-        mutation.bodies.append(body)
+    for start in range(0, len(rows), ROWS_PER_PIECE):
+        keys, bodies = rules.codec.encode_rows(rows[start : start + ROWS_PER_PIECE])
+        mutation.keys += keys
+        mutation.bodies += bodies
+        give_way(ROWS_PER_PIECE // ROWS_PER_STEP)
     return mutation
 
 
@@ -338,7 +357,8 @@ async def _find(
                 finder.access, finder.codec, transaction, bindings, bounded=False
             ):
                 rows += chunk
-        return _matching(finder, rows, bindings), ()
+        many = len(rows) > SLICE_ROWS
+        return await in_slices_where(many, lambda: _matching(finder, rows, bindings)), ()
     assert finder.analytic is not None, finder
     answer = await run_analytic(finder.analytic, transaction, bindings, analytics)
     if finder.drawn is not None:
@@ -388,7 +408,7 @@ def _matching(finder: RowFinder, rows: list[KeyedRow], bindings: Bindings) -> li
     if not finder.predicates or (access is not None and access.answers(finder.predicates)):
         return rows
     test = bind_predicates(finder.predicates, bindings)
-    return [pair for pair in rows if test(pair[1])]
+    return [pair for pair in in_steps(rows) if test(pair[1])]
 
 
 def _changed_rows(

@@ -8,7 +8,8 @@ so a load that was cut off is resumed by sending all of it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -26,13 +27,12 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.errors import KVError
-from ....kvlayer.offload import OffloadLane
 from ....kvlayer.relaxed.errors import PendingLimit, RelaxedLogError, SurvivorError, TooManyEvents
 from ....kvlayer.relaxed.events import LINES, rows_where
 from ....kvlayer.relaxed.ids import HALF, ID_MASK, NO_ID, before
 from ....kvlayer.relaxed.reader import ChangeSet, Gap, Reader
 from ....kvlayer.settings import declare_int
-from ....kvlayer.span import Span
+from ....kvlayer.span import Span, prefix_end
 from ...plan.needs import Need
 from ...results.errors import from_kv
 from ...runtime.authorization import require
@@ -116,9 +116,8 @@ class _Taken:
 class RelaxedLogs:
     """The relaxed logs that a node loads."""
 
-    def __init__(self, services: Services, lane: OffloadLane) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._lane = lane
         self._locks: dict[int, asyncio.Lock] = {}
         self._domains: dict[tuple[int, int], _Domain] = {}
         self._names: dict[int, str] = {}
@@ -142,7 +141,8 @@ class RelaxedLogs:
                 for known in taken.domains.values():
                     await self._commit_sets(log, known, taken, rest=True)
                     await self._keep(log, known)
-                    known.state = await self._beside(known, partial(_state, known.reader))
+                    read = partial(_state, known.reader)
+                    known.state = await _beside(self._services, known.reader, read)
             except BaseException as error:
                 # What they have taken in is forgotten: what is durable is read again.
                 for domain in taken.domains:
@@ -198,9 +198,7 @@ class RelaxedLogs:
             known = await self._known(log, domain)
             taken.domains[domain] = known
             part = lines if len(domains) == 1 else rows_where(lines, "domain", domain)
-            for start in range(0, part.num_rows, FED_ROWS):
-                known.reader.feed(part.slice(start, FED_ROWS))
-                await asyncio.sleep(0)
+            await _feed(known.reader, part)
             known.unkept.append((part, _last_id(part)))
             known.fed += part.num_rows
             if known.fed >= EVENTS_WANTED:
@@ -220,7 +218,7 @@ class RelaxedLogs:
         """Commits change sets, and lets go of the lines that they have held."""
         known.fed = 0
         sets = known.reader.advance(events_min=EVENTS_WANTED, rest=rest)
-        while (change_set := await self._beside(known, lambda: next(sets, None))) is not None:
+        while (change_set := await self._next(known, sets)) is not None:
             taken.last = await self._commit(log, change_set, known.stored)
             taken.change_sets += 1
             known.stored = change_set.end
@@ -228,11 +226,8 @@ class RelaxedLogs:
         floor = known.reader.floor
         known.unkept = [part for part in known.unkept if _needed(part[1], floor)]
 
-    async def _beside(self, known: _Domain, read: Callable[[], T]) -> T:
-        """What is read of a domain; beside the loop, where that takes long."""
-        if known.reader.pending_count + known.reader.cell_count <= BESIDE_EVENTS:
-            return read()
-        return await self._lane.run(read)
+    async def _next(self, known: _Domain, sets: Iterator[ChangeSet]) -> ChangeSet | None:
+        return await _beside(self._services, known.reader, lambda: next(sets, None))
 
     async def _commit(
         self, log: RelaxedLog, change_set: ChangeSet, stored: int | None
@@ -240,7 +235,7 @@ class RelaxedLogs:
         """One transaction: the rows, and that they are there."""
         services = self._services
         key = log.position_key(change_set.domain)
-        beside = self._lane if change_set.changes.num_rows > BESIDE_EVENTS else None
+        beside = services.relaxed_lane if change_set.changes.num_rows > BESIDE_EVENTS else None
 
         async def work(transaction: Transaction, scope: LeaseScope) -> None:
             if not change_set.snapshot:
@@ -304,20 +299,48 @@ async def domain_states(
     services: Services, reader: DescriptorReader, log: RelaxedLog
 ) -> list[DomainState]:
     """Returns the durable position of each domain of the log."""
-    domains = set()
-    start = len(log.prefix) + 1
-    for key, _ in await reader.scan(Span.prefix(log.prefix)):
-        domains.add(int.from_bytes(key[start : start + 8], "big"))
     states = []
-    for domain in sorted(domains):
+    for domain in sorted({domain async for domain in _domains(reader, log)}):
         known = await _read_domain(services, reader, log, domain)
-        try:
-            for _ in known.reader.advance():
-                break  # a change set that is being committed
-        except RelaxedLogError:
-            pass  # whoever sent it was told
-        states.append(_state(known.reader))
+        states.append(await _beside(services, known.reader, partial(_looked_at, known.reader)))
     return states
+
+
+async def _domains(reader: DescriptorReader, log: RelaxedLog) -> AsyncIterator[int]:
+    """The domains that have a position or pending events, of which one key each is read."""
+    span, start = Span.prefix(log.prefix), len(log.prefix) + 1
+    at: bytes | None = span.start
+    while at is not None:
+        async with aclosing(reader.scan_slices(Span(at, span.end))) as slices:
+            first = await anext(slices, None)
+        at = None
+        if first is not None:
+            key = first[0][0]
+            yield int.from_bytes(key[start : start + 8], "big")
+            at = prefix_end(key[: start + 8])
+
+
+def _looked_at(reader: Reader) -> DomainState:
+    """The state of a domain that was read for it."""
+    try:
+        for _ in reader.advance():
+            break  # a change set that is being committed
+    except RelaxedLogError:
+        pass  # whoever sent it was told
+    return _state(reader)
+
+
+async def _beside(services: Services, reader: Reader, read: Callable[[], T]) -> T:
+    """What is read of a domain; beside the loop, where that takes long."""
+    if reader.pending_count + reader.cell_count <= BESIDE_EVENTS:
+        return read()
+    return await services.relaxed_lane.run(read)
+
+
+async def _feed(reader: Reader, lines: pa.Table) -> None:
+    for start in range(0, lines.num_rows, FED_ROWS):
+        reader.feed(lines.slice(start, FED_ROWS))
+        await asyncio.sleep(0)
 
 
 async def _read_domain(
@@ -328,12 +351,13 @@ async def _read_domain(
     bound = services.store.settings.get(PENDING_BYTES_MAX)
     known = _Domain(Reader(domain, position, pending_bytes_max=bound), position)
     prefix = log.pending_prefix(domain)
-    for key, value in await reader.scan(Span.prefix(prefix)):
-        piece = pa.ipc.open_stream(value).read_all()
-        known.pieces[key] = _last_id(piece)
-        known.next_number = int.from_bytes(key[len(prefix) :], "big") + 1
-        known.reader.feed(piece)
-        await asyncio.sleep(0)
+    async with aclosing(reader.scan_slices(Span.prefix(prefix))) as slices:
+        async for rows in slices:
+            for key, value in rows:
+                piece = pa.ipc.open_stream(value).read_all()
+                known.pieces[key] = _last_id(piece)
+                known.next_number = int.from_bytes(key[len(prefix) :], "big") + 1
+                await _feed(known.reader, piece)
     return known
 
 

@@ -11,6 +11,7 @@ from ...syntax.names import ObjectName, Option
 from ...syntax.statements import CreateTableAs, OnCommit
 from ..constant_lists import written_out
 from ..cursor import Cursor, LexemeKind
+from ..lexer import give_way_for
 from ..queries import parse_query
 
 
@@ -74,6 +75,7 @@ def on_commit(cursor: Cursor) -> OnCommit:
 
 def select_into(text: str, tokens: list[Token]) -> CreateTableAs | None:
     """`SELECT … INTO [TABLE] name FROM …`, which is CREATE TABLE … AS; None for another query."""
+    give_way_for(tokens)
     place = _place_of_into(tokens)
     if place is None:
         return None

@@ -35,7 +35,7 @@ def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
     tree = parse_tree(text, [insert, *tokens[1:]])
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
-    if rows:
+    if rows is not None:
         tree.args["expression"].meta[ROWS] = rows
     return replace(insert_of(tree, mode, tokens), overriding=overriding)
 

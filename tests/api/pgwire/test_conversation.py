@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from struct import pack
 
 import pytest
 
+from tailrace.api.pgwire.conversation import WEIGHT_PER_STEP, WEIGHTS
+from tailrace.api.pgwire.messages import Execute
 from tests.harness.pg_door import PgDoor, WireClient, WireError, pg_door
 
 TABLE = "CREATE TABLE t (id INT8 PRIMARY KEY, note STRING)"
@@ -76,6 +79,31 @@ def test_a_pipeline_is_one_transaction_up_to_its_sync() -> None:
         client.raw(insert + bind(b"1", b"a") + execute() + bind(b"2", None) + execute() + SYNC)
         assert await kinds(client) == "12C2CZ"
         assert await client.query("SELECT count(*) FROM t") == [("2",)]
+
+    at_door(work)
+
+
+def test_a_long_pipeline_gives_way() -> None:
+    """Others have their turns between its statements, none of which waits for anything."""
+
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await client.query("INSERT INTO t VALUES (1, 'a')")
+        (session,) = door.node.services.sessions
+        counts = [int(session.activity.query_id, 16)]
+
+        async def look() -> None:
+            while True:
+                counts.append(int(session.activity.query_id, 16))
+                await asyncio.sleep(0)
+
+        looking = asyncio.ensure_future(look())
+        one = bind(name="s") + execute()
+        client.raw(parse("SELECT note FROM t WHERE id = 1", "s") + one * 100 + SYNC)
+        assert (await kinds(client)).count("D") == 100
+        looking.cancel()
+        steps = [after - before for before, after in pairwise(counts)]
+        assert sum(steps) == 100
+        assert max(steps) <= WEIGHT_PER_STEP // WEIGHTS[Execute] + 1
 
     at_door(work)
 

@@ -127,7 +127,7 @@ class RelaxedSource(TableSource):
 
     def __init__(self, node: SqlNode, table: TableDescriptor) -> None:
         super().__init__(node, table)
-        self._logs = RelaxedLogs(node.services, node.offload)
+        self._logs = RelaxedLogs(node.services)
         self._store = Store()
         self._unsent: list[Line] = [Snapshot(domain=DOMAIN, cut=0, cells={})]
         self._sent: list[Line] = []
@@ -135,7 +135,7 @@ class RelaxedSource(TableSource):
 
     def moved(self, node: SqlNode) -> None:
         super().moved(node)
-        self._logs = RelaxedLogs(node.services, node.offload)
+        self._logs = RelaxedLogs(node.services)
 
     async def write(self, random: Random) -> None:
         """A batch of the store; then all that is new of its log, or some events without a rest."""

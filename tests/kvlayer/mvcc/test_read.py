@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,10 +18,12 @@ from tailrace.kvlayer.mvcc import (
     find_garbage,
     find_outdated,
     newest_version,
+    pausing_scan_at,
     read_at,
     scan_at,
     time_entries,
 )
+from tailrace.kvlayer.mvcc.read import PASSED_MAX
 from tailrace.kvlayer.span import Span
 from tests.harness.stores import key
 
@@ -102,6 +105,21 @@ def test_scan_steps_over_many_versions() -> None:
     for at in (1, 16, 17, 18, 50, 99):
         at_ = Timestamp(at)
         assert list(scan_at(engine, span, at_)) == model_at(history, span, at_)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_pauses_in_what_it_passes_over(reverse: bool) -> None:
+    """A million deletions between two rows are not one step of whoever reads in slices."""
+    names = [key(f"{number:05}") for number in range(4 * PASSED_MAX)]
+    history: History = {(name, Timestamp(5)): None for name in names}
+    history[names[0], Timestamp(6)] = history[names[-1], Timestamp(6)] = b"x"
+    engine, span = engine_of(history), Span(names[0], names[-1] + b"\0")
+    found = list(pausing_scan_at(engine, span, Timestamp(6), reverse=reverse))
+    rows = list(scan_at(engine, span, Timestamp(6), reverse=reverse))
+    assert [row for row in found if row is not None] == rows
+    assert len(rows) == 2
+    assert found[0] is not None
+    assert found.count(None) >= 2
 
 
 @given(histories, spans, times, times)

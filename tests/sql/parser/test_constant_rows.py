@@ -28,7 +28,8 @@ def values_of(text: str, place: int = 0) -> exp.Values:
 
 def rows_of(values: exp.Values) -> list[list[str]]:
     parsed = [[item.sql() for item in row.expressions] for row in values.expressions]
-    return parsed + [[item.tree.sql() for item in row] for row in values.meta.get(ROWS, ())]
+    further = values.meta[ROWS].rows() if ROWS in values.meta else ()
+    return parsed + [[item.tree.sql() for item in row] for row in further]
 
 
 def test_rows_are_what_the_parser_makes() -> None:
@@ -40,7 +41,7 @@ def test_rows_are_what_the_parser_makes() -> None:
 
 def test_constants_know_where_they_stand() -> None:
     text = f"INSERT INTO t VALUES {MANY}"
-    items = [item for row in values_of(text).meta[ROWS] for item in row]
+    items = [item for row in values_of(text).meta[ROWS].rows() for item in row]
     assert all(text.startswith((item.text[:1], "'"), item.start) for item in items)
 
 
