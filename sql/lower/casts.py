@@ -14,7 +14,6 @@ from ..syntax.tree_copies import taken
 from ..syntax.tree_names import CAST_TYPE
 from . import arrays, spans
 from .numbers import trimmed_text
-from .styles import styled_text
 from .texts import padded
 
 _TEXTS_READ = {
@@ -39,8 +38,6 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
         return _of_text(node, target, types)
     if target == STRING and (trimmed := trimmed_text(node.this)) is not None:
         return trimmed
-    if target.kind is TypeKind.STRING and (styled := styled_text(node.this, source.kind)):
-        return styled
     if source.kind in FLOATS:
         return _of_float(node, source, target)
     if target.kind is TypeKind.FLOAT4:

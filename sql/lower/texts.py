@@ -13,7 +13,6 @@ from ..parse import position_of
 from . import patterns
 from .arrays import element_texts
 from .numbers import trimmed_text
-from .styles import styled_text
 
 _BYTES = frozenset({"C", "POSIX"})
 """Collations in which letters beyond ASCII have no case and are of no class."""
@@ -64,7 +63,7 @@ def padded(tree: exp.Expr, types: Types) -> exp.Expr | None:
 
 def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     """A value as text; `short` is what concat() makes of a truth (`t`)."""
-    blanks = padded(tree, types) or styled_text(tree, types.kind(tree))
+    blanks = padded(tree, types)
     if blanks is not None:
         return blanks
     trimmed = trimmed_text(tree)

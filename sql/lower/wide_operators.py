@@ -27,7 +27,6 @@ from ..builtins.templates import cast_to
 from ..parse import position_of
 from ..syntax.walks import stepping, walk
 from .arrays import element_texts
-from .styles import styled_text
 
 TEXTS = array_of(STRING)
 _TIME = ColumnType(TypeKind.TIME)
@@ -108,7 +107,7 @@ class _Rewriter:
         if wide and literal:
             return self._constant(node, target)
         if target == STRING and source == INTERVAL:
-            return styled_text(node.this, source.kind) or _call("interval_text", node.this)
+            return _call("interval_text", node.this)
         if target == STRING and source is not None and source.element is not None:
             return _call("array_text", element_texts(node.this, source.element))
         return None

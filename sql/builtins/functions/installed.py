@@ -7,20 +7,18 @@ say which those are. A row with a NULL among its values has NULL.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from ....catalog.values.errors import SQLError
+from ....catalog.values.session_zone import zone_of
 from ....kvlayer.clock import WallClock
 from ...results.passed_errors import passed_on
 from ..macros import PREFIX
-from . import (
-    byte_strings,
-    hashes,
-    moment_text,
-)
+from . import byte_strings, hashes
 from .decimal_series import decimal_series
 from .format_text import format_text
 
@@ -45,7 +43,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
     ("bytes_unescaped", byte_strings.unescaped, "BLOB"),
     ("hashtext", hashes.hashtext, "BIGINT"),
     ("hashtextextended", hashes.hashtextextended, "BIGINT"),
-    ("timestamp_written", moment_text.timestamp_text, "VARCHAR"),
     ("decimal_series", decimal_series, "VARCHAR[]"),
 )
 """Names, functions of plain values, and the DuckDB types of their results."""
@@ -66,7 +63,11 @@ def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
     """Defines the functions that read the session's time zone, `zone`, in an evaluator's
     database."""
     define: Any = connection.create_function
-    call, name = _over_columns(moment_text.text_in_zone(zone), pa.string()), "timestamptz_written"
+
+    def abbreviation(moment: datetime) -> str | None:
+        return moment.astimezone(zone_of(zone)).tzname()
+
+    call, name = _over_columns(abbreviation, pa.string()), "zone_abbreviation"
     define(f"{PREFIX}{name}", call, None, "VARCHAR", type="arrow", null_handling="special")
 
 

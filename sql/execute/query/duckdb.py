@@ -40,7 +40,6 @@ from ...builtins.functions import installed
 from ...builtins.intervals import install_intervals
 from ...builtins.macros import definitions
 from ...builtins.pattern_functions import install_pattern_functions
-from ...builtins.styled_texts import install_styled_texts
 from ...builtins.text_casts import install_text_casts
 from ...results.results import ResultColumn
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
@@ -228,7 +227,6 @@ def _open_database(zone: str, wall: WallClock) -> duckdb.DuckDBPyConnection:
     array_functions.install(connection)
     install_intervals(connection)
     install_text_casts(connection, zone)
-    install_styled_texts(connection, zone)
     install_pattern_functions(connection)
     documents.install(connection)
     installed.install(connection)

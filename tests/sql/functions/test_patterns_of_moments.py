@@ -2,43 +2,40 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from tests.harness.simulation import Simulation
+from tests.harness.sql_node import sql_node
 
-import pytest
-
-from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.builtins.functions.moment_text import text_in_zone, timestamp_text
-
-MOMENT = datetime(2021, 3, 2, 14, 5, 6, 78_000)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        ("FMDDth FMMonth YYYY", "2nd March 2021"),
-        ("Day|DY|dy", "Tuesday  |TUE|tue"),
-        ("HH:MI a.m.", "02:05 p.m."),
-        ("IYYY-IW-ID", "2021-09-2"),
-        ("YYYY yy Q", "2021 21 1"),
-        ('"at" FF2 "\\"" SSSS', 'at 07 " 50706'),
-    ],
-)
-def test_a_moment_is_written_by_its_pattern(pattern: str, text: str) -> None:
-    assert timestamp_text(MOMENT, pattern) == text
+WRITTEN = {
+    "YYYY-MM-DD HH24:MI:SS.MS": "2021-03-02 14:05:06.078",
+    "yyyy yy Q IYYY-IW-ID D DDD": "2021 21 1 2021-09-2 3 061",
+    'FMDD FMMonth, "at \\" "HH12hMI pm': '2 March, at " 02h05 pm',
+    "Day|DY|dy|FMDAY|MON": "Tuesday  |TUE|tue|TUESDAY|MAR",
+    "TZ tz OF": "CET cet +01",
+}
 
 
-def test_zones_are_told_as_of_the_moment() -> None:
-    berlin = text_in_zone("Europe/Berlin")
-    assert berlin(MOMENT.replace(tzinfo=UTC), "HH24 TZ TZH:TZM OF") == "15 CET +01:00 +01"
-    assert berlin(datetime(2021, 7, 1, tzinfo=UTC), "HH24 tz") == "02 cest"
+def test_moments_are_written_by_their_patterns() -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("SET TIME ZONE 'Europe/Berlin'")
+            for pattern, text in WRITTEN.items():
+                query = f"SELECT to_char(TIMESTAMPTZ '2021-03-02 14:05:06.078', '{pattern}')"
+                assert await node.rows(query) == [(text,)]
+            assert await node.rows("SELECT to_char(now(), '')") == [(None,)]
+
+    sim = Simulation(seed=1)
+    sim.run(main())
 
 
-def test_an_empty_pattern_writes_null() -> None:
-    assert timestamp_text(MOMENT, "") is None
+def test_other_words_and_computed_patterns_are_refused() -> None:
+    async def main() -> None:
+        async with sql_node(sim) as node:
+            for word in ("CC", "J", "RM", "A.D.", "DDth", "FF3", "TMMonth", "FM"):
+                error = await node.error(f"SELECT to_char(now(), 'YYYY {word}')")
+                assert error.sqlstate == "0A000"
+                assert "extract()" in (error.hint or "")
+            error = await node.error("SELECT to_char(now(), p) FROM (VALUES ('YYYY')) AS t(p)")
+            assert "CASE" in (error.hint or "")
 
-
-@pytest.mark.parametrize("pattern", ["CC", "J", "RM", "A.D."])
-def test_words_that_no_client_asks_for_are_refused(pattern: str) -> None:
-    with pytest.raises(SQLError) as told:
-        timestamp_text(MOMENT, pattern)
-    assert told.value.sqlstate == "0A000"
+    sim = Simulation(seed=1)
+    sim.run(main())
