@@ -49,8 +49,7 @@ _RETURN_DOCUMENTS = (
     "row_to_json array_to_json json_extract_path json_agg jsonb_in "
     "jsonb_member jsonb_names jsonb_place jsonb_steps jsonb_element jsonb_at_path "
     "jsonb_delete_path jsonb_concat jsonb_delete jsonb_of jsonb_built_object "
-    "jsonb_built_array jsonb_gathered_object jsonb_greatest jsonb_least "
-    "jsonb_pair_value"
+    "jsonb_built_array jsonb_gathered_object jsonb_pair_value"
 )
 _RETURN_TEXTS = (
     "jsonb_typeof json_typeof jsonb_pretty jsonb_extract_path_text json_extract_path_text "
@@ -64,7 +63,7 @@ FUNCTIONS: dict[str, ColumnType] = {
     **dict.fromkeys(_RETURN_DOCUMENTS.split(), JSONB),
     **dict.fromkeys(_RETURN_TEXTS.split(), STRING),
     **dict.fromkeys(_RETURN_INTEGERS.split(), INT8),
-    **dict.fromkeys(("jsonb_elements", "jsonb_distinct"), array_of(JSONB)),
+    "jsonb_elements": array_of(JSONB),
     **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(STRING)),
     "age": INTERVAL,
 }

@@ -398,7 +398,8 @@ def text_path(node: exp.Expr) -> exp.Expr:
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
     listed = exp.ArrayAgg(this=_named_row(argument))
-    return _of_aggregate(node, grouping.distinct_items(listed, types) or listed, "jsonb_of")
+    grouping.order_distinct(listed, types)
+    return _of_aggregate(node, listed, "jsonb_of")
 
 
 def _object_aggregate(node: exp.Expr) -> exp.Expr:
