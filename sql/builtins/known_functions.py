@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from .computed import SIGNATURES
 from .macros import PREFIX
 from .signatures import Signature, signatures
 
 FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
-    SIGNATURES
-    + """
+    """
     abs(int8|numeric|float4|float8) same
     sign(numeric|float8) same
     ceil(numeric|float8) same
@@ -72,32 +70,30 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     rpad(text, int8, text) text
     btrim(text) text
     btrim(text, text) text
-    btrim(bytea, bytea) bytea
     ltrim(text) text
     ltrim(text, text) text
-    ltrim(bytea, bytea) bytea
     rtrim(text) text
     rtrim(text, text) text
-    rtrim(bytea, bytea) bytea
     replace(text, text, text) text
     translate(text, text, text) text
     split_part(text, text, int8) text
     strpos(text, text) int8
     position(text, text) int8
-    position(bytea, bytea) int8
     starts_with(text, text) bool
     substr(text|bytea, int8) same
     substr(text|bytea, int8, int8) same
     overlay(text, text, int8) text
     overlay(text, text, int8, int8) text
-    overlay(bytea, bytea, int8) bytea
-    overlay(bytea, bytea, int8, int8) bytea
     ascii(text) int8
     chr(int8) text
     to_hex(int8) text
     md5(text|bytea) text
     pg_size_pretty(int8|numeric) text
+    sha224(bytea) bytea
     sha256(bytea) bytea
+    sha384(bytea) bytea
+    sha512(bytea) bytea
+    hashtext(text) int8
     encode(bytea, text) text
     decode(text, text) bytea
     convert_from(bytea, text) text
@@ -126,7 +122,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     regexp_split_rows(text, text, text) text[]
 
     date_part(text, timestamp|timestamptz|interval|time|date) float8
-    date_trunc(text, timestamp|timestamptz|interval) result
+    date_trunc(text, timestamp|timestamptz) result
     date_trunc(text, timestamptz, text) timestamptz
     date_bin(interval, timestamp, timestamp) timestamp
     date_bin(interval, timestamptz, timestamptz) timestamptz
@@ -136,12 +132,8 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     age(timestamp|timestamptz) interval
     age(timestamp, timestamp) interval
     age(timestamptz, timestamptz) interval
-    justify_days(interval) interval
-    justify_hours(interval) interval
-    justify_interval(interval) interval
     isfinite(date|timestamp|timestamptz|interval) bool
     make_date(int8, int8, int8) date
-    make_interval(int8, int8, int8, int8, int8, int8, float8) interval
     make_time(int8, int8, float8) time
     make_timestamp(int8, int8, int8, int8, int8, float8) timestamp
     make_timestamptz(int8, int8, int8, int8, int8, float8) timestamptz
@@ -194,7 +186,6 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     var_samp(float8) float8
     var_pop(float8) float8
     string_agg(text, text) text
-    string_agg(bytea, bytea) bytea
     ntile(int8) int8
     """
 )
@@ -237,9 +228,6 @@ _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.MD5: ("md5", _THIS),
     exp.SHA2Digest: ("sha256", _THIS),
     exp.Explode: ("unnest", _THIS),
-    exp.JustifyDays: ("justify_days", _THIS),
-    exp.JustifyHours: ("justify_hours", _THIS),
-    exp.JustifyInterval: ("justify_interval", _THIS),
     exp.TimeFromParts: ("make_time", ("hour", "min", "sec")),
     exp.TimestampFromParts: ("make_timestamp", ("year", "month", "day", "hour", "min", "sec")),
     exp.ArrayAppend: ("array_append", _TWO),

@@ -1,11 +1,13 @@
-"""The functions by their names in DuckDB, and how its columns become values and values columns.
+"""The functions of PostgreSQL that nothing in DuckDB is like, as Python computes them for it.
 
-Each takes whole columns, of whatever types it is given: the signatures that `sql.lower` checks
-say which those are. A row with a NULL among its values has NULL.
+Each takes whole columns, of whatever types it is given: the signatures that `sql.analyze` checks
+say which those are. A row with a NULL among its values has NULL. A row costs a microsecond and what
+its function takes.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -13,37 +15,23 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from ....catalog.values.errors import SQLError
-from ....catalog.values.session_zone import zone_of
-from ....kvlayer.clock import WallClock
-from ...results.passed_errors import passed_on
-from ..macros import PREFIX
-from . import byte_strings, hashes
-from .decimal_series import decimal_series
-from .format_text import format_text
+from ...catalog.values.session_zone import zone_of
+from ...kvlayer.clock import WallClock
+from .hashes import hashtext
+from .macros import PREFIX
 
-_TYPES: dict[str, pa.DataType] = {
-    "BIGINT": pa.int64(),
-    "BLOB": pa.binary(),
-    "VARCHAR": pa.string(),
-    "VARCHAR[]": pa.list_(pa.string()),
-}
+_TYPES: dict[str, pa.DataType] = {"BIGINT": pa.int64(), "BLOB": pa.binary()}
+
+
+def _hashed(algorithm: str) -> Callable[[bytes], bytes]:
+    return lambda value: hashlib.new(algorithm, value).digest()
 
 
 _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
-    ("sha224", byte_strings.hashed("sha224"), "BLOB"),
-    ("sha384", byte_strings.hashed("sha384"), "BLOB"),
-    ("sha512", byte_strings.hashed("sha512"), "BLOB"),
-    ("bytes_part", byte_strings.part, "BLOB"),
-    ("bytes_position", byte_strings.position, "BIGINT"),
-    ("bytes_joined", byte_strings.joined, "BLOB"),
-    ("bytes_trimmed", byte_strings.trimmed, "BLOB"),
-    ("bytes_overlaid", byte_strings.overlaid, "BLOB"),
-    ("bytes_escaped", byte_strings.escaped, "VARCHAR"),
-    ("bytes_unescaped", byte_strings.unescaped, "BLOB"),
-    ("hashtext", hashes.hashtext, "BIGINT"),
-    ("hashtextextended", hashes.hashtextextended, "BIGINT"),
-    ("decimal_series", decimal_series, "VARCHAR[]"),
+    ("sha224", _hashed("sha224"), "BLOB"),
+    ("sha384", _hashed("sha384"), "BLOB"),
+    ("sha512", _hashed("sha512"), "BLOB"),
+    ("hashtext", hashtext, "BIGINT"),
 )
 """Names, functions of plain values, and the DuckDB types of their results."""
 
@@ -55,8 +43,6 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
     for name, function, result in _FUNCTIONS:
         call = _over_columns(function, _TYPES[result])
         define(f"{PREFIX}{name}", call, None, result, type="arrow", null_handling="special")
-    formatted = _of_rows(format_text, pa.string())
-    define(f"{PREFIX}formatted", formatted, None, "VARCHAR", type="arrow", null_handling="special")
 
 
 def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
@@ -78,17 +64,10 @@ def install_clock(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> Non
 
 
 def _over_columns(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:
-    return _of_rows(lambda *row: None if None in row else function(*row), type)
-
-
-def _of_rows(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:
-    """The function on columns, NULL among their values, with errors that pass through DuckDB."""
+    """The function on columns; NULL where a value is NULL."""
 
     def call(*columns: Any) -> Any:
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        try:
-            return pa.array([function(*row) for row in rows], type)
-        except SQLError as error:
-            raise passed_on(error) from None
+        return pa.array([None if None in row else function(*row) for row in rows], type)
 
     return call

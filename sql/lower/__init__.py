@@ -16,8 +16,6 @@ before DuckDB sees it, behind the checks of its types (`sql.analyze.types`):
     `times`          extract, date_trunc, to_char, which time each function of time tells
     `moment_patterns` patterns of to_char
     `comparisons`    rows compared with rows
-    `series`         generate_series of decimals
-    `byte_calls`     functions of text that BYTEA has too
     `wide_operators` operators on arrays and times
     `aggregation`    aggregates, windows, frames, grouped keys
     `documents`      JSONB

@@ -11,6 +11,7 @@ from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types import sets, singles
 from ..analyze.types.derived_types import FLOAT4
 from ..analyze.types.types import Types, untyped
+from ..builtins.known_functions import called
 from ..builtins.macros import PREFIX
 from ..builtins.operators import ARITHMETIC, COMPARISONS
 from ..builtins.templates import call, cast_to, duckdb, plain
@@ -23,14 +24,12 @@ from . import (
     comparisons,
     numbers,
     patterns,
-    series,
     spans,
     texts,
     times,
 )
 from .aggregation import aggregates
 from .aggregation.percentiles import percentile
-from .byte_calls import of_bytes
 
 
 def mean_as_postgres(query: exp.Expr, types: Types) -> None:
@@ -51,7 +50,7 @@ def mean_as_postgres(query: exp.Expr, types: Types) -> None:
 
 def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
     """Returns the replacement of a node whose parts have been replaced; None where it stays."""
-    made = of_bytes(node, types) or _of_numbers(node, types)
+    made = _of_bytes(node, types) or _of_numbers(node, types)
     if made is not None:
         return made
     match node:
@@ -85,8 +84,8 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.Extract():
             return times.field(node.name, node.expression, types, tree=node)
         case exp.GenerateSeries():
-            _cast_dates(node, types)
-            return series.of_decimals(node, types)
+            _check_series(node, types)
+            return None
         case exp.Select():
             sets.check_order_of_distinct(node)
             sets.check_distinct_series(node)
@@ -110,8 +109,6 @@ def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
             aggregates.joined_by_nothing(node)
         case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
             percentile(node, types)
-        case exp.WithinGroup(this=exp.Mode()):
-            aggregates.most_frequent(node)
         case _ if isinstance(node, aggregates.OF_PAIRS):
             aggregates.paired(node)
         case _ if isinstance(node, aggregates.SPREADS):
@@ -119,6 +116,31 @@ def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
         case _:
             return False
     return True
+
+
+def _of_bytes(node: exp.Expr, types: Types) -> exp.Expr | None:
+    """Lowers the functions of text that BYTEA has too; returns None for any other node."""
+    found = called(node)
+    if found is None or not found[1] or types.kind(found[1][0]) is not TypeKind.BYTES:
+        return None
+    name, given = found
+    match name:
+        case "substr" | "substring" if len(given) == 2:
+            return duckdb(
+                "unhex(substring(hex(:x), 2 * greatest(:f, 1) - 1))", x=given[0], f=given[1]
+            )
+        case "substr" | "substring":
+            return duckdb(_PART_OF_BYTES, x=given[0], f=given[1], n=given[2])
+        case "bit_length":
+            return duckdb("octet_length(:x) * 8", x=given[0])
+    return None
+
+
+_PART_OF_BYTES = """
+CASE WHEN :n < 0 THEN error('22011|negative substring length not allowed')
+ELSE unhex(substring(hex(:x), 2 * greatest(:f, 1) - 1,
+    2 * greatest(:f + :n - greatest(:f, 1), 0))) END
+"""
 
 
 def _of_numbers(node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -184,8 +206,17 @@ def _days_of_dates(node: exp.Expr, types: Types) -> None:
             days.replace(call("days", days))
 
 
-def _cast_dates(node: exp.GenerateSeries, types: Types) -> None:
-    """A series of dates is one of TIMESTAMPTZ. Raises SQLError 42883: a fourth operand."""
+def _check_series(node: exp.GenerateSeries, types: Types) -> None:
+    """Makes a series of dates one of TIMESTAMPTZ. Raises SQLError 42883 for a fourth operand, and
+    0A000 for decimals, of which DuckDB has no series."""
+    element = types.of(node)
+    if element is not None and element.kind is TypeKind.DECIMAL:
+        raise SQLError(
+            "0A000",
+            "generate_series() of decimals is not supported",
+            position=position_of(node),
+            hint="n * 0.1 over generate_series(0, 10) AS s(n) is one of tenths.",
+        )
     if node.args.get("is_end_exclusive") is not None:
         raise SQLError(
             "42883",
@@ -219,7 +250,6 @@ _FUNCTIONS: dict[str, Make] = {
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
     "every": lambda found, tree, types: plain("bool_and", *found),
     "variance": lambda found, tree, types: plain("var_samp", *found),
-    "scale": lambda found, tree, types: numbers.scale(found[0], types),
     "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
 }
 _COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),

@@ -75,6 +75,9 @@ _REFUSED = {
         ("jsonb_to_record", "jsonb_to_recordset"),
         "(doc ->> 'a')::INT8 is a member with a type, jsonb_array_elements() a row for each item.",
     ),
+    "hashtextextended": "hashtext() makes a number of a text.",
+    "scale": "The digits of a column are those of its type.",
+    **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(
         ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr"), _BY_EXPRESSION
     ),
@@ -84,6 +87,16 @@ _REFUSED = {
 REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.JSONBPathExists: ("the operator @?", _IN_PATHS),
     exp.MatchAgainst: ("the operator @@", f"{_IN_PATHS} LIKE and ~ search texts."),
+    exp.MakeInterval: ("make_interval()", "n * INTERVAL '1 day' is an interval of n days."),
+    **dict.fromkeys(
+        (exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval),
+        ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
+    ),
+    exp.Mode: ("mode()", "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value."),
+    exp.IntervalSpan: (
+        "INTERVAL with fields from one to another",
+        "Write '1 year 2 mons', '1 day 02:00'.",
+    ),
     exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),
 }
 """The same for nodes of sqlglot's: what the error calls each, and its hint."""

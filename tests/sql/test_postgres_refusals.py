@@ -126,6 +126,16 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("INSERT INTO t VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET s['a'] = '1'", "jsonb_set("),
         ("SELECT to_char(INTERVAL '1 day', 'DD')", "extract("),
         ("SELECT to_char(TIME '10:20', 'HH24')", "extract("),
+        ("SELECT make_interval(days => 1)", "INTERVAL '1 day'"),
+        ("SELECT justify_days(INTERVAL '35 days')", "extract("),
+        ("SELECT INTERVAL '1-2' YEAR TO MONTH", "'1 year 2 mons'"),
+        ("SELECT @ -5", "abs(x)"),
+        ("SELECT hashtextextended('a', 1)", "hashtext()"),
+        ("SELECT trim_scale(1.50)", "round("),
+        ("SELECT format('%5s', 'x')", "||"),
+        ("SELECT format(s, 'x') FROM t", "||"),
+        ("SELECT * FROM generate_series(0.0, 1.0, 0.1)", "generate_series("),
+        ("SELECT mode() WITHIN GROUP (ORDER BY k) FROM t", "ORDER BY count(*)"),
     ],
 )
 def test_function_that_no_client_asks_for_is_refused_with_a_hint(text: str, hint: str) -> None:

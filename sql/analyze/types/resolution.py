@@ -467,11 +467,7 @@ def _check_keys(node: exp.Order | exp.Group) -> None:
             raise SQLError("42601", f"non-integer constant in {clause}", position=position_of(key))
 
 
-_ORDERED = {
-    exp.PercentileCont: "percentile_cont",
-    exp.PercentileDisc: "percentile_disc",
-    exp.Mode: "mode",
-}
+_ORDERED = {exp.PercentileCont: "percentile_cont", exp.PercentileDisc: "percentile_disc"}
 
 
 def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
@@ -490,12 +486,11 @@ def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
             f"OVER is not supported for ordered-set aggregate {name}",
             position=position_of(tree),
         )
-    given = [] if isinstance(tree.this, exp.Mode) else [tree.this.this]
     keys = [item.this for item in tree.expression.expressions]
     known = [types.of(key) for key in keys]
     between = name != "percentile_cont" or _lies_between(known[0])
     if len(keys) != 1 or not between:
-        of = ", ".join(type_name(types.given(each)) for each in [*given, *keys])
+        of = ", ".join(type_name(types.given(each)) for each in [tree.this.this, *keys])
         raise SQLError(
             "42883",
             f"function {name}({of}) does not exist",

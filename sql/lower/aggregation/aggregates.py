@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.types.types import Types
-from ...builtins.templates import duckdb, plain, text
+from ...builtins.templates import duckdb
 
 SPREADS = (
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
@@ -34,24 +34,6 @@ def joined_by_nothing(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
     plain = between.this if isinstance(between, exp.Cast) else between
     if isinstance(plain, exp.Null):
         tree.set("separator", exp.Literal.string(""))
-
-
-def most_frequent(tree: exp.WithinGroup) -> None:
-    """mode(): the first in the order among those that are there most often. DuckDB's own sees to
-    no order."""
-    order = tree.expression
-    assert isinstance(order, exp.Order) and len(order.expressions) == 1, tree
-    value = order.expressions[0].this
-    listed: exp.Expr = exp.ArrayAgg(
-        this=exp.Order(this=value.copy(), expressions=order.expressions)
-    )
-    whole: exp.Expr = tree
-    if isinstance(tree.parent, exp.Filter) and tree.arg_key == "this":
-        whole = tree.parent
-    if whole is not tree:
-        tree.replace(listed)
-        listed = whole.copy()
-    whole.replace(plain("list_aggregate", listed, text("mode")))
 
 
 def paired(node: exp.Expr) -> None:
