@@ -1,4 +1,4 @@
-"""Rows of information_schema.columns and of what goes with them: the types of arrays' elements."""
+"""Rows of information_schema.columns."""
 
 from __future__ import annotations
 
@@ -13,23 +13,6 @@ from .described import DescribedTable, default_text
 from .pg_catalog.types import user_types
 from .type_rows import standard_words, udt_name
 
-COLUMNS = (
-    "table_catalog table_schema table_name column_name ordinal_position* column_default "
-    "is_nullable data_type character_maximum_length* character_octet_length* numeric_precision* "
-    "numeric_precision_radix* numeric_scale* datetime_precision* interval_type "
-    "interval_precision* character_set_catalog character_set_schema character_set_name "
-    "collation_catalog collation_schema collation_name domain_catalog domain_schema domain_name "
-    "udt_catalog udt_schema udt_name scope_catalog scope_schema scope_name maximum_cardinality* "
-    "dtd_identifier is_self_referencing is_identity identity_generation identity_start "
-    "identity_increment identity_maximum identity_minimum identity_cycle is_generated "
-    "generation_expression is_updatable"
-)
-ELEMENT_TYPES = (
-    "object_catalog object_schema object_name object_type collection_type_identifier data_type "
-    "character_maximum_length* character_octet_length* numeric_precision* "
-    "numeric_precision_radix* numeric_scale* datetime_precision* udt_catalog udt_schema udt_name "
-    "dtd_identifier"
-)
 _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 _BYTES_OF_CHARACTER = 4
 _OCTETS_MAX = 1 << 30
@@ -68,24 +51,6 @@ def _column(
         *[None] * 4, "NO",
         "ALWAYS" if computed is not None else "NEVER", computed, "YES" if updatable else "NO",
     )  # fmt: skip
-
-
-async def element_type_rows(
-    context: IntrospectionContext, tables: Sequence[DescribedTable]
-) -> Sequence[Row]:
-    """Rows of information_schema.element_types: an element type for each array column."""
-    schemas = await _schemas_of_types(context)
-    return [
-        (
-            context.database, found.schema, found.table.name, "TABLE", str(place),
-            standard_words(element), *_lengths(element), *_numbers(element),
-            _time_precision(element), context.database, _schema_of(element, schemas),
-            udt_name(element), f"a{place}",
-        )
-        for found in tables
-        for place, (_, column) in enumerate(found.columns, start=1)
-        if (element := column.type.element) is not None
-    ]  # fmt: skip
 
 
 async def _schemas_of_types(context: IntrospectionContext) -> Schemas:
