@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from ...catalog.rights.rights import read_rights
 from ...kvlayer.clock import format_timestamp
 from ..results.as_of import datetime_of
-from ..results.results import Row
+from ..results.results import Row, columns_in
 from ..runtime.introspection_context import IntrospectionContext
 from ..runtime.jobs import JobSummary, sees
-from .virtual_table import columns_in
 
 JOB_COLUMNS = columns_in(
     "job_id:i job_type description status running_status created:t started:t finished:t modified:t "

@@ -11,7 +11,7 @@ from ...cached import cached_property
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.column_types import ColumnType, array_of
 from ...catalog.values.type_kinds import CatalogName, TypeKind
-from ..results.results import BOOL, INT8, STRING, TIMESTAMPTZ, Row
+from ..results.results import INT8, LETTERS, STRING, Row, columns_in
 from ..runtime.introspection_context import IntrospectionContext
 
 RowSource = Callable[[IntrospectionContext], Awaitable[Sequence[Row]]]
@@ -71,21 +71,15 @@ class VirtualTable:
 
 
 _LETTERS = {
-    "b": BOOL, "y": ColumnType(TypeKind.BYTES), "i": INT8, "": STRING, "t": TIMESTAMPTZ,
-    "f": ColumnType(TypeKind.FLOAT8), "n": ColumnType(TypeKind.INTERVAL),
+    **LETTERS,
+    "n": ColumnType(TypeKind.INTERVAL),
     "o": (_OID := ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)),
     "c": ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
     "I": array_of(INT8), "O": array_of(_OID), "S": array_of(STRING),
     "v": ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.INT2VECTOR),
     "V": ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.OIDVECTOR),
 }  # fmt: skip
-"""The types of columns, by the letter behind a colon."""
-
-
-def columns_in(text: str) -> dict[str, ColumnType]:
-    """Columns by name, of words such as `oid:o` and `relname`."""
-    pairs = [word.partition(":") for word in text.split()]
-    return {name: _LETTERS[letter] for name, _, letter in pairs}
+"""Types that the catalogs' columns have beside those of results."""
 
 
 async def _no_rows(context: IntrospectionContext) -> Sequence[Row]:
@@ -107,7 +101,7 @@ def virtual_tables(
         if not line.startswith(" "):
             described.append((words[0], int(words[1]), {}))
             continue
-        described[-1][-1].update(columns_in(line))
+        described[-1][-1].update(columns_in(line, _LETTERS))
     assert rows.keys() <= {name for name, _, _ in described}, rows.keys()
     return tuple(
         VirtualTable(first_id - number, schema, name, columns, rows.get(name, _no_rows))

@@ -15,20 +15,13 @@ from ....kvlayer.ranges import RangeInfo
 from ....kvlayer.raw import keyspace_span, user_key
 from ....kvlayer.replica import Look, ReplicaState, source_of
 from ....kvlayer.span import Span
-from ...results.results import INT8, STRING, Result, Row, listing
+from ...results.results import Result, Row, columns_in, listing
 from ...runtime.authorization import Actor
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import find_table, unknown_relation
 from ...syntax.keyspace_statements import ShowKeyspaceRanges
 
-_KEYSPACES = [
-    ("schema_name", STRING),
-    ("keyspace_name", STRING),
-    ("keyspace_id", INT8),
-    ("ttl_seconds", INT8),
-    ("role", STRING),
-    ("resolved", STRING),
-]
+_KEYSPACES = columns_in("schema_name keyspace_name keyspace_id:i ttl_seconds:i role resolved")
 
 
 async def show_keyspaces(actor: Actor) -> Result:
@@ -69,18 +62,10 @@ class _RangedStore(Protocol):
     def ranges(self, span: Span) -> list[RangeInfo]: ...
 
 
-_RANGES = [
-    ("start_key", STRING),
-    ("end_key", STRING),
-    ("range_id", INT8),
-    ("role", STRING),
-    ("leader", STRING),
-    ("leader_address", STRING),
-    ("epoch", INT8),
-    ("max_timestamp", STRING),
-    ("range_size", INT8),
-    ("version_count", INT8),
-]
+_RANGES = columns_in(
+    "start_key end_key range_id:i role leader leader_address epoch:i max_timestamp range_size:i "
+    "version_count:i"
+)
 
 
 async def show_keyspace_ranges(actor: Actor, statement: ShowKeyspaceRanges) -> Result:

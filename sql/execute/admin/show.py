@@ -9,7 +9,7 @@ from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY
-from ...results.results import BOOL, INT8, STRING, Result, Row, listing
+from ...results.results import Result, Row, columns_in, listing
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax import statements
@@ -35,13 +35,13 @@ async def run_show(
             return await _tables(services, reader, named or database)
         case statements.ShowDatabases():
             names = await services.catalog.list_databases(reader)
-            return listing("SHOW DATABASES", [("database_name", STRING)], [(n,) for n in names])
+            return listing("SHOW DATABASES", columns_in("database_name"), [(n,) for n in names])
         case statements.ShowCreateTable(table=name):
             table = await resolve(services, reader, name, database)
             if statement.view and table.view is None:
                 raise not_a_view(name)
             text = show_create(table, await _referenced(services, reader, table))
-            columns = [("table_name", STRING), ("create_statement", STRING)]
+            columns = columns_in("table_name create_statement")
             return listing("SHOW CREATE TABLE", columns, [(table.name, text)])
         case statements.ShowColumns(table=name):
             return _columns(await resolve(services, reader, name, database))
@@ -49,13 +49,12 @@ async def run_show(
             return _settings(services)
         case statements.ShowClusterSettings(name=str(setting), position=position):
             check_setting(setting, position)
-            return listing(
-                "SHOW CLUSTER SETTING", [(setting, STRING)], [(_value(services, setting),)]
-            )
+            value = _value(services, setting)
+            return listing("SHOW CLUSTER SETTING", columns_in(setting), [(value,)])
         case Maintain():
             return await maintain(services, statement, reader, database)
         case statements.ShowSession(name="database"):
-            return listing("SHOW DATABASE", [("database", STRING)], [(database,)])
+            return listing("SHOW DATABASE", columns_in("database"), [(database,)])
     raise AssertionError(statement)
 
 
@@ -72,10 +71,7 @@ async def _referenced(
 
 
 async def _tables(services: Services, reader: DescriptorReader, database: str) -> Result:
-    columns = [
-        ("schema_name", STRING), ("table_name", STRING), ("type", STRING),
-        ("changefeed_optimized", BOOL),
-    ]  # fmt: skip
+    columns = columns_in("schema_name table_name type changefeed_optimized:b")
     rows: list[Row] = [
         (schema, table.name, "table" if table.view is None else "view", table.locked)
         for schema in await services.catalog.list_schemas(reader, database)
@@ -97,14 +93,9 @@ def _columns(table: TableDescriptor) -> Result:
         )
         for column in table.visible_columns
     ]
-    columns = [
-        ("column_name", STRING),
-        ("data_type", STRING),
-        ("is_nullable", BOOL),
-        ("column_default", STRING),
-        ("key_position", INT8),
-        ("is_hidden", BOOL),
-    ]
+    columns = columns_in(
+        "column_name data_type is_nullable:b column_default key_position:i is_hidden:b"
+    )
     return listing("SHOW COLUMNS", columns, rows)
 
 
@@ -126,12 +117,7 @@ def _settings(services: Services) -> Result:
         (name, _value(services, name), setting.kind, setting.description)
         for name, setting in sorted(REGISTRY.items())
     ]
-    columns = [
-        ("variable", STRING),
-        ("value", STRING),
-        ("setting_type", STRING),
-        ("description", STRING),
-    ]
+    columns = columns_in("variable value setting_type description")
     return listing("SHOW CLUSTER SETTINGS", columns, rows)
 
 
