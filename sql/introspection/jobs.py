@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from ...catalog.rights.rights import read_rights
 from ...kvlayer.clock import format_timestamp
 from ..results.as_of import datetime_of
-from ..results.results import Row, columns_in
+from ..results.results import Row, typed_columns
 from ..runtime.introspection_context import IntrospectionContext
 from ..runtime.jobs import JobSummary, sees
 
-JOB_COLUMNS = columns_in(
+JOB_COLUMNS = typed_columns(
     "job_id:i job_type description status running_status created:t started:t finished:t modified:t "
     "error"
 )
 
-FEED_JOB_COLUMNS = columns_in(
+FEED_JOB_COLUMNS = typed_columns(
     "job_id:i description user_name status running_status created:t started:t finished:t "
     "modified:t high_water_timestamp readable_high_water_timestamptz:t error sink_uri "
     "full_table_names topics format lag_seconds:f catch_up_seconds:f"

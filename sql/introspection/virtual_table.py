@@ -11,7 +11,7 @@ from ...cached import cached_property
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.column_types import ColumnType, array_of
 from ...catalog.values.type_kinds import CatalogName, TypeKind
-from ..results.results import INT8, LETTERS, STRING, Row, columns_in
+from ..results.results import INT8, LETTERS, STRING, Row, typed_columns
 from ..runtime.introspection_context import IntrospectionContext
 
 RowSource = Callable[[IntrospectionContext], Awaitable[Sequence[Row]]]
@@ -101,7 +101,7 @@ def virtual_tables(
         if not line.startswith(" "):
             described.append((words[0], int(words[1]), {}))
             continue
-        described[-1][-1].update(columns_in(line, _LETTERS))
+        described[-1][-1].update(typed_columns(line, _LETTERS))
     assert rows.keys() <= {name for name, _, _ in described}, rows.keys()
     return tuple(
         VirtualTable(first_id - number, schema, name, columns, rows.get(name, _no_rows))

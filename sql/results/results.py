@@ -148,7 +148,7 @@ LETTERS = {
 """The types of columns, by the letter behind a colon."""
 
 
-def columns_in(text: str, letters: Mapping[str, ColumnType] = LETTERS) -> dict[str, ColumnType]:
+def typed_columns(text: str, letters: Mapping[str, ColumnType] = LETTERS) -> dict[str, ColumnType]:
     """Columns by name, of words such as `job_id:i` and `description`."""
     pairs = [word.partition(":") for word in text.split()]
     return {name: letters[letter] for name, _, letter in pairs}
@@ -156,7 +156,7 @@ def columns_in(text: str, letters: Mapping[str, ColumnType] = LETTERS) -> dict[s
 
 def result_columns(text: str) -> tuple[ResultColumn, ...]:
     """The same as the columns of a result."""
-    return tuple(ResultColumn(name, type) for name, type in columns_in(text).items())
+    return tuple(ResultColumn(name, type) for name, type in typed_columns(text).items())
 
 
 def listing(tag: str, columns: Mapping[str, ColumnType], rows: Sequence[Row]) -> Result:

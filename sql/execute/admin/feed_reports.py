@@ -8,17 +8,17 @@ from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import format_timestamp
 from ....kvlayer.span import Span
-from ...results.results import Result, Row, columns_in, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.services import Services
 from .feeds import check_reads_feed
 
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
-_LATENCY_COLUMNS = columns_in(
+_LATENCY_COLUMNS = typed_columns(
     "stage commits:i p50_ms:f p95_ms:f p99_ms:f max_ms:f waiting:i waited_ms:f table_name span "
     "waits_for"
 )
-_LAG_COLUMNS = columns_in("table_name state span resolved lag_seconds:f catch_up_seconds:f")
+_LAG_COLUMNS = typed_columns("table_name state span resolved lag_seconds:f catch_up_seconds:f")
 
 
 async def show_feed_latency(services: Services, job_id: int, user: str) -> Result:

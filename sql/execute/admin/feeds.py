@@ -33,7 +33,7 @@ from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows
 from ...plan.needs import missing, needs_on
 from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv
-from ...results.results import Result, Row, columns_in, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.jobs import JobSummary, sees, sees_schedule
 from ...runtime.keyspaces import check_keyspace, replica_resolved
@@ -141,7 +141,7 @@ async def create_changefeed(
     await own_jobs(transaction, user, ids)
     await Actor(services, user, database, transaction).need_room(FEED_QUOTA)
     tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
-    return listing(tag, columns_in("job_id:i"), [(job_id,) for job_id in ids])
+    return listing(tag, typed_columns("job_id:i"), [(job_id,) for job_id in ids])
 
 
 async def explain_changefeed(
@@ -374,7 +374,7 @@ async def list_jobs(
         return listing("SHOW JOBS", JOB_COLUMNS, job_rows(jobs))
     columns, rows = FEED_JOB_COLUMNS, changefeed_rows(jobs)
     if statement.watched:
-        columns = columns | columns_in("watched_tables")
+        columns = columns | typed_columns("watched_tables")
         rows = [(*row, job.watched) for row, job in zip(rows, jobs, strict=True)]
     return listing("SHOW JOBS", columns, rows)
 

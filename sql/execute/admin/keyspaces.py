@@ -15,13 +15,13 @@ from ....kvlayer.ranges import RangeInfo
 from ....kvlayer.raw import keyspace_span, user_key
 from ....kvlayer.replica import Look, ReplicaState, source_of
 from ....kvlayer.span import Span
-from ...results.results import Result, Row, columns_in, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import find_table, unknown_relation
 from ...syntax.keyspace_statements import ShowKeyspaceRanges
 
-_KEYSPACES = columns_in("schema_name keyspace_name keyspace_id:i ttl_seconds:i role resolved")
+_KEYSPACES = typed_columns("schema_name keyspace_name keyspace_id:i ttl_seconds:i role resolved")
 
 
 async def show_keyspaces(actor: Actor) -> Result:
@@ -62,7 +62,7 @@ class _RangedStore(Protocol):
     def ranges(self, span: Span) -> list[RangeInfo]: ...
 
 
-_RANGES = columns_in(
+_RANGES = typed_columns(
     "start_key end_key range_id:i role leader leader_address epoch:i max_timestamp range_size:i "
     "version_count:i"
 )

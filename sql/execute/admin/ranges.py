@@ -28,7 +28,7 @@ from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
 from ...results.as_of import datetime_of
-from ...results.results import TIMESTAMPTZ, Result, Row, columns_in, listing
+from ...results.results import TIMESTAMPTZ, Result, Row, listing, typed_columns
 from ...runtime.relations import resolve
 from ...runtime.services import Services
 from ...syntax import statements
@@ -126,7 +126,7 @@ async def _split(
     for key in borders:
         await _refusable(store.split(key, sticky_until=until))
         rows.append((key, pretty_key(key, table), enforced))
-    columns = columns_in("key:y pretty split_enforced_until:t")
+    columns = typed_columns("key:y pretty split_enforced_until:t")
     return listing(_tag(statement.of), columns, rows)
 
 
@@ -147,7 +147,7 @@ async def _unsplit(
     for key in borders:
         await _refusable(store.unsplit(key))
         rows.append((key, pretty_key(key, table)))
-    return listing(_tag(statement.of), columns_in("key:y pretty"), rows)
+    return listing(_tag(statement.of), typed_columns("key:y pretty"), rows)
 
 
 async def _refusable(change: Awaitable[None]) -> None:
@@ -249,9 +249,9 @@ def _tag(of: statements.RangesOf) -> str:
     return "ALTER TABLE" if of.index is None else "ALTER INDEX"
 
 
-_COLUMNS = columns_in(
+_COLUMNS = typed_columns(
     "start_key end_key range_id:i replicas lease_holder:i split_enforced:b split_enforced_until:t"
 )
-_DETAILS = columns_in(
+_DETAILS = typed_columns(
     "range_size:i range_size_mb:f version_count:i reads_per_second:f writes_per_second:f"
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.relaxed.logs import RelaxedLog, list_logs
 from ....catalog.rights.privileges import securable
-from ...results.results import Result, Row, columns_in, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ..write.relaxed_load import domain_states
 
-COLUMNS = columns_in("log_name tables domain last_cut pending_events:i open_epoch gaps")
+COLUMNS = typed_columns("log_name tables domain last_cut pending_events:i open_epoch gaps")
 
 
 async def show_relaxed_logs(actor: Actor) -> Result:

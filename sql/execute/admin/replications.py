@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from ....catalog.values.errors import SQLError
 from ....changefeed import KeyspacePart, shown_key
 from ....kvlayer.clock import format_timestamp
-from ...results.results import Result, Row, columns_in, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.jobs import JobSummary, sees
 from ...runtime.services import Services
 
-COLUMNS = columns_in(
+COLUMNS = typed_columns(
     "replication_name job_id:i keyspace_name target status checkpoint lag_seconds:f error"
 )
 
 
-TASK_COLUMNS = columns_in(
+TASK_COLUMNS = typed_columns(
     "task:i job_id:i start_key end_key node_id:i epoch:i status checkpoint lag_seconds:f rows:i "
     "rows_per_second:f retries:i store_lag_seconds:f capture_lag_seconds:f network_lag_seconds:f "
     "error"

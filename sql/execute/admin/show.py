@@ -9,7 +9,7 @@ from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY
-from ...results.results import Result, Row, columns_in, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax import statements
@@ -35,13 +35,13 @@ async def run_show(
             return await _tables(services, reader, named or database)
         case statements.ShowDatabases():
             names = await services.catalog.list_databases(reader)
-            return listing("SHOW DATABASES", columns_in("database_name"), [(n,) for n in names])
+            return listing("SHOW DATABASES", typed_columns("database_name"), [(n,) for n in names])
         case statements.ShowCreateTable(table=name):
             table = await resolve(services, reader, name, database)
             if statement.view and table.view is None:
                 raise not_a_view(name)
             text = show_create(table, await _referenced(services, reader, table))
-            columns = columns_in("table_name create_statement")
+            columns = typed_columns("table_name create_statement")
             return listing("SHOW CREATE TABLE", columns, [(table.name, text)])
         case statements.ShowColumns(table=name):
             return _columns(await resolve(services, reader, name, database))
@@ -50,11 +50,11 @@ async def run_show(
         case statements.ShowClusterSettings(name=str(setting), position=position):
             check_setting(setting, position)
             value = _value(services, setting)
-            return listing("SHOW CLUSTER SETTING", columns_in(setting), [(value,)])
+            return listing("SHOW CLUSTER SETTING", typed_columns(setting), [(value,)])
         case Maintain():
             return await maintain(services, statement, reader, database)
         case statements.ShowSession(name="database"):
-            return listing("SHOW DATABASE", columns_in("database"), [(database,)])
+            return listing("SHOW DATABASE", typed_columns("database"), [(database,)])
     raise AssertionError(statement)
 
 
@@ -71,7 +71,7 @@ async def _referenced(
 
 
 async def _tables(services: Services, reader: DescriptorReader, database: str) -> Result:
-    columns = columns_in("schema_name table_name type changefeed_optimized:b")
+    columns = typed_columns("schema_name table_name type changefeed_optimized:b")
     rows: list[Row] = [
         (schema, table.name, "table" if table.view is None else "view", table.locked)
         for schema in await services.catalog.list_schemas(reader, database)
@@ -93,7 +93,7 @@ def _columns(table: TableDescriptor) -> Result:
         )
         for column in table.visible_columns
     ]
-    columns = columns_in(
+    columns = typed_columns(
         "column_name data_type is_nullable:b column_default key_position:i is_hidden:b"
     )
     return listing("SHOW COLUMNS", columns, rows)
@@ -117,7 +117,7 @@ def _settings(services: Services) -> Result:
         (name, _value(services, name), setting.kind, setting.description)
         for name, setting in sorted(REGISTRY.items())
     ]
-    columns = columns_in("variable value setting_type description")
+    columns = typed_columns("variable value setting_type description")
     return listing("SHOW CLUSTER SETTINGS", columns, rows)
 
 
@@ -133,9 +133,6 @@ NOTICES = {
     Chore.VACUUM: "VACUUM has nothing to do: old versions go by themselves, once gc.ttlseconds "
     "have passed",
     Chore.ANALYZE: "ANALYZE has nothing to do: plans need no statistics",
-    Chore.REINDEX: "REINDEX has nothing to do: indexes do not bloat",
-    Chore.CLUSTER: "CLUSTER has nothing to do: rows are kept in the order of their primary key",
-    Chore.CHECKPOINT: "CHECKPOINT has nothing to do: what is committed is durable",
 }
 
 

@@ -9,7 +9,7 @@ from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.values.column_types import array_of
 from ....catalog.values.errors import SQLError
 from ...introspection.described import DescribedTable, constraint_definition
-from ...results.results import STRING, Result, Row, columns_in, listing
+from ...results.results import STRING, Result, Row, listing, typed_columns
 from ...runtime.activity import SessionView, shown, started
 from ...runtime.authorization import Actor
 from ...runtime.relations import resolve
@@ -64,13 +64,13 @@ async def _schemas(actor: Actor, database: str) -> Result:
     virtual = {table.schema for table in actor.services.virtual_tables}
     rows += [(name, None) for name in virtual]
     rows.sort(key=lambda row: str(row[0]))
-    return listing("SHOW SCHEMAS", columns_in("schema_name owner"), rows)
+    return listing("SHOW SCHEMAS", typed_columns("schema_name owner"), rows)
 
 
 async def _sequences(actor: Actor, database: str) -> Result:
     found = await actor.services.catalog.list_objects(actor.reader, database, SequenceDescriptor)
     rows: list[Row] = [(schema, sequence.name) for schema, sequence in found]
-    return listing("SHOW SEQUENCES", columns_in("sequence_schema sequence_name"), rows)
+    return listing("SHOW SEQUENCES", typed_columns("sequence_schema sequence_name"), rows)
 
 
 async def _types(actor: Actor, database: str) -> Result:
@@ -79,7 +79,7 @@ async def _types(actor: Actor, database: str) -> Result:
     rows: list[Row] = [
         (schema, type.name, list(type.enum.labels), rights.owner(type.id)) for schema, type in found
     ]
-    columns = columns_in("schema name values owner") | {"values": array_of(STRING)}
+    columns = typed_columns("schema name values owner") | {"values": array_of(STRING)}
     return listing("SHOW TYPES", columns, rows)
 
 
@@ -104,7 +104,7 @@ def _indexes(table: TableDescriptor) -> Result:
                     implicit,
                 )
             )
-    columns = columns_in(
+    columns = typed_columns(
         "table_name index_name non_unique:b seq_in_index:i column_name direction storing:b "
         "implicit:b"
     )
@@ -142,7 +142,7 @@ async def _constraints(actor: Actor, table: TableDescriptor) -> Result:
         for constraint in by_id[table.id].constraints
     ]  # fmt: skip
     rows.sort(key=lambda row: str(row[1]))
-    columns = columns_in("table_name constraint_name constraint_type details validated:b")
+    columns = typed_columns("table_name constraint_name constraint_type details validated:b")
     return listing("SHOW CONSTRAINTS", columns, rows)
 
 
@@ -177,7 +177,7 @@ async def _sessions(actor: Actor) -> Result:
         )
         for session in await _seen(actor)
     ]
-    columns = columns_in(
+    columns = typed_columns(
         "session_id status user_name database_name client_address application_name "
         "transaction_status active_queries last_active_query session_start:t active_query_start:t"
     )
@@ -198,7 +198,7 @@ async def _queries(actor: Actor) -> Result:
         for session in await _seen(actor)
         if session.activity.text is not None
     ]
-    columns = columns_in(
+    columns = typed_columns(
         "query_id session_id user_name start:t query client_address application_name"
     )
     return listing("SHOW QUERIES", columns, rows)

@@ -18,7 +18,7 @@ from ....changefeed import (
 from ....kvlayer.clock import format_timestamp, seconds_between
 from ....kvlayer.settings import SettingError, parse_duration
 from ...results.as_of import timestamp_of_text
-from ...results.results import Result, columns_in, listing
+from ...results.results import Result, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import Services
@@ -33,7 +33,7 @@ from ...syntax.names import Option
 from ..query.result_shape import CHANGEFEED_COLUMNS
 from .feeds import check_followed, check_sink_options, feed_options
 
-COLUMNS = columns_in(
+COLUMNS = typed_columns(
     "subscription_name owner_name table_names acknowledged behind_seconds:f status"
 )
 

@@ -167,18 +167,6 @@ async def first_violation(
     return next((place for place, truth in enumerate(truths) if truth is False), None)
 
 
-async def truths(
-    table: TableDescriptor,
-    condition: exp.Expr,
-    rows: Sequence[Row],
-    bindings: Bindings,
-    analytics: QueryEvaluator,
-) -> list[bool]:
-    """Returns for each row whether a condition is true, neither false nor NULL."""
-    (answers,) = await _ask(table, [condition], rows, bindings, analytics)
-    return [answer is True for answer in answers]
-
-
 async def _ask(
     table: TableDescriptor,
     trees: Sequence[exp.Expr],

@@ -41,6 +41,9 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
         "INSERT … ON CONFLICT (…) DO UPDATE writes a row or changes the one that is there; "
         "UPDATE … FROM and DELETE … USING go by another table.",
     ),
+    ("reindex",): ("REINDEX", "Indexes do not bloat: there is nothing to do."),
+    ("cluster",): ("CLUSTER", "Rows are kept in the order of their primary key."),
+    ("checkpoint",): ("CHECKPOINT", "What is committed is durable: there is nothing to do."),
     ("listen",): ("LISTEN", _CHANNELS),
     ("notify",): ("NOTIFY", _CHANNELS),
     ("do",): ("DO", _FUNCTIONS),

@@ -19,7 +19,7 @@ HINT: Expected a statement.
 
 COPY t FROM STDIN
 ----
-CopyFrom(table=ObjectName(parts=('t'), position=6), columns=None, options=CopyOptions(format=TEXT, delimiter='\t', null='\\N', header=NONE, quote='"', escape='"', force_quote=(), force_null=(), force_not_null=()), where=None)
+CopyFrom(table=ObjectName(parts=('t'), position=6), columns=None, options=CopyOptions(format=TEXT, delimiter='\t', null='\\N', header=False, quote='"', escape='"'))
 
 TRUNCATE t
 ----
