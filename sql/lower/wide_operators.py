@@ -20,8 +20,7 @@ from ...catalog.values.session_zone import UTC_NAME, zone_name
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import NotNative, Scalar, adapt, compile_scalar
 from ..analyze.types.derived_types import widest
-from ..analyze.types.expression_types import INTERVAL, STRING
-from ..analyze.types.types import Types
+from ..analyze.types.types import INTERVAL, STRING, Types
 from ..builtins.signatures import related
 from ..builtins.templates import cast_to
 from ..parse import position_of

@@ -9,7 +9,7 @@ A type is kept with its tree, and so with each copy of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from weakref import proxy
@@ -20,6 +20,7 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.fibre import give_way
+from ...builtins.documents.calls import RESULTS
 from ...builtins.known_functions import FUNCTIONS, called
 from ...builtins.macros import PREFIX
 from ...builtins.operators import SIGNS, operation
@@ -29,7 +30,7 @@ from ...parse.queries import table_name
 from ...syntax.tree_names import CAST_TYPE
 from ..binder import Relations, scopes_in
 from ..columns.stars import Columns, Stars, given_names, sources_of, tree_of
-from ..scalars import broad_type_of_cast, type_of_cast
+from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
 from ..virtual_ids import in_catalog
 from .derived_types import (
     FLOAT4,
@@ -49,8 +50,6 @@ from .derived_types import (
     whole_of_recursion,
     widest,
 )
-from .expression_types import DOCUMENTS
-from .expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
 
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
@@ -62,6 +61,9 @@ INTERVAL = ColumnType(TypeKind.INTERVAL)
 UUID = ColumnType(TypeKind.UUID)
 JSONB = ColumnType(TypeKind.JSONB)
 TEXTS = array_of(STRING)
+
+Lookup = Callable[[exp.Column], ColumnType | None]
+Hints = Sequence[ColumnType | None]
 
 _DEPTH_MAX = 200
 """Expressions nested deeper are of unknown type: the walk is recursive."""
@@ -268,7 +270,7 @@ class Types:
             return None
         if chosen is None:
             name = tree.name.lower() if isinstance(tree, exp.Anonymous) else ""
-            return _WITHIN.get(name.removeprefix(PREFIX)) or DOCUMENT_FUNCTIONS.get(name)
+            return _WITHIN.get(name.removeprefix(PREFIX)) or RESULTS.get(name)
         name = chosen.signature.name
         call = called(tree)
         operands = call[1] if call is not None else []
@@ -513,6 +515,42 @@ class Types:
         return types[0] if len(types) == 1 else None
 
 
+class PlainTypes(Types):
+    """The types of expressions that stand in no query, or in one whose parameters have no types
+    yet: `lookup` knows the columns, `declared` are the parameters' types as far as clients say
+    them, and what a subquery returns is not known. No type is kept with a tree."""
+
+    def __init__(self, lookup: Lookup, declared: Hints = ()) -> None:
+        super().__init__(exp.Null(), {})
+        self._lookup = lookup
+        self._declared = declared
+        self._found: dict[int, ColumnType | None] = {}
+
+    def of(self, tree: exp.Expr | None) -> ColumnType | None:
+        if tree is None or self._depth > _DEPTH_MAX:
+            return None
+        if id(tree) not in self._found:
+            self._depth += 1
+            self._found[id(tree)] = self._infer(tree)
+            self._depth -= 1
+        return self._found[id(tree)]
+
+    def _infer(self, tree: exp.Expr) -> ColumnType | None:
+        if isinstance(tree, exp.Parameter):
+            number = parameter_number(tree)
+            return self._declared[number - 1] if 0 < number <= len(self._declared) else None
+        return super()._infer(tree)
+
+    def _column(self, column: exp.Column) -> ColumnType | None:
+        return self._lookup(column)
+
+    def _cast(self, tree: exp.Cast) -> ColumnType | None:
+        return broad_type_of_cast(tree)
+
+    def parts_of(self, tree: exp.Expr) -> tuple[list[str], list[list[exp.Expr]]]:
+        return [], []
+
+
 _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)
 
 
@@ -526,12 +564,16 @@ _TRUTHS = (
 _COUNTS = (exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank)
 _FLOATS = (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank)
 _NAMES = (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser)
+_DOCUMENTS = (
+    exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath, exp.ParseJSON, exp.JSONArrayAgg,
+    exp.JSONObjectAgg, exp.JSONBObjectAgg,
+)  # fmt: skip
 _TYPES: tuple[tuple[tuple[type[exp.Expr], ...], ColumnType], ...] = (
     (_TRUTHS, ColumnType(TypeKind.BOOL)),
     (_COUNTS, INT8),
     (_FLOATS, FLOAT8),
     (_NAMES, ColumnType(TypeKind.STRING)),
-    (DOCUMENTS, ColumnType(TypeKind.JSONB)),
+    (_DOCUMENTS, ColumnType(TypeKind.JSONB)),
     ((exp.JSONExtractScalar, exp.JSONBExtractScalar), ColumnType(TypeKind.STRING)),
 )
 
