@@ -17,6 +17,7 @@ from ..builtins.operators import ARITHMETIC, COMPARISONS
 from ..builtins.templates import call, cast_to, duckdb, plain
 from ..builtins.type_names import type_name
 from ..parse import position_of
+from ..syntax.refusals import unsupported
 from ..syntax.walks import find_all, stepping, walk
 from . import (
     arrays,
@@ -211,11 +212,10 @@ def _check_series(node: exp.GenerateSeries, types: Types) -> None:
     0A000 for decimals, of which DuckDB has no series."""
     element = types.of(node)
     if element is not None and element.kind is TypeKind.DECIMAL:
-        raise SQLError(
-            "0A000",
-            "generate_series() of decimals is not supported",
-            position=position_of(node),
-            hint="n * 0.1 over generate_series(0, 10) AS s(n) is one of tenths.",
+        raise unsupported(
+            "generate_series() of decimals",
+            node,
+            "n * 0.1 over generate_series(0, 10) AS s(n) is one of tenths.",
         )
     if node.args.get("is_end_exclusive") is not None:
         raise SQLError(

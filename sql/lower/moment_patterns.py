@@ -13,6 +13,7 @@ from sqlglot import exp
 from ...catalog.values.errors import SQLError
 from ..builtins.templates import call, duckdb, text
 from ..parse import position_of
+from ..syntax.refusals import unsupported
 
 _NUMBERS: dict[str, str] = {
     "YYYY": "lpad(CAST(year(:x) AS VARCHAR), 4, '0')",
@@ -98,11 +99,10 @@ def _pieces(constant: exp.Literal, moment: exp.Expr) -> Iterator[exp.Expr]:
             yield _written(word, moment, unfilled=unfilled)
         elif word is not None or unfilled:
             shown = pattern[at : start + len(word or "")]
-            raise SQLError(
-                "0A000",
-                f'not supported: "{shown}" in a pattern of to_char()',
-                position=position_of(constant),
-                hint="extract() takes a field of a moment.",
+            raise unsupported(
+                f'"{shown}" in a pattern of to_char()',
+                constant,
+                "extract() takes a field of a moment.",
             )
         elif pattern[at] == '"':
             literal, at = _quoted(pattern, at + 1)

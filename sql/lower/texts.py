@@ -13,6 +13,7 @@ from ..analyze.types.types import Types, untyped
 from ..builtins.macros import PREFIX
 from ..builtins.templates import call, duckdb, plain, text
 from ..parse import position_of
+from ..syntax.refusals import unsupported
 from . import patterns
 from .arrays import element_texts
 
@@ -28,7 +29,7 @@ _CALLS_OF_LETTERS = frozenset({"upper", "lower", "initcap"})
 def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
     """LIKE with the backslash as its escape, which DuckDB has only where it is asked for."""
     if TypeKind.BYTES in (types.kind(tree.this), types.kind(tree.expression)):
-        raise SQLError("0A000", "not supported: LIKE of BYTES", position=position_of(tree))
+        raise unsupported("LIKE of BYTES", tree)
     pattern = tree.expression.unnest()
     if isinstance(tree.parent, exp.Escape) or isinstance(pattern, exp.Any | exp.All | exp.Null):
         return None
@@ -45,11 +46,10 @@ def substring(tree: exp.Substring, types: Types) -> exp.Expr:
         return call("substr", tree.this, exp.Literal.number(1), length or exp.Null())
     if types.kind(start) is TypeKind.STRING or untyped(start):
         if length is not None:
-            raise SQLError(
-                "0A000",
-                "not supported: substring() by a pattern of SIMILAR",
-                hint="Use substring(text FROM pattern), with a regular expression.",
-                position=position_of(tree),
+            raise unsupported(
+                "substring() by a pattern of SIMILAR",
+                tree,
+                "Use substring(text FROM pattern), with a regular expression.",
             )
         return exp.paren(patterns.substring(tree.this, start, tree), copy=False)
     return call("substr", tree.this, start, *([length] if length is not None else []))
@@ -132,11 +132,10 @@ def _formatted_one(
 
 
 def _not_formatted(what: str, tree: exp.Expr) -> SQLError:
-    return SQLError(
-        "0A000",
-        f"not supported: {what} in format()",
-        position=position_of(tree),
-        hint="%s, %I, %L and %% stand in a constant pattern; || puts texts together.",
+    return unsupported(
+        f"{what} in format()",
+        tree,
+        "%s, %I, %L and %% stand in a constant pattern; || puts texts together.",
     )
 
 
@@ -162,11 +161,10 @@ def check_letters(node: exp.Collate) -> None:
     above = node.parent
     while isinstance(above, exp.Expr) and not isinstance(above, exp.Select):
         if isinstance(above, _OF_LETTERS) or _asks_for_letters(above):
-            raise SQLError(
-                "0A000",
-                'not supported: COLLATE "C" of a text whose letters are asked for',
-                position=position_of(above),
-                hint="Leave it out, and write [A-Za-z] for letters of ASCII.",
+            raise unsupported(
+                'COLLATE "C" of a text whose letters are asked for',
+                above,
+                "Leave it out, and write [A-Za-z] for letters of ASCII.",
             )
         above = above.parent
 

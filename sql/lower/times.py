@@ -16,6 +16,7 @@ from ..builtins.signatures import NUMBERS
 from ..builtins.templates import duckdb, plain, text
 from ..builtins.type_names import type_name
 from ..parse import position_of
+from ..syntax.refusals import unsupported
 from .moment_patterns import by_pattern
 
 _CLOCK = "greatest(make_timestamptz(wall_clock_us()), :s)"
@@ -128,12 +129,7 @@ def written(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.E
     kind = types.kind(operand)
     if kind in _NOT_WRITTEN:
         what, hint = _NOT_WRITTEN[kind]
-        raise SQLError(
-            "0A000",
-            f"to_char() of {what} is not supported",
-            position=position_of(tree),
-            hint=hint,
-        )
+        raise unsupported(f"to_char() of {what}", tree, hint)
     if kind is TypeKind.DATE:
         operand = exp.cast(operand.copy(), "TIMESTAMPTZ")
     return by_pattern(operand, pattern)

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from ...catalog.values.column_types import ColumnType, array_of
-from ...catalog.values.errors import SQLError
 from ...catalog.values.session_zone import UTC_NAME, zone_name
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import NotNative, Scalar, adapt, compile_scalar
@@ -24,6 +23,7 @@ from ..analyze.types.types import INTERVAL, STRING, Types
 from ..builtins.signatures import related
 from ..builtins.templates import cast_to
 from ..parse import position_of
+from ..syntax.refusals import unsupported
 from ..syntax.walks import stepping, walk
 from .arrays import element_texts
 
@@ -221,11 +221,10 @@ class _Rewriter:
             return None
         parts = [self._as(part, INTERVAL).copy() for part in (node.this, *node.expressions)]
         if len(parts) > _EXTREMES_MAX:
-            raise SQLError(
-                "0A000",
-                f"{node.key} of more than {_EXTREMES_MAX} intervals is not supported",
-                position=position_of(node),
-                hint=f"Nest it: {node.key}(a, {node.key}(b, c)).",
+            raise unsupported(
+                f"{node.key} of more than {_EXTREMES_MAX} intervals",
+                node,
+                f"Nest it: {node.key}(a, {node.key}(b, c)).",
             )
         name = f"interval_{node.key}"
         made = parts[0]

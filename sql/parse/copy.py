@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from ...catalog.values.errors import SQLError
 from ..syntax.copy_options import CopyFormat, CopyOptions
+from ..syntax.refusals import unsupported
 from ..syntax.statements import CopyFrom, CopyTo, ObjectName, Query
 from .cursor import Cursor, LexemeKind
 from .queries import parse_query
@@ -51,11 +52,10 @@ def _stdout(cursor: Cursor) -> None:
 
 def _refuse_files(cursor: Cursor) -> NoReturn:
     if cursor.current.kind is LexemeKind.STRING or cursor.at_words("program"):
-        raise SQLError(
-            "0A000",
-            "COPY with a file or a program of the server is not supported",
-            position=cursor.position,
-            hint="Use STDIN and STDOUT; psql's \\copy does, with files of the client.",
+        raise unsupported(
+            "COPY with a file or a program of the server",
+            cursor.position,
+            "Use STDIN and STDOUT; psql's \\copy does, with files of the client.",
         )
     cursor.fail(expected="STDIN or STDOUT")
 
@@ -121,11 +121,10 @@ def _options(cursor: Cursor) -> CopyOptions:
 
 
 def _unsupported(option: str, position: int) -> SQLError:
-    return SQLError(
-        "0A000",
-        f"not supported: {option} of COPY",
-        position=position,
-        hint="Read into a table of its own, and INSERT … SELECT what is wanted of it.",
+    return unsupported(
+        f"{option} of COPY",
+        position,
+        "Read into a table of its own, and INSERT … SELECT what is wanted of it.",
     )
 
 

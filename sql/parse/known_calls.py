@@ -18,6 +18,7 @@ from sqlglot import exp
 from ...catalog.values.errors import SQLError
 from ..builtins.known_functions import FUNCTIONS
 from ..builtins.macros import PREFIX
+from ..syntax.refusals import unsupported
 from ..syntax.tree_names import position_of
 from ..syntax.walks import find_all
 from .expansions.catalog_functions import CATALOG_CALLS
@@ -106,7 +107,7 @@ def offered_operators(tree: exp.Expr) -> exp.Expr:
     """The tree itself. Raises SQLError 0A000 for a node of `REFUSED_NODES`."""
     for node in find_all(tree, *REFUSED_NODES):
         what, hint = REFUSED_NODES[type(node)]
-        raise _not_offered(what, hint, node)
+        raise unsupported(what, node, hint)
     return tree
 
 
@@ -120,12 +121,8 @@ def known_calls(tree: exp.Expr) -> exp.Expr:
         if name == f"{PREFIX}to_timestamp" and len(node.expressions) == 2:
             hint = _BY_PATTERN
         if hint is not None:
-            raise _not_offered(f"{plain}()", hint, node)
+            raise unsupported(f"{plain}()", node, hint)
         known = name in FUNCTIONS or name in _OTHERS or name in CATALOG_CALLS
         if not known and not name.startswith(_PREFIXES):
             raise SQLError("42883", f"function {name} does not exist", position=position_of(node))
     return tree
-
-
-def _not_offered(what: str, hint: str, node: exp.Expr) -> SQLError:
-    return SQLError("0A000", f"{what} is not supported", position=position_of(node), hint=hint)

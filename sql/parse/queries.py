@@ -17,6 +17,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
 from ..syntax.as_of_clause import AsOf
 from ..syntax.balanced import CHAINED, balance
+from ..syntax.refusals import unsupported
 from ..syntax.row_locks import cut_row_locks
 from ..syntax.statements import Query
 from ..syntax.tree_names import folded as folded
@@ -154,12 +155,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     locks = cut_row_locks(tree, word_at(tokens, "for"))
     into = tree.find(exp.Into)
     if into is not None:
-        raise SQLError(
-            "0A000",
-            "SELECT INTO is not supported",
-            position=word_at(tokens, "into"),
-            hint="Use INSERT INTO … SELECT.",
-        )
+        raise unsupported("SELECT INTO", word_at(tokens, "into"), "Use INSERT INTO … SELECT.")
     if locks and as_of is not None:
         raise SQLError(
             "25006",
@@ -237,11 +233,8 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
             if token.text != "=":
                 raise syntax_error(text, token.start, token.end + 1)
         elif token.text == "@":
-            raise SQLError(
-                "0A000",
-                "the operator @ is not supported",
-                position=token.start + 1,
-                hint="abs(x) is the absolute value of a number.",
+            raise unsupported(
+                "the operator @", token.start + 1, "abs(x) is the absolute value of a number."
             )
         elif not _numbers_parameter(token, following):
             raise syntax_error(

@@ -48,10 +48,10 @@ REFUSED = [
     ("unnest(id)", "42883", "function unnest(bigint) does not exist"),
     ("'1 moon'::STRING::INTERVAL", "22007", 'invalid input syntax for type interval: "1 moon"'),
     ("'1.5.2'::STRING::DECIMAL", "22P02", 'invalid input syntax for type numeric: "1.5.2"'),
-    ("ARRAY[a]", "0A000", "arrays of several dimensions are not supported"),
+    ("ARRAY[a]", "0A000", "not supported: arrays of several dimensions"),
     ("ARRAY[]", "42P18", "cannot determine type of empty array"),
-    ("array_agg(a)", "0A000", "arrays of several dimensions are not supported"),
-    ("a[1][1]", "0A000", "arrays of several dimensions are not supported"),
+    ("array_agg(a)", "0A000", "not supported: arrays of several dimensions"),
+    ("a[1][1]", "0A000", "not supported: arrays of several dimensions"),
     ("trim_array(a, 3)", "2202E", "number of elements to trim must be between 0 and 2"),
 ]
 

@@ -28,6 +28,7 @@ from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
 from ...builtins.templates import cast_in_place, cast_to
 from ...builtins.type_names import type_name
 from ...parse import position_of
+from ...syntax.refusals import unsupported
 from ...syntax.tree_copies import wrap
 from ...syntax.walks import stepping, walk
 from .blanks import compare_as_char, listed_as_varchar
@@ -87,11 +88,8 @@ def _check(node: exp.Expr, types: Types) -> None:
     elif isinstance(node, exp.WindowSpec):
         resolve_frame(node, types)
     elif isinstance(node, exp.Overlaps):
-        raise SQLError(
-            "0A000",
-            "not supported: OVERLAPS",
-            position=position_of(node),
-            hint="Compare the ends: start_a < end_b AND start_b < end_a.",
+        raise unsupported(
+            "OVERLAPS", node, "Compare the ends: start_a < end_b AND start_b < end_a."
         )
     elif isinstance(node, exp.WithinGroup):
         check_ordered_set(node, types)
@@ -474,11 +472,10 @@ def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
     """Raises SQLError for an ordered set that PostgreSQL has no aggregate for."""
     name = _ORDERED.get(type(tree.this))
     if name is None:
-        raise SQLError(
-            "0A000",
-            f"not supported: {tree.this.key} WITHIN GROUP",
-            position=position_of(tree),
-            hint="Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
+        raise unsupported(
+            f"{tree.this.key} WITHIN GROUP",
+            tree,
+            "Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
         )
     if isinstance(tree.parent, exp.Window):
         raise SQLError(

@@ -41,6 +41,7 @@ from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import Services
 from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
 from ...syntax.names import ObjectName, Option
+from ...syntax.refusals import unsupported
 from ...syntax.statements import (
     AwaitJobs,
     ControlJobs,
@@ -253,9 +254,7 @@ async def _of_database(
     if database_id is None:
         raise SQLError("3D000", f'database "{named.name}" does not exist', position=named.position)
     if database_id == SYSTEM_DATABASE_ID:
-        raise SQLError(
-            "0A000", "changefeeds on the system database are not supported", position=named.position
-        )
+        raise unsupported("changefeeds on the system database", named.position)
     if statement.sink is None:
         raise SQLError(
             "0A000",

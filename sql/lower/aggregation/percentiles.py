@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.types.derived_types import FLOAT8
 from ...analyze.types.types import Types
 from ...builtins.signatures import NUMBERS
 from ...builtins.templates import cast_to
-from ...parse import position_of
+from ...syntax.refusals import unsupported
 
 PERCENTILES = (exp.PercentileCont, exp.PercentileDisc)
 
@@ -29,11 +28,10 @@ def percentile(tree: exp.WithinGroup, types: Types) -> None:
     if continuous and kind in NUMBERS and kind is not TypeKind.FLOAT8:
         ordered.set("this", cast_to(ordered.this.copy(), FLOAT8))
     if not _is_constant(tree.this.this) or (continuous and kind is TypeKind.INTERVAL):
-        raise SQLError(
-            "0A000",
-            "not supported: percentiles of fractions that are no constants, or between intervals",
-            position=position_of(tree),
-            hint="Write 0.5, or extract(epoch FROM x) for an interval.",
+        raise unsupported(
+            "percentiles of fractions that are no constants, or between intervals",
+            tree,
+            "Write 0.5, or extract(epoch FROM x) for an interval.",
         )
 
 

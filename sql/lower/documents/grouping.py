@@ -13,12 +13,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType
-from ....catalog.values.errors import SQLError
 from ....catalog.values.json_text import normal_json
 from ...analyze.types.types import Types
 from ...builtins.documents.calls import JSONB, call, is_literal
 from ...builtins.documents.equality import same as same_text
-from ...parse import position_of
+from ...syntax.refusals import unsupported
 
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -105,8 +104,8 @@ def _compare(sides: list[exp.Expr], types: Types) -> None:
         return
     sets = [side for side in sides if isinstance(side, exp.Any | exp.All)]
     if sets and _are_documents(sides, types):
-        raise _unsupported(
-            "comparing a document with ANY or ALL of others", "Say doc IN (…).", sets[0]
+        raise unsupported(
+            "comparing a document with ANY or ALL of others", sets[0], "Say doc IN (…)."
         )
     for side in sides:
         _refuse_array(types.of(side), side)
@@ -121,7 +120,7 @@ def _refuse_order(sides: list[exp.Expr], types: Types) -> None:
         _refuse_order(_entries(side) or [], types)
         _refuse_array(types.of(side), side)
         if types.of(side) == JSONB:
-            raise _unsupported("an order of documents", _BY_MEMBER, side)
+            raise unsupported("an order of documents", side, _BY_MEMBER)
 
 
 _BY_MEMBER = "doc ->> 'a' and doc::TEXT have an order."
@@ -145,13 +144,9 @@ def _wrap_if_document(node: exp.Expr, types: Types) -> None:
 
 def _refuse_array(type: ColumnType | None, node: exp.Expr) -> None:
     if type is not None and type.element == JSONB:
-        raise _unsupported(
-            "comparing arrays of documents", "to_jsonb() makes one document of an array.", node
+        raise unsupported(
+            "comparing arrays of documents", node, "to_jsonb() makes one document of an array."
         )
-
-
-def _unsupported(what: str, hint: str, node: exp.Expr) -> SQLError:
-    return SQLError("0A000", f"{what} is not supported", position=position_of(node), hint=hint)
 
 
 def _nullif(node: exp.Nullif, types: Types) -> exp.Expr | None:
@@ -171,7 +166,7 @@ def _check_order(node: exp.Ordered, types: Types) -> None:
         what = _selected(select, what, types) or what
     _refuse_array(types.of(what), node.this)
     if types.of(what) == JSONB:
-        raise _unsupported("an order of documents", _BY_MEMBER, node.this)
+        raise unsupported("an order of documents", node.this, _BY_MEMBER)
 
 
 def _selected(select: exp.Select, node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -196,8 +191,8 @@ def order_distinct(node: exp.ArrayAgg, types: Types) -> None:
         return
     item = distinct.expressions[0]
     if types.of(item) == JSONB:
-        raise _unsupported(
-            "an aggregate of DISTINCT documents", "Say SELECT DISTINCT in a subquery.", node
+        raise unsupported(
+            "an aggregate of DISTINCT documents", node, "Say SELECT DISTINCT in a subquery."
         )
     if order is None:
         key = exp.Ordered(this=item.copy(), nulls_first=False)
@@ -212,7 +207,7 @@ def _check_using(node: exp.Join, types: Types) -> None:
         return
     found = types.columns_in(node.this)
     if any(type == JSONB and (natural or name in names) for name, type in found):
-        raise _unsupported("NATURAL and USING of documents", "Join ON a.doc = b.doc.", node)
+        raise unsupported("NATURAL and USING of documents", node, "Join ON a.doc = b.doc.")
 
 
 def group(select: exp.Select, types: Types) -> None:
@@ -272,8 +267,8 @@ def _check_set_operation(node: exp.SetOperation, types: Types) -> None:
     if JSONB not in found:
         return
     if not isinstance(node, exp.Union) or node.args.get("distinct"):
-        raise _unsupported(
-            f"{node.key.upper()} of documents", "UNION ALL is, and of doc::TEXT all are.", node
+        raise unsupported(
+            f"{node.key.upper()} of documents", node, "UNION ALL is, and of doc::TEXT all are."
         )
     order = node.args.get("order")
     for ordered in order.expressions if order is not None else ():
@@ -281,4 +276,4 @@ def _check_set_operation(node: exp.SetOperation, types: Types) -> None:
         named = key.name in names and found[list(names).index(key.name)] == JSONB
         place = int(key.name) if isinstance(key, exp.Literal) and key.name.isdecimal() else 0
         if named or (0 < place <= len(found) and found[place - 1] == JSONB):
-            raise _unsupported("an order of documents", _BY_MEMBER, key)
+            raise unsupported("an order of documents", key, _BY_MEMBER)

@@ -58,7 +58,7 @@ HINT: Parameters are written $1, $2, …
 
 SELECT @x
 ----
-position 8: the operator @ is not supported (SQLSTATE 0A000)
+position 8: not supported: the operator @ (SQLSTATE 0A000)
 HINT: abs(x) is the absolute value of a number.
 
 SELECT $x
@@ -102,7 +102,7 @@ Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 ' /* @
 
 SELECT @1,$2
 ----
-position 8: the operator @ is not supported (SQLSTATE 0A000)
+position 8: not supported: the operator @ (SQLSTATE 0A000)
 HINT: abs(x) is the absolute value of a number.
 
 SELECT $1,$2,'open $3

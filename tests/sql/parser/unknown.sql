@@ -36,7 +36,7 @@ CreateTable(table=ObjectName(parts=('t'), position=19), columns=(ColumnDefinitio
 
 LISTEN channel
 ----
-position 1: LISTEN is not supported (SQLSTATE 0A000)
+position 1: not supported: LISTEN (SQLSTATE 0A000)
 HINT: CREATE CHANGEFEED FOR t streams the rows that change to the client.
 
 CREATE OR REPLACE VIEW v AS SELECT 1
