@@ -49,6 +49,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     random() float8
     width_bucket(float8, float8, float8, int8) int8
     width_bucket(element, array) int8
+    pg_typeof(any) text
     num_nulls(*any) int8
     num_nonnulls(*any) int8
 
@@ -191,6 +192,48 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
 )
 """By PostgreSQL's names. Results that depend on more than a word says (`sum`, `avg`, `result`, and
 the scale of what is `numeric`) are `types.Types`' to know."""
+
+ELSEWHERE: dict[str, tuple[Signature, ...]] = signatures(
+    """
+    count() int8
+    count(any) int8
+    array_agg(plain) array
+    now() timestamptz
+    clock_timestamp() timestamptz
+    transaction_timestamp() timestamptz
+    statement_timestamp() timestamptz
+    gen_random_uuid() uuid
+    random() float8
+    nextval(text) int8
+    currval(text) int8
+    lastval() int8
+    setval(text, int8) int8
+    setval(text, int8, bool) int8
+    version() text
+    current_database() text
+    current_schema() text
+    pg_backend_pid() int8
+    cluster_logical_timestamp() numeric
+    current_setting(text) text
+    current_setting(text, bool) text
+    set_config(text, text, bool) text
+    row_number() int8
+    rank() int8
+    dense_rank() int8
+    percent_rank() float8
+    cume_dist() float8
+    lag(element) element
+    lead(element) element
+    first_value(element) element
+    last_value(element) element
+    nth_value(element, int8) element
+    generate_series(int8, int8) int8
+    generate_series(int8, int8, int8) int8
+    generate_series(timestamp, timestamp, interval) timestamp
+    generate_series(timestamptz, timestamptz, interval) timestamptz
+    """
+)
+"""Functions that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
 
 _THIS, _TWO = ("this",), ("this", "expression")
 _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {

@@ -11,7 +11,7 @@ from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types import sets, singles
 from ..analyze.types.derived_types import FLOAT4
 from ..analyze.types.types import Types, untyped
-from ..builtins.known_functions import called
+from ..builtins.known_functions import FUNCTIONS, called
 from ..builtins.macros import PREFIX
 from ..builtins.operators import ARITHMETIC, COMPARISONS
 from ..builtins.templates import call, cast_to, duckdb, plain
@@ -252,10 +252,6 @@ _FUNCTIONS: dict[str, Make] = {
     "variance": lambda found, tree, types: plain("var_samp", *found),
     "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
 }
-_COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),
-           "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
-           "variance": (1, 1), "pg_typeof": (1, 1),
-           "length": (1, 1), "octet_length": (1, 1)}  # fmt: skip
 
 
 def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
@@ -286,11 +282,11 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
         if name in patterns.FUNCTIONS:
             return patterns.FUNCTIONS[name](list(node.expressions), types, node)
         if name in _FUNCTIONS:
-            least, most = _COUNTS.get(name, (0, 1 << 16))
-            if not least <= len(node.expressions) <= most:
+            count, signatures = len(node.expressions), FUNCTIONS[name]
+            if not any(signature.words(count) is not None for signature in signatures):
                 raise SQLError(
                     "42883",
-                    f"function {name} with {len(node.expressions)} arguments does not exist",
+                    f"function {name} with {count} arguments does not exist",
                     position=position_of(node),
                 )
             return _FUNCTIONS[name](list(node.expressions), node, types)

@@ -16,8 +16,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
-from ..builtins.known_functions import FUNCTIONS
+from ..builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ..builtins.macros import PREFIX
+from ..builtins.session_functions import SESSION_FUNCTIONS
 from ..syntax.refusals import unsupported
 from ..syntax.tree_names import position_of
 from ..syntax.walks import find_all
@@ -27,22 +28,8 @@ _PREFIXES = (PREFIX, "json_", "jsonb_")
 
 _OTHERS = frozenset(
     """
-    nextval currval setval lastval current_setting set_config
-
-    pg_cancel_backend pg_terminate_backend pg_advisory_lock pg_advisory_lock_shared
-    pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_try_advisory_lock
-    pg_try_advisory_lock_shared pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared
-    pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all wait_for_changefeed
-    raw_get raw_put raw_delete raw_delete_range raw_cas
-
-    cluster_logical_timestamp pg_backend_pid statement_timestamp clock_timestamp
-    transaction_timestamp version
-    current_database current_schema current_user session_user
-
+    current_user session_user setseed unique_rowid txid_current
     to_json to_jsonb row_to_json array_to_json
-
-    now count array_agg generate_series gen_random_uuid random setseed unique_rowid txid_current
-    row_number rank dense_rank percent_rank cume_dist lag lead first_value last_value nth_value
 
     pg_sleep inet_server_addr inet_server_port inet_client_addr inet_client_port
     pg_postmaster_start_time pg_conf_load_time pg_my_temp_schema pg_is_other_temp_schema
@@ -51,8 +38,9 @@ _OTHERS = frozenset(
     row len error numeric _pg_expandarray
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
-"""Functions whose registries are above the parser; functions that DuckDB has under PostgreSQL's
-name; and, in the last line, names that other passes make or look for."""
+"""Functions without a signature; and, in the last line, names that other passes make or look
+for."""
+_KNOWN = _OTHERS | set(FUNCTIONS) | set(ELSEWHERE) | set(SESSION_FUNCTIONS) | set(CATALOG_CALLS)
 
 _IN_PATHS = "-> and #> lead into a document, jsonb_array_elements and jsonb_each list what it has."
 _BY_PATTERN = (
@@ -122,7 +110,6 @@ def known_calls(tree: exp.Expr) -> exp.Expr:
             hint = _BY_PATTERN
         if hint is not None:
             raise unsupported(f"{plain}()", node, hint)
-        known = name in FUNCTIONS or name in _OTHERS or name in CATALOG_CALLS
-        if not known and not name.startswith(_PREFIXES):
+        if name not in _KNOWN and not name.startswith(_PREFIXES):
             raise SQLError("42883", f"function {name} does not exist", position=position_of(node))
     return tree

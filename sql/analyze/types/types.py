@@ -81,7 +81,7 @@ _SAME = (
 _CHAINED = (exp.Binary, exp.Paren, exp.Not, exp.Neg, exp.Cast)
 _ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
-           "single_text": STRING, "single": FLOAT4, "pg_typeof": STRING, "text": STRING,
+           "single_text": STRING, "single": FLOAT4, "text": STRING,
            "subscripts": array_of(INT8), "places_to": array_of(INT8)}  # fmt: skip
 """Result types of the macros that replace casts."""
 _KEPT_MAX = 4096
