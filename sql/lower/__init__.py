@@ -15,7 +15,6 @@ before DuckDB sees it, behind the checks of its types (`sql.analyze.types`):
     `precisions`     moments rounded to some digits of a second
     `times`          extract, date_trunc, to_char, which time each function of time tells
     `moment_patterns` patterns of to_char
-    `comparisons`    rows compared with rows
     `wide_operators` operators on arrays and times
     `aggregation`    aggregates, windows, frames, grouped keys
     `documents`      JSONB

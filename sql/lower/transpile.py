@@ -63,8 +63,8 @@ from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.tree_copies import copied, dismantle, wrap
 from ..syntax.walks import find_all, find_in_scope, stepping
+from .aggregation.aggregates import spell_out_windows
 from .aggregation.grouped_keys import group_by_keys
-from .aggregation.named_windows import spell_out_windows
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
 from .documents.meaning import mean_documents

@@ -34,9 +34,8 @@ from .pieces import NESTING_MAX, OPERATORS_MAX
 from .repairs.array_syntax import plain_arrays
 from .repairs.called_types import plain_names
 from .repairs.derived_tables import plain_derived
-from .repairs.json_functions import plain_documents
+from .repairs.json_functions import plain_calls, plain_documents
 from .repairs.meant_tokens import meant_tokens
-from .repairs.operator_calls import plain_calls
 from .repairs.row_syntax import plain_rows
 from .repairs.shown_tables import shown_tables
 

@@ -33,11 +33,10 @@ from ...syntax.tree_copies import wrap
 from ...syntax.walks import stepping, walk
 from .blanks import compare_as_char, listed_as_varchar
 from .castable_types import resolve_cast
-from .common_types import as_type, check_columns, have_one_type
+from .common_types import as_type, check_columns, check_recursion, have_one_type
 from .derived_types import FLOAT4, FLOAT8, INT8
 from .dimensions import check_dimensions, several_dimensions
 from .frames import resolve_frame
-from .recursion import check_recursion
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings
 from .singles import compare_in_double, listed_as_singles, widened

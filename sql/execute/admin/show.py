@@ -1,19 +1,24 @@
-"""SHOW statements."""
+"""SHOW of tables, columns and cluster settings; SET and RESET CLUSTER SETTING."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.store.cluster_settings import reset_setting, set_setting
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
-from ....kvlayer.settings import REGISTRY
+from ....kvlayer.settings import REGISTRY, SettingError
+from ...plan.needs import Need
 from ...results.results import Result, Row, listing, typed_columns
+from ...runtime.authorization import require
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.maintenance_statements import Chore, Maintain
+from ...syntax.statements import SetClusterSetting
 
 Show = (
     statements.ShowTables
@@ -143,3 +148,19 @@ async def maintain(
     for table in statement.tables:
         await resolve(services, reader, table, database)
     return Result(tag=statement.chore.value, notice=NOTICES.get(statement.chore))
+
+
+async def set_cluster_setting(
+    services: Services, statement: SetClusterSetting, user: str
+) -> Result:
+    """Raises SQLError 42704, 22023, or 42501 where the user may not."""
+    check_setting(statement.name, statement.position)
+    await require(services, user, (Need(int(Privilege.MODIFYCLUSTERSETTING), SYSTEM),))
+    try:
+        if statement.value is None:
+            await reset_setting(services.store, statement.name)
+        else:
+            await set_setting(services.store, statement.name, statement.value)
+    except SettingError as error:
+        raise SQLError("22023", f"{error}", position=statement.position) from error
+    return Result(tag="SET CLUSTER SETTING")

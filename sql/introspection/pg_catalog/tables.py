@@ -34,10 +34,15 @@ from .relations import (
     description_rows,
     index_rows,
 )
-from .session_tables import cursor_rows, lock_rows, prepared_rows
-from .settings import setting_rows
+from .session_tables import (
+    abbreviation_rows,
+    cursor_rows,
+    lock_rows,
+    prepared_rows,
+    setting_rows,
+    zone_rows,
+)
 from .statistics import STATISTICS
-from .time_zones import abbreviation_rows, zone_rows
 from .types import enum_rows, type_rows
 from .views import dependency_rows, extension_rows, rule_rows, view_rows
 
