@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from ..analyze.scalars import type_of_cast
 from ..builtins.templates import call, number
 from ..syntax.refusals import unsupported
+from ..syntax.tree_names import DECLARED
 from ..syntax.walks import find_all
 
 _DIGITS_MAX = 6
@@ -55,4 +57,6 @@ def _replace(node: exp.Expr, name: str, value: exp.Expr, digits: exp.Expr) -> No
     count = int(digits.name or digits.this.name)
     if count < _DIGITS_MAX:
         value = call(name, value, number(count))
+    if isinstance(node, exp.Cast):
+        value.meta[DECLARED] = type_of_cast(node)
     node.replace(value)

@@ -56,7 +56,7 @@ from ..analyze.scalars import (
     type_of_cast,
 )
 from ..analyze.types.literal_casts import literal_cast
-from ..analyze.types.output_types import declared_enums, declared_types
+from ..analyze.types.output_types import declared_types
 from ..analyze.types.resolution import resolve_types
 from ..analyze.types.types import Types
 from ..parse import folded, position_of
@@ -88,12 +88,12 @@ def transpile(
     spell_out_windows(query)
     group_by_keys(query, relations)
     name_elements(query, relations)
-    declared, origins = declared_types(query, relations), column_origins(query, relations)
+    origins = column_origins(query, relations)
     _name_columns(query)
     round_moments(query)
     parameters = _Parameters()
     types = Types(query, relations)
-    declared = declared_enums(query, declared, types)
+    declared = declared_types(query, types)
     resolve_types(query, types)
     query = mean_documents(query, types)
     rewrite(query, types, parameters.typed)

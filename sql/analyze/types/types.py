@@ -27,7 +27,7 @@ from ...builtins.operators import SIGNS, operation
 from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
 from ...parse import folded
 from ...parse.queries import table_name
-from ...syntax.tree_names import CAST_TYPE
+from ...syntax.tree_names import CAST_TYPE, DECLARED
 from ..binder import Relations, scopes_in
 from ..columns.stars import Columns, Stars, given_names, sources_of, tree_of
 from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
@@ -70,8 +70,6 @@ _DEPTH_MAX = 200
 _MAGNITUDE_OF_LEAST = str(2**63)
 """Digits that are an INT8 behind a minus only."""
 _TYPE = "postgres_type"
-_DECLARED = "declared_type"
-"""The key of `meta` that holds a node's type. A node whose type may still become known has none."""
 
 _SAME = (
     exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls,
@@ -153,6 +151,11 @@ class Types:
         """Keeps a type for a tree that was put in place of another."""
         tree.meta[_TYPE] = type
 
+    def say_declared(self, column: exp.Column, type: ColumnType | None) -> None:
+        """Keeps the type that CREATE TABLE says of a column that stands for a part of a star."""
+        self.say(column, None if type is None else type.broad)
+        column.meta[DECLARED] = type
+
     def given(self, tree: exp.Expr) -> Argument:
         """The type of an operand, in terms of signatures."""
         found = self.of(tree)
@@ -164,8 +167,8 @@ class Types:
         """The type that CREATE TABLE or a cast says, which may be narrower."""
         inner = tree.unnest()
         known = self.of(inner)
-        if isinstance(inner, exp.Column):
-            found: ColumnType | None = inner.meta.get(_DECLARED)
+        if isinstance(inner, exp.Column) or DECLARED in inner.meta:
+            found: ColumnType | None = inner.meta.get(DECLARED)
             return found
         return type_of_cast(inner) if isinstance(inner, exp.Cast) else known
 
@@ -391,7 +394,7 @@ class Types:
                 if has:
                     found.append(type)
             if found and (len(found) == 1 or qualifier is None):
-                column.meta[_DECLARED] = found[0]
+                column.meta[DECLARED] = found[0]
                 return None if found[0] is None else found[0].broad
             if found:
                 return None
@@ -439,16 +442,24 @@ class Types:
             return False, None
         if isinstance(source.expression, exp.Unnest):
             return self.of_unnest(source.expression, name)
-        names, types = self.columns_of(source.expression)
+        names, types = self.declared_of(source.expression)
         known = dict(zip_longest(names, types[: len(names)]))  # WITH ORDINALITY adds a name
-        if name not in known:
-            return False, None
-        _, parts = self.parts_of(source.expression)
-        several = dict(zip(names, parts, strict=False)).get(name, [])
-        narrow = self.declared(several[0]) if len(several) == 1 else None
-        if known[name] is not None and narrow is not None and narrow.broad != known[name]:
-            narrow = None  # a recursive column that gets more digits than its first row has
-        return True, narrow or known[name]
+        return name in known, known.get(name)
+
+    def declared_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]:
+        """The columns of a query with the types that CREATE TABLE and casts say, where all of its
+        sides say the same."""
+        names, types = self.columns_of(tree)
+        _, parts = self.parts_of(tree)
+        found: list[ColumnType | None] = []
+        for type, several in zip(types, parts, strict=True):
+            narrow = self.declared(several[0])
+            if any(self.declared(part) != narrow for part in several[1:]):
+                narrow = None
+            if type is not None and narrow is not None and narrow.broad != type:
+                narrow = None  # a recursive column that gets more digits than its first row has
+            found.append(narrow or type)
+        return names, found
 
     def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
         if len(source.expressions) != 1:
@@ -503,6 +514,17 @@ class Types:
                 names.append(column.alias_or_name.lower())
                 parts.append([column.unalias()])
         return names, parts
+
+    def output(self, select: exp.Select) -> list[exp.Expr]:
+        """The items of a select list with stars expanded, up to the first star of which the columns
+        are not known."""
+        found: list[exp.Expr] = []
+        for item in select.expressions:
+            columns = self._stars.columns(select, item)
+            if columns is None and item.is_star:
+                break
+            found += [item] if columns is None else columns
+        return found
 
     def columns_in(self, source: exp.Expr) -> list[tuple[str, ColumnType | None]]:
         """Returns the columns of a join's sources, as far as they are known."""
