@@ -123,7 +123,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     regexp_split_rows(text, text, text) text[]
 
     date_part(text, timestamp|timestamptz|interval|time|date) float8
-    date_trunc(text, timestamp|timestamptz) result
+    date_trunc(text, timestamp|timestamptz|interval) result
     date_trunc(text, timestamptz, text) timestamptz
     date_bin(interval, timestamp, timestamp) timestamp
     date_bin(interval, timestamptz, timestamptz) timestamptz

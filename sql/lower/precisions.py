@@ -43,7 +43,7 @@ def _round_cast(node: exp.Cast) -> None:
             raise unsupported(
                 "a cast to some fields of INTERVAL",
                 node,
-                "Cast to INTERVAL, and cut the value with date_trunc().",
+                "Cast to INTERVAL; extract() takes a field of the value.",
             )
         if inner is not node.to and inner.this in _ROUNDED and inner.expressions:
             raise unsupported(f"elements of type {inner.sql('postgres')}", node)

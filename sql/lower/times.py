@@ -98,6 +98,8 @@ def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp
         template = f"timezone(:z, date_trunc('{unit}', timezone(:z, :x)))"
         return duckdb(template, x=arguments[1], z=arguments[2])
     moment = arguments[1].copy()
+    if type.kind in (TypeKind.INTERVAL, TypeKind.TIME):
+        raise unsupported("date_trunc() of an interval", tree, "extract() takes a field of it.")
     if type.kind is TypeKind.DATE:
         moment = exp.cast(moment, "TIMESTAMPTZ")
     if unit in ("century", "millennium"):

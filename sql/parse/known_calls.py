@@ -82,10 +82,6 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
         ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
     ),
     exp.Mode: ("mode()", "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value."),
-    exp.IntervalSpan: (
-        "INTERVAL with fields from one to another",
-        "Write '1 year 2 mons', '1 day 02:00'.",
-    ),
     exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),
 }
 """The same for nodes of sqlglot's: what the error calls each, and its hint."""
