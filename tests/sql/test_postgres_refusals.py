@@ -130,6 +130,7 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT justify_days(INTERVAL '35 days')", "extract("),
         ("SELECT INTERVAL '1-2' YEAR TO MONTH", "'1 year 2 mons'"),
         ("SELECT INTERVAL '1 year 5 mons' YEAR", "'1 year 2 mons'"),
+        ("SELECT INTERVAL '1.5' HOUR", "'1 year 2 mons'"),
         ("SELECT INTERVAL '1 day 02:03:04' HOUR TO SECOND", "'1 year 2 mons'"),
         ("SELECT date_trunc('day', INTERVAL '1 day 02:00')", "extract("),
         ("SELECT @ -5", "abs(x)"),

@@ -159,16 +159,17 @@ def _whole_interval(tokens: list[Token], place: int) -> bool:
     return is_string(tokens[place + 1]) and behind not in _INTERVAL_UNITS
 
 
-_PLAIN_NUMBER = re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*")
+_WHOLE, _SECONDS = re.compile(r"\s*[+-]?[0-9]+\s*"), re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*")
 
 
 def _refuse_fields(tokens: list[Token], place: int) -> None:
-    """Raises SQLError 0A000 for fields of an interval behind a text that says more than a number,
-    or from one field to another: `INTERVAL '2' DAY` alone has a field there."""
+    """Raises SQLError 0A000 for fields of an interval behind a text that says more than they keep:
+    `INTERVAL '2' DAY` and `INTERVAL '1.5' SECOND` alone have a field there."""
     if place + 2 >= len(tokens) or not is_string(tokens[place + 1]):
         return
-    cut = place + 3 < len(tokens) and tokens[place + 3].text.lower() == "to"
-    if cut or not _PLAIN_NUMBER.fullmatch(tokens[place + 1].text):
+    several = place + 3 < len(tokens) and tokens[place + 3].text.lower() == "to"
+    kept = _SECONDS if tokens[place + 2].text.lower() == "second" else _WHOLE
+    if several or not kept.fullmatch(tokens[place + 1].text):
         raise unsupported(
             "fields of an interval behind its text",
             tokens[place].start + 1,
