@@ -203,7 +203,7 @@ def _together(position: Position, place: int) -> bool:
     """
     target, to = position.targets[place], position.after[place]
     begins = position.before[place] is Status.PUBLIC and not target.present
-    if target.renames or not begins and not (target.present and to is Status.PUBLIC):
+    if target.renames or (not begins and not (target.present and to is Status.PUBLIC)):
         return True
     return all(
         position.after[i] in (Status.PUBLIC, Status.SETTLED, Status.REMOVED)

@@ -305,11 +305,12 @@ def _in_tree(
     tree: exp.Expr, lookup: Lookup, declared: Hints, whole: ColumnType | None
 ) -> Iterator[Context]:
     """The parameters of an expression that, as a whole, is of type `whole`."""
-    types = PlainTypes(lookup, declared)
+    types: Types | None = None  # rows of VALUES are mostly bare parameters
     for node in list(_uses(find_all(tree, exp.Parameter, exp.In))):
         if node is tree or tree.unnest() is node:
             yield node, whole
         else:
+            types = types or PlainTypes(lookup, declared)
             yield node, _context(node, types)
 
 

@@ -543,7 +543,11 @@ class PlainTypes(Types):
     them, and what a subquery returns is not known. No type is kept with a tree."""
 
     def __init__(self, lookup: Lookup, declared: Hints = ()) -> None:
-        super().__init__(exp.Null(), {})
+        self.relations: Relations = {}
+        self.strict = True
+        self._scopes = {}
+        self._stars = Stars((), {}, proxy(self))
+        self._depth = 0
         self._lookup = lookup
         self._declared = declared
         self._found: dict[int, ColumnType | None] = {}
