@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...catalog.values.arrow_columns import AnyArray, column_datums
 from ...catalog.values.column_types import ColumnType
-from ...catalog.values.session_zone import UTC_NAME, session_style, zone_name
+from ...catalog.values.session_zone import UTC_NAME, zone_name
 from ...catalog.values.type_kinds import INTEGERS, TEXTS, TypeKind
 from .wire_types import TEXT, encoder
 
@@ -25,8 +25,6 @@ _join: Any = pc.binary_join_element_wise
 def column_texts(type: ColumnType, column: pa.ChunkedArray[Any]) -> pa.StringArray:
     """The texts of a column; NULLs stay."""
     array = _one_array(column)
-    if not session_style().writes_plainly(type.kind):
-        return _one_by_one(type, column)
     if type.kind in TEXTS and array.type == pa.string():
         return cast(pa.StringArray, array)
     if type.kind in INTEGERS or type.kind is TypeKind.DATE:

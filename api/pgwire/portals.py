@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from struct import Struct
 
 from ...catalog.values.errors import SQLError
-from ...catalog.values.session_zone import session_style
-from ...catalog.values.text_style import TextStyle
 from ...sql import Result, ResultColumn, Row
 from ...sql.execute.ddl.named_enums import DeclaredTypes
 from ...sql.session.prepared import PreparedStatement
@@ -42,7 +40,6 @@ class Shape:
 
     columns: Sequence[ResultColumn]
     formats: tuple[int, ...]
-    style: TextStyle
     description: bytes
     encode: RowEncoder
 
@@ -57,15 +54,10 @@ class WireStatement:
 
     def shape(self, columns: Sequence[ResultColumn], formats: tuple[int, ...]) -> Shape:
         """The last one is remembered: as a rule a statement has the same columns at each run."""
-        known, style = self._shape, session_style()
-        if (
-            known is None
-            or known.style is not style
-            or known.formats != formats
-            or not _same(known.columns, columns)
-        ):
+        known = self._shape
+        if known is None or known.formats != formats or not _same(known.columns, columns):
             description = replies.row_description(columns, formats)
-            known = Shape(columns, formats, style, description, RowEncoder(columns, formats))
+            known = Shape(columns, formats, description, RowEncoder(columns, formats))
             self._shape = known
         return known
 

@@ -1,6 +1,6 @@
 """Values on the wire: one table of types, with the text and the binary form of each.
 
-Text forms are PostgreSQL's output in the session's zone and style (`catalog.values.text_style`);
+Text forms are PostgreSQL's output in the session's zone;
 binary forms are those of its send functions. Whoever adds a type adds one row here.
 
     INT8 7            text  37               binary  00 00 00 00 00 00 00 07
@@ -10,7 +10,7 @@ binary forms are those of its send functions. Whoever adds a type adds one row h
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from math import isfinite
@@ -25,8 +25,7 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import Interval, clock_text, microseconds_of_day, time_of_day
 from ...catalog.values.json_text import normal_json
 from ...catalog.values.literals import read_decimal
-from ...catalog.values.session_zone import session_style, session_zone, shown
-from ...catalog.values.text_style import PLAIN, TextStyle, writer
+from ...catalog.values.session_zone import session_zone, shown
 from ...catalog.values.type_kinds import CatalogName, TypeKind
 from ...sql.analyze.calls.oids import user_array_oid, user_type_of, user_type_oid
 from ...sql.execute.ddl.named_enums import DeclaredType
@@ -255,28 +254,9 @@ def _array_of(element: WireType, oid: int) -> WireType:
 
 
 def encoder(type: ColumnType, form: int) -> Encoder:
-    """What writes values of a type, in the style of the session that is served now."""
+    """What writes values of a type."""
     wire = wire_type(type)
-    if form == BINARY:
-        return wire.binary
-    style = session_style()
-    return wire.text if style is PLAIN else _styled(type, style) or wire.text
-
-
-def _styled(type: ColumnType, style: TextStyle) -> Encoder | None:
-    """What writes values otherwise than the type's own text form does."""
-    if type.element is not None:
-        one = _styled(type.element, style)
-        if one is None:
-            return None
-        row = row_of(type.element)
-        return _array_of(replace(wire_type(type.element), text=one), row.array).text
-    write = writer(type.kind, style)
-    if write is None:
-        return None
-    if type.kind is TypeKind.TIMESTAMPTZ:
-        return lambda value: write(shown(value)).encode()
-    return lambda value: write(value).encode()
+    return wire.binary if form == BINARY else wire.text
 
 
 @dataclass(frozen=True, slots=True)

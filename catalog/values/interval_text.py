@@ -6,9 +6,6 @@
     P1Y2M3DT4H5M6S                        ISO 8601
 
 A fraction of a year goes into its months, of a month or week into days, of a day into time.
-
-    -1 2:03:04          a day less and two hours more; with IntervalStyle sql_standard, where no
-                        other field has a sign, a day and two hours less
 """
 
 from __future__ import annotations
@@ -19,8 +16,6 @@ from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from .errors import SQLError
 from .interval import DAY, MONTH_DAYS, Interval
 from .literals import invalid_text
-from .session_zone import session_style
-from .text_style import IntervalForm
 
 LENGTH_MAX = 256
 """Characters of a literal: no interval needs a quarter of it."""
@@ -132,8 +127,6 @@ def _read_fields(body: str) -> Interval:
         del tokens[-1]
     if not tokens:
         raise ValueError
-    if session_style().intervals is IntervalForm.SQL_STANDARD:
-        tokens = _with_leading_sign(tokens)
     for token in tokens:
         if token[0].isalpha():
             if waiting is None or token not in _UNITS:
@@ -157,14 +150,6 @@ def _read_fields(body: str) -> Interval:
     if waiting is not None:
         _add_once(found, _number(waiting), "second")
     return found.interval(ago=ago)
-
-
-def _with_leading_sign(tokens: list[str]) -> list[str]:
-    """A minus in front counts for all fields, if it is the only sign."""
-    first, *others = tokens
-    if first[0] != "-" or any(token[0] in "+-" for token in others):
-        return tokens
-    return [first, *(f"-{token}" if token[0].isdigit() else token for token in others)]
 
 
 def _add_once(found: _Sum, number: Decimal, unit: str) -> None:

@@ -6,23 +6,19 @@ statement runs, and UTC where none does.
     '2020-10-25 02:30'::TIMESTAMPTZ         01:30 UTC: of an hour that is twice, the second one
     '2020-03-29 02:30'::TIMESTAMPTZ         01:30 UTC: of an hour that is not, as before the change
 
-Values are read and written at many places that know no session, so the zone is the context's, and
-with it the style of texts (`text_style`): whoever runs a session's statements says `follow`, and
-tasks of the store's own say `leave`.
+Values are read and written at many places that know no session, so the zone is the context's:
+whoever runs a session's statements says `follow`, and tasks of the store's own say `leave`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from functools import cache, lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from .errors import SQLError
-from .text_style import PLAIN, TextStyle
 
 UTC_NAME = "UTC"
 ZONES_KEPT_MAX = 600
@@ -30,14 +26,12 @@ ZONES_KEPT_MAX = 600
 
 
 class SessionZone:
-    """The zone of one session, whose `name` changes when the session sets another, and its style
-    likewise."""
+    """The zone of one session, whose `name` changes when the session sets another."""
 
-    __slots__ = ("name", "style")
+    __slots__ = ("name",)
 
-    def __init__(self, name: str = UTC_NAME, style: TextStyle = PLAIN) -> None:
+    def __init__(self, name: str = UTC_NAME) -> None:
         self.name = name
-        self.style = style
 
 
 _followed: ContextVar[SessionZone | None] = ContextVar("session zone", default=None)
@@ -50,21 +44,6 @@ def zone_name() -> str:
 
 def session_zone() -> tzinfo:
     return zone_of(zone_name())
-
-
-def session_style() -> TextStyle:
-    followed = _followed.get()
-    return PLAIN if followed is None else followed.style
-
-
-@contextmanager
-def plain_texts() -> Iterator[None]:
-    """What is computed within is the same in all sessions of a zone: their styles do not count."""
-    before = follow(SessionZone(zone_name()))
-    try:
-        yield
-    finally:
-        forget(before)
 
 
 def follow(zone: SessionZone) -> SessionZone | None:

@@ -22,6 +22,7 @@ from ...kvlayer.fibre import at_end, end_slice, give_way
 from ..parse import folded, position_of
 from ..parse.dml.writes import with_ctes
 from ..parse.queries import table_name
+from ..syntax.refusals import unsupported
 from ..syntax.statements import (
     Delete,
     Explain,
@@ -171,9 +172,7 @@ nothing."""
 def _refuse_clauses(table: exp.Table) -> None:
     for clause, value in table.args.items():
         if value and clause not in _TABLE_CLAUSES:
-            raise SQLError(
-                "0A000", f"{clause} behind a table is not supported", position=position_of(table)
-            )
+            raise unsupported(f"{clause} behind a table", table)
 
 
 def scopes_in(tree: exp.Expr) -> list[QueryScope]:

@@ -22,11 +22,12 @@ from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ...changefeed.contract.queries import FeedQuery
+from ..builtins.session_functions import STORE_TIMESTAMP
 from ..parse import folded, parse_expression, position_of
 from ..syntax.changefeed_statements import FeedSelect
 from ..syntax.walks import walk
 from .binder import unknown_column
-from .calls.client_functions import STORE_TIMESTAMP, client_fact
+from .calls.client_functions import client_fact
 from .calls.session_calls import session_function
 from .calls.setting_functions import setting_call
 from .columns.output_names import output_name

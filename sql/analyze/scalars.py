@@ -29,6 +29,7 @@ from ..parse import folded, position_of
 from ..results.arithmetic import negate, operation
 from ..results.table_reads import Images, Trace
 from ..results.virtual_rows import VirtualRows
+from ..syntax.refusals import unsupported
 from ..syntax.tree_names import CAST_TYPE, CUT_BLANKS
 from .calls.client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
 from .calls.sequence_calls import SequenceCall, SequenceGenerators, sequence_call
@@ -510,7 +511,7 @@ def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     refused = _REFUSED.get(text.upper().removesuffix("[]"))
     if refused is not None:
         what, hint = refused
-        raise SQLError("0A000", f"not supported: {what}", position=position_of(tree), hint=hint)
+        raise unsupported(what, tree, hint)
     array = text.endswith("[]")
     name, _, arguments = text.removesuffix("[]").partition("(")
     numbers = [part.strip() for part in arguments.rstrip(")").split(",") if part.strip()]

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from ...catalog.values.errors import SQLError
-from ...catalog.values.interval import DAY, MONTH_DAYS, Interval, interval_of
+from ...catalog.values.interval import MONTH_DAYS, Interval, interval_of
 from ..results.passed_errors import passed_on
 
 _DAY_SECONDS = 86_400
@@ -79,80 +79,11 @@ def average(several: Sequence[object]) -> Interval | None:
     return None if summed is None else over(summed, sum(one is not None for one in several))
 
 
-def justified_hours(interval: Interval) -> Interval:
-    """Whole days of the time are days; the time has the sign of the days."""
-    more, microseconds = _quotient(interval.microseconds, DAY)
-    days = interval.days + more
-    if days > 0 > microseconds:
-        days, microseconds = days - 1, microseconds + DAY
-    elif days < 0 < microseconds:
-        days, microseconds = days + 1, microseconds - DAY
-    return Interval(months=interval.months, days=days, microseconds=microseconds)
-
-
-def justified_days(interval: Interval) -> Interval:
-    """Thirty days are a month; the days have the sign of the months."""
-    more, days = _quotient(interval.days, MONTH_DAYS)
-    months = interval.months + more
-    if months > 0 > days:
-        months, days = months - 1, days + MONTH_DAYS
-    elif months < 0 < days:
-        months, days = months + 1, days - MONTH_DAYS
-    return Interval(months=months, days=days, microseconds=interval.microseconds)
-
-
-def justified(interval: Interval) -> Interval:
-    """Both, and all three of one sign."""
-    more, microseconds = _quotient(interval.microseconds, DAY)
-    whole, days = _quotient(interval.days + more, MONTH_DAYS)
-    months = interval.months + whole
-    if months > 0 and (days, microseconds) < (0, 0):
-        months, days = months - 1, days + MONTH_DAYS
-    elif months < 0 and (days, microseconds) > (0, 0):
-        months, days = months + 1, days - MONTH_DAYS
-    if days > 0 > microseconds:
-        days, microseconds = days - 1, microseconds + DAY
-    elif days < 0 < microseconds:
-        days, microseconds = days + 1, microseconds - DAY
-    return Interval(months=months, days=days, microseconds=microseconds)
-
-
-def _quotient(number: int, by: int) -> tuple[int, int]:
-    """Toward zero, and the remainder with the number's sign."""
-    sign = -1 if number < 0 else 1
-    whole, rest = divmod(abs(number), by)
-    return sign * whole, sign * rest
-
-
-_CLOCK = {"microseconds": 1, "milliseconds": 1_000, "second": 1_000_000, "minute": 60_000_000,
-          "hour": 3_600_000_000}  # fmt: skip
-_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1_200,
-           "millennium": 12_000}  # fmt: skip
-
-
-def truncated(unit: str, interval: Interval) -> Interval:
-    """date_trunc(): what is finer than the unit is left out, toward zero."""
-    if unit in _CLOCK:
-        whole, _ = _quotient(interval.microseconds, _CLOCK[unit])
-        time = whole * _CLOCK[unit]
-        return Interval(months=interval.months, days=interval.days, microseconds=time)
-    if unit == "day":
-        return Interval(months=interval.months, days=interval.days)
-    if unit not in _MONTHS:
-        raise SQLError("0A000", f'unit "{unit}" not supported for type interval')
-    whole, _ = _quotient(interval.months, _MONTHS[unit])
-    return Interval(months=whole * _MONTHS[unit])
-
-
 _FUNCTIONS: tuple[tuple[str, Callable[..., Interval | None], list[str]], ...] = (
     ("interval_times", times, ["INTERVAL", "DOUBLE"]),
     ("interval_over", over, ["INTERVAL", "DOUBLE"]),
     ("interval_sum", total, ["INTERVAL[]"]),
     ("interval_average", average, ["INTERVAL[]"]),
-    ("interval_truncated", truncated, ["VARCHAR", "INTERVAL"]),
-    ("justify_hours", justified_hours, ["INTERVAL"]),
-    ("justify_days", justified_days, ["INTERVAL"]),
-    ("justify_interval", justified, ["INTERVAL"]),
 )
 
 

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from .computed import SIGNATURES
 from .macros import PREFIX
 from .signatures import Signature, signatures
 
 FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
-    SIGNATURES
-    + """
+    """
     abs(int8|numeric|float4|float8) same
     sign(numeric|float8) same
     ceil(numeric|float8) same
@@ -51,6 +49,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     random() float8
     width_bucket(float8, float8, float8, int8) int8
     width_bucket(element, array) int8
+    pg_typeof(any) text
     num_nulls(*any) int8
     num_nonnulls(*any) int8
 
@@ -72,32 +71,30 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     rpad(text, int8, text) text
     btrim(text) text
     btrim(text, text) text
-    btrim(bytea, bytea) bytea
     ltrim(text) text
     ltrim(text, text) text
-    ltrim(bytea, bytea) bytea
     rtrim(text) text
     rtrim(text, text) text
-    rtrim(bytea, bytea) bytea
     replace(text, text, text) text
     translate(text, text, text) text
     split_part(text, text, int8) text
     strpos(text, text) int8
     position(text, text) int8
-    position(bytea, bytea) int8
     starts_with(text, text) bool
     substr(text|bytea, int8) same
     substr(text|bytea, int8, int8) same
     overlay(text, text, int8) text
     overlay(text, text, int8, int8) text
-    overlay(bytea, bytea, int8) bytea
-    overlay(bytea, bytea, int8, int8) bytea
     ascii(text) int8
     chr(int8) text
     to_hex(int8) text
     md5(text|bytea) text
     pg_size_pretty(int8|numeric) text
+    sha224(bytea) bytea
     sha256(bytea) bytea
+    sha384(bytea) bytea
+    sha512(bytea) bytea
+    hashtext(text) int8
     encode(bytea, text) text
     decode(text, text) bytea
     convert_from(bytea, text) text
@@ -136,12 +133,8 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     age(timestamp|timestamptz) interval
     age(timestamp, timestamp) interval
     age(timestamptz, timestamptz) interval
-    justify_days(interval) interval
-    justify_hours(interval) interval
-    justify_interval(interval) interval
     isfinite(date|timestamp|timestamptz|interval) bool
     make_date(int8, int8, int8) date
-    make_interval(int8, int8, int8, int8, int8, int8, float8) interval
     make_time(int8, int8, float8) time
     make_timestamp(int8, int8, int8, int8, int8, float8) timestamp
     make_timestamptz(int8, int8, int8, int8, int8, float8) timestamptz
@@ -194,12 +187,53 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     var_samp(float8) float8
     var_pop(float8) float8
     string_agg(text, text) text
-    string_agg(bytea, bytea) bytea
     ntile(int8) int8
     """
 )
 """By PostgreSQL's names. Results that depend on more than a word says (`sum`, `avg`, `result`, and
 the scale of what is `numeric`) are `types.Types`' to know."""
+
+ELSEWHERE: dict[str, tuple[Signature, ...]] = signatures(
+    """
+    count() int8
+    count(any) int8
+    array_agg(plain) array
+    now() timestamptz
+    clock_timestamp() timestamptz
+    transaction_timestamp() timestamptz
+    statement_timestamp() timestamptz
+    gen_random_uuid() uuid
+    random() float8
+    nextval(text) int8
+    currval(text) int8
+    lastval() int8
+    setval(text, int8) int8
+    setval(text, int8, bool) int8
+    version() text
+    current_database() text
+    current_schema() text
+    pg_backend_pid() int8
+    cluster_logical_timestamp() numeric
+    current_setting(text) text
+    current_setting(text, bool) text
+    set_config(text, text, bool) text
+    row_number() int8
+    rank() int8
+    dense_rank() int8
+    percent_rank() float8
+    cume_dist() float8
+    lag(element) element
+    lead(element) element
+    first_value(element) element
+    last_value(element) element
+    nth_value(element, int8) element
+    generate_series(int8, int8) int8
+    generate_series(int8, int8, int8) int8
+    generate_series(timestamp, timestamp, interval) timestamp
+    generate_series(timestamptz, timestamptz, interval) timestamptz
+    """
+)
+"""Functions that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
 
 _THIS, _TWO = ("this",), ("this", "expression")
 _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
@@ -237,9 +271,6 @@ _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.MD5: ("md5", _THIS),
     exp.SHA2Digest: ("sha256", _THIS),
     exp.Explode: ("unnest", _THIS),
-    exp.JustifyDays: ("justify_days", _THIS),
-    exp.JustifyHours: ("justify_hours", _THIS),
-    exp.JustifyInterval: ("justify_interval", _THIS),
     exp.TimeFromParts: ("make_time", ("hour", "min", "sec")),
     exp.TimestampFromParts: ("make_timestamp", ("year", "month", "day", "hour", "min", "sec")),
     exp.ArrayAppend: ("array_append", _TWO),

@@ -10,8 +10,23 @@ nested calls grow by that. None of them uses an argument more often than it must
 
 from __future__ import annotations
 
-from .computed import COMPUTED
-from .keywords import QUOTED_WORDS
+_WORDS = (
+    "all analyse analyze and any array as asc asymmetric authorization between bigint binary "
+    "bit boolean both case cast char character check coalesce collate collation column "
+    "concurrently constraint create cross current_catalog current_date current_role "
+    "current_schema current_time current_timestamp current_user dec decimal default deferrable "
+    "desc distinct do else end except exists extract false fetch float for foreign freeze from "
+    "full grant greatest group grouping having ilike in initially inner inout int integer "
+    "intersect interval into is isnull join lateral leading least left like limit localtime "
+    "localtimestamp national natural nchar none normalize not notnull null nullif numeric "
+    "offset on only or order out outer overlaps overlay placing position precision primary real "
+    "references returning right row select session_user setof similar smallint some substring "
+    "symmetric table tablesample then time timestamp to trailing treat trim true union unique "
+    "user using values varchar variadic verbose when where window with xmlattributes xmlconcat "
+    "xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable"
+)
+QUOTED_WORDS = tuple(_WORDS.split())
+
 
 PREFIX = "postgres_"
 
@@ -35,14 +50,12 @@ _DECODE = f"""
     WHEN 'hex' THEN CASE WHEN {_HEX} THEN unhex(s)
         ELSE error('22023|invalid hexadecimal data') END
     WHEN 'base64' THEN from_base64(regexp_replace(s, '\\s', '', 'g'))
-    WHEN 'escape' THEN {PREFIX}bytes_unescaped(s)
     ELSE error('22023|unrecognized encoding') END
 """
 _ENCODE = r"""
 (b, f) AS CASE lower(f)
     WHEN 'hex' THEN lower(hex(b))
     WHEN 'base64' THEN regexp_replace(to_base64(b), '([^=]{76})', '\1' || chr(10), 'g')
-    WHEN 'escape' THEN postgres_bytes_escaped(b)
     ELSE error('22023|unrecognized encoding') END
 """
 _UTF8 = """
@@ -201,28 +214,6 @@ _WIDTH_BUCKET = """
     ELSE len(list_filter(bounds, lambda e: e <= x)) END
 """
 
-_FRACTION = """
-CASE WHEN f IS NULL THEN NULL WHEN NOT (f >= 0 AND f <= 1)
-    THEN error('22003|percentile value ' || f || ' is not between 0 and 1')
-"""
-_PERCENTILE_AT = f"""
-(l, f) AS {_FRACTION}
-    ELSE list_extract(l, greatest(CAST(ceil(f * len(l)) AS BIGINT), 1)) END
-"""
-_RANK = "(f * (len(l) - 1))"
-_BELOW = f"list_extract(l, CAST(floor{_RANK} AS BIGINT) + 1)"
-_ABOVE = f"list_extract(l, CAST(ceil{_RANK} AS BIGINT) + 1)"
-_PERCENTILE_BETWEEN = f"""
-(l, f) AS {_FRACTION}
-    WHEN floor{_RANK} = {_RANK} THEN {_BELOW}
-    ELSE {_BELOW} + ({_ABOVE} - {_BELOW}) * ({_RANK} - floor{_RANK}) END
-"""
-_PERCENTILE_OF_INTERVALS = f"""
-(l, f) AS {_FRACTION}
-    WHEN floor{_RANK} = {_RANK} THEN {_BELOW}
-    ELSE {_BELOW} + interval_times({_ABOVE} - {_BELOW}, {_RANK} - floor{_RANK}) END
-"""
-
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
 
@@ -238,12 +229,6 @@ def _size_pretty() -> str:
     return f"(n) AS list_transform([CAST(n AS HUGEINT)], lambda x: {case})[1]"
 
 
-_MAKE_INTERVAL = """
-(years, months, weeks, days, hours, mins, secs) AS
-    to_months(CAST(years * 12 + months AS INTEGER)) + to_days(CAST(weeks * 7 + days AS INTEGER))
-    + to_microseconds(hours * 3600000000 + mins * 60000000
-        + CAST(round(CAST(secs AS DOUBLE) * 1000000) AS BIGINT))
-"""
 MACROS: dict[str, str] = {
     "substr": _SUBSTRING,
     "split_part": _SPLIT_PART,
@@ -290,11 +275,6 @@ MACROS: dict[str, str] = {
     "width_bucket": _WIDTH_BUCKET,
     "date_bin": _DATE_BIN,
     "make_date": _MAKE_DATE,
-    "make_interval": _MAKE_INTERVAL,
-    "min_scale": "(x) AS length(rtrim(split_part(CAST(x AS VARCHAR), '.', 2), '0'))",
-    "trim_scale": "(x) AS x",
-    "trimmed_decimal": "(x) AS CASE WHEN contains(CAST(x AS VARCHAR), '.') "
-    "THEN rtrim(rtrim(CAST(x AS VARCHAR), '0'), '.') ELSE CAST(x AS VARCHAR) END",
     "to_timestamp": "(x) AS to_timestamp(x)",
     "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
     "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
@@ -313,11 +293,8 @@ MACROS: dict[str, str] = {
     "decimal_of_single": _DECIMAL_OF_FLOAT.format(digits=6),
     "single": _SINGLE,
     "single_text": _SINGLE_TEXT,
-    "percentile_at": _PERCENTILE_AT,
-    "percentile_between": _PERCENTILE_BETWEEN,
-    "percentile_of_intervals": _PERCENTILE_OF_INTERVALS,
 }
-"""By PostgreSQL's names. The last ones are no functions of users, but casts and aggregates."""
+"""By PostgreSQL's names. The last ones are no functions of users, but casts."""
 
 REWRITTEN = frozenset(
     {
@@ -348,13 +325,14 @@ REWRITTEN = frozenset(
 """Functions whose lowering depends on their arguments' types; they are parsed under a name of
 their own."""
 
+COMPUTED = frozenset({"sha224", "sha384", "sha512", "hashtext"})
+"""Functions that `python_functions` computes."""
+
 _CASTS = frozenset(
     {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
-    | {"single", "single_text", "decimal_of_single", "subscripts", "places_to", "trimmed_decimal"}
+    | {"single", "single_text", "decimal_of_single", "subscripts", "places_to"}
     | {"exact_decimal_of_text", "bare_decimal"}
     | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
-    | {"percentile_at", "percentile_between", "percentile_of_intervals"}
-    | {"make_interval"}
 )
 CALLED = (frozenset(MACROS) | REWRITTEN | COMPUTED) - _CASTS
 """The functions whose calls are parsed under a name of their own."""

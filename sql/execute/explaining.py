@@ -19,11 +19,10 @@ from ..plan.plans import (
     WithPlan,
     engine_of,
 )
-from ..results.results import Result, Row, listing
+from ..results.results import Result, Row, listing, typed_columns
 from ..results.table_reads import Images, Source, TableRead, Trace
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
-from .query.result_shape import EXPLAIN_COLUMNS
 from .run import Execution, explain, run_planned
 
 
@@ -101,7 +100,7 @@ def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> R
 
 
 def _result(rows: list[Row]) -> Result:
-    return listing("EXPLAIN", [(column.name, column.type) for column in EXPLAIN_COLUMNS], rows)
+    return listing("EXPLAIN", typed_columns("property value"), rows)
 
 
 def _engine(plan: Plan, trace: Trace) -> str:

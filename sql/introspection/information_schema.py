@@ -2,26 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ...catalog.descriptors.descriptor import Column
 from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT
-from ..results.results import INT8, STRING, Row
+from ...catalog.values.column_types import ColumnType
+from ...catalog.values.type_kinds import TypeKind
+from ..results.results import Row
 from ..runtime.introspection_context import IntrospectionContext
 from .described import (
     DescribedTable,
+    constraint_definition,
+    default_text,
     described_relations,
     described_tables,
     described_views,
 )
-from .information_columns import COLUMNS, ELEMENT_TYPES, column_rows, element_type_rows
-from .information_usage import USAGE_TABLES
+from .pg_catalog.types import user_types
 from .rights import privileges_on
 from .sequences import schema_sequence_rows
-from .virtual_table import RowSource, VirtualTable, virtual_columns
+from .type_rows import standard_words, udt_name
+from .virtual_table import RowSource, virtual_tables
 
-SCHEMA = "information_schema"
+_BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
+_BYTES_OF_CHARACTER = 4
+_OCTETS_MAX = 1 << 30
+"""The octet length that PostgreSQL shows for texts without a limit."""
+_TIMES = (TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL)
+_UNLIMITED = (TypeKind.STRING, TypeKind.VARCHAR)
+
+Schemas = Mapping[int, str]
+"""The names of the schemas that users' types are in, by the ids of the types."""
+
+
+async def column_rows(
+    context: IntrospectionContext, tables: Sequence[DescribedTable]
+) -> Sequence[Row]:
+    """Rows of information_schema.columns for the tables."""
+    schemas = await _schemas_of_types(context)
+    return [
+        _column(context.database, found, place, column, schemas)
+        for found in tables
+        for place, (_, column) in enumerate(found.columns, start=1)
+    ]
+
+
+def _column(
+    database: str, found: DescribedTable, place: int, column: Column, schemas: Schemas
+) -> Row:
+    type, computed, identity = column.type, column.computed, column.identity
+    updatable = computed is None and found.table.view is None
+    return (
+        database, found.schema, found.table.name, column.name, place,
+        default_text(column) if computed is None else None,
+        "YES" if column.nullable else "NO", standard_words(type), *_lengths(type),
+        *_numbers(type), _time_precision(type), *[None] * 11,
+        database, _schema_of(type, schemas), udt_name(type), *[None] * 4, str(place), "NO",
+        "NO" if identity is None else "YES", None if identity is None else identity.value,
+        *[None] * 4, "NO",
+        "ALWAYS" if computed is not None else "NEVER", computed, "YES" if updatable else "NO",
+    )  # fmt: skip
+
+
+async def _schemas_of_types(context: IntrospectionContext) -> Schemas:
+    names: dict[int, str] = {}
+    for type in await user_types(context):
+        schema = await context.services.catalog.descriptors.read(context.reader, type.schema_id)
+        assert schema is not None, type
+        names[type.id] = schema.name
+    return names
+
+
+def _schema_of(type: ColumnType, schemas: Schemas) -> str:
+    enum = (type.element or type).enum
+    return "pg_catalog" if enum is None else schemas.get(enum.id, "pg_catalog")
+
+
+def _lengths(type: ColumnType) -> tuple[int | None, int | None]:
+    """In characters and in bytes."""
+    if type.width is not None:
+        return type.width, type.width * _BYTES_OF_CHARACTER
+    return None, _OCTETS_MAX if type.kind in _UNLIMITED else None
+
+
+def _numbers(type: ColumnType) -> tuple[int | None, int | None, int | None]:
+    """Precision, what it counts in, and scale."""
+    if type.kind is TypeKind.DECIMAL:
+        precision, scale = type.decimal
+        return precision, 10, scale
+    bits = _BITS.get(type.kind.value)
+    if bits is None:
+        return None, None, None
+    return bits, 2, 0 if type.kind.value.startswith("INT") else None
+
+
+def _time_precision(type: ColumnType) -> int | None:
+    if type.precision is not None and type.kind in _TIMES:
+        return type.precision
+    return 0 if type.kind is TypeKind.DATE else 6 if type.kind in _TIMES else None
+
+
+_COLUMN_PRIVILEGES = (Privilege.SELECT, Privilege.INSERT, Privilege.UPDATE)
 _KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY"}
 
 
@@ -71,10 +154,6 @@ def _standard_kind(found: DescribedTable) -> tuple[str, str]:
 
 async def _columns(context: IntrospectionContext) -> Sequence[Row]:
     return await column_rows(context, await _visible_tables(context))
-
-
-async def _element_types(context: IntrospectionContext) -> Sequence[Row]:
-    return await element_type_rows(context, await _visible_tables(context))
 
 
 async def _views(context: IntrospectionContext) -> Sequence[Row]:
@@ -164,78 +243,132 @@ async def _applicable_roles(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
-_PRIVILEGE_COLUMNS = (
-    "grantor grantee table_catalog table_schema table_name privilege_type is_grantable "
-    "with_hierarchy"
-)
+async def _column_privileges(context: IntrospectionContext) -> Sequence[Row]:
+    """A right on a table is one on all its columns."""
+    rights = await read_rights(context.reader)
+    return [
+        (
+            rights.owner(found.table.id), grantee, context.database, found.schema,
+            found.table.name, column.name, privilege.name, "YES" if grantable else "NO",
+        )
+        for found in await described_relations(context)
+        for grantee, privilege, grantable in privileges_on(rights, securable(found.table))
+        if privilege in _COLUMN_PRIVILEGES
+        for _, column in found.columns
+    ]  # fmt: skip
 
 
-def _table(number: int, name: str, columns: str, rows: RowSource) -> VirtualTable:
-    """Columns are text, but for those with a star, which are numbers."""
-    types = {
-        column.rstrip("*"): INT8 if column.endswith("*") else STRING for column in columns.split()
-    }
-    return VirtualTable(
-        id=-300 - number, schema=SCHEMA, name=name, columns=virtual_columns(**types), rows=rows
-    )
+async def _constraint_columns(context: IntrospectionContext) -> Sequence[Row]:
+    """The columns that a constraint needs: of a foreign key those that it refers to."""
+    relations = await described_relations(context)
+    by_id = {found.table.id: found for found in relations}
+    rows: list[Row] = []
+    for found in relations:
+        for constraint in found.constraints:
+            key = constraint.key
+            used = found if key is None else by_id[key.referenced_id]
+            columns = constraint.columns if key is None else key.referenced_columns
+            rows += [
+                (
+                    context.database, used.schema, used.table.name,
+                    used.table.column_by_id(column).name, context.database, found.schema,
+                    constraint.name,
+                )
+                for column in columns
+            ]  # fmt: skip
+    return rows
 
 
-INFORMATION_SCHEMA = (
-    _table(
-        8,
-        "sequences",
-        "sequence_catalog sequence_schema sequence_name data_type numeric_precision* "
-        "numeric_precision_radix* numeric_scale* start_value minimum_value maximum_value "
-        "increment cycle_option",
-        schema_sequence_rows,
-    ),
-    _table(
-        1,
-        "schemata",
-        "catalog_name schema_name schema_owner default_character_set_catalog "
-        "default_character_set_schema default_character_set_name sql_path",
-        _schemata,
-    ),
-    _table(
-        2,
-        "tables",
-        "table_catalog table_schema table_name table_type self_referencing_column_name "
-        "reference_generation user_defined_type_catalog user_defined_type_schema "
-        "user_defined_type_name is_insertable_into is_typed commit_action",
-        _tables,
-    ),
-    _table(3, "columns", COLUMNS, _columns),
-    _table(9, "element_types", ELEMENT_TYPES, _element_types),
-    *(_table(*usage) for usage in USAGE_TABLES),
-    _table(
-        4,
-        "views",
-        "table_catalog table_schema table_name view_definition check_option is_updatable "
-        "is_insertable_into is_trigger_updatable is_trigger_deletable is_trigger_insertable_into",
-        _views,
-    ),
-    _table(
-        5,
-        "table_constraints",
-        "constraint_catalog constraint_schema constraint_name table_catalog table_schema "
-        "table_name constraint_type is_deferrable initially_deferred",
-        _constraints,
-    ),
-    _table(
-        6,
-        "key_column_usage",
-        "constraint_catalog constraint_schema constraint_name table_catalog table_schema "
-        "table_name column_name ordinal_position* position_in_unique_constraint*",
-        _key_columns,
-    ),
-    _table(20, "table_privileges", _PRIVILEGE_COLUMNS, _table_privileges),
-    _table(21, "role_table_grants", _PRIVILEGE_COLUMNS, _table_privileges),
-    _table(22, "applicable_roles", "grantee role_name is_grantable", _applicable_roles),
-    _table(
-        7,
-        "referential_constraints",
-        "constraint_catalog constraint_schema constraint_name unique_constraint_catalog "
-        "unique_constraint_schema unique_constraint_name match_option update_rule delete_rule",
-        _references,
-    ),
-)
+async def _checks(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of information_schema.check_constraints."""
+    relations = await described_relations(context)
+    by_id = {found.table.id: found for found in relations}
+    rows: list[Row] = []
+    for found in relations:
+        for constraint in found.constraints:
+            if constraint.kind == "c":
+                clause = constraint_definition(found, constraint, by_id).removeprefix("CHECK ")
+                rows.append((context.database, found.schema, constraint.name, clause))
+    return rows
+
+
+_TABLES = """
+schemata 1
+    catalog_name schema_name schema_owner default_character_set_catalog
+    default_character_set_schema default_character_set_name sql_path
+tables 2
+    table_catalog table_schema table_name table_type self_referencing_column_name
+    reference_generation user_defined_type_catalog user_defined_type_schema
+    user_defined_type_name is_insertable_into is_typed commit_action
+columns 3
+    table_catalog table_schema table_name column_name ordinal_position:i column_default
+    is_nullable data_type character_maximum_length:i character_octet_length:i
+    numeric_precision:i numeric_precision_radix:i numeric_scale:i datetime_precision:i
+    interval_type interval_precision:i character_set_catalog character_set_schema
+    character_set_name collation_catalog collation_schema collation_name domain_catalog
+    domain_schema domain_name udt_catalog udt_schema udt_name scope_catalog scope_schema
+    scope_name maximum_cardinality:i dtd_identifier is_self_referencing is_identity
+    identity_generation identity_start identity_increment identity_maximum identity_minimum
+    identity_cycle is_generated generation_expression is_updatable
+views 4
+    table_catalog table_schema table_name view_definition check_option is_updatable
+    is_insertable_into is_trigger_updatable is_trigger_deletable is_trigger_insertable_into
+table_constraints 5
+    constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name
+    constraint_type is_deferrable initially_deferred
+key_column_usage 6
+    constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name
+    column_name ordinal_position:i position_in_unique_constraint:i
+referential_constraints 7
+    constraint_catalog constraint_schema constraint_name unique_constraint_catalog
+    unique_constraint_schema unique_constraint_name match_option update_rule delete_rule
+sequences 8
+    sequence_catalog sequence_schema sequence_name data_type numeric_precision:i
+    numeric_precision_radix:i numeric_scale:i start_value minimum_value maximum_value increment
+    cycle_option
+table_privileges 20
+    grantor grantee table_catalog table_schema table_name privilege_type is_grantable
+    with_hierarchy
+role_table_grants 21
+    grantor grantee table_catalog table_schema table_name privilege_type is_grantable
+    with_hierarchy
+applicable_roles 22
+    grantee role_name is_grantable
+column_privileges 30
+    grantor grantee table_catalog table_schema table_name column_name privilege_type
+    is_grantable
+constraint_column_usage 33
+    table_catalog table_schema table_name column_name constraint_catalog constraint_schema
+    constraint_name
+check_constraints 34
+    constraint_catalog constraint_schema constraint_name check_clause
+routines 42
+    specific_catalog specific_schema specific_name routine_catalog routine_schema routine_name
+    routine_type data_type type_udt_catalog type_udt_schema type_udt_name routine_body
+    routine_definition external_language is_deterministic security_type
+parameters 43
+    specific_catalog specific_schema specific_name ordinal_position:i parameter_mode is_result
+    parameter_name data_type udt_catalog udt_schema udt_name parameter_default
+triggers 44
+    trigger_catalog trigger_schema trigger_name event_manipulation event_object_catalog
+    event_object_schema event_object_table action_order:i action_condition action_statement
+    action_orientation action_timing
+"""
+_ROWS: dict[str, RowSource] = {
+    "schemata": _schemata,
+    "tables": _tables,
+    "columns": _columns,
+    "views": _views,
+    "table_constraints": _constraints,
+    "key_column_usage": _key_columns,
+    "referential_constraints": _references,
+    "sequences": schema_sequence_rows,
+    "table_privileges": _table_privileges,
+    "role_table_grants": _table_privileges,
+    "applicable_roles": _applicable_roles,
+    "column_privileges": _column_privileges,
+    "constraint_column_usage": _constraint_columns,
+    "check_constraints": _checks,
+}
+
+INFORMATION_SCHEMA = virtual_tables("information_schema", -300, _TABLES, _ROWS)

@@ -10,43 +10,19 @@ from collections.abc import Sequence
 from ...catalog.rights.rights import read_rights
 from ...kvlayer.clock import format_timestamp
 from ..results.as_of import datetime_of
-from ..results.results import FLOAT8, INT8, STRING, TIMESTAMPTZ, Row
+from ..results.results import Row, typed_columns
 from ..runtime.introspection_context import IntrospectionContext
 from ..runtime.jobs import JobSummary, sees
-from .virtual_table import VirtualTable, virtual_columns
 
-JOB_COLUMNS = virtual_columns(
-    job_id=INT8,
-    job_type=STRING,
-    description=STRING,
-    status=STRING,
-    running_status=STRING,
-    created=TIMESTAMPTZ,
-    started=TIMESTAMPTZ,
-    finished=TIMESTAMPTZ,
-    modified=TIMESTAMPTZ,
-    error=STRING,
+JOB_COLUMNS = typed_columns(
+    "job_id:i job_type description status running_status created:t started:t finished:t modified:t "
+    "error"
 )
 
-FEED_JOB_COLUMNS = virtual_columns(
-    job_id=INT8,
-    description=STRING,
-    user_name=STRING,
-    status=STRING,
-    running_status=STRING,
-    created=TIMESTAMPTZ,
-    started=TIMESTAMPTZ,
-    finished=TIMESTAMPTZ,
-    modified=TIMESTAMPTZ,
-    high_water_timestamp=STRING,
-    readable_high_water_timestamptz=TIMESTAMPTZ,
-    error=STRING,
-    sink_uri=STRING,
-    full_table_names=STRING,
-    topics=STRING,
-    format=STRING,
-    lag_seconds=FLOAT8,
-    catch_up_seconds=FLOAT8,
+FEED_JOB_COLUMNS = typed_columns(
+    "job_id:i description user_name status running_status created:t started:t finished:t "
+    "modified:t high_water_timestamp readable_high_water_timestamptz:t error sink_uri "
+    "full_table_names topics format lag_seconds:f catch_up_seconds:f"
 )
 """The anchor's columns, and how late each feed is."""
 
@@ -97,11 +73,11 @@ def changefeed_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
     ]
 
 
-async def _jobs(context: IntrospectionContext) -> Sequence[Row]:
+async def job_table_rows(context: IntrospectionContext) -> Sequence[Row]:
     return job_rows(await _seen(context, changefeeds_only=False))
 
 
-async def _changefeed_jobs(context: IntrospectionContext) -> Sequence[Row]:
+async def changefeed_job_rows(context: IntrospectionContext) -> Sequence[Row]:
     return changefeed_rows(await _seen(context, changefeeds_only=True))
 
 
@@ -109,15 +85,3 @@ async def _seen(context: IntrospectionContext, *, changefeeds_only: bool) -> Seq
     rights = await read_rights(context.reader)
     jobs = await context.services.jobs.list(changefeeds_only=changefeeds_only)
     return [job for job in jobs if sees(rights, context.user, job)]
-
-
-JOBS = (
-    VirtualTable(id=-108, schema="tailrace_internal", name="jobs", columns=JOB_COLUMNS, rows=_jobs),
-    VirtualTable(
-        id=-109,
-        schema="tailrace_internal",
-        name="changefeed_jobs",
-        columns=FEED_JOB_COLUMNS,
-        rows=_changefeed_jobs,
-    ),
-)

@@ -7,12 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
 from .information_schema import INFORMATION_SCHEMA
-from .jobs import JOBS
 from .pg_catalog.tables import PG_CATALOG
-from .rights import RIGHTS_TABLES
-from .schema_changes import SCHEMA_CHANGES
-from .sizes import SIZES
-from .spellings import SPELLINGS
 from .tailrace_internal import TAILRACE_INTERNAL
 from .virtual_table import VirtualTable
 
@@ -63,15 +58,4 @@ class VirtualTableRegistry:
 
 def default_tables() -> VirtualTableRegistry:
     """Returns the virtual tables of every node."""
-    return VirtualTableRegistry(
-        (
-            *TAILRACE_INTERNAL,
-            *JOBS,
-            *RIGHTS_TABLES,
-            SCHEMA_CHANGES,
-            SPELLINGS,
-            *SIZES,
-            *PG_CATALOG,
-            *INFORMATION_SCHEMA,
-        )
-    )
+    return VirtualTableRegistry((*TAILRACE_INTERNAL, *PG_CATALOG, *INFORMATION_SCHEMA))

@@ -22,10 +22,9 @@ from ...catalog.rights.privileges import (
 from ...catalog.rights.rights import Rights, initial_grants, read_rights
 from ...catalog.rights.users import ADMIN, PUBLIC, list_users
 from ..analyze.calls.oids import user_oid
-from ..results.results import BOOL, INT8, STRING, Row
+from ..results.results import Row
 from ..runtime.introspection_context import IntrospectionContext
 from .described import described_relations
-from .virtual_table import VirtualTable, virtual_columns
 
 _ALSO = {Privilege.DROP: "TRUNCATE"}
 """PostgreSQL's privileges that another privilege allows here."""
@@ -71,7 +70,7 @@ def privileges_on(rights: Rights, thing: Securable) -> Iterator[tuple[str, Privi
                     yield grantee, privilege, bool(grant.grantable & privilege)
 
 
-async def _grants(context: IntrospectionContext) -> Sequence[Row]:
+async def grant_rows(context: IntrospectionContext) -> Sequence[Row]:
     rights = await read_rights(context.reader)
     rows: list[Row] = []
     for full_name, thing in await things(context):
@@ -86,7 +85,7 @@ async def _grants(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
-async def _role_closure(context: IntrospectionContext) -> Sequence[Row]:
+async def role_closure_rows(context: IntrospectionContext) -> Sequence[Row]:
     rights = await read_rights(context.reader)
     return [
         (user.name, user_oid(user.name), role)
@@ -122,24 +121,3 @@ def acl(rights: Rights, thing: Securable) -> list[str] | None:
         if grantee != owner and grant.privileges:
             texts.append(acl_text(grantee, grant.privileges & shown, grant.grantable, owner))
     return texts
-
-
-RIGHTS_TABLES = (
-    VirtualTable(
-        id=-130,
-        schema="tailrace_internal",
-        name="grants",
-        columns=virtual_columns(
-            object_id=INT8, kind=STRING, name=STRING, full_name=STRING, grantee=STRING,
-            privilege=STRING, grantable=BOOL,
-        ),
-        rows=_grants,
-    ),
-    VirtualTable(
-        id=-131,
-        schema="tailrace_internal",
-        name="role_closure",
-        columns=virtual_columns(member=STRING, member_oid=INT8, role=STRING),
-        rows=_role_closure,
-    ),
-)  # fmt: skip

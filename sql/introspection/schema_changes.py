@@ -13,12 +13,11 @@ from ...catalog.leases.waits import LeaseWait
 from ...catalog.schema_change.job import JOB_KIND
 from ...catalog.schema_change.payload import SchemaChange, decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
-from ..results.results import BOOL, INT8, STRING, Row
+from ..results.results import Row
 from ..runtime.introspection_context import IntrospectionContext
-from .virtual_table import VirtualTable, virtual_columns
 
 
-async def _schema_changes(context: IntrospectionContext) -> Sequence[Row]:
+async def schema_change_rows(context: IntrospectionContext) -> Sequence[Row]:
     waits = {wait.descriptor_id: wait for wait in context.services.leases.waits.under_way()}
     rows: list[Row] = []
     for key, body in await context.reader.scan(JOBS.primary_span):
@@ -59,25 +58,3 @@ async def _row(
         waiting_for,
         int(wait.since) if wait is not None and holders else None,
     )
-
-
-SCHEMA_CHANGES = VirtualTable(
-    id=-120,
-    schema="tailrace_internal",
-    name="schema_changes",
-    columns=virtual_columns(
-        job_id=INT8,
-        table_id=INT8,
-        table_name=STRING,
-        statement=STRING,
-        state=STRING,
-        stage=INT8,
-        stage_count=INT8,
-        doing=STRING,
-        undoing=BOOL,
-        rows_done=INT8,
-        waiting_for=STRING,
-        waiting_since=INT8,
-    ),
-    rows=_schema_changes,
-)

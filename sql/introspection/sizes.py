@@ -17,10 +17,9 @@ from ...catalog.descriptors.elements import ElementState
 from ...kvlayer.keys import index_span
 from ...kvlayer.span import Span
 from ..analyze.calls.oids import index_oid
-from ..results.results import INT8, STRING, Row
+from ..results.results import Row
 from ..runtime.introspection_context import IntrospectionContext
 from .described import described_relations, described_tables
-from .virtual_table import VirtualTable, virtual_columns
 
 _EMPTY = 0
 """The size of relations without stored rows: views."""
@@ -35,7 +34,7 @@ class SizedStore(Protocol):
         ...
 
 
-async def _sizes(context: IntrospectionContext) -> Sequence[Row]:
+async def size_rows(context: IntrospectionContext) -> Sequence[Row]:
     """A row for each table and view, with all its indexes in the total, and for each index."""
     rows: list[Row] = []
     for found in await described_relations(context):
@@ -55,7 +54,7 @@ async def _sizes(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
-async def _database_sizes(context: IntrospectionContext) -> Sequence[Row]:
+async def database_size_rows(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
     for name, id in await context.services.catalog.descriptors.children(context.reader, 0, 0):
         within = replace(context, database=name)
@@ -76,21 +75,3 @@ async def _bytes(context: IntrospectionContext, span: Span) -> int | None:
 def _total(sizes: Sequence[int | None]) -> int | None:
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
-
-
-SIZES = (
-    VirtualTable(
-        id=-141,
-        schema="tailrace_internal",
-        name="sizes",
-        columns=virtual_columns(oid=INT8, main_bytes=INT8, total_bytes=INT8),
-        rows=_sizes,
-    ),
-    VirtualTable(
-        id=-142,
-        schema="tailrace_internal",
-        name="database_sizes",
-        columns=virtual_columns(oid=INT8, name=STRING, bytes=INT8),
-        rows=_database_sizes,
-    ),
-)

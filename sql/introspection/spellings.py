@@ -13,13 +13,12 @@ from collections.abc import Iterator, Sequence
 from ...catalog.rights.users import list_users
 from ...catalog.values.column_types import Datum
 from ..analyze.calls.oids import user_array_oid, user_oid, user_type_oid
-from ..results.results import INT8, STRING, Row
+from ..results.results import Row
 from ..runtime.introspection_context import IntrospectionContext
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows
 from .pg_catalog.types import user_types
 from .type_rows import ALL_ROWS
-from .virtual_table import VirtualTable, virtual_columns
 
 VISIBLE = ("pg_catalog", "public")
 """Schemas whose relations need no prefix."""
@@ -43,7 +42,7 @@ _OTHER_WORDS = {
 """Further SQL names of built-in types."""
 
 
-async def _spellings(context: IntrospectionContext) -> Sequence[Row]:
+async def spelling_rows(context: IntrospectionContext) -> Sequence[Row]:
     namespaces: dict[Datum, str] = {row[0]: str(row[1]) for row in await namespace_rows(context)}
     named: list[Row] = [("namespace", name, oid) for oid, name in namespaces.items()]
     for row in await class_rows(context):
@@ -78,12 +77,3 @@ async def _types(context: IntrospectionContext, schemas: dict[Datum, str]) -> li
             found += [("type", word, user_type_oid(type.id)), ("type", f"{word}[]", array)]
         found += [("type", name, array) for name in _qualified(schema, f"_{type.name}")]
     return found
-
-
-SPELLINGS = VirtualTable(
-    id=-140,
-    schema="tailrace_internal",
-    name="spellings",
-    columns=virtual_columns(kind=STRING, name=STRING, oid=INT8),
-    rows=_spellings,
-)

@@ -17,12 +17,17 @@ from ...catalog.leases.rows import LEASES, SESSIONS
 from ...catalog.leases.waits import held_since
 from ...catalog.store.descriptor_store import decode_stored
 from ...kvlayer.clock import MAX_TIMESTAMP
-from ..results.results import BOOL, INT8, STRING, Row
+from ..results.results import Row
 from ..runtime.introspection_context import IntrospectionContext
+from .jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_job_rows, job_table_rows
 from .pg_catalog.functions import function_texts
 from .pg_catalog.relations import definition_rows
+from .rights import grant_rows, role_closure_rows
+from .schema_changes import schema_change_rows
 from .sequences import sequence_value_rows
-from .virtual_table import VirtualTable, virtual_columns
+from .sizes import database_size_rows, size_rows
+from .spellings import spelling_rows
+from .virtual_table import RowSource, VirtualTable, virtual_tables
 
 SCHEMA = "tailrace_internal"
 
@@ -116,85 +121,55 @@ async def _lease_waits(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
+_TABLES = """
+descriptors 1
+    id:i name kind database_id:i schema_id:i version:i modification_time:i state locked:b
+leases 2
+    table_id:i table_name version:i newest_version:i node_id:i session_id since:i expiration:i
+    live:b
+nodes 3
+    node_id:i session_id epoch:i expiration:i live:b
+lease_waits 4
+    table_id:i waits_for waiting_since:i holder_node_id:i holder_session_id holder_version:i
+    held_since:i session_expiration:i
+definitions 5
+    oid:i class_oid:i definition
+functions 6
+    oid:i arguments result
+sequences 7
+    oid:i last_value:i is_called:b
+schema_changes 20
+    job_id:i table_id:i table_name statement state stage:i stage_count:i doing undoing:b
+    rows_done:i waiting_for waiting_since:i
+grants 30
+    object_id:i kind name full_name grantee privilege grantable:b
+role_closure 31
+    member member_oid:i role
+spellings 40
+    kind name oid:i
+sizes 41
+    oid:i main_bytes:i total_bytes:i
+database_sizes 42
+    oid:i name bytes:i
+"""
+_ROWS: dict[str, RowSource] = {
+    "descriptors": _descriptors,
+    "leases": _leases,
+    "nodes": _nodes,
+    "lease_waits": _lease_waits,
+    "definitions": definition_rows,
+    "functions": function_texts,
+    "sequences": sequence_value_rows,
+    "schema_changes": schema_change_rows,
+    "grants": grant_rows,
+    "role_closure": role_closure_rows,
+    "spellings": spelling_rows,
+    "sizes": size_rows,
+    "database_sizes": database_size_rows,
+}
+
 TAILRACE_INTERNAL = (
-    VirtualTable(
-        id=-101,
-        schema=SCHEMA,
-        name="descriptors",
-        columns=virtual_columns(
-            id=INT8,
-            name=STRING,
-            kind=STRING,
-            database_id=INT8,
-            schema_id=INT8,
-            version=INT8,
-            modification_time=INT8,
-            state=STRING,
-            locked=BOOL,
-        ),
-        rows=_descriptors,
-    ),
-    VirtualTable(
-        id=-102,
-        schema=SCHEMA,
-        name="leases",
-        columns=virtual_columns(
-            table_id=INT8,
-            table_name=STRING,
-            version=INT8,
-            newest_version=INT8,
-            node_id=INT8,
-            session_id=STRING,
-            since=INT8,
-            expiration=INT8,
-            live=BOOL,
-        ),
-        rows=_leases,
-    ),
-    VirtualTable(
-        id=-103,
-        schema=SCHEMA,
-        name="nodes",
-        columns=virtual_columns(
-            node_id=INT8, session_id=STRING, epoch=INT8, expiration=INT8, live=BOOL
-        ),
-        rows=_nodes,
-    ),
-    VirtualTable(
-        id=-104,
-        schema=SCHEMA,
-        name="lease_waits",
-        columns=virtual_columns(
-            table_id=INT8,
-            waits_for=STRING,
-            waiting_since=INT8,
-            holder_node_id=INT8,
-            holder_session_id=STRING,
-            holder_version=INT8,
-            held_since=INT8,
-            session_expiration=INT8,
-        ),
-        rows=_lease_waits,
-    ),
-    VirtualTable(
-        id=-105,
-        schema=SCHEMA,
-        name="definitions",
-        columns=virtual_columns(oid=INT8, class_oid=INT8, definition=STRING),
-        rows=definition_rows,
-    ),
-    VirtualTable(
-        id=-106,
-        schema=SCHEMA,
-        name="functions",
-        columns=virtual_columns(oid=INT8, arguments=STRING, result=STRING),
-        rows=function_texts,
-    ),
-    VirtualTable(
-        id=-107,
-        schema=SCHEMA,
-        name="sequences",
-        columns=virtual_columns(oid=INT8, last_value=INT8, is_called=BOOL),
-        rows=sequence_value_rows,
-    ),
+    *virtual_tables(SCHEMA, -100, _TABLES, _ROWS),
+    VirtualTable(-108, SCHEMA, "jobs", JOB_COLUMNS, job_table_rows),
+    VirtualTable(-109, SCHEMA, "changefeed_jobs", FEED_JOB_COLUMNS, changefeed_job_rows),
 )

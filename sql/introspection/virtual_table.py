@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from ...cached import cached_property
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ...catalog.values.column_types import ColumnType
-from ..results.results import Row
+from ...catalog.values.column_types import ColumnType, array_of
+from ...catalog.values.type_kinds import CatalogName, TypeKind
+from ..results.results import INT8, LETTERS, STRING, Row, typed_columns
 from ..runtime.introspection_context import IntrospectionContext
 
 RowSource = Callable[[IntrospectionContext], Awaitable[Sequence[Row]]]
@@ -20,8 +21,9 @@ RowSource = Callable[[IntrospectionContext], Awaitable[Sequence[Row]]]
 class VirtualTable:
     """Declared once, for all nodes.
 
-    `id` is negative and unique among virtual tables, for ever: clients see it. Rows have a value
-    per column, in order, as `Result.rows` has them; timestamps of the store are INT8.
+    `id` is negative and unique among virtual tables, for ever: clients see it. Rows have values of
+    the first columns, in order, as `Result.rows` has them, and the other columns are NULL;
+    timestamps of the store are INT8.
     """
 
     id: int
@@ -58,8 +60,9 @@ class VirtualTable:
         """Makes the table's rows."""
         rows = await self.rows(context)
         fields = [pa.field(name, type.arrow_type) for name, type in self.columns.items()]
-        columns = list(zip(*rows, strict=True)) if rows else [() for _ in fields]
-        assert len(columns) == len(fields), (self.name, len(columns))
+        columns = list(zip(*rows, strict=True)) if rows else []
+        assert len(columns) <= len(fields), (self.name, len(columns))
+        columns += [(None,) * len(rows)] * (len(fields) - len(columns))
         arrays = [
             pa.array(list(values), field.type)
             for values, field in zip(columns, fields, strict=True)
@@ -67,6 +70,40 @@ class VirtualTable:
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def virtual_columns(**columns: ColumnType) -> dict[str, ColumnType]:
-    """Columns in the order written."""
-    return columns
+_LETTERS = {
+    **LETTERS,
+    "n": ColumnType(TypeKind.INTERVAL),
+    "o": (_OID := ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)),
+    "c": ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
+    "I": array_of(INT8), "O": array_of(_OID), "S": array_of(STRING),
+    "v": ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.INT2VECTOR),
+    "V": ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.OIDVECTOR),
+}  # fmt: skip
+"""Types that the catalogs' columns have beside those of results."""
+
+
+async def _no_rows(context: IntrospectionContext) -> Sequence[Row]:
+    return ()
+
+
+def virtual_tables(
+    schema: str, first_id: int, text: str, rows: Mapping[str, RowSource]
+) -> tuple[VirtualTable, ...]:
+    """The tables that a text describes: a line with the name of each and a number, which counts
+    down from `first_id`, and lines of columns. One without `rows` is empty.
+
+        pg_auth_members 12
+            roleid:o member:o grantor:o admin_option:b
+    """
+    described: list[tuple[str, int, dict[str, ColumnType]]] = []
+    for line in filter(None, text.splitlines()):
+        words = line.split()
+        if not line.startswith(" "):
+            described.append((words[0], int(words[1]), {}))
+            continue
+        described[-1][-1].update(typed_columns(line, _LETTERS))
+    assert rows.keys() <= {name for name, _, _ in described}, rows.keys()
+    return tuple(
+        VirtualTable(first_id - number, schema, name, columns, rows.get(name, _no_rows))
+        for name, number, columns in described
+    )

@@ -14,10 +14,7 @@ before DuckDB sees it, behind the checks of its types (`sql.analyze.types`):
     `patterns`       regular expressions
     `precisions`     moments rounded to some digits of a second
     `times`          extract, date_trunc, to_char, which time each function of time tells
-    `styles`         dates, intervals and bytes in a session's style
-    `comparisons`    rows compared with rows
-    `series`         generate_series of decimals
-    `byte_calls`     functions of text that BYTEA has too
+    `moment_patterns` patterns of to_char
     `wide_operators` operators on arrays and times
     `aggregation`    aggregates, windows, frames, grouped keys
     `documents`      JSONB

@@ -18,7 +18,6 @@ from ..analyze.types.dimensions import several_dimensions
 from ..analyze.types.types import Types
 from ..builtins.templates import duckdb, plain
 from ..parse import position_of
-from .styles import styled_text
 
 _WRITTEN = {
     TypeKind.FLOAT4: "postgres_single_text(e)",
@@ -32,11 +31,6 @@ _TRUTH = "if(e, 't', 'f')"
 
 def element_texts(array: exp.Expr, element: ColumnType, *, truths: str = _TRUTH) -> exp.Expr:
     """The elements as PostgreSQL writes them."""
-    styled = styled_text(exp.column("e"), element.broad.kind)
-    if styled is not None:
-        return plain(
-            "list_transform", array, exp.Lambda(this=styled, expressions=[exp.to_identifier("e")])
-        )
     written = truths if element.kind is TypeKind.BOOL else _WRITTEN.get(element.broad.kind)
     if element.kind is TypeKind.CHAR:
         written = f"rpad(e, {element.width}, ' ')"

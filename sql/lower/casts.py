@@ -13,8 +13,6 @@ from ..builtins.templates import call, cast_to, duckdb, plain
 from ..syntax.tree_copies import taken
 from ..syntax.tree_names import CAST_TYPE
 from . import arrays, spans
-from .numbers import trimmed_text
-from .styles import styled_text
 from .texts import padded
 
 _TEXTS_READ = {
@@ -37,10 +35,6 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
         return _of_array(node, source.element, target.element, types)
     if source.kind is TypeKind.STRING:
         return _of_text(node, target, types)
-    if target == STRING and (trimmed := trimmed_text(node.this)) is not None:
-        return trimmed
-    if target.kind is TypeKind.STRING and (styled := styled_text(node.this, source.kind)):
-        return styled
     if source.kind in FLOATS:
         return _of_float(node, source, target)
     if target.kind is TypeKind.FLOAT4:

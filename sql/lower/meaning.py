@@ -10,27 +10,27 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types import sets, singles
 from ..analyze.types.derived_types import FLOAT4
+from ..analyze.types.resolution import entries
 from ..analyze.types.types import Types, untyped
+from ..builtins.known_functions import FUNCTIONS, called
 from ..builtins.macros import PREFIX
 from ..builtins.operators import ARITHMETIC, COMPARISONS
 from ..builtins.templates import call, cast_to, duckdb, plain
 from ..builtins.type_names import type_name
 from ..parse import position_of
+from ..syntax.refusals import unsupported
 from ..syntax.walks import find_all, stepping, walk
 from . import (
     arrays,
     casts,
-    comparisons,
     numbers,
     patterns,
-    series,
     spans,
     texts,
     times,
 )
 from .aggregation import aggregates
-from .aggregation.percentiles import percentile
-from .byte_calls import of_bytes
+from .aggregation.aggregates import percentile
 
 
 def mean_as_postgres(query: exp.Expr, types: Types) -> None:
@@ -51,7 +51,7 @@ def mean_as_postgres(query: exp.Expr, types: Types) -> None:
 
 def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
     """Returns the replacement of a node whose parts have been replaced; None where it stays."""
-    made = of_bytes(node, types) or _of_numbers(node, types)
+    made = _of_bytes(node, types) or _of_numbers(node, types)
     if made is not None:
         return made
     match node:
@@ -85,8 +85,8 @@ def _meaning(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.Extract():
             return times.field(node.name, node.expression, types, tree=node)
         case exp.GenerateSeries():
-            _cast_dates(node, types)
-            return series.of_decimals(node, types)
+            _check_series(node, types)
+            return None
         case exp.Select():
             sets.check_order_of_distinct(node)
             sets.check_distinct_series(node)
@@ -110,8 +110,6 @@ def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
             aggregates.joined_by_nothing(node)
         case exp.WithinGroup(this=exp.PercentileCont() | exp.PercentileDisc()):
             percentile(node, types)
-        case exp.WithinGroup(this=exp.Mode()):
-            aggregates.most_frequent(node)
         case _ if isinstance(node, aggregates.OF_PAIRS):
             aggregates.paired(node)
         case _ if isinstance(node, aggregates.SPREADS):
@@ -119,6 +117,31 @@ def _meant_aggregate(node: exp.Expr, types: Types) -> bool:
         case _:
             return False
     return True
+
+
+def _of_bytes(node: exp.Expr, types: Types) -> exp.Expr | None:
+    """Lowers the functions of text that BYTEA has too; returns None for any other node."""
+    found = called(node)
+    if found is None or not found[1] or types.kind(found[1][0]) is not TypeKind.BYTES:
+        return None
+    name, given = found
+    match name:
+        case "substr" | "substring" if len(given) == 2:
+            return duckdb(
+                "unhex(substring(hex(:x), 2 * greatest(:f, 1) - 1))", x=given[0], f=given[1]
+            )
+        case "substr" | "substring":
+            return duckdb(_PART_OF_BYTES, x=given[0], f=given[1], n=given[2])
+        case "bit_length":
+            return duckdb("octet_length(:x) * 8", x=given[0])
+    return None
+
+
+_PART_OF_BYTES = """
+CASE WHEN :n < 0 THEN error('22011|negative substring length not allowed')
+ELSE unhex(substring(hex(:x), 2 * greatest(:f, 1) - 1,
+    2 * greatest(:f + :n - greatest(:f, 1), 0))) END
+"""
 
 
 def _of_numbers(node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -167,7 +190,7 @@ def _matched_one(node: exp.Expr, pattern: exp.Expr, types: Types) -> exp.Expr | 
 
 def _operator(node: exp.Expr, types: Types) -> exp.Expr | None:
     if isinstance(node, (*COMPARISONS, exp.In)):
-        return comparisons.compared_rows(node)
+        return compared_rows(node)
     if isinstance(node, ARITHMETIC):
         _days_of_dates(node, types)
         if isinstance(node, exp.Mul | exp.Div) and (made := spans.scaled(node, types)) is not None:
@@ -184,8 +207,16 @@ def _days_of_dates(node: exp.Expr, types: Types) -> None:
             days.replace(call("days", days))
 
 
-def _cast_dates(node: exp.GenerateSeries, types: Types) -> None:
-    """A series of dates is one of TIMESTAMPTZ. Raises SQLError 42883: a fourth operand."""
+def _check_series(node: exp.GenerateSeries, types: Types) -> None:
+    """Makes a series of dates one of TIMESTAMPTZ. Raises SQLError 42883 for a fourth operand, and
+    0A000 for decimals, of which DuckDB has no series."""
+    element = types.of(node)
+    if element is not None and element.kind is TypeKind.DECIMAL:
+        raise unsupported(
+            "generate_series() of decimals",
+            node,
+            "n * 0.1 over generate_series(0, 10) AS s(n) is one of tenths.",
+        )
     if node.args.get("is_end_exclusive") is not None:
         raise SQLError(
             "42883",
@@ -219,13 +250,8 @@ _FUNCTIONS: dict[str, Make] = {
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),
     "every": lambda found, tree, types: plain("bool_and", *found),
     "variance": lambda found, tree, types: plain("var_samp", *found),
-    "scale": lambda found, tree, types: numbers.scale(found[0], types),
     "pg_typeof": lambda found, tree, types: _type_name(found[0], types),
 }
-_COUNTS = {"div": (2, 2), "sign": (1, 1), "log": (1, 2), "round": (1, 2), "to_char": (2, 2),
-           "date_part": (2, 2), "date_trunc": (2, 3), "every": (1, 1),
-           "variance": (1, 1), "pg_typeof": (1, 1),
-           "length": (1, 1), "octet_length": (1, 1)}  # fmt: skip
 
 
 def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
@@ -256,12 +282,65 @@ def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
         if name in patterns.FUNCTIONS:
             return patterns.FUNCTIONS[name](list(node.expressions), types, node)
         if name in _FUNCTIONS:
-            least, most = _COUNTS.get(name, (0, 1 << 16))
-            if not least <= len(node.expressions) <= most:
+            count, signatures = len(node.expressions), FUNCTIONS[name]
+            if not any(signature.words(count) is not None for signature in signatures):
                 raise SQLError(
                     "42883",
-                    f"function {name} with {len(node.expressions)} arguments does not exist",
+                    f"function {name} with {count} arguments does not exist",
                     position=position_of(node),
                 )
             return _FUNCTIONS[name](list(node.expressions), node, types)
     return None
+
+
+def compared_rows(tree: exp.Expr) -> exp.Expr | None:
+    """`(a, b) < (1, 2)` in terms of its parts: NULL where the parts leave it open."""
+    if isinstance(tree, exp.In):
+        return _in_rows(tree)
+    left, right = entries(tree.this), entries(tree.args["expression"])
+    if left is None or right is None:
+        return None
+    if len(left) != len(right):
+        raise SQLError(
+            "42601", "unequal number of entries in row expressions", position=position_of(tree)
+        )
+    match tree:
+        case exp.EQ():
+            return exp.paren(exp.and_(*_pairs(exp.EQ, left, right)), copy=False)
+        case exp.NEQ():
+            return exp.paren(exp.or_(*_pairs(exp.NEQ, left, right)), copy=False)
+        case exp.NullSafeEQ():
+            return exp.paren(exp.and_(*_pairs(exp.NullSafeEQ, left, right)), copy=False)
+        case exp.NullSafeNEQ():
+            return exp.paren(exp.or_(*_pairs(exp.NullSafeNEQ, left, right)), copy=False)
+    strict = exp.LT if isinstance(tree, exp.LT | exp.LTE) else exp.GT
+    made: exp.Expr = type(tree)(this=left[-1].copy(), expression=right[-1].copy())
+    for first, second in list(zip(left, right, strict=True))[-2::-1]:
+        same = exp.EQ(this=first.copy(), expression=second.copy())
+        apart = strict(this=first.copy(), expression=second.copy())
+        made = exp.or_(apart, exp.and_(same, made))
+    return exp.paren(made, copy=False)
+
+
+def _in_rows(tree: exp.In) -> exp.Expr | None:
+    left = entries(tree.this)
+    if left is None or not tree.expressions:
+        return None
+    rows = [entries(item) for item in tree.expressions]
+    if any(row is None or len(row) != len(left) for row in rows):
+        raise SQLError(
+            "42601", "unequal number of entries in row expressions", position=position_of(tree)
+        )
+    tests = [exp.and_(*_pairs(exp.EQ, left, row)) for row in rows if row is not None]
+    return exp.paren(exp.or_(*tests), copy=False)
+
+
+def _pairs(
+    operator: type[exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ],
+    left: list[exp.Expr],
+    right: list[exp.Expr],
+) -> list[exp.Expr]:
+    return [
+        operator(this=first.copy(), expression=second.copy())
+        for first, second in zip(left, right, strict=True)
+    ]

@@ -19,7 +19,6 @@ from ...catalog.values.literals import read_float
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.derived_types import constant_places, literal_type, quotient_scale
 from ..analyze.types.types import Types
-from ..builtins.macros import PREFIX
 from ..builtins.operators import COMPARISONS
 from ..builtins.templates import call, duckdb, number, plain
 from ..parse import position_of
@@ -147,22 +146,6 @@ def nulls(operands: list[exp.Expr], *, there: bool) -> exp.Expr:
     test = "IS NOT NULL" if there else "IS NULL"
     counts = [duckdb(f"CAST(:x {test} AS BIGINT)", x=each) for each in operands]
     return exp.paren(reduce(lambda left, right: exp.Add(this=left, expression=right), counts))
-
-
-def trimmed_text(operand: exp.Expr) -> exp.Expr | None:
-    """The text of trim_scale(), whose type has other digits than its values; None for others."""
-    inner = operand.unnest()
-    if isinstance(inner, exp.Anonymous) and inner.name == f"{PREFIX}trim_scale":
-        return call("trimmed_decimal", *inner.expressions)
-    return None
-
-
-def scale(operand: exp.Expr, types: Types) -> exp.Expr:
-    """scale(): the fractional digits of its type, which all its values show."""
-    found = types.of(operand)
-    assert found is not None, operand
-    digits = number(_scale(found))
-    return duckdb("CASE WHEN :x IS NOT NULL THEN CAST(:s AS BIGINT) END", x=operand, s=digits)
 
 
 def exact_literal(tree: exp.Literal, types: Types) -> exp.Expr | None:

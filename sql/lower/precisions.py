@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ...catalog.values.errors import SQLError
+from ..analyze.scalars import type_of_cast
 from ..builtins.templates import call, number
-from ..parse import position_of
+from ..syntax.refusals import unsupported
+from ..syntax.tree_names import DECLARED
 from ..syntax.walks import find_all
 
 _DIGITS_MAX = 6
@@ -39,18 +40,13 @@ def round_moments(query: exp.Expr) -> None:
 def _round_cast(node: exp.Cast) -> None:
     for inner in (node.to, *find_all(node.to, exp.DataType)):
         if isinstance(inner.this, exp.Interval):
-            raise SQLError(
-                "0A000",
-                "not supported: a cast to some fields of INTERVAL",
-                position=position_of(node),
-                hint="Cast to INTERVAL, and cut the value with date_trunc().",
+            raise unsupported(
+                "a cast to some fields of INTERVAL",
+                node,
+                "Cast to INTERVAL; extract() takes a field of the value.",
             )
         if inner is not node.to and inner.this in _ROUNDED and inner.expressions:
-            raise SQLError(
-                "0A000",
-                f"not supported: elements of type {inner.sql('postgres')}",
-                position=position_of(node),
-            )
+            raise unsupported(f"elements of type {inner.sql('postgres')}", node)
     if node.to.this in _ROUNDED and node.to.expressions:
         target = exp.DataType(this=node.to.this)
         made = node.__class__(this=node.this.copy(), to=target)
@@ -61,4 +57,6 @@ def _replace(node: exp.Expr, name: str, value: exp.Expr, digits: exp.Expr) -> No
     count = int(digits.name or digits.this.name)
     if count < _DIGITS_MAX:
         value = call(name, value, number(count))
+    if isinstance(node, exp.Cast):
+        value.meta[DECLARED] = type_of_cast(node)
     node.replace(value)

@@ -12,11 +12,12 @@ from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types
-from ..builtins.functions.moment_pattern import moment_pattern
 from ..builtins.signatures import NUMBERS
-from ..builtins.templates import call, duckdb, plain, text
+from ..builtins.templates import duckdb, plain, text
 from ..builtins.type_names import type_name
 from ..parse import position_of
+from ..syntax.refusals import unsupported
+from .moment_patterns import by_pattern
 
 _CLOCK = "greatest(make_timestamptz(wall_clock_us()), :s)"
 CLOCKS = ("transaction_timestamp", "clock_timestamp")
@@ -98,7 +99,7 @@ def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp
         return duckdb(template, x=arguments[1], z=arguments[2])
     moment = arguments[1].copy()
     if type.kind in (TypeKind.INTERVAL, TypeKind.TIME):
-        return plain("interval_truncated", text(unit), moment)
+        raise unsupported("date_trunc() of an interval", tree, "extract() takes a field of it.")
     if type.kind is TypeKind.DATE:
         moment = exp.cast(moment, "TIMESTAMPTZ")
     if unit in ("century", "millennium"):
@@ -114,39 +115,6 @@ def _constant(argument: exp.Expr, tree: exp.Expr, what: str) -> str:
     raise SQLError("0A000", what, position=position_of(tree))
 
 
-_WRITTEN: dict[str, str] = {
-    "HH24": "strftime(:x, '%H')",
-    "HH12": "strftime(:x, '%I')",
-    "HH": "strftime(:x, '%I')",
-    "MI": "strftime(:x, '%M')",
-    "SS": "strftime(:x, '%S')",
-    "MS": "strftime(:x, '%g')",
-    "US": "strftime(:x, '%f')",
-    "AM": "strftime(:x, '%p')",
-    "PM": "strftime(:x, '%p')",
-    "am": "lower(strftime(:x, '%p'))",
-    "pm": "lower(strftime(:x, '%p'))",
-    "YYYY": "lpad(CAST(year(:x) AS VARCHAR), 4, '0')",
-    "YY": "right(lpad(CAST(year(:x) AS VARCHAR), 4, '0'), 2)",
-    "MONTH": "rpad(upper(monthname(:x)), 9, ' ')",
-    "Month": "rpad(monthname(:x), 9, ' ')",
-    "MON": "upper(left(monthname(:x), 3))",
-    "Mon": "left(monthname(:x), 3)",
-    "MM": "strftime(:x, '%m')",
-    "DAY": "rpad(upper(dayname(:x)), 9, ' ')",
-    "Day": "rpad(dayname(:x), 9, ' ')",
-    "DY": "upper(left(dayname(:x), 3))",
-    "Dy": "left(dayname(:x), 3)",
-    "DDD": "lpad(CAST(dayofyear(:x) AS VARCHAR), 3, '0')",
-    "DD": "strftime(:x, '%d')",
-    "Q": "CAST(quarter(:x) AS VARCHAR)",
-}
-"""Words of to_char() that DuckDB writes itself, some thirty times as fast as Python does."""
-_MOMENTS_WRITTEN = {
-    TypeKind.TIMESTAMP: "timestamp_written",
-    TypeKind.TIMESTAMPTZ: "timestamptz_written",
-    TypeKind.DATE: "timestamptz_written",
-}
 _OF_NUMBERS = "round(x, 2)::TEXT writes the digits of a number, lpad() fills a text."
 _OF_SPANS = "x::TEXT writes it, extract(hour FROM x) takes a field of it."
 _NOT_WRITTEN = {
@@ -163,39 +131,10 @@ def written(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.E
     kind = types.kind(operand)
     if kind in _NOT_WRITTEN:
         what, hint = _NOT_WRITTEN[kind]
-        raise SQLError(
-            "0A000",
-            f"to_char() of {what} is not supported",
-            position=position_of(tree),
-            hint=hint,
-        )
-    constant = pattern.unnest()
-    if kind in _MOMENTS_WRITTEN and isinstance(constant, exp.Literal) and constant.is_string:
-        made = _pieced(operand, constant.this)
-        if made is not None:
-            return made
+        raise unsupported(f"to_char() of {what}", tree, hint)
     if kind is TypeKind.DATE:
         operand = exp.cast(operand.copy(), "TIMESTAMPTZ")
-    return call(_MOMENTS_WRITTEN.get(kind or TypeKind.TIMESTAMPTZ, "timestamptz_written"), operand,
-                pattern)  # fmt: skip
-
-
-def _pieced(moment: exp.Expr, pattern: str) -> exp.Expr | None:
-    """Returns a constant pattern's text by pieces; None where DuckDB does not write all of it."""
-    pieces = [text("")]
-    for piece in moment_pattern(pattern):
-        if piece.literal:
-            pieces.append(text(piece.text))
-        elif piece.prefix or piece.suffix or piece.text not in _WRITTEN:
-            return None
-        else:
-            pieces.append(duckdb(_WRITTEN[piece.text], x=moment))
-    if len(pieces) == 1:
-        return None
-    made = pieces[0]
-    for one in pieces[1:]:
-        made = exp.DPipe(this=made, expression=one)
-    return exp.paren(made, copy=False)
+    return by_pattern(operand, pattern)
 
 
 def local(node: exp.Localtimestamp | exp.Localtime) -> exp.Expr:

@@ -56,15 +56,15 @@ from ..analyze.scalars import (
     type_of_cast,
 )
 from ..analyze.types.literal_casts import literal_cast
-from ..analyze.types.output_types import declared_enums, declared_types
+from ..analyze.types.output_types import declared_types
 from ..analyze.types.resolution import resolve_types
 from ..analyze.types.types import Types
 from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.tree_copies import copied, dismantle, wrap
 from ..syntax.walks import find_all, find_in_scope, stepping
+from .aggregation.aggregates import spell_out_windows
 from .aggregation.grouped_keys import group_by_keys
-from .aggregation.named_windows import spell_out_windows
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
 from .documents.meaning import mean_documents
@@ -88,12 +88,12 @@ def transpile(
     spell_out_windows(query)
     group_by_keys(query, relations)
     name_elements(query, relations)
-    declared, origins = declared_types(query, relations), column_origins(query, relations)
+    origins = column_origins(query, relations)
     _name_columns(query)
     round_moments(query)
     parameters = _Parameters()
     types = Types(query, relations)
-    declared = declared_enums(query, declared, types)
+    declared = declared_types(query, types)
     resolve_types(query, types)
     query = mean_documents(query, types)
     rewrite(query, types, parameters.typed)

@@ -15,19 +15,17 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from ...catalog.values.column_types import ColumnType, array_of
-from ...catalog.values.errors import SQLError
 from ...catalog.values.session_zone import UTC_NAME, zone_name
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import NotNative, Scalar, adapt, compile_scalar
 from ..analyze.types.derived_types import widest
-from ..analyze.types.expression_types import INTERVAL, STRING
-from ..analyze.types.types import Types
+from ..analyze.types.types import INTERVAL, STRING, Types
 from ..builtins.signatures import related
 from ..builtins.templates import cast_to
 from ..parse import position_of
+from ..syntax.refusals import unsupported
 from ..syntax.walks import stepping, walk
 from .arrays import element_texts
-from .styles import styled_text
 
 TEXTS = array_of(STRING)
 _TIME = ColumnType(TypeKind.TIME)
@@ -108,7 +106,7 @@ class _Rewriter:
         if wide and literal:
             return self._constant(node, target)
         if target == STRING and source == INTERVAL:
-            return styled_text(node.this, source.kind) or _call("interval_text", node.this)
+            return _call("interval_text", node.this)
         if target == STRING and source is not None and source.element is not None:
             return _call("array_text", element_texts(node.this, source.element))
         return None
@@ -223,11 +221,10 @@ class _Rewriter:
             return None
         parts = [self._as(part, INTERVAL).copy() for part in (node.this, *node.expressions)]
         if len(parts) > _EXTREMES_MAX:
-            raise SQLError(
-                "0A000",
-                f"{node.key} of more than {_EXTREMES_MAX} intervals is not supported",
-                position=position_of(node),
-                hint=f"Nest it: {node.key}(a, {node.key}(b, c)).",
+            raise unsupported(
+                f"{node.key} of more than {_EXTREMES_MAX} intervals",
+                node,
+                f"Nest it: {node.key}(a, {node.key}(b, c)).",
             )
         name = f"interval_{node.key}"
         made = parts[0]

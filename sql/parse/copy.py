@@ -1,6 +1,6 @@
 """The grammar of COPY.
 
-    COPY table [(column, …)] FROM STDIN [[WITH] (FORMAT csv, HEADER, …)] [WHERE condition]
+    COPY table [(column, …)] FROM STDIN [[WITH] (FORMAT csv, HEADER, …)]
     COPY table [(column, …)] TO STDOUT …
     COPY (SELECT …) TO STDOUT …
 
@@ -15,50 +15,34 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax.copy_options import CopyOptions
+from ..syntax.copy_options import CopyFormat, CopyOptions
+from ..syntax.refusals import unsupported
 from ..syntax.statements import CopyFrom, CopyTo, ObjectName, Query
-from .copy_options import build_options
 from .cursor import Cursor, LexemeKind
-from .queries import parse_query, parse_tree
+from .queries import parse_query
 
-Given = dict[str, "str | bool | tuple[str, ...] | None"]
+Given = dict[str, str | bool]
 
 
 def copy(cursor: Cursor) -> CopyFrom | CopyTo:
-    """`{table [(column, …)] {FROM STDIN | TO STDOUT} | (query) TO STDOUT} [options] [WHERE …]`.
+    """`{table [(column, …)] {FROM STDIN | TO STDOUT} | (query) TO STDOUT} [options]`.
     Raises SQLError 42601, and 0A000 for files and programs."""
     if cursor.at_symbol("("):
         query = _query(cursor)
         cursor.expect_words("to")
         _stdout(cursor)
-        return CopyTo(query=query, options=_ended_options(cursor))
+        return CopyTo(query=query, options=_options(cursor))
     table = cursor.object_name("a table's name")
     columns = _names(cursor) if cursor.at_symbol("(") else None
     if cursor.accept_words("from"):
         if not cursor.accept_words("stdin"):
             _refuse_files(cursor)
-        options, where = _options(cursor, reads=True), _where(cursor)
-        return CopyFrom(table=table, columns=columns, options=options, where=where)
+        return CopyFrom(table=table, columns=columns, options=_options(cursor))
     cursor.expect_words("to")
     _stdout(cursor)
-    options = _ended_options(cursor)
+    options = _options(cursor)
     whole = table if columns is None else None
     return CopyTo(query=_whole(table, columns), options=options, whole=whole)
-
-
-def _where(cursor: Cursor) -> exp.Expr | None:
-    """`[WHERE condition]`, to the end of the statement."""
-    tree = None
-    if cursor.accept_words("where"):
-        first = cursor.current.token_index
-        while not cursor.finished:
-            cursor.advance()
-        tokens = cursor.tokens[first : cursor.current.token_index]
-        if not tokens:
-            cursor.fail(expected="a condition")
-        tree = parse_tree(cursor.text, tokens)
-    cursor.expect_end()
-    return tree
 
 
 def _stdout(cursor: Cursor) -> None:
@@ -68,11 +52,10 @@ def _stdout(cursor: Cursor) -> None:
 
 def _refuse_files(cursor: Cursor) -> NoReturn:
     if cursor.current.kind is LexemeKind.STRING or cursor.at_words("program"):
-        raise SQLError(
-            "0A000",
-            "COPY with a file or a program of the server is not supported",
-            position=cursor.position,
-            hint="Use STDIN and STDOUT; psql's \\copy does, with files of the client.",
+        raise unsupported(
+            "COPY with a file or a program of the server",
+            cursor.position,
+            "Use STDIN and STDOUT; psql's \\copy does, with files of the client.",
         )
     cursor.fail(expected="STDIN or STDOUT")
 
@@ -114,14 +97,8 @@ def _names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _ended_options(cursor: Cursor) -> CopyOptions:
-    """The options of COPY TO, with which it ends."""
-    options = _options(cursor, reads=False)
-    cursor.expect_end()
-    return options
-
-
-def _options(cursor: Cursor, *, reads: bool) -> CopyOptions:
+def _options(cursor: Cursor) -> CopyOptions:
+    """The options that end the statement."""
     position = cursor.position
     cursor.accept_words("with")
     given: Given = {}
@@ -133,11 +110,22 @@ def _options(cursor: Cursor, *, reads: bool) -> CopyOptions:
     else:
         while not cursor.finished and not cursor.at_words("where"):
             _old_option(cursor, given)
+    if cursor.at_words("where"):
+        raise _unsupported("WHERE", cursor.position)
+    cursor.expect_end()
     try:
-        return build_options(given, reads=reads)
+        return build_options(given)
     except SQLError as error:
         error.position = error.position or position
         raise
+
+
+def _unsupported(option: str, position: int) -> SQLError:
+    return unsupported(
+        f"{option} of COPY",
+        position,
+        "Read into a table of its own, and INSERT … SELECT what is wanted of it.",
+    )
 
 
 def _option(cursor: Cursor, given: Given) -> None:
@@ -150,13 +138,11 @@ def _option(cursor: Cursor, given: Given) -> None:
             given[name] = cursor.option_value()
         case "delimiter" | "null" | "quote" | "escape":
             given[name] = cursor.string(name.upper())
-        case "header" | "freeze":
+        case "header" | "freeze":  # pgbench asks for FREEZE, which means nothing here
             bare = cursor.at_symbol(",") or cursor.at_symbol(")")
             given[name] = True if bare else cursor.option_value()
-        case "force_quote":
-            given[name] = None if cursor.accept_symbol("*") else _names(cursor)
-        case "force_not_null" | "force_null":
-            given[name] = _names(cursor)
+        case "force_quote" | "force_not_null" | "force_null":
+            raise _unsupported(name.upper(), position)
         case _:
             raise SQLError("42601", f'option "{name}" not recognized', position=position)
     _check_encoding(given, position)
@@ -170,14 +156,8 @@ def _old_option(cursor: Cursor, given: Given) -> None:
         given["format"] = "csv"
     elif cursor.accept_words("header"):
         given["header"] = True
-    elif cursor.accept_words("freeze"):
-        given["freeze"] = True
-    elif cursor.accept_words("force", "quote"):
-        given["force_quote"] = None if cursor.accept_symbol("*") else _bare_names(cursor)
-    elif cursor.accept_words("force", "not", "null"):
-        given["force_not_null"] = _bare_names(cursor)
-    elif cursor.accept_words("force", "null"):
-        given["force_null"] = _bare_names(cursor)
+    elif cursor.at_words("force"):
+        raise _unsupported(cursor.current.text.upper(), position)
     else:
         for name in ("delimiter", "null", "quote", "escape", "encoding"):
             if cursor.accept_words(name):
@@ -188,13 +168,6 @@ def _old_option(cursor: Cursor, given: Given) -> None:
         cursor.fail(expected="an option of COPY")
 
 
-def _bare_names(cursor: Cursor) -> tuple[str, ...]:
-    names = [cursor.identifier("a column's name")]
-    while cursor.accept_symbol(","):
-        names.append(cursor.identifier("a column's name"))
-    return tuple(names)
-
-
 def _check_encoding(given: Given, position: int) -> None:
     wanted = str(given.get("encoding", "utf8")).lower().replace("-", "").replace("_", "")
     if wanted not in ("utf8", "unicode"):
@@ -202,3 +175,65 @@ def _check_encoding(given: Given, position: int) -> None:
             "0A000", "COPY reads and writes UTF-8 only", position=position,
             hint="Convert the data, or leave ENCODING out.",
         )  # fmt: skip
+
+
+def build_options(given: Given) -> CopyOptions:
+    """The options that were written, with the defaults of their format. Raises SQLError."""
+    name = str(given.get("format", "text")).lower()
+    try:
+        format = CopyFormat(name)
+    except ValueError:
+        raise SQLError(
+            "22023", f'COPY format "{name}" not recognized', hint="Formats: text, csv, binary."
+        ) from None
+    csv = format is CopyFormat.CSV
+    for option in ("quote", "escape"):
+        if option in given and not csv:
+            raise SQLError("0A000", f"COPY {option.upper()} available only in CSV mode")
+    if format is CopyFormat.BINARY:
+        for option in ("delimiter", "null", "header"):
+            if given.get(option):
+                raise SQLError("42601", f"cannot specify {option.upper()} in BINARY mode")
+    quote = str(given.get("quote", '"'))
+    options = CopyOptions(
+        format=format,
+        delimiter=str(given.get("delimiter", "," if csv else "\t")),
+        null=str(given.get("null", "" if csv else "\\N")),
+        header=_header(given.get("header", False)),
+        quote=quote,
+        escape=str(given.get("escape", quote)),
+    )
+    _check(options)
+    return options
+
+
+def _header(value: object) -> bool:
+    written = str(value).lower()
+    if written in ("true", "on", "1"):
+        return True
+    if written in ("false", "off", "0"):
+        return False
+    raise SQLError("42601", "header requires a Boolean value")
+
+
+def _check(options: CopyOptions) -> None:
+    for what, value in (
+        ("delimiter", options.delimiter),
+        ("quote", options.quote),
+        ("escape", options.escape),
+    ):
+        if len(value) != 1 or not value.isascii():
+            raise SQLError("0A000", f"COPY {what} must be a single one-byte character")
+        if value in "\r\n":
+            raise SQLError("22023", f"COPY {what} cannot be newline or carriage return")
+    if "\n" in options.null or "\r" in options.null:
+        raise SQLError("22023", "COPY null representation cannot use newline or carriage return")
+    if options.delimiter in options.null:
+        raise SQLError("0A000", "COPY delimiter must not appear in the NULL specification")
+    if options.format is CopyFormat.CSV:
+        if options.delimiter == options.quote:
+            raise SQLError("0A000", "COPY delimiter and quote must be different")
+        if options.quote in options.null:
+            raise SQLError("0A000", "CSV quote character must not appear in the NULL specification")
+    elif options.delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
+        raise SQLError("22023", f'COPY delimiter cannot be "{options.delimiter}"')

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import Token
 
 from ...catalog.values.errors import SQLError
+from ..syntax.refusals import unsupported
 from .admin.feeds import QUERY_TOKENS
 from .cursor import Cursor
 
@@ -41,11 +42,10 @@ def _options(cursor: Cursor) -> bool:
         elif name == "format":
             given = cursor.identifier("a format")
             if given != "text":
-                raise SQLError(
-                    "0A000",
-                    f"EXPLAIN in format {given.upper()} is not supported",
-                    hint="It returns rows of a property and its value.",
-                    position=position,
+                raise unsupported(
+                    f"EXPLAIN in format {given.upper()}",
+                    position,
+                    "It returns rows of a property and its value.",
                 )
         elif name in _NEVER_TOLD:
             if _truth(cursor):
@@ -73,10 +73,8 @@ def _truth(cursor: Cursor) -> bool:
 
 
 def _never_told(name: str, position: int) -> SQLError:
-    return SQLError(
-        "0A000",
-        f"EXPLAIN ({name.upper()}) is not supported",
-        hint="EXPLAIN tells the engine, the tables and how each is read; ANALYZE adds rows and "
-        "times.",
-        position=position,
+    return unsupported(
+        f"EXPLAIN ({name.upper()})",
+        position,
+        "EXPLAIN tells the engine, the tables and how each is read; ANALYZE adds rows and times.",
     )

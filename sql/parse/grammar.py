@@ -333,8 +333,5 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("vacuum",): maintenance.vacuum,
     ("analyze",): maintenance.analyze,
     ("analyse",): maintenance.analyze,
-    ("reindex",): maintenance.reindex,
-    ("cluster",): maintenance.cluster,
-    ("checkpoint",): maintenance.checkpoint,
     ("lock",): maintenance.lock,
 }

@@ -16,8 +16,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
-from ..builtins.known_functions import FUNCTIONS
+from ..builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ..builtins.macros import PREFIX
+from ..builtins.session_functions import SESSION_FUNCTIONS
+from ..syntax.refusals import unsupported
 from ..syntax.tree_names import position_of
 from ..syntax.walks import find_all
 from .expansions.catalog_functions import CATALOG_CALLS
@@ -26,22 +28,8 @@ _PREFIXES = (PREFIX, "json_", "jsonb_")
 
 _OTHERS = frozenset(
     """
-    nextval currval setval lastval current_setting set_config
-
-    pg_cancel_backend pg_terminate_backend pg_advisory_lock pg_advisory_lock_shared
-    pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_try_advisory_lock
-    pg_try_advisory_lock_shared pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared
-    pg_advisory_unlock pg_advisory_unlock_shared pg_advisory_unlock_all wait_for_changefeed
-    raw_get raw_put raw_delete raw_delete_range raw_cas
-
-    cluster_logical_timestamp pg_backend_pid statement_timestamp clock_timestamp
-    transaction_timestamp version
-    current_database current_schema current_user session_user
-
+    current_user session_user setseed unique_rowid txid_current
     to_json to_jsonb row_to_json array_to_json
-
-    now count array_agg generate_series gen_random_uuid random setseed unique_rowid txid_current
-    row_number rank dense_rank percent_rank cume_dist lag lead first_value last_value nth_value
 
     pg_sleep inet_server_addr inet_server_port inet_client_addr inet_client_port
     pg_postmaster_start_time pg_conf_load_time pg_my_temp_schema pg_is_other_temp_schema
@@ -50,8 +38,9 @@ _OTHERS = frozenset(
     row len error numeric _pg_expandarray
     """.split()  # noqa: SIM905 (a list of words is read as such)
 )
-"""Functions whose registries are above the parser; functions that DuckDB has under PostgreSQL's
-name; and, in the last line, names that other passes make or look for."""
+"""Functions without a signature; and, in the last line, names that other passes make or look
+for."""
+_KNOWN = _OTHERS | set(FUNCTIONS) | set(ELSEWHERE) | set(SESSION_FUNCTIONS) | set(CATALOG_CALLS)
 
 _IN_PATHS = "-> and #> lead into a document, jsonb_array_elements and jsonb_each list what it has."
 _BY_PATTERN = (
@@ -75,6 +64,9 @@ _REFUSED = {
         ("jsonb_to_record", "jsonb_to_recordset"),
         "(doc ->> 'a')::INT8 is a member with a type, jsonb_array_elements() a row for each item.",
     ),
+    "hashtextextended": "hashtext() makes a number of a text.",
+    "scale": "The digits of a column are those of its type.",
+    **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(
         ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr"), _BY_EXPRESSION
     ),
@@ -84,6 +76,12 @@ _REFUSED = {
 REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.JSONBPathExists: ("the operator @?", _IN_PATHS),
     exp.MatchAgainst: ("the operator @@", f"{_IN_PATHS} LIKE and ~ search texts."),
+    exp.MakeInterval: ("make_interval()", "n * INTERVAL '1 day' is an interval of n days."),
+    **dict.fromkeys(
+        (exp.JustifyDays, exp.JustifyHours, exp.JustifyInterval),
+        ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
+    ),
+    exp.Mode: ("mode()", "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value."),
     exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),
 }
 """The same for nodes of sqlglot's: what the error calls each, and its hint."""
@@ -93,7 +91,7 @@ def offered_operators(tree: exp.Expr) -> exp.Expr:
     """The tree itself. Raises SQLError 0A000 for a node of `REFUSED_NODES`."""
     for node in find_all(tree, *REFUSED_NODES):
         what, hint = REFUSED_NODES[type(node)]
-        raise _not_offered(what, hint, node)
+        raise unsupported(what, node, hint)
     return tree
 
 
@@ -107,12 +105,7 @@ def known_calls(tree: exp.Expr) -> exp.Expr:
         if name == f"{PREFIX}to_timestamp" and len(node.expressions) == 2:
             hint = _BY_PATTERN
         if hint is not None:
-            raise _not_offered(f"{plain}()", hint, node)
-        known = name in FUNCTIONS or name in _OTHERS or name in CATALOG_CALLS
-        if not known and not name.startswith(_PREFIXES):
+            raise unsupported(f"{plain}()", node, hint)
+        if name not in _KNOWN and not name.startswith(_PREFIXES):
             raise SQLError("42883", f"function {name} does not exist", position=position_of(node))
     return tree
-
-
-def _not_offered(what: str, hint: str, node: exp.Expr) -> SQLError:
-    return SQLError("0A000", f"{what} is not supported", position=position_of(node), hint=hint)

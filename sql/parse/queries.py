@@ -17,6 +17,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
 from ..syntax.as_of_clause import AsOf
 from ..syntax.balanced import CHAINED, balance
+from ..syntax.refusals import unsupported
 from ..syntax.row_locks import cut_row_locks
 from ..syntax.statements import Query
 from ..syntax.tree_names import folded as folded
@@ -30,15 +31,11 @@ from .expansions.set_functions import plain_sets
 from .known_calls import REFUSED_NODES, known_calls, offered_operators
 from .lexer import POSTGRES, give_way_for, is_string
 from .pieces import NESTING_MAX, OPERATORS_MAX
-from .repairs.absolute_values import absolute_tokens, plain_absolutes
 from .repairs.array_syntax import plain_arrays
 from .repairs.called_types import plain_names
 from .repairs.derived_tables import plain_derived
-from .repairs.interval_fields import field_tokens
-from .repairs.json_functions import plain_documents
+from .repairs.json_functions import plain_calls, plain_documents
 from .repairs.meant_tokens import meant_tokens
-from .repairs.named_operands import plain_intervals
-from .repairs.operator_calls import plain_calls
 from .repairs.row_syntax import plain_rows
 from .repairs.shown_tables import shown_tables
 
@@ -47,13 +44,12 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """Parses `tokens` into one tree. Raises SQLError 42601 with a position."""
     give_way_for(tokens)
     lists = lists_in(text, tokens)
-    for changed in (plain_tokens, shown_tables, absolute_tokens):
+    for changed in (plain_tokens, shown_tables):
         tokens = changed(tokens)
         give_way_for(tokens)
     _check_tokens(text, tokens)
-    for changed in (field_tokens, meant_tokens):
-        give_way_for(tokens)
-        tokens = changed(tokens)
+    give_way_for(tokens)
+    tokens = meant_tokens(tokens)
     # With all of the text as context, the length of what stands before is the offset.
     parser = POSTGRES.parser(error_message_context=len(text) + 1)
     try:
@@ -114,8 +110,6 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (plain_rows, (exp.Star, exp.Values)),
     (plain_derived, (exp.Join, exp.Lateral)),
     (plain_calls, (exp.Anonymous, exp.JSONBContains)),
-    (plain_intervals, (exp.MakeInterval,)),
-    (plain_absolutes, (exp.Anonymous,)),
     (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)),
     (plain_documents, (exp.Anonymous, exp.JSONExtract)),
     (plain_sets, (exp.Anonymous, exp.Unnest)),
@@ -160,12 +154,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     locks = cut_row_locks(tree, word_at(tokens, "for"))
     into = tree.find(exp.Into)
     if into is not None:
-        raise SQLError(
-            "0A000",
-            "SELECT INTO is not supported",
-            position=word_at(tokens, "into"),
-            hint="Use INSERT INTO … SELECT.",
-        )
+        raise unsupported("SELECT INTO", word_at(tokens, "into"), "Use INSERT INTO … SELECT.")
     if locks and as_of is not None:
         raise SQLError(
             "25006",
@@ -242,6 +231,10 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         elif kind == TokenType.EQ:
             if token.text != "=":
                 raise syntax_error(text, token.start, token.end + 1)
+        elif token.text == "@":
+            raise unsupported(
+                "the operator @", token.start + 1, "abs(x) is the absolute value of a number."
+            )
         elif not _numbers_parameter(token, following):
             raise syntax_error(
                 text, token.start, token.end + 1, hint="Parameters are written $1, $2, …"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
+from ..syntax.refusals import unsupported
 
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _OCTAL, _HEX = frozenset("01234567"), frozenset("0123456789abcdefABCDEF")
@@ -40,11 +41,8 @@ def with_escapes_read(text: str, tokens: list[Token]) -> list[Token]:
                 position=token.start + 1,
             )
         if kind in _BITS:
-            raise SQLError(
-                "0A000",
-                "not supported: bit strings (B'…' and X'…')",
-                position=token.start + 1,
-                hint="Write '\\x1f'::BYTEA for bytes.",
+            raise unsupported(
+                "bit strings (B'…' and X'…')", token.start + 1, "Write '\\x1f'::BYTEA for bytes."
             )
         if kind not in _ESCAPED:
             made.append(token)

@@ -29,9 +29,10 @@ from ..analyze.calls.sequence_calls import (
     computes_arguments,
     is_sequence_call,
 )
-from ..analyze.calls.session_calls import SessionFunction, session_function
+from ..analyze.calls.session_calls import session_function
 from ..analyze.columns.output_names import output_name
 from ..analyze.scalars import INT8, Bindings, Scalar, Values, compile_scalar
+from ..builtins.session_functions import SessionFunction
 from ..parse import folded, position_of, text_of
 from ..syntax.tree_names import CAST_TYPE
 from ..syntax.walks import find_all

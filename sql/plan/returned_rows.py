@@ -30,7 +30,7 @@ from ..analyze.binder import (
     scopes_in,
 )
 from ..analyze.given_tables import given_table
-from ..analyze.types.expression_types import type_of
+from ..analyze.types.types import PlainTypes
 from ..analyze.values_query import items_of
 from ..parse import folded, position_of
 from ..parse.queries import table_name
@@ -227,7 +227,7 @@ def _columns_of(source: exp.Expr | QueryScope, relations: Relations) -> Columns:
             continue
         name = item.alias_or_name
         known = declared_type(inner, source, relations) if isinstance(inner, exp.Column) else None
-        known = known or type_of(inner, lambda column: column_type(column, source, relations))
+        known = known or PlainTypes(lambda c: column_type(c, source, relations)).of(inner)
         columns.append((name, known or _of_text(inner)))
     return _renamed(columns, named)
 
@@ -237,7 +237,7 @@ def _columns_of_values(values: exp.Values, named: Sequence[str]) -> Columns:
     rows = [items_of(row) for row in values.expressions]
     columns: Columns = []
     for place, items in enumerate(zip(*rows, strict=False), 1):
-        types = {type_of(item, lambda _: None) for item in items} - {None}
+        types = {PlainTypes(lambda _: None).of(item) for item in items} - {None}
         texts = {_of_text(item) for item in items} - {None}
         found = types or texts
         columns.append((f"column{place}", found.pop() if len(found) == 1 else None))

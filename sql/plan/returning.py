@@ -25,7 +25,7 @@ from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.given_tables import ROW_NUMBER, given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
-from ..analyze.types.expression_types import type_of
+from ..analyze.types.types import PlainTypes
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
 from ..parse.dml.writes import with_ctes
@@ -88,7 +88,7 @@ def projection_over(
         except NotNative:
             native = False
             _refuse_sets(tree)
-            declared = declared or type_of(tree, lambda c: _declared(c, descriptor, types))
+            declared = declared or PlainTypes(lambda c: _declared(c, descriptor, types)).of(tree)
             columns.append(ResultColumn(output_name(item), declared or ColumnType(TypeKind.STRING)))
             continue
         type = scalar.type or ColumnType(TypeKind.STRING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -141,11 +141,29 @@ def arrow_schema(columns: Sequence[ResultColumn]) -> pa.Schema:
     return pa.schema([pa.field(column.name, column.type.arrow_type) for column in columns])
 
 
-def listing(tag: str, columns: Sequence[tuple[str, ColumnType]], rows: Sequence[Row]) -> Result:
+LETTERS = {
+    "": STRING, "i": INT8, "b": BOOL, "f": FLOAT8, "t": TIMESTAMPTZ,
+    "y": ColumnType(TypeKind.BYTES),
+}  # fmt: skip
+"""The types of columns, by the letter behind a colon."""
+
+
+def typed_columns(text: str, letters: Mapping[str, ColumnType] = LETTERS) -> dict[str, ColumnType]:
+    """Columns by name, of words such as `job_id:i` and `description`."""
+    pairs = [word.partition(":") for word in text.split()]
+    return {name: letters[letter] for name, _, letter in pairs}
+
+
+def result_columns(text: str) -> tuple[ResultColumn, ...]:
+    """The same as the columns of a result."""
+    return tuple(ResultColumn(name, type) for name, type in typed_columns(text).items())
+
+
+def listing(tag: str, columns: Mapping[str, ColumnType], rows: Sequence[Row]) -> Result:
     """The result of a SHOW statement."""
     return Result(
         tag=tag,
-        columns=tuple(ResultColumn(name, type) for name, type in columns),
+        columns=tuple(ResultColumn(name, type) for name, type in columns.items()),
         rows=rows,
         row_count=len(rows),
     )

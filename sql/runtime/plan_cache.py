@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ...catalog.descriptors.temporary_schema import session_schema
-from ...catalog.values.session_zone import UTC_NAME, session_style, zone_name
-from ...catalog.values.text_style import PLAIN
+from ...catalog.values.session_zone import UTC_NAME, zone_name
 from ..parse import ParsedText, parse
 from ..parse.pieces import lengthy
 from ..plan.needs import Needs
@@ -90,14 +89,12 @@ class Prepared:
 
 
 def zoned(database: str) -> str:
-    """A database and the session's time zone and style, in which a plan's constants were read and
-    its texts are written, and which temporary tables it has: what a plan of one text is kept by."""
-    zone, style, own = zone_name(), session_style(), session_schema()
+    """A database, the session's time zone, in which a plan's constants were read, and which
+    temporary tables it has: what a plan of one text is kept by."""
+    zone, own = zone_name(), session_schema()
     if own is not None and own.name:
         database = f"{database} {own.name} {own.changes}"
-    if zone == UTC_NAME and style is PLAIN:
-        return database
-    return f"{database} {zone} {style.name}"
+    return database if zone == UTC_NAME else f"{database} {zone}"
 
 
 class TypedTexts:

@@ -27,8 +27,8 @@ from ...kvlayer.txn import Transaction
 from ..analyze.binder import tables_of
 from ..analyze.columns.column_origins import with_origins
 from ..analyze.enum_casts import unbound_types
-from ..analyze.types.expression_types import Hints
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
+from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, bind_named_enums, resolve_hints
 from ..execute.query.evaluator_errors import from_duckdb

@@ -17,7 +17,6 @@ from ...catalog.values.session_zone import SessionZone
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.backups import run_backup
-from ..execute.admin.cluster_settings import set_cluster_setting
 from ..execute.admin.dead_letters import tell_dead_letters
 from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency
 from ..execute.admin.feeds import (
@@ -30,6 +29,7 @@ from ..execute.admin.feeds import (
 )
 from ..execute.admin.listings import Listing, run_listing
 from ..execute.admin.session_calls import CallingSession
+from ..execute.admin.show import set_cluster_setting
 from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.admin.users import UserChange, change_user
 from ..execute.catalog_statements import (

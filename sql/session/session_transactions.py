@@ -17,7 +17,7 @@ from ..analyze.scalars import Bindings
 from ..execute.ddl.ddl import wait_until_seen
 from ..execute.write.deferred_checks import check_deferred
 from ..results.as_of import datetime_of, resolve_as_of
-from ..results.results import STRING, Result, listing
+from ..results.results import STRING, Result, listing, typed_columns
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.authorization import changes_rights
 from ..runtime.implicit import ATTEMPTS_MAX, pause_before
@@ -408,13 +408,13 @@ class SessionTransactions:
                 **{known: self._mode_shown(known) for known in _MODE_VARIABLES},
             }
             rows = sorted((known, text) for known, text in shown.items())
-            return listing("SHOW ALL", [("variable", STRING), ("value", STRING)], list(rows))
+            return listing("SHOW ALL", typed_columns("variable value"), list(rows))
         if name in _MODE_VARIABLES or name == "transaction_status":
             text = self._mode_shown(name)
         else:
             variable = _shown_variable(name, position)
             name, text = variable.title or name, self._variables.show(variable)
-        return listing("SHOW", [(name, STRING)], [(text,)])
+        return listing("SHOW", {name: STRING}, [(text,)])
 
     def _mode_shown(self, name: str) -> str:
         modes = self.default_modes if self.opened is None else self.opened.modes

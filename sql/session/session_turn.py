@@ -1,5 +1,5 @@
-"""The turns of a session's tasks: one at a time, each in the session's time zone and style,
-and for its user."""
+"""The turns of a session's tasks: one at a time, each in the session's time zone and for its
+user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ...catalog.descriptors.temporary_schema import TemporarySchema
 from ...catalog.values.session_zone import SessionZone, follow, forget
 from ..runtime.analytic_lanes import Asking, ask_as
 from ..variables.client_variables import TIME_ZONE
-from ..variables.style_variables import text_style
 from ..variables.variables import SessionVariables
 
 
@@ -48,4 +47,3 @@ class SessionTurn(asyncio.Lock):
 
     def _look(self) -> None:
         self.zone.name = self._variables.get(TIME_ZONE)
-        self.zone.style = text_style(self._variables)

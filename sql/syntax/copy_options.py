@@ -12,28 +12,14 @@ class CopyFormat(Enum):
     BINARY = "binary"
 
 
-class Header(Enum):
-    """The first line of CSV and text."""
-
-    NONE = "none"
-    NAMES = "names"  # written out, and skipped when read
-    MATCH = "match"  # read, and must name the columns
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyOptions:
-    """How rows are written. `force_quote` is None for all columns.
-
-    Of the columns of `force_null` a quoted value that reads as NULL is one too; of those of
-    `force_not_null` none is, and what reads as NULL is a text.
-    """
+    """How rows are written. `header` says that the first line names the columns, and is passed over
+    when it is read."""
 
     format: CopyFormat = CopyFormat.TEXT
     delimiter: str = "\t"
     null: str = "\\N"
-    header: Header = Header.NONE
+    header: bool = False
     quote: str = '"'
     escape: str = '"'
-    force_quote: tuple[str, ...] | None = ()
-    force_null: tuple[str, ...] = ()
-    force_not_null: tuple[str, ...] = ()

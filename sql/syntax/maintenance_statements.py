@@ -13,9 +13,6 @@ class Chore(Enum):
 
     VACUUM = "VACUUM"
     ANALYZE = "ANALYZE"
-    REINDEX = "REINDEX"
-    CLUSTER = "CLUSTER"
-    CHECKPOINT = "CHECKPOINT"
     LOCK = "LOCK TABLE"
 
 

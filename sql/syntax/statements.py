@@ -420,13 +420,11 @@ class SetConstraints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFrom:
-    """`columns` is None for all of the table's that are not computed. Rows of which `where` is not
-    true are passed over."""
+    """`columns` is None for all of the table's that are not computed."""
 
     table: ObjectName
     columns: tuple[str, ...] | None
     options: CopyOptions
-    where: exp.Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

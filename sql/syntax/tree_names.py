@@ -11,6 +11,9 @@ from .walks import walk
 CAST_TYPE = "cast_type"
 """Where a cast keeps the type that it is to, if that is not plain from the type's name."""
 
+DECLARED = "declared_type"
+"""Where a column, or what stands for a cast, keeps the type that CREATE TABLE or the cast says."""
+
 CUT_BLANKS = "cut_blanks"
 """Marks a parameter that is compared with a CHAR(n)."""
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ...catalog.values.session_zone import UTC_NAME, known_zone
-from .style_variables import DATE_STYLE, INTERVAL_STYLE
 from .variables import DEFAULT_READ_ONLY, Variable, declare, parse_bool, show_bool
 
 SERVER_VERSION = "15.8"
@@ -53,6 +52,21 @@ def _digits(text: str) -> str:
     return text.strip()
 
 
+_DATE_ORDERS = {
+    "mdy": "MDY", "us": "MDY", "default": "MDY", "dmy": "DMY", "euro": "DMY", "ymd": "YMD",
+}  # fmt: skip
+
+
+def _date_style(text: str) -> str:
+    """ISO and an order, which means nothing: dates are read and written in ISO 8601 alone."""
+    words = {part.strip().lower() for part in text.replace("'", "").split(",")} - {"iso"}
+    orders = {_DATE_ORDERS.get(word) for word in words} or {"MDY"}
+    order = orders.pop()
+    if order is None or orders:
+        raise ValueError("The only form of dates here is ISO: to_char() writes others.")
+    return f"ISO, {order}"
+
+
 _PATH = ("$user", "public", "pg_catalog")
 
 
@@ -85,6 +99,17 @@ TIME_ZONE = declare(
     "timezone", UTC_NAME, parse=known_zone, title="TimeZone",
     description="the zone that moments are shown in, and that texts without an offset are of",
 )  # fmt: skip
+DATE_STYLE = declare(
+    "datestyle", "ISO, MDY", parse=_date_style, title="DateStyle",
+    description="dates and timestamps are written and read in ISO 8601 alone",
+)  # fmt: skip
+INTERVAL_STYLE = declare(
+    "intervalstyle", "postgres", parse=_only("postgres"), title="IntervalStyle",
+    description="intervals are written as `1 year 2 mons 04:05:06`",
+)  # fmt: skip
+BYTEA_OUTPUT = _single(
+    "bytea_output", "hex", description="bytes are written as `\\x` and hexadecimal digits"
+)
 STANDARD_STRINGS = _single(
     "standard_conforming_strings", "on", "true", "yes", "1",
     description="a backslash in a text literal is a backslash",

@@ -39,8 +39,6 @@ class Variable(Generic[V]):
     """Whether RESET ALL resets it."""
     title: str = ""
     """The name as PostgreSQL shows it, where that is another."""
-    completed: Callable[[V, V], V] | None = None
-    """Combines the value before, the first argument, with a value that gives only a part."""
 
 
 REGISTRY: dict[str, Variable[object]] = {}
@@ -56,7 +54,6 @@ def declare(
     description: str,
     reset_by_all: bool = True,
     title: str = "",
-    completed: Callable[[V, V], V] | None = None,
 ) -> Variable[V]:
     """Registers a variable. Names are unique in the process."""
     assert name not in REGISTRY, name
@@ -68,7 +65,6 @@ def declare(
         description=description,
         reset_by_all=reset_by_all,
         title=title,
-        completed=completed,
     )
     REGISTRY[name] = cast(Variable[object], variable)
     return variable
@@ -155,8 +151,6 @@ class SessionVariables:
                 position=position,
                 hint=f"{error}",
             ) from error
-        if variable.completed is not None:
-            value = variable.completed(self.get(variable), value)
         self.put(variable, value, local=local)
 
     def put(self, variable: Variable[V], value: V, *, local: bool = False) -> None:

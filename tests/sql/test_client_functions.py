@@ -37,6 +37,7 @@ def test_sessions_know_who_and_where_they_are() -> None:
     [
         ("SET client_encoding = 'utf-8'; SHOW client_encoding", "UTF8"),
         ("SET DateStyle = 'ISO'; SHOW datestyle", "ISO, MDY"),
+        ("SET DateStyle = 'ISO, DMY'; SHOW datestyle", "ISO, DMY"),
         ("SET extra_float_digits = 3; SHOW extra_float_digits", "3"),
         ("SET application_name = 'x'; DISCARD ALL; SHOW application_name", ""),
         ("SHOW server_version_num", "150008"),
@@ -58,8 +59,9 @@ def test_a_setting_that_would_lie_is_refused() -> None:
                 "SET TimeZone = 'Mars/Base'",
                 "SET client_encoding = 'latin1'",
                 "SET standard_conforming_strings = off",
-                "SET DateStyle = 'ISO, SQL'",
-                "SET bytea_output = 'base64'",
+                "SET DateStyle = 'SQL, DMY'",
+                "SET IntervalStyle = 'iso_8601'",
+                "SET bytea_output = 'escape'",
             ):
                 assert (await node.error(text)).sqlstate == "22023", text
             assert (await node.error("SET server_version = '9'")).sqlstate == "55P02"

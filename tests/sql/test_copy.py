@@ -58,36 +58,3 @@ def test_computed_columns_are_no_part_of_it() -> None:
             await copy_in(node, "COPY t (k, twice) FROM STDIN", k=[1], twice=[2])
 
     run(scenario)
-
-
-def test_where_passes_over_rows() -> None:
-    async def scenario(node: SqlNode) -> None:
-        text = "COPY t (k, note) FROM STDIN WHERE k > 1 AND note LIKE 'a%' AND n = 7"
-        notes: list[object] = ["a", "a", "b", None, "ab"]
-        assert await copy_in(node, text, k=[1, 2, 3, 4, 5], note=notes) == 2
-        assert await node.rows("SELECT k, twice, note FROM t ORDER BY k") == [
-            (2, 4, "a"),
-            (5, 10, "ab"),
-        ]
-
-    run(scenario)
-
-
-@pytest.mark.parametrize(
-    ("where", "sqlstate"),
-    [
-        ("nix > 1", "42703"),
-        ("twice > 1", "42P10"),
-        ("k + 1", "42804"),
-        ("missing(k)", "42883"),
-        ("token IS NULL", "0A000"),
-        ("k = (SELECT 1)", "0A000"),
-    ],
-)
-def test_what_is_no_condition(where: str, sqlstate: str) -> None:
-    async def scenario(node: SqlNode) -> None:
-        with pytest.raises(SQLError) as caught:
-            await copy_in(node, f"COPY t (k) FROM STDIN WHERE {where}", k=[1])
-        assert caught.value.sqlstate == sqlstate
-
-    run(scenario)

@@ -48,22 +48,7 @@ async def _conditional_series(node: SqlNode) -> None:
     assert (await node.error("SELECT to_jsonb(r) FROM t AS r (a, b)")).sqlstate == "0A000"
 
 
-async def _intervals(node: SqlNode) -> None:
-    await _table(node)
-    made = "SELECT make_interval(days => id, mins := n)::STRING FROM t ORDER BY id LIMIT 2"
-    assert await node.rows(made) == [("1 day",), ("2 days 00:02:00",)]
-    assert await node.rows("SELECT make_interval(1, 2, secs => 0.5)::STRING") == [
-        ("1 year 2 mons 00:00:00.5",)
-    ]
-    for call, state in (
-        ("make_interval(ages => 1)", "42883"),
-        ("make_interval(days => 1.5)", "42883"),
-        ("make_interval(1, days => 1, 2)", "42601"),
-    ):
-        assert (await node.error(f"SELECT {call}")).sqlstate == state, call
-
-
-@pytest.mark.parametrize("scenario", [_filtered, _asked_for_rows, _conditional_series, _intervals])
+@pytest.mark.parametrize("scenario", [_filtered, _asked_for_rows, _conditional_series])
 def test_queries_are_those_of_postgres(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
     sim = Simulation(6)
 

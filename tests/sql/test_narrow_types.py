@@ -37,6 +37,27 @@ def test_columns_keep_their_types_in_results(query: str) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "t JOIN t AS u USING (id, s, v)",
+        "t, LATERAL (SELECT t.id, t.s, t.v) AS u",
+        "(SELECT id, s, v FROM t UNION SELECT id, s, v FROM t) AS u",
+        "(SELECT * FROM t) AS u",
+    ],
+)
+def test_columns_that_are_passed_on_keep_their_types(source: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        query = f"SELECT * FROM {source}"
+        if "LATERAL" in source:
+            query = f"SELECT u.* FROM {source}"
+        result = await node.sql(query)
+        types = [column.type.sql_name for column in result.columns]
+        assert types[:3] == ["INT4", "INT2", "VARCHAR(3)"]
+
+    run(scenario)
+
+
 def test_both_engines_compute_in_broad_types() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("INSERT INTO t VALUES (2147483647, 32767, NULL, NULL, NULL)")

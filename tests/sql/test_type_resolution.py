@@ -48,17 +48,16 @@ REFUSED = [
     ("unnest(id)", "42883", "function unnest(bigint) does not exist"),
     ("'1 moon'::STRING::INTERVAL", "22007", 'invalid input syntax for type interval: "1 moon"'),
     ("'1.5.2'::STRING::DECIMAL", "22P02", 'invalid input syntax for type numeric: "1.5.2"'),
-    ("ARRAY[a]", "0A000", "arrays of several dimensions are not supported"),
+    ("ARRAY[a]", "0A000", "not supported: arrays of several dimensions"),
     ("ARRAY[]", "42P18", "cannot determine type of empty array"),
-    ("array_agg(a)", "0A000", "arrays of several dimensions are not supported"),
-    ("a[1][1]", "0A000", "arrays of several dimensions are not supported"),
+    ("array_agg(a)", "0A000", "not supported: arrays of several dimensions"),
+    ("a[1][1]", "0A000", "not supported: arrays of several dimensions"),
     ("trim_array(a, 3)", "2202E", "number of elements to trim must be between 0 and 2"),
 ]
 
 ANSWERED = [
     ("((at + INTERVAL '0.56 s')::TIMESTAMP(1))::STRING", "2024-01-02 03:00:00.6"),
     ("CURRENT_TIMESTAMP(0) = CURRENT_TIMESTAMP(0)::TIMESTAMPTZ(0)", True),
-    ("mode() WITHIN GROUP (ORDER BY id DESC) FILTER (WHERE yes)", 1),
     ("width_bucket(7, 10, 0, 5)", 2),
     ("ARRAY(SELECT sum(id) FROM t)", [1]),
     ("abs('-5')", 5.0),
@@ -96,8 +95,6 @@ ANSWERED = [
     ("(1.5 * INTERVAL '1 mon')::STRING", "1 mon 15 days"),
     ("sum(i)::STRING", "1 day"),
     ("avg(i + i)::STRING", "2 days"),
-    ("date_trunc('hour', INTERVAL '3 days 02:47:33')::STRING", "3 days 02:00:00"),
-    ("justify_interval(INTERVAL '1 mon -1 hour')::STRING", "29 days 23:00:00"),
     ("INTERVAL '26 hours'::TIME::STRING", "02:00:00"),
 ]
 

@@ -79,7 +79,7 @@ def test_isolation_and_messages_of_the_start_hold(server: ServerProcess) -> None
 @pytest.mark.parametrize(
     "option",
     [
-        "bytea_output=base64", "intervalstyle=french", "datestyle=Roman",
+        "bytea_output=escape", "intervalstyle=iso_8601", "datestyle=German",
         "extra_float_digits=0", "search_path=shop", "timezone=Mars/Base",
         "client_encoding=latin1", "statement_timeout=soon", "standard_conforming_strings=off",
         "default_transaction_isolation=chaos", "client_min_messages=shout",

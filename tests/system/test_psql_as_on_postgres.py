@@ -14,39 +14,6 @@ from tests.harness.server_process import ServerProcess
 
 pytestmark = pytest.mark.system
 
-STYLES = r"""
-\pset null NULL
-CREATE TABLE s (k INT8 PRIMARY KEY, d DATE, ts TIMESTAMP, tz TIMESTAMPTZ, iv INTERVAL, b BYTEA,
-    da DATE[], ba BYTEA[], ia INTERVAL[]);
-INSERT INTO s VALUES
-    (1, '1997-12-07', '1997-12-17 07:37:16.25', '1997-12-17 07:37:16+00',
-     '1 year 2 mons -3 days 04:05:06.5', '\x00615cff27', '{1997-12-17,NULL}',
-     '{"\\x00615c",NULL}', '{"1 mon 3 days",NULL}'),
-    (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-    (3, '2000-02-29', '0999-01-01 00:00:00', '2020-07-01 12:00:00.000001+00', '-04:05:06', '\x',
-     '{}', '{}', '{}');
-SET TIME ZONE 'Europe/Berlin';
-SET DateStyle = 'SQL, DMY'; SET IntervalStyle = sql_standard; SET bytea_output = escape;
-SELECT * FROM s ORDER BY k;
-SELECT d::text, ts::text, tz::text, iv::text, b::text, da::text, ba::text, ia::text
-    FROM s ORDER BY k;
-SELECT 'x' || d, iv || '!', concat(d, ts, iv, b), concat_ws('/', tz, iv, b),
-    format('%s %s', d, iv), array_to_string(da, ';'), quote_literal(d), d::varchar(5),
-    string_agg(d::text, ',') OVER () FROM s ORDER BY k;
-SELECT INTERVAL '-1 2:03:04', 'a\000'::bytea, '\x41ff'::bytea::text;
-COPY s TO STDOUT;
-COPY s TO STDOUT (FORMAT csv);
-SET DateStyle = postgres; SET IntervalStyle = postgres_verbose;
-SELECT * FROM s ORDER BY k;
-SELECT d::text, ts::text, tz::text, iv::text FROM s ORDER BY k;
-SET DateStyle = 'postgres, mdy'; SELECT d, ts, tz FROM s ORDER BY k; SHOW DateStyle;
-SET DateStyle = german; SET IntervalStyle = iso_8601; SELECT d, ts, tz, iv, ia FROM s ORDER BY k;
-SET DateStyle = ISO, YMD; SHOW DateStyle; SELECT d, ts, tz FROM s ORDER BY k;
-SET TIME ZONE 'America/Sao_Paulo'; SET DateStyle = sql; SELECT tz, tz::text FROM s ORDER BY k;
-BEGIN; SET LOCAL DateStyle = german; SELECT d FROM s WHERE k = 1; COMMIT;
-SELECT d FROM s WHERE k = 1; RESET DateStyle; SELECT d FROM s WHERE k = 1;
-"""
-
 SESSIONS = r"""
 SELECT pg_advisory_lock(1), pg_advisory_lock_shared(-5, 7), pg_try_advisory_lock(-1);
 SELECT locktype, classid, objid, objsubid, mode, granted, pid = pg_backend_pid() AS mine
@@ -70,7 +37,7 @@ CREATE USER ada; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO ada;
 SELECT pg_terminate_backend(pg_backend_pid());
 """
 
-SCRIPTS = {"styles": STYLES, "sessions": SESSIONS}
+SCRIPTS = {"sessions": SESSIONS}
 
 
 @pytest.fixture(scope="module")

@@ -37,14 +37,6 @@ class BatchBuilder:
         self._table = table
         self._schema = pa.schema([pa.field(c.name, c.type.arrow_type) for c in columns])
 
-    def places(self, names: Sequence[str]) -> frozenset[int]:
-        """Where columns stand among those that are read. Raises SQLError 42P10."""
-        known = [column.name for column in self.columns]
-        for name in names:
-            if name not in known:
-                raise SQLError("42P10", f'column "{name}" is not among those that COPY reads')
-        return frozenset(known.index(name) for name in names)
-
     def error(
         self,
         sqlstate: str,

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ....catalog.values.errors import SQLError
-from ....sql.syntax.copy_options import CopyOptions, Header
+from ....sql.syntax.copy_options import CopyOptions
 from .batches import BATCH_ROWS, ROW_BYTES_MAX, BatchBuilder, in_slices
 from .blocks import BlockReader
 from .lines import END_OF_DATA, LineSplitter
-from .text import check_header
 
 
 class CSVReader:
@@ -32,8 +31,7 @@ class CSVReader:
         self._open: list[str] = []  # the lines of a row whose quotes are not closed yet
         self._open_length = 0
         self._ended = False
-        self._header_due = options.header is not Header.NONE
-        self._forced = ForcedNulls(options, builder)
+        self._header_due = options.header
 
     def feed(self, data: bytes) -> Iterator[pa.RecordBatch]:
         for block in self._splitter.feed(data):
@@ -47,7 +45,7 @@ class CSVReader:
             raise self._builder.error("22P04", "unterminated CSV quoted field", line)
 
     def _batches(self, block: bytes) -> Iterator[pa.RecordBatch]:
-        if not (self._open or self._ended or self._header_due or self._forced.any):
+        if not (self._open or self._ended or self._header_due):
             whole = self._blocks.read(block, self._line + 1)
             if whole is not None:
                 self._line += whole.num_rows
@@ -101,31 +99,8 @@ class CSVReader:
             self._open_length = 0
         if self._header_due:
             self._header_due = False
-            if options.header is Header.MATCH:
-                check_header(row, self._builder)
             return None
-        return self._forced.applied(row) if self._forced.any else row
-
-
-class ForcedNulls:
-    """What FORCE_NULL and FORCE_NOT_NULL make of the values of some columns."""
-
-    def __init__(self, options: CopyOptions, builder: BatchBuilder) -> None:
-        self._null = options.null
-        self._to_null = builder.places(options.force_null)
-        self._to_text = builder.places(options.force_not_null)
-        self.any = bool(self._to_null or self._to_text)
-
-    def applied(self, row: list[str | None]) -> list[str | None]:
-        """The row, in which NULL stands for what was not quoted."""
-        return [
-            self._null
-            if value is None and place in self._to_text
-            else None
-            if value == self._null and place in self._to_null
-            else value
-            for place, value in enumerate(row)
-        ]
+        return row
 
 
 def split_record(record: str, options: CopyOptions) -> list[str | None] | None:

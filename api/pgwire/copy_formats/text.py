@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ....catalog.values.errors import SQLError
-from ....sql.syntax.copy_options import CopyOptions, Header
+from ....sql.syntax.copy_options import CopyOptions
 from .batches import BATCH_ROWS, BatchBuilder, in_slices
 from .blocks import BlockReader
 from .lines import END_OF_DATA, LineSplitter
@@ -42,7 +41,7 @@ class TextReader:
     def _batches(self, block: bytes) -> Iterator[pa.RecordBatch]:
         if self._ended:
             return
-        if self._line or self._options.header is Header.NONE:
+        if self._line or not self._options.header:
             whole = self._blocks.read(block, self._line + 1)
             if whole is not None:
                 self._line += whole.num_rows
@@ -52,8 +51,7 @@ class TextReader:
         if END_OF_DATA in lines:
             self._ended = True
             lines = lines[: lines.index(END_OF_DATA)]
-        if lines and self._line == 0 and self._options.header is not Header.NONE:
-            self._check_header(lines[0])
+        if lines and self._line == 0 and self._options.header:
             lines = lines[1:]
             self._line = 1
         for start in range(0, len(lines), BATCH_ROWS):
@@ -77,10 +75,6 @@ class TextReader:
             for field in fields
         ]
 
-    def _check_header(self, line: str) -> None:
-        if self._options.header is Header.MATCH:
-            check_header(self._row(line), self._builder)
-
 
 def _rejoined(fields: list[str], delimiter: str) -> list[str]:
     """Fields that were split at a delimiter behind a backslash, put together again."""
@@ -96,17 +90,6 @@ def _rejoined(fields: list[str], delimiter: str) -> list[str]:
 def _ends_open(field: str) -> bool:
     """Whether the last backslash escapes what follows the field."""
     return (len(field) - len(field.rstrip("\\"))) % 2 == 1
-
-
-def check_header(names: list[str | None], builder: BatchBuilder) -> None:
-    """Raises SQLError 22P04 unless the header names the columns, in their order."""
-    wanted = [column.name for column in builder.columns]
-    if names != wanted:
-        raise SQLError(
-            "22P04",
-            f"column names of the header do not match: {', '.join(map(str, names))}",
-            hint=f"Expected {', '.join(wanted)}.",
-        )
 
 
 def unescape(field: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ....catalog.rows.text_columns import text_bytes
 from ....sql import Result, ResultColumn, Row
-from ....sql.syntax.copy_options import CopyFormat, CopyOptions, Header
+from ....sql.syntax.copy_options import CopyFormat, CopyOptions
 from ..column_texts import column_texts, joined_rows
 from ..wire_types import BINARY, TEXT, encoder
 from .binary import HEADER, TRAILER
@@ -58,7 +58,7 @@ class TextWriter:
             self._escaped[9] = "\\t"
         self._null = options.null
         names = options.delimiter.join(column.name for column in columns)
-        self.head = b"" if options.header is Header.NONE else f"{names}\n".encode()
+        self.head = b"" if not options.header else f"{names}\n".encode()
         self.tail = b""
 
     def row(self, row: Row) -> bytes:
@@ -84,53 +84,48 @@ class TextWriter:
 
 
 class CSVWriter:
-    """Quotes around what would be read as something else, and where they are asked for."""
+    """Quotes around what would be read as something else."""
 
     def __init__(self, options: CopyOptions, columns: Sequence[ResultColumn]) -> None:
         self._options = options
         self._types = [column.type for column in columns]
         self._encoders = [encoder(column.type, TEXT) for column in columns]
-        forced = options.force_quote
-        self._forced = [forced is None or column.name in forced for column in columns]
         self._special = (options.delimiter, options.quote, "\n", "\r")
         self._single = len(columns) == 1
-        names = options.delimiter.join(self._field(column.name, forced=False) for column in columns)
-        self.head = b"" if options.header is Header.NONE else f"{names}\n".encode()
+        names = options.delimiter.join(self._field(column.name) for column in columns)
+        self.head = b"" if not options.header else f"{names}\n".encode()
         self.tail = b""
 
     def row(self, row: Row) -> bytes:
         null = self._options.null
         fields = [
-            null if value is None else self._field(form(value).decode(), forced=forced)
-            for value, form, forced in zip(row, self._encoders, self._forced, strict=True)
+            null if value is None else self._field(form(value).decode())
+            for value, form in zip(row, self._encoders, strict=True)
         ]
         return (self._options.delimiter.join(fields) + "\n").encode()
 
     def rows(self, table: pa.Table) -> list[bytes]:
         options = self._options
         columns = [
-            self._quoted(column_texts(type, column), forced=forced)
-            for type, column, forced in zip(self._types, table.columns, self._forced, strict=True)
+            self._quoted(column_texts(type, column))
+            for type, column in zip(self._types, table.columns, strict=True)
         ]
         return [row + b"\n" for row in joined_rows(columns, options.delimiter, options.null)]
 
-    def _quoted(self, texts: pa.StringArray, *, forced: bool) -> pa.StringArray:
+    def _quoted(self, texts: pa.StringArray) -> pa.StringArray:
         """Value by value where there may be something to quote."""
         written = text_bytes(texts)
-        plain = not forced and not any(part.encode() in written for part in self._special)
+        plain = not any(part.encode() in written for part in self._special)
         if plain and not (self._single and b"\\." in written):
             null = self._options.null
             if not pc.any(pc.equal(texts, pa.scalar(null))).as_py():
                 return texts
-        fields = [
-            None if value is None else self._field(value, forced=forced)
-            for value in texts.to_pylist()
-        ]
+        fields = [None if value is None else self._field(value) for value in texts.to_pylist()]
         return pa.array(fields, pa.string())
 
-    def _field(self, value: str, *, forced: bool) -> str:
+    def _field(self, value: str) -> str:
         options = self._options
-        plain = not forced and value != options.null and not (self._single and value == "\\.")
+        plain = value != options.null and not (self._single and value == "\\.")
         if plain and not any(special in value for special in self._special):
             return value
         quote, escape = options.quote, options.escape

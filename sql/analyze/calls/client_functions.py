@@ -26,14 +26,12 @@ from ....catalog.rights.users import ROOT
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
+from ...builtins.session_functions import STORE_TIMESTAMP
 from ...results.results import INT8, STRING
 from ...variables.client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
 from ...variables.variables import SessionVariables
 
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
-STORE_TIMESTAMP = ColumnType(TypeKind.DECIMAL, precision=38, scale=10)
-"""The SQL type of the store's timestamps: Unix nanoseconds, and the counter behind the point."""
-
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
 

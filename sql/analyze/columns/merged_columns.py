@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from ...syntax.walks import find_all
 from ..binder import Relations, scopes_in
 from .star_columns import Item, StarColumns
@@ -69,9 +70,8 @@ def _check_sources(select: exp.Select) -> None:
     for source in (part.this for part in sources if part is not None):
         whole = isinstance(source, exp.Subquery) and not isinstance(source.this, exp.Query)
         if whole and any(map(merges_columns, find_all(source, exp.Join))):
-            raise SQLError(
-                "0A000",
-                "the star of a JOIN in parentheses with USING or NATURAL is not supported",
+            raise unsupported(
+                "the star of a JOIN in parentheses with USING or NATURAL",
                 hint="Leave the parentheses out, or name the columns.",
             )
 

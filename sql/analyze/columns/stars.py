@@ -19,11 +19,11 @@ Columns = list[tuple[str, ColumnType | None]]
 class ColumnTypes(Protocol):
     """The part of `types.Types` that stars need."""
 
-    def columns_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]: ...
-
     def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]: ...
 
-    def say(self, tree: exp.Expr, type: ColumnType | None) -> None: ...
+    def declared_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]: ...
+
+    def say_declared(self, column: exp.Column, type: ColumnType | None) -> None: ...
 
 
 class Stars:
@@ -63,11 +63,12 @@ class Stars:
                     return None
                 for name, type in columns:
                     found.append(exp.column(name, table=alias, quoted=True))
-                    self._types.say(found[-1], type)
+                    self._types.say_declared(found[-1], type)
         return found
 
     def of_source(self, source: exp.Expr | QueryScope) -> Columns | None:
-        """Returns the columns of a table, view or subquery; None where they are not known."""
+        """Returns the columns of a table, view or subquery, with the types that CREATE TABLE and
+        casts say; None where they are not known."""
         tree = tree_of(source)
         given = given_names(tree)
         if isinstance(tree, exp.Table):
@@ -75,12 +76,12 @@ class Stars:
             descriptor = self._relations.get(table_name(tree).parts) if named else None
             if descriptor is None:
                 return None
-            shown = [(column.name, column.type.broad) for column in descriptor.shown_columns]
+            shown = [(column.name, column.type) for column in descriptor.shown_columns]
             names = [*given, *[name for name, _ in shown][len(given) :]]
             return list(zip(names, [type for _, type in shown], strict=False))
         if isinstance(tree, exp.Unnest):
             return [(name, self._types.of_unnest(tree, name)[1]) for name in given] or None
-        names, types = self._types.columns_of(tree)
+        names, types = self._types.declared_of(tree)
         return None if "*" in names or not names else list(zip(names, types, strict=False))
 
 

@@ -16,10 +16,9 @@ from sqlglot import exp
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.array_text import read_array, write_array
 from ....catalog.values.column_types import ColumnType
-from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TEXTS, TypeKind
 from ...builtins.templates import duckdb, plain, text
-from ...parse import position_of
+from ...syntax.refusals import unsupported
 from ...syntax.tree_copies import copied
 from ...syntax.tree_names import CUT_BLANKS, folded
 from ...syntax.walks import find_all
@@ -102,11 +101,10 @@ def _cut_value(side: exp.Expr, types: Types) -> None:
         select = inner if isinstance(inner, exp.Select) else None
         item = select.expressions[0] if select is not None else inner
         if select is None or item.is_star:
-            raise SQLError(
-                "0A000",
-                "comparing CHAR(n) with a query of VARCHAR is not supported",
-                position=position_of(inner),
-                hint="Cast the column of the query to TEXT, or to CHAR(n).",
+            raise unsupported(
+                "comparing CHAR(n) with a query of VARCHAR",
+                inner,
+                "Cast the column of the query to TEXT, or to CHAR(n).",
             )
         _cut_value(item.unalias(), types)
     elif types.kind(inner) is TypeKind.ARRAY:

@@ -104,12 +104,12 @@ def of_ordered_set(
 ) -> ColumnType | None:
     """The type of `f(fraction) WITHIN GROUP (ORDER BY key)`: an array for several fractions."""
     aggregate = tree.this
-    if not isinstance(aggregate, exp.PercentileCont | exp.PercentileDisc | exp.Mode):
+    if not isinstance(aggregate, exp.PercentileCont | exp.PercentileDisc):
         return None
     found = type_of(tree.expression.expressions[0].this)
     if isinstance(aggregate, exp.PercentileCont):
-        found = found if found is not None and found.kind is TypeKind.INTERVAL else FLOAT8
-    fraction = None if isinstance(aggregate, exp.Mode) else type_of(aggregate.this)
+        found = FLOAT8
+    fraction = type_of(aggregate.this)
     if found is None or fraction is None or fraction.element is None:
         return found
     return None if found.element is not None else array_of(found)
@@ -144,11 +144,8 @@ def at_zone(kind: TypeKind | None) -> ColumnType | None:
 
 def truncated(moment: ColumnType | None) -> ColumnType | None:
     """Returns the type of date_trunc() of a moment."""
-    match None if moment is None else moment.kind:
-        case TypeKind.DATE:
-            return ColumnType(TypeKind.TIMESTAMPTZ)
-        case TypeKind.TIME:
-            return ColumnType(TypeKind.INTERVAL)
+    if moment is not None and moment.kind is TypeKind.DATE:
+        return ColumnType(TypeKind.TIMESTAMPTZ)
     return moment
 
 

@@ -6,16 +6,16 @@ from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
 from ...parse import position_of
+from ...syntax.refusals import unsupported
 from .types import Types
 
 
 def several_dimensions(tree: exp.Expr) -> SQLError:
     """Returns the error (0A000) for an array of several dimensions."""
-    return SQLError(
-        "0A000",
-        "arrays of several dimensions are not supported",
-        position=position_of(tree),
-        hint="Keep the inner ones as rows, or as a document (JSONB).",
+    return unsupported(
+        "arrays of several dimensions",
+        tree,
+        "Keep the inner ones as rows, or as a document (JSONB).",
     )
 
 

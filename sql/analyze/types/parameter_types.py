@@ -24,6 +24,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
 from ...parse import folded
 from ...parse.constant_lists import LIST, write_out
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
@@ -35,20 +36,18 @@ from ..calls.session_calls import session_function
 from ..columns.output_names import TYPED_PARAMETER, UNNAMED
 from ..enum_casts import bind_enum_casts
 from ..scalars import OPERATORS, parameter_number, type_of_cast
-from .expression_types import (
-    ALTERNATIVES,
-    BOOL,
-    COMPARISONS,
-    FLOAT8,
-    INT8,
-    JSONB,
-    NUMERIC,
-    STRING,
-    TEXTUAL,
-    Hints,
-    Lookup,
-    type_of,
+from .derived_types import FLOAT8, INT8
+from .types import BOOL, JSONB, STRING, Hints, Lookup, PlainTypes, Types
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
+_TEXTUAL = (
+    exp.DPipe, exp.Like, exp.ILike, exp.RegexpLike, exp.Lower, exp.Upper, exp.Length, exp.Concat,
+    exp.Trim, exp.Substring,
 )  # fmt: skip
+_ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.In, exp.Between)
+_NUMERIC = (exp.Abs, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow, exp.Floor, exp.Ceil, exp.Round)
+
+DECIMAL = ColumnType(TypeKind.DECIMAL)
 
 PARAMETERS_MAX = 65_535
 """As many as the wire protocol counts."""
@@ -267,19 +266,19 @@ def _in_query(
 ) -> Iterator[Context]:
     seen: set[int] = set()
 
-    def looked_up(scope: QueryScope) -> Lookup:
-        return lambda column: column_type(column, scope, relations)
+    def types_in(scope: QueryScope) -> Types:
+        return PlainTypes(lambda column: column_type(column, scope, relations), declared)
 
     for scope in scopes_in(tree):
-        lookup = looked_up(scope)
+        types = types_in(scope)
         for node in _uses(find_in_scope(scope, exp.Parameter, exp.In)):
             if id(node) not in seen:
                 seen.add(id(node))
-                yield node, _context(node, lookup, declared) or _as_item(node, tree, targets)
+                yield node, _context(node, types) or _as_item(node, tree, targets)
     # LIMIT of a set operation, VALUES, and whatever else belongs to no scope.
     for node in find_all(tree, exp.Parameter):
         if id(node) not in seen and not _listed(node.parent):
-            yield node, _context(node, lambda column: None, declared)
+            yield node, _context(node, PlainTypes(lambda column: None, declared))
 
 
 def _uses(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
@@ -306,17 +305,19 @@ def _in_tree(
     tree: exp.Expr, lookup: Lookup, declared: Hints, whole: ColumnType | None
 ) -> Iterator[Context]:
     """The parameters of an expression that, as a whole, is of type `whole`."""
+    types: Types | None = None  # rows of VALUES are mostly bare parameters
     for node in list(_uses(find_all(tree, exp.Parameter, exp.In))):
         if node is tree or tree.unnest() is node:
             yield node, whole
         else:
-            yield node, _context(node, lookup, declared)
+            types = types or PlainTypes(lookup, declared)
+            yield node, _context(node, types)
 
 
-def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | None:
+def _context(node: exp.Expr, types: Types) -> ColumnType | None:
     """The type that the place of `node` says it has, or the list that an IN keeps."""
     if isinstance(node, exp.In):
-        return _of_siblings(node, node, lookup, declared)
+        return _of_siblings(node, node, types)
     place = node
     parent = node.parent
     while isinstance(parent, exp.Paren):
@@ -329,26 +330,26 @@ def _context(node: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | No
         case exp.Where() | exp.And() | exp.Or() | exp.Not() | exp.Having():
             return BOOL
         case exp.Neg():
-            return _context(parent, lookup, declared)
+            return _context(parent, types)
         case exp.If() | exp.Case():
-            return _of_branches(parent, place, lookup, declared)
+            return _of_branches(parent, place, types)
     if isinstance(parent, exp.Any | exp.All):
-        return _of_set(parent, lookup, declared)
+        return _of_set(parent, types)
     if parent is not None and isinstance(parent, WIDE_OPERATORS):
-        return _of_wide_operand(parent, place, lookup, declared)
-    if isinstance(parent, TEXTUAL):
+        return _of_wide_operand(parent, place, types)
+    if isinstance(parent, _TEXTUAL):
         return STRING
-    if isinstance(parent, ALTERNATIVES):
-        return _of_siblings(parent, place, lookup, declared)
-    if isinstance(parent, COMPARISONS) or type(parent) in OPERATORS:
+    if isinstance(parent, _ALTERNATIVES):
+        return _of_siblings(parent, place, types)
+    if isinstance(parent, _COMPARISONS) or type(parent) in OPERATORS:
         assert parent is not None
-        found = _of_siblings(parent, place, lookup, declared)
+        found = _of_siblings(parent, place, types)
         if found == JSONB and type(parent) in OPERATORS:
             return STRING  # what is taken from a document is named
         if found is None and type(parent) in OPERATORS:
-            return _context(parent, lookup, declared)
+            return _context(parent, types)
         return found
-    if isinstance(parent, NUMERIC):
+    if isinstance(parent, _NUMERIC):
         return FLOAT8
     function = None if parent is None else session_function(parent)
     if parent is not None and function is not None:
@@ -373,20 +374,18 @@ _PATHS = (
 )  # fmt: skip
 
 
-def _of_set(parent: exp.Expr, lookup: Lookup, declared: Hints) -> ColumnType | None:
+def _of_set(parent: exp.Expr, types: Types) -> ColumnType | None:
     """`x = ANY ($1)`: an array of what x is."""
     comparison = parent.parent
-    if comparison is None or not isinstance(comparison, COMPARISONS):
+    if comparison is None or not isinstance(comparison, _COMPARISONS):
         return None
-    found = _of_siblings(comparison, parent, lookup, declared)
+    found = _of_siblings(comparison, parent, types)
     return None if found is None or found.element is not None else array_of(found)
 
 
-def _of_wide_operand(
-    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
-) -> ColumnType | None:
+def _of_wide_operand(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
     """An operand of an operator on documents or arrays."""
-    other = _of_siblings(parent, place, lookup, declared)
+    other = _of_siblings(parent, place, types)
     if isinstance(parent, exp.DPipe):
         wide = other is not None and (other == JSONB or other.element is not None)
         return other if wide else STRING
@@ -397,25 +396,29 @@ def _of_wide_operand(
     return array_of(STRING) if isinstance(parent, _PATHS) else STRING
 
 
-def _of_siblings(
-    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
-) -> ColumnType | None:
+def _of_siblings(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
     for child in parent.iter_expressions():
         if child is not place:
-            found = type_of(child, lookup, declared)
+            found = _taken_by(child, types)
             if found is not None:
                 return found
     return None
 
 
-def _of_branches(
-    parent: exp.Expr, place: exp.Expr, lookup: Lookup, declared: Hints
-) -> ColumnType | None:
+def _of_branches(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
     """The type of CASE's other results, or of what it compares."""
     if isinstance(parent, exp.If):
         if parent.this is place:
             case = parent.parent
             operand = case.args.get("this") if case is not None else None
-            return BOOL if operand is None else type_of(operand, lookup, declared)
+            return BOOL if operand is None else _taken_by(operand, types)
         parent = parent.parent if isinstance(parent.parent, exp.Case) else parent
-    return type_of(parent, lookup, declared)
+    return _taken_by(parent, types)
+
+
+def _taken_by(tree: exp.Expr, types: Types) -> ColumnType | None:
+    """The type of an expression, for a parameter that takes it: one beside a decimal that is
+    computed has digits of its own."""
+    found = types.of(tree)
+    computed = not isinstance(tree.unnest(), exp.Column | exp.Parameter | exp.Cast)
+    return DECIMAL if found is not None and found.kind is TypeKind.DECIMAL and computed else found

@@ -28,15 +28,15 @@ from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
 from ...builtins.templates import cast_in_place, cast_to
 from ...builtins.type_names import type_name
 from ...parse import position_of
+from ...syntax.refusals import unsupported
 from ...syntax.tree_copies import wrap
 from ...syntax.walks import stepping, walk
 from .blanks import compare_as_char, listed_as_varchar
 from .castable_types import resolve_cast
-from .common_types import as_type, check_columns, have_one_type
+from .common_types import as_type, check_columns, check_recursion, have_one_type
 from .derived_types import FLOAT4, FLOAT8, INT8
 from .dimensions import check_dimensions, several_dimensions
 from .frames import resolve_frame
-from .recursion import check_recursion
 from .rows import check_row, check_rows_listed, check_whole_row, is_row
 from .siblings import check_siblings
 from .singles import compare_in_double, listed_as_singles, widened
@@ -87,11 +87,8 @@ def _check(node: exp.Expr, types: Types) -> None:
     elif isinstance(node, exp.WindowSpec):
         resolve_frame(node, types)
     elif isinstance(node, exp.Overlaps):
-        raise SQLError(
-            "0A000",
-            "not supported: OVERLAPS",
-            position=position_of(node),
-            hint="Compare the ends: start_a < end_b AND start_b < end_a.",
+        raise unsupported(
+            "OVERLAPS", node, "Compare the ends: start_a < end_b AND start_b < end_a."
         )
     elif isinstance(node, exp.WithinGroup):
         check_ordered_set(node, types)
@@ -467,22 +464,17 @@ def _check_keys(node: exp.Order | exp.Group) -> None:
             raise SQLError("42601", f"non-integer constant in {clause}", position=position_of(key))
 
 
-_ORDERED = {
-    exp.PercentileCont: "percentile_cont",
-    exp.PercentileDisc: "percentile_disc",
-    exp.Mode: "mode",
-}
+_ORDERED = {exp.PercentileCont: "percentile_cont", exp.PercentileDisc: "percentile_disc"}
 
 
 def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
     """Raises SQLError for an ordered set that PostgreSQL has no aggregate for."""
     name = _ORDERED.get(type(tree.this))
     if name is None:
-        raise SQLError(
-            "0A000",
-            f"not supported: {tree.this.key} WITHIN GROUP",
-            position=position_of(tree),
-            hint="Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
+        raise unsupported(
+            f"{tree.this.key} WITHIN GROUP",
+            tree,
+            "Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
         )
     if isinstance(tree.parent, exp.Window):
         raise SQLError(
@@ -490,12 +482,11 @@ def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
             f"OVER is not supported for ordered-set aggregate {name}",
             position=position_of(tree),
         )
-    given = [] if isinstance(tree.this, exp.Mode) else [tree.this.this]
     keys = [item.this for item in tree.expression.expressions]
     known = [types.of(key) for key in keys]
     between = name != "percentile_cont" or _lies_between(known[0])
     if len(keys) != 1 or not between:
-        of = ", ".join(type_name(types.given(each)) for each in [*given, *keys])
+        of = ", ".join(type_name(types.given(each)) for each in [tree.this.this, *keys])
         raise SQLError(
             "42883",
             f"function {name}({of}) does not exist",

@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
 from ...builtins.operators import COMPARISONS
-from ...parse import position_of
 from ...parse.queries import table_name
+from ...syntax.refusals import unsupported
 from ..columns.stars import Columns
 from .types import Types
 
@@ -133,11 +133,8 @@ def is_row(tree: exp.Expr) -> bool:
 
 def row_as_value(tree: exp.Expr) -> SQLError:
     """Returns the error (0A000) for a row where one value is expected."""
-    return SQLError(
-        "0A000",
-        "a row as a value is not supported",
-        position=position_of(tree),
-        hint="Select its entries one by one, or compare it with another row.",
+    return unsupported(
+        "a row as a value", tree, "Select its entries one by one, or compare it with another row."
     )
 
 

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
 from ...parse import position_of
+from ...syntax.refusals import unsupported
 from ...syntax.walks import find_all
 from .rows import is_row, row_as_value
 
@@ -42,11 +43,10 @@ def check_fetch(tree: exp.Fetch) -> None:
             hint="FETCH takes a number of rows.",
         )
     if options is not None and options.args.get("with_ties"):
-        raise SQLError(
-            "0A000",
-            "not supported: WITH TIES",
-            position=position_of(tree),
-            hint="Select the rows whose rank() OVER (ORDER BY …) is within the number.",
+        raise unsupported(
+            "WITH TIES",
+            tree,
+            "Select the rows whose rank() OVER (ORDER BY …) is within the number.",
         )
 
 
@@ -58,11 +58,10 @@ def check_distinct_series(tree: exp.Select) -> None:
     for item in tree.expressions:
         series = item.find(*_SERIES)
         if series is not None and series.find_ancestor(exp.Select) is tree:
-            raise SQLError(
-                "0A000",
-                "DISTINCT ON of a function that returns a set is not supported",
-                position=position_of(series),
-                hint="Put the function into FROM.",
+            raise unsupported(
+                "DISTINCT ON of a function that returns a set",
+                series,
+                "Put the function into FROM.",
             )
 
 

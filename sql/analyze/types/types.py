@@ -9,7 +9,7 @@ A type is kept with its tree, and so with each copy of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from weakref import proxy
@@ -20,16 +20,17 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.fibre import give_way
+from ...builtins.documents.calls import RESULTS
 from ...builtins.known_functions import FUNCTIONS, called
 from ...builtins.macros import PREFIX
 from ...builtins.operators import SIGNS, operation
 from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
 from ...parse import folded
 from ...parse.queries import table_name
-from ...syntax.tree_names import CAST_TYPE
+from ...syntax.tree_names import CAST_TYPE, DECLARED
 from ..binder import Relations, scopes_in
 from ..columns.stars import Columns, Stars, given_names, sources_of, tree_of
-from ..scalars import broad_type_of_cast, type_of_cast
+from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
 from ..virtual_ids import in_catalog
 from .derived_types import (
     FLOAT4,
@@ -49,8 +50,6 @@ from .derived_types import (
     whole_of_recursion,
     widest,
 )
-from .expression_types import DOCUMENTS
-from .expression_types import FUNCTIONS as DOCUMENT_FUNCTIONS
 
 STRING = ColumnType(TypeKind.STRING)
 BOOL = ColumnType(TypeKind.BOOL)
@@ -63,13 +62,14 @@ UUID = ColumnType(TypeKind.UUID)
 JSONB = ColumnType(TypeKind.JSONB)
 TEXTS = array_of(STRING)
 
+Lookup = Callable[[exp.Column], ColumnType | None]
+Hints = Sequence[ColumnType | None]
+
 _DEPTH_MAX = 200
 """Expressions nested deeper are of unknown type: the walk is recursive."""
 _MAGNITUDE_OF_LEAST = str(2**63)
 """Digits that are an INT8 behind a minus only."""
 _TYPE = "postgres_type"
-_DECLARED = "declared_type"
-"""The key of `meta` that holds a node's type. A node whose type may still become known has none."""
 
 _SAME = (
     exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls,
@@ -79,7 +79,7 @@ _SAME = (
 _CHAINED = (exp.Binary, exp.Paren, exp.Not, exp.Neg, exp.Cast)
 _ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
-           "single_text": STRING, "single": FLOAT4, "pg_typeof": STRING, "text": STRING,
+           "single_text": STRING, "single": FLOAT4, "text": STRING,
            "subscripts": array_of(INT8), "places_to": array_of(INT8)}  # fmt: skip
 """Result types of the macros that replace casts."""
 _KEPT_MAX = 4096
@@ -151,6 +151,11 @@ class Types:
         """Keeps a type for a tree that was put in place of another."""
         tree.meta[_TYPE] = type
 
+    def say_declared(self, column: exp.Column, type: ColumnType | None) -> None:
+        """Keeps the type that CREATE TABLE says of a column that stands for a part of a star."""
+        self.say(column, None if type is None else type.broad)
+        column.meta[DECLARED] = type
+
     def given(self, tree: exp.Expr) -> Argument:
         """The type of an operand, in terms of signatures."""
         found = self.of(tree)
@@ -162,8 +167,8 @@ class Types:
         """The type that CREATE TABLE or a cast says, which may be narrower."""
         inner = tree.unnest()
         known = self.of(inner)
-        if isinstance(inner, exp.Column):
-            found: ColumnType | None = inner.meta.get(_DECLARED)
+        if isinstance(inner, exp.Column) or DECLARED in inner.meta:
+            found: ColumnType | None = inner.meta.get(DECLARED)
             return found
         return type_of_cast(inner) if isinstance(inner, exp.Cast) else known
 
@@ -268,7 +273,7 @@ class Types:
             return None
         if chosen is None:
             name = tree.name.lower() if isinstance(tree, exp.Anonymous) else ""
-            return _WITHIN.get(name.removeprefix(PREFIX)) or DOCUMENT_FUNCTIONS.get(name)
+            return _WITHIN.get(name.removeprefix(PREFIX)) or RESULTS.get(name)
         name = chosen.signature.name
         call = called(tree)
         operands = call[1] if call is not None else []
@@ -389,7 +394,7 @@ class Types:
                 if has:
                     found.append(type)
             if found and (len(found) == 1 or qualifier is None):
-                column.meta[_DECLARED] = found[0]
+                column.meta[DECLARED] = found[0]
                 return None if found[0] is None else found[0].broad
             if found:
                 return None
@@ -437,16 +442,24 @@ class Types:
             return False, None
         if isinstance(source.expression, exp.Unnest):
             return self.of_unnest(source.expression, name)
-        names, types = self.columns_of(source.expression)
+        names, types = self.declared_of(source.expression)
         known = dict(zip_longest(names, types[: len(names)]))  # WITH ORDINALITY adds a name
-        if name not in known:
-            return False, None
-        _, parts = self.parts_of(source.expression)
-        several = dict(zip(names, parts, strict=False)).get(name, [])
-        narrow = self.declared(several[0]) if len(several) == 1 else None
-        if known[name] is not None and narrow is not None and narrow.broad != known[name]:
-            narrow = None  # a recursive column that gets more digits than its first row has
-        return True, narrow or known[name]
+        return name in known, known.get(name)
+
+    def declared_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]:
+        """The columns of a query with the types that CREATE TABLE and casts say, where all of its
+        sides say the same."""
+        names, types = self.columns_of(tree)
+        _, parts = self.parts_of(tree)
+        found: list[ColumnType | None] = []
+        for type, several in zip(types, parts, strict=True):
+            narrow = self.declared(several[0])
+            if any(self.declared(part) != narrow for part in several[1:]):
+                narrow = None
+            if type is not None and narrow is not None and narrow.broad != type:
+                narrow = None  # a recursive column that gets more digits than its first row has
+            found.append(narrow or type)
+        return names, found
 
     def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]:
         if len(source.expressions) != 1:
@@ -502,6 +515,17 @@ class Types:
                 parts.append([column.unalias()])
         return names, parts
 
+    def output(self, select: exp.Select) -> list[exp.Expr]:
+        """The items of a select list with stars expanded, up to the first star of which the columns
+        are not known."""
+        found: list[exp.Expr] = []
+        for item in select.expressions:
+            columns = self._stars.columns(select, item)
+            if columns is None and item.is_star:
+                break
+            found += [item] if columns is None else columns
+        return found
+
     def columns_in(self, source: exp.Expr) -> list[tuple[str, ColumnType | None]]:
         """Returns the columns of a join's sources, as far as they are known."""
         return self._stars.of_source(source) or []
@@ -511,6 +535,46 @@ class Types:
             return self.of(tree.this) if isinstance(tree.this, exp.Expr) else None
         _, types = self.columns_of(tree.this)
         return types[0] if len(types) == 1 else None
+
+
+class PlainTypes(Types):
+    """The types of expressions that stand in no query, or in one whose parameters have no types
+    yet: `lookup` knows the columns, `declared` are the parameters' types as far as clients say
+    them, and what a subquery returns is not known. No type is kept with a tree."""
+
+    def __init__(self, lookup: Lookup, declared: Hints = ()) -> None:
+        self.relations: Relations = {}
+        self.strict = True
+        self._scopes = {}
+        self._stars = Stars((), {}, proxy(self))
+        self._depth = 0
+        self._lookup = lookup
+        self._declared = declared
+        self._found: dict[int, ColumnType | None] = {}
+
+    def of(self, tree: exp.Expr | None) -> ColumnType | None:
+        if tree is None or self._depth > _DEPTH_MAX:
+            return None
+        if id(tree) not in self._found:
+            self._depth += 1
+            self._found[id(tree)] = self._infer(tree)
+            self._depth -= 1
+        return self._found[id(tree)]
+
+    def _infer(self, tree: exp.Expr) -> ColumnType | None:
+        if isinstance(tree, exp.Parameter):
+            number = parameter_number(tree)
+            return self._declared[number - 1] if 0 < number <= len(self._declared) else None
+        return super()._infer(tree)
+
+    def _column(self, column: exp.Column) -> ColumnType | None:
+        return self._lookup(column)
+
+    def _cast(self, tree: exp.Cast) -> ColumnType | None:
+        return broad_type_of_cast(tree)
+
+    def parts_of(self, tree: exp.Expr) -> tuple[list[str], list[list[exp.Expr]]]:
+        return [], []
 
 
 _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)
@@ -526,12 +590,16 @@ _TRUTHS = (
 _COUNTS = (exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank)
 _FLOATS = (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank)
 _NAMES = (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser)
+_DOCUMENTS = (
+    exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath, exp.ParseJSON, exp.JSONArrayAgg,
+    exp.JSONObjectAgg, exp.JSONBObjectAgg,
+)  # fmt: skip
 _TYPES: tuple[tuple[tuple[type[exp.Expr], ...], ColumnType], ...] = (
     (_TRUTHS, ColumnType(TypeKind.BOOL)),
     (_COUNTS, INT8),
     (_FLOATS, FLOAT8),
     (_NAMES, ColumnType(TypeKind.STRING)),
-    (DOCUMENTS, ColumnType(TypeKind.JSONB)),
+    (_DOCUMENTS, ColumnType(TypeKind.JSONB)),
     ((exp.JSONExtractScalar, exp.JSONBExtractScalar), ColumnType(TypeKind.STRING)),
 )
 

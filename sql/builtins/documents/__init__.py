@@ -8,7 +8,7 @@ text:
     `slices`        a document's members and items, each the slice of the text that says it
     `paths`         what stands at `#>`, and what jsonb_set and `#-` make of it
     `operators`     `||`, `-`, `@>`, `?`, jsonb_pretty, jsonb_strip_nulls
-    `order`         which documents are equal, and which come first
+    `equality`      which documents are equal
     `casts`         to numbers and truths
     `datums`        to_jsonb: values of any type as documents
     `functions`     all of that as functions of DuckDB, over columns

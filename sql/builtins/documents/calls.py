@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ....catalog.values.column_types import ColumnType
+from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import TypeKind
 
 JSONB = ColumnType(TypeKind.JSONB)
+_STRING = ColumnType(TypeKind.STRING)
 
 _CALL = "document_call"
 
@@ -26,6 +27,33 @@ FUNCTIONS: dict[str, tuple[str, str, int]] = {
     "jsonb_text_pairs": ("jsonb_text_pairs", "d", 1),
 }
 """By name: the function, what it takes (documents, sets of texts, anything), how many at least."""
+
+
+RESULTS: dict[str, ColumnType] = {
+    **dict.fromkeys(
+        """
+        jsonb_in jsonb_element jsonb_at_path jsonb_delete_path jsonb_set jsonb_concat jsonb_delete
+        jsonb_strip_nulls json_strip_nulls jsonb_steps jsonb_of jsonb_built_object
+        jsonb_built_array jsonb_gathered_object jsonb_member jsonb_place jsonb_names
+        jsonb_pair_value jsonb_extract_path json_extract_path to_jsonb to_json row_to_json
+        array_to_json jsonb_build_object json_build_object jsonb_build_array json_build_array
+        jsonb_agg json_agg
+        """.split(),  # noqa: SIM905 (a list of words is read as such)
+        JSONB,
+    ),
+    **dict.fromkeys(
+        """
+        jsonb_element_text jsonb_text_at_path jsonb_pretty jsonb_typeof json_typeof jsonb_steps_text
+        jsonb_member_text jsonb_place_text jsonb_names_text jsonb_same jsonb_same_text
+        jsonb_pair_key jsonb_pair_text jsonb_extract_path_text json_extract_path_text
+        """.split(),  # noqa: SIM905
+        _STRING,
+    ),
+    **dict.fromkeys(("jsonb_array_length", "json_array_length"), ColumnType(TypeKind.INT8)),
+    **dict.fromkeys(("jsonb_element_texts", "jsonb_keys"), array_of(_STRING)),
+    "jsonb_elements": array_of(JSONB),
+}
+"""The types that they return, and those functions that a query's text calls."""
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:

@@ -21,7 +21,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.json_text import read_json
 from ....catalog.values.type_kinds import TypeKind
 from ...results.passed_errors import passed_on
-from . import casts, operators, order, paths, slices
+from . import casts, equality, operators, paths, slices
 from .datums import Documents, documents_in, documents_of, names_of
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
@@ -94,7 +94,6 @@ _RESULTS: dict[str, pa.DataType] = {
     "VARCHAR": pa.string(),
     "BOOLEAN": pa.bool_(),
     "BIGINT": pa.int64(),
-    "BLOB": pa.binary(),
     "JSON[]": pa.list_(pa.string()),
     "VARCHAR[]": pa.list_(pa.string()),
     **dict.fromkeys(
@@ -102,17 +101,6 @@ _RESULTS: dict[str, pa.DataType] = {
         pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])),
     ),
 }
-
-
-def _same_texts(documents: Sequence[str | None]) -> list[str | None]:
-    return [None if one is None else order.same(one) for one in documents]
-
-
-def _distinct(documents: Sequence[str | None]) -> list[str | None]:
-    """In their order, each of equal ones once; NULL comes last."""
-    known = {order.sort_key(item): item for item in reversed(documents) if item is not None}
-    last: list[str | None] = [None] if None in documents else []
-    return [known[key] for key in sorted(known)] + last
 
 
 _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
@@ -143,10 +131,7 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_number", casts.number_of, "d", "VARCHAR"),
     ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),
     ("jsonb_truth", casts.truth_of, "d", "BOOLEAN"),
-    ("jsonb_same_text", order.same, "d", "VARCHAR"),
-    ("jsonb_sort_key", order.sort_key, "d", "BLOB"),
-    ("jsonb_same_texts", _same_texts, "t", "VARCHAR[]"),
-    ("jsonb_distinct", _distinct, "t", "JSON[]"),
+    ("jsonb_same_text", equality.same, "d", "VARCHAR"),
 )
 
 
@@ -211,17 +196,6 @@ def _gathered_object(column: Any) -> Any:
     return _column("JSON", list(found))
 
 
-def _extreme(best: Callable[..., str]) -> Callable[..., Any]:
-    """greatest() or least(), which pass over NULL."""
-
-    def call(*columns: Any) -> Any:
-        rows = zip(*map(documents_in, columns), strict=True)
-        known = [[document for document in row if document is not None] for row in rows]
-        return _column("JSON", [best(row, key=order.sort_key) if row else None for row in known])
-
-    return call
-
-
 _OVER_COLUMNS: dict[str, tuple[Callable[..., Any], str]] = {
     "jsonb_steps": (_steps, "JSON"),
     "jsonb_steps_text": (_steps_text, "VARCHAR"),
@@ -229,8 +203,6 @@ _OVER_COLUMNS: dict[str, tuple[Callable[..., Any], str]] = {
     "jsonb_built_object": (_built_object, "JSON"),
     "jsonb_built_array": (_built_array, "JSON"),
     "jsonb_gathered_object": (_gathered_object, "JSON"),
-    "jsonb_greatest": (_extreme(max), "JSON"),
-    "jsonb_least": (_extreme(min), "JSON"),
 }
 
 _EXACT = "'UBIGINT', 'BIGINT', 'BOOLEAN', 'NULL'"
@@ -255,7 +227,7 @@ _MACROS = (
     # A place may lead into a scalar, of which DuckDB finds none.
     f"jsonb_place(j, p, s) AS {_MEMBER} ELSE jsonb_steps(j, s) END",
     f"jsonb_place_text(j, p, s) AS {_MEMBER_TEXT} ELSE jsonb_steps_text(j, s) END",
-    f"jsonb_same(j) AS CASE WHEN regexp_matches(j::VARCHAR, '{order.ZEROS}') "
+    f"jsonb_same(j) AS CASE WHEN regexp_matches(j::VARCHAR, '{equality.ZEROS}') "
     "THEN jsonb_same_text(j) ELSE j::VARCHAR END",
     f"jsonb_names(j, p, s) AS {_MEMBER} WHEN json_type(j, p) IS NOT NULL "
     "THEN jsonb_at_path(j, s) END",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re2
 
-from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from .alphabets import LAST, Kind, Ranges, re2_class
 from .letters import Letters, merged, other_kinds
 from .nodes import Anchor, Choice, Group, Item, Preference, Repeat
@@ -95,9 +95,8 @@ def _letters(letters: Letters) -> str:
         return _class(found[0], _encoded((*ranges, *found[1])), negated=letters.negated)
     found = re2_class(other_kinds(kinds))
     if found is None or (letters.negated and ranges):
-        raise SQLError(
-            "0A000",
-            "not supported: such classes of letters in one pair of brackets",
+        raise unsupported(
+            "such classes of letters in one pair of brackets",
             hint="Write them one beside the other, with | between them.",
         )
     others = _class(found[0], _encoded(found[1]), negated=not letters.negated)

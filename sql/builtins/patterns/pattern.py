@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import re2
 
-from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from .native import compiled, native_text
 from .nodes import Choice, Group, Preference, repeats_in
 from .options import Options
@@ -79,10 +79,8 @@ def _prefers_longest(choice: Choice) -> bool:
     if Preference.SHORTER not in wanted:
         return True
     if Preference.LONGER in wanted or _has_alternatives(choice):
-        raise SQLError(
-            "0A000",
-            "not supported: non-greedy quantifiers beside greedy ones or alternatives in a regular "
-            "expression",
+        raise unsupported(
+            "non-greedy quantifiers beside greedy ones or alternatives in a regular expression",
             hint="Write [^x]* in place of .*? before an x.",
         )
     return False

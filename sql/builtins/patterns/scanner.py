@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from .options import Options
 
 SHOWN_MAX = 60
@@ -71,11 +72,7 @@ class Scanner:
             self.skip_blanks()
 
     def unsupported(self, what: str, hint: str) -> SQLError:
-        return SQLError(
-            "0A000",
-            f"not supported: {what} in the regular expression {shown(self.text)}",
-            hint=hint,
-        )
+        return unsupported(f"{what} in the regular expression {shown(self.text)}", hint=hint)
 
     def word_edge(self) -> SQLError:
         return self.unsupported(

@@ -19,7 +19,7 @@ from ....changefeed import (
     UnsetOptions,
 )
 from ....kvlayer.access import Transaction
-from ...results.results import INT8, STRING, Result, listing
+from ...results.results import Result, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.relations import LeaseScope, find_table, full_name, resolve_all
 from ...runtime.services import Services
@@ -38,7 +38,7 @@ from ..ddl.ownership import own_jobs
 from .feeds import check_control
 from .replications import running_tasks
 
-ALTERED_COLUMNS = [("job_id", INT8), ("job_description", STRING)]
+ALTERED_COLUMNS = typed_columns("job_id:i job_description")
 
 SCAN_OPTIONS = {
     ("initial_scan", None): True,

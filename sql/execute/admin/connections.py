@@ -8,7 +8,7 @@ from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.users import PUBLIC, require_role
 from ....catalog.values.errors import SQLError
 from ....changefeed import CONNECTION_QUOTA, list_connections
-from ...results.results import STRING, Result, listing
+from ...results.results import Result, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...syntax.connection_statements import (
     AlterConnection,
@@ -18,12 +18,7 @@ from ...syntax.connection_statements import (
     ShowConnections,
 )
 
-COLUMNS = [
-    ("connection_name", STRING),
-    ("connection_uri", STRING),
-    ("connection_type", STRING),
-    ("owner_name", STRING),
-]
+COLUMNS = typed_columns("connection_name connection_uri connection_type owner_name")
 
 
 async def change_connection(actor: Actor, statement: ConnectionChange) -> Result:

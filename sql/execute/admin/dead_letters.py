@@ -9,7 +9,7 @@ from ....catalog.rights.privileges import Privilege
 from ....catalog.values.errors import SQLError
 from ....changefeed import DeadLetter
 from ....kvlayer.clock import format_timestamp
-from ...results.results import INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.services import Services
 from ...syntax.changefeed_statements import (
     LetterChoice,
@@ -23,15 +23,7 @@ from .feeds import check_controls_feed, check_reads_feed
 
 _READERS = (Privilege.SELECT, Privilege.CHANGEFEED)
 
-_COLUMNS = (
-    ("table_name", STRING),
-    ("key", STRING),
-    ("mvcc_timestamp", STRING),
-    ("error", STRING),
-    ("message", STRING),
-    ("message_bytes", INT8),
-    ("refused", TIMESTAMPTZ),
-)
+_COLUMNS = typed_columns("table_name key mvcc_timestamp error message message_bytes:i refused:t")
 
 
 async def tell_dead_letters(services: Services, statement: LetterStatement, user: str) -> Result:

@@ -8,33 +8,17 @@ from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import format_timestamp
 from ....kvlayer.span import Span
-from ...results.results import INT8, STRING, Result, Row, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.services import Services
 from .feeds import check_reads_feed
 
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
-_LATENCY_COLUMNS = (
-    ("stage", STRING),
-    ("commits", INT8),
-    ("p50_ms", FLOAT8),
-    ("p95_ms", FLOAT8),
-    ("p99_ms", FLOAT8),
-    ("max_ms", FLOAT8),
-    ("waiting", INT8),
-    ("waited_ms", FLOAT8),
-    ("table_name", STRING),
-    ("span", STRING),
-    ("waits_for", STRING),
+_LATENCY_COLUMNS = typed_columns(
+    "stage commits:i p50_ms:f p95_ms:f p99_ms:f max_ms:f waiting:i waited_ms:f table_name span "
+    "waits_for"
 )
-_LAG_COLUMNS = (
-    ("table_name", STRING),
-    ("state", STRING),
-    ("span", STRING),
-    ("resolved", STRING),
-    ("lag_seconds", FLOAT8),
-    ("catch_up_seconds", FLOAT8),
-)
+_LAG_COLUMNS = typed_columns("table_name state span resolved lag_seconds:f catch_up_seconds:f")
 
 
 async def show_feed_latency(services: Services, job_id: int, user: str) -> Result:

@@ -33,7 +33,7 @@ from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows
 from ...plan.needs import missing, needs_on
 from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv
-from ...results.results import INT8, STRING, Result, Row, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.jobs import JobSummary, sees, sees_schedule
 from ...runtime.keyspaces import check_keyspace, replica_resolved
@@ -41,6 +41,7 @@ from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import Services
 from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
 from ...syntax.names import ObjectName, Option
+from ...syntax.refusals import unsupported
 from ...syntax.statements import (
     AwaitJobs,
     ControlJobs,
@@ -141,7 +142,7 @@ async def create_changefeed(
     await own_jobs(transaction, user, ids)
     await Actor(services, user, database, transaction).need_room(FEED_QUOTA)
     tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
-    return listing(tag, [("job_id", INT8)], [(job_id,) for job_id in ids])
+    return listing(tag, typed_columns("job_id:i"), [(job_id,) for job_id in ids])
 
 
 async def explain_changefeed(
@@ -253,9 +254,7 @@ async def _of_database(
     if database_id is None:
         raise SQLError("3D000", f'database "{named.name}" does not exist', position=named.position)
     if database_id == SYSTEM_DATABASE_ID:
-        raise SQLError(
-            "0A000", "changefeeds on the system database are not supported", position=named.position
-        )
+        raise unsupported("changefeeds on the system database", named.position)
     if statement.sink is None:
         raise SQLError(
             "0A000",
@@ -371,12 +370,12 @@ async def list_jobs(
     if statement.job_id is not None and not jobs:
         raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
     if not statement.changefeeds_only:
-        return listing("SHOW JOBS", list(JOB_COLUMNS.items()), job_rows(jobs))
-    columns, rows = dict(FEED_JOB_COLUMNS), changefeed_rows(jobs)
+        return listing("SHOW JOBS", JOB_COLUMNS, job_rows(jobs))
+    columns, rows = FEED_JOB_COLUMNS, changefeed_rows(jobs)
     if statement.watched:
-        columns["watched_tables"] = STRING
+        columns = columns | typed_columns("watched_tables")
         rows = [(*row, job.watched) for row, job in zip(rows, jobs, strict=True)]
-    return listing("SHOW JOBS", list(columns.items()), rows)
+    return listing("SHOW JOBS", columns, rows)
 
 
 async def await_jobs(services: Services, statement: AwaitJobs, user: str) -> Result:
@@ -389,7 +388,7 @@ async def await_jobs(services: Services, statement: AwaitJobs, user: str) -> Res
             raise SQLError("42704", f"job with ID {job_id} does not exist")
     await services.jobs.completed(statement.job_ids)
     rows = job_rows(await services.jobs.find(statement.job_ids))
-    return listing("SHOW JOBS", list(JOB_COLUMNS.items()), rows)
+    return listing("SHOW JOBS", JOB_COLUMNS, rows)
 
 
 def named_jobs(found: Result) -> tuple[int, ...]:

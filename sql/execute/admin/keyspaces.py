@@ -1,10 +1,11 @@
-"""SHOW KEYSPACES, and SHOW RANGES FROM KEYSPACE."""
+"""SHOW KEYSPACES, SHOW RANGES FROM KEYSPACE, and SHOW RELAXED LOGS."""
 
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.relaxed.logs import RelaxedLog, list_logs
 from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
 from ....changefeed import shown_key
@@ -15,20 +16,14 @@ from ....kvlayer.ranges import RangeInfo
 from ....kvlayer.raw import keyspace_span, user_key
 from ....kvlayer.replica import Look, ReplicaState, source_of
 from ....kvlayer.span import Span
-from ...results.results import INT8, STRING, Result, Row, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.keyspaces import check_keyspace
 from ...runtime.relations import find_table, unknown_relation
 from ...syntax.keyspace_statements import ShowKeyspaceRanges
+from ..write.relaxed_load import domain_states
 
-_KEYSPACES = [
-    ("schema_name", STRING),
-    ("keyspace_name", STRING),
-    ("keyspace_id", INT8),
-    ("ttl_seconds", INT8),
-    ("role", STRING),
-    ("resolved", STRING),
-]
+_KEYSPACES = typed_columns("schema_name keyspace_name keyspace_id:i ttl_seconds:i role resolved")
 
 
 async def show_keyspaces(actor: Actor) -> Result:
@@ -69,18 +64,10 @@ class _RangedStore(Protocol):
     def ranges(self, span: Span) -> list[RangeInfo]: ...
 
 
-_RANGES = [
-    ("start_key", STRING),
-    ("end_key", STRING),
-    ("range_id", INT8),
-    ("role", STRING),
-    ("leader", STRING),
-    ("leader_address", STRING),
-    ("epoch", INT8),
-    ("max_timestamp", STRING),
-    ("range_size", INT8),
-    ("version_count", INT8),
-]
+_RANGES = typed_columns(
+    "start_key end_key range_id:i role leader leader_address epoch:i max_timestamp range_size:i "
+    "version_count:i"
+)
 
 
 async def show_keyspace_ranges(actor: Actor, statement: ShowKeyspaceRanges) -> Result:
@@ -135,3 +122,39 @@ def _edge(border: bytes, span: Span) -> str | None:
         return shown_key(user_key(border))
     except ValueError:  # a range may begin between any two keys of the store
         return "\\x" + border[len(span.start) :].hex()
+
+
+COLUMNS = typed_columns("log_name tables domain last_cut pending_events:i open_epoch gaps")
+
+
+async def show_relaxed_logs(actor: Actor) -> Result:
+    """Lists the logs, a row for each domain, and one row for a log without domains. A user sees
+    the logs on each of whose tables it has a right."""
+    rows: list[Row] = []
+    for log in await list_logs(actor.reader):
+        names = await _tables(actor, log)
+        if names is None:
+            continue
+        states = await domain_states(actor.services, actor.reader, log)
+        if not states:
+            rows.append((log.name, names, None, None, 0, None, None))
+        for state in states:
+            cut = None if state.position is None else f"{state.position:016x}"
+            gaps = "; ".join(map(str, state.gaps)) or None
+            domain = f"{state.domain:016x}"
+            open_epoch = f"{state.open_since:016x}" if state.open_since is not None else None
+            rows.append((log.name, names, domain, cut, state.pending, open_epoch, gaps))
+    return listing("SHOW RELAXED LOGS", COLUMNS, rows)
+
+
+async def _tables(actor: Actor, log: RelaxedLog) -> str | None:
+    """The names of the log's tables; None where its user may not know of them."""
+    admin, rights = await actor.admin(), await actor.rights()
+    names = []
+    for table_id in log.table_ids:
+        table = await actor.services.catalog.descriptors.read(actor.reader, table_id)
+        assert isinstance(table, TableDescriptor), table_id
+        if not admin and not rights.held(actor.user, securable(table)):
+            return None
+        names.append(table.name)
+    return ", ".join(names)

@@ -20,9 +20,8 @@ from ...syntax.user_statements import ShowUsers
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
 from .connections import show_connections
-from .keyspaces import show_keyspace_ranges, show_keyspaces
+from .keyspaces import show_keyspace_ranges, show_keyspaces, show_relaxed_logs
 from .ranges import RangeStatement, run_ranges
-from .relaxed_logs import show_relaxed_logs
 from .replications import show_replications, show_tasks
 from .schedules import show_schedules
 from .show import Show, run_show

@@ -28,7 +28,7 @@ from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
 from ...results.as_of import datetime_of
-from ...results.results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...results.results import TIMESTAMPTZ, Result, Row, listing, typed_columns
 from ...runtime.relations import resolve
 from ...runtime.services import Services
 from ...syntax import statements
@@ -126,7 +126,7 @@ async def _split(
     for key in borders:
         await _refusable(store.split(key, sticky_until=until))
         rows.append((key, pretty_key(key, table), enforced))
-    columns = [("key", BYTES), ("pretty", STRING), ("split_enforced_until", TIMESTAMPTZ)]
+    columns = typed_columns("key:y pretty split_enforced_until:t")
     return listing(_tag(statement.of), columns, rows)
 
 
@@ -147,7 +147,7 @@ async def _unsplit(
     for key in borders:
         await _refusable(store.unsplit(key))
         rows.append((key, pretty_key(key, table)))
-    return listing(_tag(statement.of), [("key", BYTES), ("pretty", STRING)], rows)
+    return listing(_tag(statement.of), typed_columns("key:y pretty"), rows)
 
 
 async def _refusable(change: Awaitable[None]) -> None:
@@ -234,7 +234,7 @@ def _show(
             row += (each.bytes, megabytes, each.version_count)
             row += (round(each.reads_per_second, 1), round(each.writes_per_second, 1))
         rows.append(row)
-    columns = _COLUMNS + (_DETAILS if details else ())
+    columns = _COLUMNS | _DETAILS if details else _COLUMNS
     return listing("SHOW RANGES", columns, rows)
 
 
@@ -249,19 +249,9 @@ def _tag(of: statements.RangesOf) -> str:
     return "ALTER TABLE" if of.index is None else "ALTER INDEX"
 
 
-_COLUMNS = (
-    ("start_key", STRING),
-    ("end_key", STRING),
-    ("range_id", INT8),
-    ("replicas", STRING),
-    ("lease_holder", INT8),
-    ("split_enforced", BOOL),
-    ("split_enforced_until", TIMESTAMPTZ),
+_COLUMNS = typed_columns(
+    "start_key end_key range_id:i replicas lease_holder:i split_enforced:b split_enforced_until:t"
 )
-_DETAILS = (
-    ("range_size", INT8),
-    ("range_size_mb", FLOAT8),
-    ("version_count", INT8),
-    ("reads_per_second", FLOAT8),
-    ("writes_per_second", FLOAT8),
+_DETAILS = typed_columns(
+    "range_size:i range_size_mb:f version_count:i reads_per_second:f writes_per_second:f"
 )

@@ -7,41 +7,21 @@ from collections.abc import Sequence
 from ....catalog.values.errors import SQLError
 from ....changefeed import KeyspacePart, shown_key
 from ....kvlayer.clock import format_timestamp
-from ...results.results import FLOAT8, INT8, STRING, Result, Row, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.jobs import JobSummary, sees
 from ...runtime.services import Services
 
-COLUMNS = [
-    ("replication_name", STRING),
-    ("job_id", INT8),
-    ("keyspace_name", STRING),
-    ("target", STRING),
-    ("status", STRING),
-    ("checkpoint", STRING),
-    ("lag_seconds", FLOAT8),
-    ("error", STRING),
-]
+COLUMNS = typed_columns(
+    "replication_name job_id:i keyspace_name target status checkpoint lag_seconds:f error"
+)
 
 
-TASK_COLUMNS = [
-    ("task", INT8),
-    ("job_id", INT8),
-    ("start_key", STRING),
-    ("end_key", STRING),
-    ("node_id", INT8),
-    ("epoch", INT8),
-    ("status", STRING),
-    ("checkpoint", STRING),
-    ("lag_seconds", FLOAT8),
-    ("rows", INT8),
-    ("rows_per_second", FLOAT8),
-    ("retries", INT8),
-    ("store_lag_seconds", FLOAT8),
-    ("capture_lag_seconds", FLOAT8),
-    ("network_lag_seconds", FLOAT8),
-    ("error", STRING),
-]
+TASK_COLUMNS = typed_columns(
+    "task:i job_id:i start_key end_key node_id:i epoch:i status checkpoint lag_seconds:f rows:i "
+    "rows_per_second:f retries:i store_lag_seconds:f capture_lag_seconds:f network_lag_seconds:f "
+    "error"
+)
 
 WORST_FIRST = ("failed", "cancel-requested", "canceled", "pause-requested", "paused", "pending")
 """States by rank: a replication whose tasks differ shows the first of these that a task is in."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from ....catalog.values.errors import SQLError
 from ....changefeed import SCHEDULE_QUOTA, parse_schedule_options
 from ....kvlayer.clock import unix_us
-from ...results.results import INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.jobs import sees_schedule
 from ...runtime.relations import LeaseScope
@@ -17,17 +17,9 @@ from ..ddl.ownership import own_jobs
 from ..query.result_shape import SCHEDULE_COLUMNS
 from .feeds import check_sink_options, requested
 
-_COLUMNS = (
-    ("id", INT8),
-    ("label", STRING),
-    ("schedule_status", STRING),
-    ("next_run", TIMESTAMPTZ),
-    ("state", STRING),
-    ("recurrence", STRING),
-    ("running_job_id", INT8),
-    ("owner", STRING),
-    ("created", TIMESTAMPTZ),
-    ("command", STRING),
+_COLUMNS = typed_columns(
+    "id:i label schedule_status next_run:t state recurrence running_job_id:i owner created:t "
+    "command"
 )
 
 

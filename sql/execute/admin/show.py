@@ -1,19 +1,24 @@
-"""SHOW statements."""
+"""SHOW of tables, columns and cluster settings; SET and RESET CLUSTER SETTING."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.store.cluster_settings import reset_setting, set_setting
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
-from ....kvlayer.settings import REGISTRY
-from ...results.results import BOOL, INT8, STRING, Result, Row, listing
+from ....kvlayer.settings import REGISTRY, SettingError
+from ...plan.needs import Need
+from ...results.results import Result, Row, listing, typed_columns
+from ...runtime.authorization import require
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.maintenance_statements import Chore, Maintain
+from ...syntax.statements import SetClusterSetting
 
 Show = (
     statements.ShowTables
@@ -35,13 +40,13 @@ async def run_show(
             return await _tables(services, reader, named or database)
         case statements.ShowDatabases():
             names = await services.catalog.list_databases(reader)
-            return listing("SHOW DATABASES", [("database_name", STRING)], [(n,) for n in names])
+            return listing("SHOW DATABASES", typed_columns("database_name"), [(n,) for n in names])
         case statements.ShowCreateTable(table=name):
             table = await resolve(services, reader, name, database)
             if statement.view and table.view is None:
                 raise not_a_view(name)
             text = show_create(table, await _referenced(services, reader, table))
-            columns = [("table_name", STRING), ("create_statement", STRING)]
+            columns = typed_columns("table_name create_statement")
             return listing("SHOW CREATE TABLE", columns, [(table.name, text)])
         case statements.ShowColumns(table=name):
             return _columns(await resolve(services, reader, name, database))
@@ -49,13 +54,12 @@ async def run_show(
             return _settings(services)
         case statements.ShowClusterSettings(name=str(setting), position=position):
             check_setting(setting, position)
-            return listing(
-                "SHOW CLUSTER SETTING", [(setting, STRING)], [(_value(services, setting),)]
-            )
+            value = _value(services, setting)
+            return listing("SHOW CLUSTER SETTING", typed_columns(setting), [(value,)])
         case Maintain():
             return await maintain(services, statement, reader, database)
         case statements.ShowSession(name="database"):
-            return listing("SHOW DATABASE", [("database", STRING)], [(database,)])
+            return listing("SHOW DATABASE", typed_columns("database"), [(database,)])
     raise AssertionError(statement)
 
 
@@ -72,10 +76,7 @@ async def _referenced(
 
 
 async def _tables(services: Services, reader: DescriptorReader, database: str) -> Result:
-    columns = [
-        ("schema_name", STRING), ("table_name", STRING), ("type", STRING),
-        ("changefeed_optimized", BOOL),
-    ]  # fmt: skip
+    columns = typed_columns("schema_name table_name type changefeed_optimized:b")
     rows: list[Row] = [
         (schema, table.name, "table" if table.view is None else "view", table.locked)
         for schema in await services.catalog.list_schemas(reader, database)
@@ -97,14 +98,9 @@ def _columns(table: TableDescriptor) -> Result:
         )
         for column in table.visible_columns
     ]
-    columns = [
-        ("column_name", STRING),
-        ("data_type", STRING),
-        ("is_nullable", BOOL),
-        ("column_default", STRING),
-        ("key_position", INT8),
-        ("is_hidden", BOOL),
-    ]
+    columns = typed_columns(
+        "column_name data_type is_nullable:b column_default key_position:i is_hidden:b"
+    )
     return listing("SHOW COLUMNS", columns, rows)
 
 
@@ -126,12 +122,7 @@ def _settings(services: Services) -> Result:
         (name, _value(services, name), setting.kind, setting.description)
         for name, setting in sorted(REGISTRY.items())
     ]
-    columns = [
-        ("variable", STRING),
-        ("value", STRING),
-        ("setting_type", STRING),
-        ("description", STRING),
-    ]
+    columns = typed_columns("variable value setting_type description")
     return listing("SHOW CLUSTER SETTINGS", columns, rows)
 
 
@@ -147,9 +138,6 @@ NOTICES = {
     Chore.VACUUM: "VACUUM has nothing to do: old versions go by themselves, once gc.ttlseconds "
     "have passed",
     Chore.ANALYZE: "ANALYZE has nothing to do: plans need no statistics",
-    Chore.REINDEX: "REINDEX has nothing to do: indexes do not bloat",
-    Chore.CLUSTER: "CLUSTER has nothing to do: rows are kept in the order of their primary key",
-    Chore.CHECKPOINT: "CHECKPOINT has nothing to do: what is committed is durable",
 }
 
 
@@ -160,3 +148,19 @@ async def maintain(
     for table in statement.tables:
         await resolve(services, reader, table, database)
     return Result(tag=statement.chore.value, notice=NOTICES.get(statement.chore))
+
+
+async def set_cluster_setting(
+    services: Services, statement: SetClusterSetting, user: str
+) -> Result:
+    """Raises SQLError 42704, 22023, or 42501 where the user may not."""
+    check_setting(statement.name, statement.position)
+    await require(services, user, (Need(int(Privilege.MODIFYCLUSTERSETTING), SYSTEM),))
+    try:
+        if statement.value is None:
+            await reset_setting(services.store, statement.name)
+        else:
+            await set_setting(services.store, statement.name, statement.value)
+    except SettingError as error:
+        raise SQLError("22023", f"{error}", position=statement.position) from error
+    return Result(tag="SET CLUSTER SETTING")

@@ -17,7 +17,7 @@ from ....catalog.rights.privileges import (
 )
 from ....catalog.rights.rights import Grant, Rights, read_rights
 from ....catalog.rights.users import ADMIN, ROOT
-from ...results.results import BOOL, STRING, Result, Row, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...syntax.names import ObjectName
 from ...syntax.rights_statements import (
@@ -41,7 +41,7 @@ async def show_rights(actor: Actor, statement: RightsListing) -> Result:
                 for role, member, admin in rights.memberships()
                 if (not roles or role in roles) and (not members or member in members)
             ]
-            columns = [("role_name", STRING), ("member", STRING), ("is_admin", BOOL)]
+            columns = typed_columns("role_name member is_admin:b")
             return listing("SHOW GRANTS", columns, rows)
         case ShowDefaultPrivileges():
             return await _defaults(actor)
@@ -61,16 +61,10 @@ async def _grants(actor: Actor, rights: Rights, statement: ShowGrants) -> Result
         for grantee, privilege, grantable in granted(rights, thing):
             if not statement.grantees or grantee in statement.grantees:
                 rows.append((database, schema, name, kind, grantee, privilege, grantable))
-    columns = ("database_name", "schema_name", "object_name", "object_type", "grantee")
-    return listing(
-        "SHOW GRANTS",
-        [
-            *((column, STRING) for column in columns),
-            ("privilege_type", STRING),
-            ("is_grantable", BOOL),
-        ],
-        rows,
+    columns = typed_columns(
+        "database_name schema_name object_name object_type grantee privilege_type is_grantable:b"
     )
+    return listing("SHOW GRANTS", columns, rows)
 
 
 def granted(rights: Rights, thing: Securable) -> Iterator[tuple[str, str, bool]]:
@@ -98,7 +92,7 @@ def _system_grants(rights: Rights, grantees: Sequence[str]) -> Result:
     for grantee, grant in rights.grants_on(SYSTEM.id):
         rows += _spelled(grantee, grant, SecurableKind.SYSTEM)
     kept = [row for row in rows if not grantees or row[0] in grantees]
-    columns = [("grantee", STRING), ("privilege_type", STRING), ("is_grantable", BOOL)]
+    columns = typed_columns("grantee privilege_type is_grantable:b")
     return listing("SHOW SYSTEM GRANTS", columns, kept)
 
 
@@ -166,9 +160,7 @@ async def _defaults(actor: Actor) -> Result:
             rows.append(
                 (default.role or None, database.name, schema, kind, grantee, privilege, grantable)
             )
-    columns = ("role", "database_name", "schema_name", "object_type", "grantee", "privilege_type")
-    return listing(
-        "SHOW DEFAULT PRIVILEGES",
-        [*((column, STRING) for column in columns), ("is_grantable", BOOL)],
-        rows,
+    columns = typed_columns(
+        "role database_name schema_name object_type grantee privilege_type is_grantable:b"
     )
+    return listing("SHOW DEFAULT PRIVILEGES", columns, rows)

@@ -9,7 +9,7 @@ from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.values.column_types import array_of
 from ....catalog.values.errors import SQLError
 from ...introspection.described import DescribedTable, constraint_definition
-from ...results.results import BOOL, INT8, STRING, TIMESTAMPTZ, Result, Row, listing
+from ...results.results import STRING, Result, Row, listing, typed_columns
 from ...runtime.activity import SessionView, shown, started
 from ...runtime.authorization import Actor
 from ...runtime.relations import resolve
@@ -64,14 +64,13 @@ async def _schemas(actor: Actor, database: str) -> Result:
     virtual = {table.schema for table in actor.services.virtual_tables}
     rows += [(name, None) for name in virtual]
     rows.sort(key=lambda row: str(row[0]))
-    return listing("SHOW SCHEMAS", [("schema_name", STRING), ("owner", STRING)], rows)
+    return listing("SHOW SCHEMAS", typed_columns("schema_name owner"), rows)
 
 
 async def _sequences(actor: Actor, database: str) -> Result:
     found = await actor.services.catalog.list_objects(actor.reader, database, SequenceDescriptor)
-    names = ("sequence_schema", "sequence_name")
     rows: list[Row] = [(schema, sequence.name) for schema, sequence in found]
-    return listing("SHOW SEQUENCES", [(name, STRING) for name in names], rows)
+    return listing("SHOW SEQUENCES", typed_columns("sequence_schema sequence_name"), rows)
 
 
 async def _types(actor: Actor, database: str) -> Result:
@@ -80,8 +79,8 @@ async def _types(actor: Actor, database: str) -> Result:
     rows: list[Row] = [
         (schema, type.name, list(type.enum.labels), rights.owner(type.id)) for schema, type in found
     ]
-    columns = [("schema", STRING), ("name", STRING), ("values", array_of(STRING))]
-    return listing("SHOW TYPES", [*columns, ("owner", STRING)], rows)
+    columns = typed_columns("schema name values owner") | {"values": array_of(STRING)}
+    return listing("SHOW TYPES", columns, rows)
 
 
 def _indexes(table: TableDescriptor) -> Result:
@@ -105,11 +104,10 @@ def _indexes(table: TableDescriptor) -> Result:
                     implicit,
                 )
             )
-    columns = [
-        ("table_name", STRING), ("index_name", STRING), ("non_unique", BOOL),
-        ("seq_in_index", INT8), ("column_name", STRING), ("direction", STRING),
-        ("storing", BOOL), ("implicit", BOOL),
-    ]  # fmt: skip
+    columns = typed_columns(
+        "table_name index_name non_unique:b seq_in_index:i column_name direction storing:b "
+        "implicit:b"
+    )
     return listing("SHOW INDEXES", columns, rows)
 
 
@@ -144,8 +142,7 @@ async def _constraints(actor: Actor, table: TableDescriptor) -> Result:
         for constraint in by_id[table.id].constraints
     ]  # fmt: skip
     rows.sort(key=lambda row: str(row[1]))
-    names = ("table_name", "constraint_name", "constraint_type", "details")
-    columns = [*((name, STRING) for name in names), ("validated", BOOL)]
+    columns = typed_columns("table_name constraint_name constraint_type details validated:b")
     return listing("SHOW CONSTRAINTS", columns, rows)
 
 
@@ -180,15 +177,10 @@ async def _sessions(actor: Actor) -> Result:
         )
         for session in await _seen(actor)
     ]
-    names = (
-        "session_id", "status", "user_name", "database_name", "client_address",
-        "application_name", "transaction_status", "active_queries", "last_active_query",
-    )  # fmt: skip
-    columns = [
-        *((name, STRING) for name in names),
-        ("session_start", TIMESTAMPTZ),
-        ("active_query_start", TIMESTAMPTZ),
-    ]
+    columns = typed_columns(
+        "session_id status user_name database_name client_address application_name "
+        "transaction_status active_queries last_active_query session_start:t active_query_start:t"
+    )
     return listing("SHOW SESSIONS", columns, rows)
 
 
@@ -206,11 +198,9 @@ async def _queries(actor: Actor) -> Result:
         for session in await _seen(actor)
         if session.activity.text is not None
     ]
-    columns = [
-        ("query_id", STRING), ("session_id", STRING), ("user_name", STRING),
-        ("start", TIMESTAMPTZ), ("query", STRING), ("client_address", STRING),
-        ("application_name", STRING),
-    ]  # fmt: skip
+    columns = typed_columns(
+        "query_id session_id user_name start:t query client_address application_name"
+    )
     return listing("SHOW QUERIES", columns, rows)
 
 

@@ -18,7 +18,7 @@ from ....changefeed import (
 from ....kvlayer.clock import format_timestamp, seconds_between
 from ....kvlayer.settings import SettingError, parse_duration
 from ...results.as_of import timestamp_of_text
-from ...results.results import FLOAT8, STRING, Result, listing
+from ...results.results import Result, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.relations import LeaseScope, full_name, resolve_all
 from ...runtime.services import Services
@@ -33,14 +33,9 @@ from ...syntax.names import Option
 from ..query.result_shape import CHANGEFEED_COLUMNS
 from .feeds import check_followed, check_sink_options, feed_options
 
-COLUMNS = [
-    ("subscription_name", STRING),
-    ("owner_name", STRING),
-    ("table_names", STRING),
-    ("acknowledged", STRING),
-    ("behind_seconds", FLOAT8),
-    ("status", STRING),
-]
+COLUMNS = typed_columns(
+    "subscription_name owner_name table_names acknowledged behind_seconds:f status"
+)
 
 
 async def change_subscription(

@@ -35,7 +35,7 @@ from ....catalog.values.errors import SQLError
 from ....changefeed import JOB_KIND, SCHEDULE_KIND, give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
 from ....kvlayer.access import Transaction
-from ...results.results import STRING, Result, Row, listing
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.implicit import attempts, in_transaction
 from ...runtime.services import Services
@@ -208,5 +208,4 @@ async def show_users(reader: DescriptorReader) -> Result:
         roles = [role for role, member, _ in memberships if member == user.name]
         has_password = "yes" if user.verifier is not None else "no"
         rows.append((user.name, ", ".join(sorted(options)), ", ".join(roles), has_password))
-    columns = ("username", "options", "member_of", "has_password")
-    return listing("SHOW ROLES", [(name, STRING) for name in columns], rows)
+    return listing("SHOW ROLES", typed_columns("username options member_of has_password"), rows)

@@ -23,6 +23,7 @@ from ...results.results import Result
 from ...runtime.relations import full_name
 from ...runtime.services import Services
 from ...syntax.names import ObjectName
+from ...syntax.refusals import unsupported
 from ...syntax.type_statements import (
     AddEnumValue,
     CreateEnum,
@@ -157,7 +158,7 @@ class Types:
                 continue
             users = await self._users(type.id)
             if users and statement.cascade:
-                raise SQLError("0A000", "DROP TYPE CASCADE is not supported")
+                raise unsupported("DROP TYPE CASCADE")
             await self._drop_unused(type, users)
         notice = f"{missing} of the types did not exist, skipping" if missing else None
         return Result(tag="DROP TYPE", notice=notice)

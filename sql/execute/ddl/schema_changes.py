@@ -23,7 +23,7 @@ from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.settings import declare_bool
-from ...results.results import INT8, STRING, Result, listing
+from ...results.results import Result, listing, typed_columns
 from ...runtime.relations import LeaseScope, find_table
 from ...runtime.services import Services
 from ...syntax import schema_statements as s
@@ -102,7 +102,7 @@ class SchemaChangeStatements:
             stages = plan(changes.targets, locked=changes.before.locked, beside_locked=mixed)
             rows += explained(changes.targets, stages)
         numbered = [(number, *row[1:]) for number, row in enumerate(rows, start=1)]
-        columns = [("stage", INT8), ("phase", STRING), ("what", STRING)]
+        columns = typed_columns("stage:i phase what")
         return listing("EXPLAIN", columns, numbered)
 
     async def _targets(self, statement: s.TableChange | statements.DropTable) -> list[TableChanges]:

@@ -34,13 +34,11 @@ from ....catalog.values.type_kinds import TypeKind
 from ....changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
 from ....kvlayer.offload import Offload
-from ...builtins import array_functions
+from ...builtins import array_functions, python_functions
 from ...builtins.documents import functions as documents
-from ...builtins.functions import installed
 from ...builtins.intervals import install_intervals
 from ...builtins.macros import definitions
 from ...builtins.pattern_functions import install_pattern_functions
-from ...builtins.styled_texts import install_styled_texts
 from ...builtins.text_casts import install_text_casts
 from ...results.results import ResultColumn
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
@@ -228,12 +226,11 @@ def _open_database(zone: str, wall: WallClock) -> duckdb.DuckDBPyConnection:
     array_functions.install(connection)
     install_intervals(connection)
     install_text_casts(connection, zone)
-    install_styled_texts(connection, zone)
     install_pattern_functions(connection)
     documents.install(connection)
-    installed.install(connection)
-    installed.install_in_zone(connection, zone)
-    installed.install_clock(connection, wall)
+    python_functions.install(connection)
+    python_functions.install_in_zone(connection, zone)
+    python_functions.install_clock(connection, wall)
     time_zone = f"SET GLOBAL TimeZone = '{zone}'"
     for statement in (*definitions(), time_zone, *_CONFIGURATION):
         connection.execute(statement)

@@ -9,7 +9,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...introspection.jobs import JOB_COLUMNS
 from ...plan.plans import Plan, SelectPlan, WithPlan
-from ...results.results import INT8, STRING, TIMESTAMPTZ, ResultColumn
+from ...results.results import ResultColumn, result_columns
 from ...syntax.changefeed_statements import (
     AlterChangefeed,
     CreateSchedule,
@@ -66,11 +66,11 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
         case CreateChangefeed(sink=None) | FetchSubscription():
             return CHANGEFEED_COLUMNS
         case CreateChangefeed():
-            return (ResultColumn("job_id", INT8),)
+            return result_columns("job_id:i")
         case ExplainChangefeed(sample=sample):
             return EXPLAIN_COLUMNS if sample is None else CHANGEFEED_COLUMNS
         case AlterChangefeed() | RebalanceReplication():
-            return (ResultColumn("job_id", INT8), ResultColumn("job_description", STRING))
+            return result_columns("job_id:i job_description")
         case AwaitJobs():
             return tuple(ResultColumn(name, type) for name, type in JOB_COLUMNS.items())
         case VerifyChangefeed():
@@ -88,36 +88,20 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
     return None if type(statement).__name__.startswith("Show") else ()
 
 
-EXPLAIN_COLUMNS = (ResultColumn("property", STRING), ResultColumn("value", STRING))
+EXPLAIN_COLUMNS = result_columns("property value")
 """Columns of EXPLAIN, with ANALYZE too: the statement's own rows are not shown."""
 
-VERIFY_COLUMNS = tuple(ResultColumn(name, STRING) for name in ("table_name", "key", "difference"))
+VERIFY_COLUMNS = result_columns("table_name key difference")
 """Columns of VERIFY CHANGEFEED, a row for each row that differs."""
 
-SCHEDULE_COLUMNS = (
-    ResultColumn("schedule_id", INT8),
-    ResultColumn("label", STRING),
-    ResultColumn("status", STRING),
-    ResultColumn("first_run", TIMESTAMPTZ),
-    ResultColumn("schedule_expr", STRING),
-)
+SCHEDULE_COLUMNS = result_columns("schedule_id:i label status first_run:t schedule_expr")
 """Columns of CREATE SCHEDULE."""
 
-RETRY_COLUMNS = tuple(
-    ResultColumn(name, STRING) for name in ("table_name", "key", "mvcc_timestamp", "outcome")
-)
+RETRY_COLUMNS = result_columns("table_name key mvcc_timestamp outcome")
 """Columns of RETRY DEAD LETTERS, a row for each letter."""
 
-BACKUP_COLUMNS = (
-    ResultColumn("checkpoint", STRING),
-    ResultColumn("rows", INT8),
-    ResultColumn("files", INT8),
-)
+BACKUP_COLUMNS = result_columns("checkpoint rows:i files:i")
 """Columns of BACKUP and RESTORE: the backup's timestamp and its size."""
 
-CHANGEFEED_COLUMNS = (
-    ResultColumn("table", STRING),
-    ResultColumn("key", BYTES),
-    ResultColumn("value", BYTES),
-)
+CHANGEFEED_COLUMNS = result_columns("table key:y value:y")
 """Columns that a changefeed without a sink streams; key and value are JSON."""

@@ -17,17 +17,14 @@ from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.rights.key_errors import told_to
 from ....catalog.rights.privileges import Privilege
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.errors import KVError
-from ...analyze.binder import check_columns, column_of
+from ...analyze.binder import column_of
 from ...analyze.default_expressions import computed_given
 from ...analyze.scalars import Bindings
 from ...analyze.views import refuse_view
-from ...parse import columns_in, position_of
 from ...results.as_of import datetime_of
 from ...results.errors import from_kv
 from ...runtime.authorization import Actor
-from ...runtime.query_evaluator import QueryEvaluator
 from ...runtime.relations import find_table, resolve_all
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
@@ -36,7 +33,6 @@ from .cascades import write_in
 from .computed_defaults import ComputedDefaults
 from .mutations import Mutation
 from .row_batches import encode_batch
-from .row_expressions import result_types, truths
 from .row_rules import RowRules
 from .sequence_functions import Drawing
 from .sequence_rights import SequenceRights
@@ -54,9 +50,7 @@ class CopyIn:
         opened: OpenTransaction,
         database: str,
         user: str,
-        condition: CopyCondition | None = None,
     ) -> None:
-        self._condition = condition
         self._rights, self._user = services.rights, user
         self.table_name = descriptor.name
         self.columns = columns
@@ -78,8 +72,6 @@ class CopyIn:
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Writes rows. Raises SQLError, and then the COPY is to be abandoned."""
-        if self._condition is not None:
-            batch = await self._condition.kept(batch, self._bindings, self._analytics)
         if not batch.num_rows:
             return
         rules = self._rules
@@ -116,11 +108,7 @@ async def begin_copy(
     actor = Actor(services, user, database, transaction)
     await actor.need_table(descriptor, Privilege.INSERT)
     columns = _columns(statement, descriptor)
-    condition = None
-    if statement.where is not None:
-        condition = CopyCondition(descriptor, columns, statement.where)
-        await condition.check(services.analytics)
-    return CopyIn(services, descriptor, columns, opened, database, user, condition)
+    return CopyIn(services, descriptor, columns, opened, database, user)
 
 
 async def query_of_copy(
@@ -175,56 +163,3 @@ def copy_refused() -> SQLError:
         "COPY needs a client of the Postgres protocol",
         hint="Other doors have loads and queries of their own.",
     )
-
-
-class CopyCondition:
-    """The condition of a COPY that reads `given` columns of a table; the others are what they are
-    by default."""
-
-    def __init__(self, table: TableDescriptor, given: tuple[Column, ...], tree: exp.Expr) -> None:
-        self._table = table
-        self._tree = tree
-        self._given = {column.name for column in given}
-
-    async def check(self, analytics: QueryEvaluator) -> None:
-        """Raises SQLError where it is no condition of such rows."""
-        position = position_of(self._tree)
-        for name in columns_in(self._tree):
-            check_columns(self._tree, self._table, self._table.name)
-            column = self._table.column(name)
-            if column.computed is not None:
-                raise SQLError(
-                    "42P10",
-                    "computed columns are not supported in COPY FROM WHERE conditions",
-                    detail=f'Column "{name}" is computed.',
-                    position=position,
-                )
-            if name not in self._given and column.default_expression is not None:
-                raise SQLError(
-                    "0A000",
-                    f'COPY FROM WHERE cannot use column "{name}", whose default is drawn',
-                    hint="Name it among the columns that COPY reads.",
-                    position=position,
-                )
-        (type,) = await result_types(self._table, [self._tree], analytics)
-        if type.kind is not TypeKind.BOOL:
-            raise SQLError(
-                "42804",
-                f"argument of COPY FROM WHERE must be type boolean, not type {type.kind.value}",
-                position=position,
-            )
-
-    async def kept(
-        self, batch: pa.RecordBatch, bindings: Bindings, analytics: QueryEvaluator
-    ) -> pa.RecordBatch:
-        """Returns the batch's rows for which the condition is true."""
-        count = batch.num_rows
-        columns = [
-            batch.column(column.name).to_pylist()
-            if column.name in self._given
-            else [column.default] * count
-            for column in self._table.visible_columns
-        ]
-        rows = list(zip(*columns, strict=True))
-        true = await truths(self._table, self._tree, rows, bindings, analytics)
-        return batch.filter(pa.array(true, pa.bool_()))

@@ -1,7 +1,7 @@
 """Expressions over the rows of one table: computed columns, checks, values of defaults.
 
 What Python evaluates row by row is evaluated so; for everything else DuckDB is asked about all rows
-at once. They are the table's: the style in which a session has texts written does not count.
+at once.
 `AnalyticRows` is what the catalog's schema changes are given.
 """
 
@@ -22,7 +22,6 @@ from ....catalog.values.arrow_columns import column_array
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.physical import to_physical
-from ....catalog.values.session_zone import plain_texts
 from ....catalog.values.type_kinds import TypeKind
 from ...access.predicates import (
     Comparison,
@@ -68,8 +67,7 @@ def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> R
     tree = parse_expression(text)
     check_columns(tree, table, table.name)
     try:
-        with plain_texts():
-            scalar = compile_scalar(tree, row_scope(table), table.name)
+        scalar = compile_scalar(tree, row_scope(table), table.name)
     except NotNative:
         scalar = None
         _query(table, [tree])  # is it one for DuckDB?
@@ -96,8 +94,7 @@ def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowCheck:
     tree = without_blanks(parse_expression(check.expression), {(table.name,): table})
     check_columns(tree, table, table.name)
     try:
-        with plain_texts():
-            predicates = compile_predicates(tree, row_scope(table), table.name)
+        predicates = compile_predicates(tree, row_scope(table), table.name)
         if any(_compares_with_null(predicate) for predicate in predicates):
             raise NotNative("NULL among the constants")
     except NotNative:
@@ -170,18 +167,6 @@ async def first_violation(
     return next((place for place, truth in enumerate(truths) if truth is False), None)
 
 
-async def truths(
-    table: TableDescriptor,
-    condition: exp.Expr,
-    rows: Sequence[Row],
-    bindings: Bindings,
-    analytics: QueryEvaluator,
-) -> list[bool]:
-    """Returns for each row whether a condition is true, neither false nor NULL."""
-    (answers,) = await _ask(table, [condition], rows, bindings, analytics)
-    return [answer is True for answer in answers]
-
-
 async def _ask(
     table: TableDescriptor,
     trees: Sequence[exp.Expr],
@@ -192,8 +177,7 @@ async def _ask(
     """Returns the values of expressions by DuckDB, in the order of the rows."""
     if not trees or not rows:
         return [[] for _ in trees]
-    with plain_texts():
-        select = transpile(_query(table, trees), {(table.name,): table})
+    select = transpile(_query(table, trees), {(table.name,): table})
     snapshots = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
     try:
         answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
@@ -226,8 +210,7 @@ def _query(table: TableDescriptor, trees: Sequence[exp.Expr]) -> exp.Select:
         exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)
     ]
     query = exp.select(*aliased).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
-    with plain_texts():
-        transpile(query, {(table.name,): table})
+    transpile(query, {(table.name,): table})
     return query
 
 

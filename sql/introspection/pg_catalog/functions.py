@@ -13,58 +13,16 @@ from functools import cache
 
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.calls.oids import PG_CATALOG, derived, user_oid
-from ...analyze.calls.session_calls import FUNCTIONS as SESSION_FUNCTIONS
 from ...analyze.types.castable_types import CASTS
-from ...builtins.known_functions import FUNCTIONS
+from ...builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ...builtins.operators import OPERATORS
-from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, Signature, signatures
+from ...builtins.session_functions import SESSION_FUNCTIONS
+from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, Signature
 from ...results.results import Row
 from ...runtime.introspection_context import IntrospectionContext
 from ..type_rows import ALL_ROWS, TYPE_ROWS, TypeRow
 
 _INTERNAL_LANGUAGE = 12
-
-_OTHERS = signatures(
-    """
-    count() int8
-    count(any) int8
-    array_agg(plain) array
-    now() timestamptz
-    clock_timestamp() timestamptz
-    transaction_timestamp() timestamptz
-    statement_timestamp() timestamptz
-    gen_random_uuid() uuid
-    random() float8
-    nextval(text) int8
-    currval(text) int8
-    lastval() int8
-    setval(text, int8) int8
-    setval(text, int8, bool) int8
-    version() text
-    current_database() text
-    current_schema() text
-    pg_backend_pid() int8
-    cluster_logical_timestamp() numeric
-    current_setting(text) text
-    current_setting(text, bool) text
-    set_config(text, text, bool) text
-    row_number() int8
-    rank() int8
-    dense_rank() int8
-    percent_rank() float8
-    cume_dist() float8
-    lag(element) element
-    lead(element) element
-    first_value(element) element
-    last_value(element) element
-    nth_value(element, int8) element
-    generate_series(int8, int8) int8
-    generate_series(int8, int8, int8) int8
-    generate_series(timestamp, timestamp, interval) timestamp
-    generate_series(timestamptz, timestamptz, interval) timestamptz
-    """
-)
-"""Functions that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
 
 _AGGREGATES = {
     "count", "array_agg", "sum", "avg", "max", "min", "bool_and", "bool_or", "every", "stddev",
@@ -155,7 +113,7 @@ def _of_signature(found: Signature) -> _Function:
 @cache
 def functions() -> tuple[_Function, ...]:
     """All of them, each once, by name."""
-    named = {**FUNCTIONS, **_OTHERS}
+    named = {**FUNCTIONS, **ELSEWHERE}
     found = [
         _of_signature(one)
         for name, several in named.items()

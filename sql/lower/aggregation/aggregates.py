@@ -1,12 +1,26 @@
-"""Aggregates that PostgreSQL has otherwise: what is distinct, and floats that are none."""
+"""Aggregates and windows that PostgreSQL has otherwise.
+
+    array_agg(DISTINCT x)       in their order
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY n)      … (ORDER BY CAST(n AS DOUBLE)), a float
+    sum(x) OVER w … WINDOW w AS (…)                     sum(x) OVER (…)
+
+DuckDB's percentile_cont() of a decimal rounds to the digits of it: what lies between 1 and 2 is 1.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from sqlglot import exp
 
 from ....catalog.values.type_kinds import TypeKind
+from ...analyze.types.derived_types import FLOAT8
 from ...analyze.types.types import Types
-from ...builtins.templates import duckdb, plain, text
+from ...builtins.signatures import NUMBERS
+from ...builtins.templates import cast_to, duckdb
+from ...parse import folded
+from ...syntax.refusals import unsupported
+from ...syntax.walks import find_all
 
 SPREADS = (
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
@@ -34,24 +48,6 @@ def joined_by_nothing(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
     plain = between.this if isinstance(between, exp.Cast) else between
     if isinstance(plain, exp.Null):
         tree.set("separator", exp.Literal.string(""))
-
-
-def most_frequent(tree: exp.WithinGroup) -> None:
-    """mode(): the first in the order among those that are there most often. DuckDB's own sees to
-    no order."""
-    order = tree.expression
-    assert isinstance(order, exp.Order) and len(order.expressions) == 1, tree
-    value = order.expressions[0].this
-    listed: exp.Expr = exp.ArrayAgg(
-        this=exp.Order(this=value.copy(), expressions=order.expressions)
-    )
-    whole: exp.Expr = tree
-    if isinstance(tree.parent, exp.Filter) and tree.arg_key == "this":
-        whole = tree.parent
-    if whole is not tree:
-        tree.replace(listed)
-        listed = whole.copy()
-    whole.replace(plain("list_aggregate", listed, text("mode")))
 
 
 def paired(node: exp.Expr) -> None:
@@ -97,3 +93,60 @@ def guard_filtered(tree: exp.Filter) -> None:
         if isinstance(operand, exp.Expr) and operand.find(*_RAISING) is not None:
             branch = exp.If(this=condition.copy(), true=operand.copy())
             operand.replace(exp.Case(ifs=[branch]))
+
+
+PERCENTILES = (exp.PercentileCont, exp.PercentileDisc)
+
+
+def percentile(tree: exp.WithinGroup, types: Types) -> None:
+    """Casts numbers between which values are asked for to floats, in place. Raises SQLError 0A000
+    for a fraction that is no constant, and for values between intervals."""
+    (ordered,) = tree.expression.expressions
+    kind = types.kind(ordered.this)
+    continuous = isinstance(tree.this, exp.PercentileCont)
+    if continuous and kind in NUMBERS and kind is not TypeKind.FLOAT8:
+        ordered.set("this", cast_to(ordered.this.copy(), FLOAT8))
+    if not _is_constant(tree.this.this) or (continuous and kind is TypeKind.INTERVAL):
+        raise unsupported(
+            "percentiles of fractions that are no constants, or between intervals",
+            tree,
+            "Write 0.5, or extract(epoch FROM x) for an interval.",
+        )
+
+
+def _is_constant(fraction: exp.Expr) -> bool:
+    """Whether it is one that DuckDB takes, or several."""
+    inner = fraction.unnest()
+    if isinstance(inner, exp.Array):
+        return all(map(_is_constant, inner.expressions))
+    if isinstance(inner, exp.Cast):
+        return _is_constant(inner.this)
+    return isinstance(inner, exp.Literal) and not inner.is_string and 0 <= float(inner.this) <= 1
+
+
+_PARTS = ("partition_by", "order", "spec")
+
+
+def spell_out_windows(query: exp.Expr) -> None:
+    """Puts the definitions in place. A name that nobody defined is left to DuckDB."""
+    for select in find_all(query, exp.Select):
+        order, defined = select.args.get("order"), select.args.get("windows")
+        if order is None or not defined:
+            continue
+        definitions = {folded(window.this): window for window in defined}
+        for window in find_all(order, exp.Window):
+            if window.find_ancestor(exp.Select) is select:
+                _spell_out(window, definitions)
+
+
+def _spell_out(window: exp.Window, definitions: Mapping[str, exp.Window]) -> None:
+    name = window.args.get("alias")
+    definition = definitions.get(folded(name)) if name is not None else None
+    if definition is None:
+        return
+    whole = definition.copy()
+    _spell_out(whole, {key: one for key, one in definitions.items() if one is not definition})
+    window.set("alias", None)
+    for part in _PARTS:
+        if not window.args.get(part) and whole.args.get(part):
+            window.set(part, whole.args[part])

@@ -34,7 +34,6 @@ from ...builtins.macros import PREFIX
 from ...builtins.type_names import type_name
 from ...parse import position_of
 from ...syntax.walks import find_all, stepping, walk
-from ..styles import refuse_styled_parts
 from . import grouping
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
@@ -205,8 +204,6 @@ class _Meaning:
     def _made(self, node: exp.Anonymous, name: str, given: list[exp.Expr]) -> exp.Expr:
         """Functions that make documents of values of any type."""
         given = list(map(_named_row, given))
-        for argument in given:
-            refuse_styled_parts(argument, self._types, "a document")
         if name in _AGGREGATES:
             if len(given) != 1:
                 raise _no_function(node, f"{name} with {len(given)} arguments")
@@ -400,9 +397,9 @@ def text_path(node: exp.Expr) -> exp.Expr:
 
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
-    refuse_styled_parts(argument, types, "a document")
     listed = exp.ArrayAgg(this=_named_row(argument))
-    return _of_aggregate(node, grouping.distinct_items(listed, types) or listed, "jsonb_of")
+    grouping.order_distinct(listed, types)
+    return _of_aggregate(node, listed, "jsonb_of")
 
 
 def _object_aggregate(node: exp.Expr) -> exp.Expr:

@@ -10,6 +10,7 @@ from ....catalog.values.errors import SQLError
 from ...syntax.changefeed_statements import DatabaseFeed, ShowFeedLag, ShowFeedLatency
 from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import ObjectName, Option
+from ...syntax.refusals import unsupported
 from ...syntax.statements import (
     AwaitJobs,
     ControlJobs,
@@ -114,11 +115,10 @@ def feed_tables(cursor: Cursor) -> tuple[ObjectName, ...]:
 def _table(cursor: Cursor) -> ObjectName:
     name = cursor.object_name("a table's name")
     if cursor.at_words("family"):
-        raise SQLError(
-            "0A000",
-            "changefeeds of column families are not supported",
-            hint=f"A table's rows are stored whole: a changefeed of {name} tells of all columns.",
-            position=cursor.position,
+        raise unsupported(
+            "changefeeds of column families",
+            cursor.position,
+            f"A table's rows are stored whole: a changefeed of {name} tells of all columns.",
         )
     return name
 

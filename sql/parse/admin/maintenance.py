@@ -1,4 +1,4 @@
-"""The grammar of statements that keep a PostgreSQL in shape: VACUUM, ANALYZE, REINDEX and others.
+"""The grammar of statements that keep a PostgreSQL in shape: VACUUM and ANALYZE; and LOCK TABLE.
 
 A store of this kind has nothing for them to do, so what they name is looked up, and no more.
 """
@@ -11,7 +11,6 @@ from ...syntax.names import ObjectName
 from ..cursor import Cursor
 
 _VACUUM_WORDS = ("full", "freeze", "verbose")
-_REINDEX_KINDS = ("index", "table", "schema", "database", "system")
 
 
 def vacuum(cursor: Cursor) -> Maintain:
@@ -32,36 +31,6 @@ def analyze(cursor: Cursor) -> Maintain:
     else:
         cursor.accept_words("verbose")
     return Maintain(chore=Chore.ANALYZE, tables=_tables(cursor))
-
-
-def reindex(cursor: Cursor) -> Maintain:
-    """`[(option, …)] {INDEX | TABLE | SCHEMA | DATABASE | SYSTEM} [CONCURRENTLY] name`"""
-    if cursor.at_symbol("("):
-        _options(cursor)
-    kind = next((word for word in _REINDEX_KINDS if cursor.accept_words(word)), None)
-    if kind is None:
-        cursor.fail(expected="INDEX, TABLE, SCHEMA, DATABASE or SYSTEM")
-    cursor.accept_words("concurrently")
-    name = cursor.object_name("a name")
-    cursor.expect_end()
-    return Maintain(chore=Chore.REINDEX, tables=(name,) if kind == "table" else ())
-
-
-def cluster(cursor: Cursor) -> Maintain:
-    """`[VERBOSE] [table [USING index]]`"""
-    cursor.accept_words("verbose")
-    tables: tuple[ObjectName, ...] = ()
-    if not cursor.finished:
-        tables = (cursor.object_name("a table's name"),)
-        if cursor.accept_words("using"):
-            cursor.identifier("an index's name")
-    cursor.expect_end()
-    return Maintain(chore=Chore.CLUSTER, tables=tables)
-
-
-def checkpoint(cursor: Cursor) -> Maintain:
-    cursor.expect_end()
-    return Maintain(chore=Chore.CHECKPOINT, tables=())
 
 
 def lock(cursor: Cursor) -> Maintain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from ..cursor import Cursor
 
 _TEMPORARY = "CREATE TEMPORARY TABLE is; drop others when they are not needed any more."
@@ -41,6 +42,9 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
         "INSERT … ON CONFLICT (…) DO UPDATE writes a row or changes the one that is there; "
         "UPDATE … FROM and DELETE … USING go by another table.",
     ),
+    ("reindex",): ("REINDEX", "Indexes do not bloat: there is nothing to do."),
+    ("cluster",): ("CLUSTER", "Rows are kept in the order of their primary key."),
+    ("checkpoint",): ("CHECKPOINT", "What is committed is durable: there is nothing to do."),
     ("listen",): ("LISTEN", _CHANNELS),
     ("notify",): ("NOTIFY", _CHANNELS),
     ("do",): ("DO", _FUNCTIONS),
@@ -54,11 +58,5 @@ def refusal(cursor: Cursor) -> SQLError | None:
     """Returns the error for the statement at the cursor if it is one of `REFUSED`; else None."""
     for words, (what, hint) in REFUSED.items():
         if cursor.at_words(*words):
-            return SQLError(
-                "0A000", f"{what} {_verb(what)} not supported", hint=hint, position=cursor.position
-            )
+            return unsupported(what, cursor.position, hint)
     return None
-
-
-def _verb(what: str) -> str:
-    return "are" if what.endswith("s") else "is"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....catalog.values.errors import SQLError
 from ...syntax.changefeed_statements import CreateSchedule, ShowSchedules
 from ...syntax.names import Option
+from ...syntax.refusals import unsupported
 from ...syntax.statements import ControlJobs, JobAction
 from ..cursor import Cursor, LexemeKind
 from .feeds import feed_tables, job_ids, with_options
@@ -19,11 +19,8 @@ def create_schedule(cursor: Cursor) -> CreateSchedule:
         cursor.fail(expected="the schedule's label")
     cursor.expect_words("for", "changefeed")
     if cursor.at_words("into") or cursor.at_words("with"):
-        raise SQLError(
-            "0A000",
-            "schedules of CDC queries are not supported",
-            hint="FOR CHANGEFEED TABLE … names the tables.",
-            position=cursor.position,
+        raise unsupported(
+            "schedules of CDC queries", cursor.position, "FOR CHANGEFEED TABLE … names the tables."
         )
     tables = feed_tables(cursor)
     cursor.expect_words("into")

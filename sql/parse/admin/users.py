@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....catalog.rights.privileges import ALL_OF, SecurableKind
-from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptions, ShowUsers
 from ..cursor import Cursor, LexemeKind
 
@@ -86,11 +86,8 @@ def _option(cursor: Cursor, options: RoleOptions) -> RoleOptions:
             roles.append(_name(cursor))
         return replace(options, in_roles=(*options.in_roles, *roles))
     if cursor.at_words("superuser"):
-        raise SQLError(
-            "0A000",
-            "SUPERUSER is not supported",
-            position=cursor.position,
-            hint="GRANT admin TO the role: its members may do everything.",
+        raise unsupported(
+            "SUPERUSER", cursor.position, "GRANT admin TO the role: its members may do everything."
         )
     word = cursor.current.text if cursor.current.kind is LexemeKind.WORD else ""
     if word in SYSTEM_OPTIONS:

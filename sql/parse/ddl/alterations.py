@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import IgnoredAlteration
 from ..cursor import Cursor
 
@@ -43,12 +43,7 @@ def refuse_alteration(cursor: Cursor) -> None:
     """Raises SQLError 0A000 where a command begins that is understood and not offered."""
     for words, (what, hint) in _REFUSED.items():
         if cursor.at_words(*words):
-            raise SQLError(
-                "0A000",
-                f"ALTER TABLE … {what} is not supported",
-                hint=hint,
-                position=cursor.position,
-            )
+            raise unsupported(f"ALTER TABLE … {what}", cursor.position, hint)
 
 
 def ignored_alteration(cursor: Cursor) -> IgnoredAlteration | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import IndexDefinition
 from ..cursor import Cursor
 
@@ -40,44 +41,38 @@ def index_method(cursor: Cursor) -> None:
     position = cursor.position
     method = cursor.identifier("an index's method")
     if method != "btree":
-        raise SQLError(
-            "0A000",
-            f'indexes of method "{method}" are not supported',
-            hint="Indexes are ordered by their columns: leave USING out, or write USING btree.",
-            position=position,
+        raise unsupported(
+            f'indexes of method "{method}"',
+            position,
+            "Indexes are ordered by their columns: leave USING out, or write USING btree.",
         )
 
 
 def refuse_partial(cursor: Cursor) -> None:
     """`[WHERE condition]`"""
     if cursor.at_words("where"):
-        raise SQLError(
-            "0A000",
-            "partial indexes are not supported",
-            hint="Leave WHERE out: the index then holds every row.",
-            position=cursor.position,
+        raise unsupported(
+            "partial indexes", cursor.position, "Leave WHERE out: the index then holds every row."
         )
 
 
 def _refuse_expression(cursor: Cursor) -> None:
     """Called behind what may be a column's name in an index."""
     if cursor.at_symbol("("):
-        raise SQLError(
-            "0A000",
-            "indexes of expressions are not supported",
-            hint="Add a computed column (… AS (expression) STORED), and index that.",
-            position=cursor.position,
+        raise unsupported(
+            "indexes of expressions",
+            cursor.position,
+            "Add a computed column (… AS (expression) STORED), and index that.",
         )
 
 
 def nulls_distinct(cursor: Cursor) -> None:
     """`[NULLS DISTINCT]`, as every unique index has it. Raises SQLError 0A000 for the contrary."""
     if cursor.at_words("nulls", "not", "distinct"):
-        raise SQLError(
-            "0A000",
-            "NULLS NOT DISTINCT is not supported",
-            hint="Rows with a NULL are never equal. Give them a value, and make it NOT NULL.",
-            position=cursor.position,
+        raise unsupported(
+            "NULLS NOT DISTINCT",
+            cursor.position,
+            "Rows with a NULL are never equal. Give them a value, and make it NOT NULL.",
         )
     cursor.accept_words("nulls", "distinct")
 

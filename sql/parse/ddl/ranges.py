@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
 from ...syntax.keyspace_statements import ShowKeyspaceRanges
+from ...syntax.refusals import unsupported
 from ...syntax.statements import RangesOf, ShowRanges, SplitAt, UnsplitAt
 from ..cursor import Cursor
 from ..queries import parse_tree
@@ -62,12 +63,7 @@ def _index_of(cursor: Cursor, *, if_exists: bool) -> RangesOf:
 
 def _values(cursor: Cursor) -> tuple[tuple[exp.Expr, ...], ...]:
     if cursor.at_words("select"):
-        raise SQLError(
-            "0A000",
-            "SPLIT AT SELECT is not supported",
-            position=cursor.position,
-            hint="Write SPLIT AT VALUES (…), (…).",
-        )
+        raise unsupported("SPLIT AT SELECT", cursor.position, "Write SPLIT AT VALUES (…), (…).")
     if not cursor.at_words("values"):
         cursor.fail(expected="VALUES")
     position = cursor.position

@@ -8,6 +8,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.names import ObjectName, Option
+from ...syntax.refusals import unsupported
 from ...syntax.statements import CreateTableAs, OnCommit
 from ..constant_lists import written_out
 from ..cursor import Cursor, LexemeKind
@@ -82,7 +83,7 @@ def select_into(text: str, tokens: list[Token]) -> CreateTableAs | None:
     cursor = Cursor(text, tokens)
     cursor.skip_to_token(place + 1)
     if cursor.at_words("unlogged"):
-        raise SQLError("0A000", "unlogged tables are not supported", position=cursor.position)
+        raise unsupported("unlogged tables", cursor.position)
     temporary = cursor.accept_words("temp") or cursor.accept_words("temporary")
     cursor.accept_words("table")
     table = cursor.object_name("a table's name")

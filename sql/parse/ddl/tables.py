@@ -8,6 +8,7 @@ from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
+from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import (
     Check,
     ColumnDefinition,
@@ -96,12 +97,10 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
     while True:
         position = cursor.position
         if cursor.at_words("like"):
-            raise SQLError(
-                "0A000",
-                "LIKE in CREATE TABLE is not supported",
-                hint="SHOW CREATE TABLE writes the columns of a table out; CREATE TABLE … AS "
-                "copies columns and rows.",
-                position=position,
+            raise unsupported(
+                "LIKE in CREATE TABLE",
+                position,
+                "SHOW CREATE TABLE writes its columns out; CREATE TABLE … AS copies its rows.",
             )
         element = table_element(cursor)
         if element is None:
@@ -134,11 +133,10 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
 def _refuse_partitions(cursor: Cursor) -> None:
     for words in (("partition", "by"), ("inherits",)):
         if cursor.at_words(*words):
-            raise SQLError(
-                "0A000",
-                f"{' '.join(words).upper()} is not supported",
-                hint="Tables are split into ranges by themselves, as they grow: leave it out.",
-                position=cursor.position,
+            raise unsupported(
+                f"{' '.join(words).upper()}",
+                cursor.position,
+                "Tables are split into ranges by themselves, as they grow: leave it out.",
             )
 
 
@@ -259,11 +257,10 @@ def _match(cursor: Cursor, width: int) -> None:
     if cursor.accept_words("simple") or (width == 1 and cursor.accept_words("full")):
         return
     if cursor.at_words("full") or cursor.at_words("partial"):
-        raise SQLError(
-            "0A000",
-            f"MATCH {cursor.current.text.upper()} is not supported",
-            hint="Leave it out, and let a CHECK say which columns may be NULL beside others.",
-            position=position,
+        raise unsupported(
+            f"MATCH {cursor.current.text.upper()}",
+            position,
+            "Leave it out, and let a CHECK say which columns may be NULL beside others.",
         )
     cursor.fail(expected="SIMPLE or FULL")
 
@@ -350,9 +347,7 @@ class _ColumnClauses:
         elif cursor.accept_words("generated", "always", "as") or cursor.accept_words("as"):
             self._set_computed(parenthesised(cursor), here)
             if cursor.at_words("virtual"):
-                raise SQLError(
-                    "0A000", "virtual columns are not supported", position=cursor.position
-                )
+                raise unsupported("virtual columns", cursor.position)
             cursor.expect_words("stored")
         elif (constraint := constraint_of(cursor, name, here)) is not None:
             self._constraints.append(constraint)
@@ -472,9 +467,7 @@ def _array_marks(cursor: Cursor) -> bool:
         cursor.integer("a bound")
     cursor.expect_symbol("]")
     if cursor.at_symbol("["):
-        raise SQLError(
-            "0A000", "arrays of several dimensions are not supported", position=cursor.position
-        )
+        raise unsupported("arrays of several dimensions", cursor.position)
     return True
 
 
@@ -499,11 +492,10 @@ def expression(cursor: Cursor) -> exp.Expr:
 
 
 def _using_index(cursor: Cursor) -> SQLError:
-    return SQLError(
-        "0A000",
-        "constraints USING INDEX are not supported",
-        hint="A unique index is a constraint already: ALTER INDEX … RENAME TO gives it the name.",
-        position=cursor.position,
+    return unsupported(
+        "constraints USING INDEX",
+        cursor.position,
+        "A unique index is a constraint already: ALTER INDEX … RENAME TO gives it the name.",
     )
 
 
@@ -511,7 +503,7 @@ def _refuse_unsupported(cursor: Cursor) -> None:
     lexeme = cursor.current
     what = _REFUSED.get(lexeme.text) if lexeme.kind is LexemeKind.WORD else None
     if what is not None:
-        raise SQLError("0A000", f"{what} are not supported", position=cursor.position)
+        raise unsupported(what, cursor.position)
 
 
 def _two_keys(table: ObjectName, position: int) -> SQLError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from ...syntax.type_statements import (
     AddEnumValue,
     CreateEnum,
@@ -20,11 +20,10 @@ def create_type(cursor: Cursor) -> CreateEnum:
     name = cursor.object_name("a type's name")
     position = cursor.position
     if cursor.accept_words("as") and not cursor.at_words("enum"):
-        raise SQLError(
-            "0A000",
-            "types other than enumerations are not supported",
-            hint="Write CREATE TYPE … AS ENUM ('a label', …); JSONB holds values of several parts.",
-            position=position,
+        raise unsupported(
+            "types other than enumerations",
+            position,
+            "Write CREATE TYPE … AS ENUM ('a label', …); JSONB holds values of several parts.",
         )
     cursor.expect_words("enum")
     cursor.expect_symbol("(")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from ...syntax.view_statements import CreateView, DropView, RenameView
 from ..cursor import Cursor
 from ..queries import parse_query
@@ -53,11 +54,8 @@ def _view(cursor: Cursor, *, replaces: bool) -> CreateView:
 
 def _refuse_check_option(words: list[str], position: int) -> None:
     if words[-2:] == ["check", "option"]:
-        raise SQLError(
-            "0A000",
-            "WITH CHECK OPTION is not supported",
-            hint="Views are only read: there is nothing to check.",
-            position=position,
+        raise unsupported(
+            "WITH CHECK OPTION", position, "Views are only read: there is nothing to check."
         )
 
 

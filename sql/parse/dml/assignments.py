@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
 from ...syntax.conflict_clause import OnConflict
+from ...syntax.refusals import unsupported
 from ...syntax.tree_names import position_of
 
 Assigned = tuple[exp.Column, exp.Expr]
@@ -31,12 +32,10 @@ def _assigned(item: exp.Expr) -> Sequence[Assigned]:
     if isinstance(target, exp.Column):
         return [(target, value)]
     if isinstance(target, exp.Bracket):
-        raise SQLError(
-            "0A000",
-            "SET of a part of a column is not supported",
-            position=position_of(target),
-            hint="Assign the whole column: SET a = a[:1] || 9 || a[3:], or SET doc = "
-            "jsonb_set(doc, '{a,b}', '9').",
+        raise unsupported(
+            "SET of a part of a column",
+            target,
+            "SET a = a[:1] || 9 || a[3:], or SET doc = jsonb_set(doc, '{a,b}', '9').",
         )
     targets = target.expressions if isinstance(target, exp.Tuple) else [target.unnest()]
     if not all(isinstance(column, exp.Column) for column in targets):

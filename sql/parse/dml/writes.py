@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
 from ...syntax.statements import Delete, Insert, InsertMode, Update
 from ...syntax.tree_names import folded, position_of, table_name
 from ...syntax.walks import find_all
@@ -188,12 +189,7 @@ def with_ctes(query: exp.Expr | None, ctes: Sequence[exp.CTE]) -> exp.Expr | Non
     if query is None or not ctes:
         return query
     if not isinstance(query, exp.Select | exp.SetOperation):
-        raise SQLError(
-            "0A000",
-            "WITH before VALUES is not supported",
-            position=position_of(query),
-            hint="Write SELECT … instead of VALUES.",
-        )
+        raise unsupported("WITH before VALUES", query, "Write SELECT … instead of VALUES.")
     own = query.args.get("with_")
     recursive = any(cte.meta.get(RECURSIVE) for cte in ctes)
     inner = [] if own is None else list(own.expressions)
@@ -281,9 +277,8 @@ def _refuse_current_of(tokens: list[Token]) -> None:
     words = [token.text.lower() for token in tokens]
     for place in range(len(words) - 3):
         if words[place : place + 3] == ["where", "current", "of"]:
-            raise SQLError(
-                "0A000",
-                "WHERE CURRENT OF is not supported",
-                hint="A cursor holds the rows as they were. Name the row by its key.",
-                position=tokens[place].start + 1,
+            raise unsupported(
+                "WHERE CURRENT OF",
+                tokens[place].start + 1,
+                "A cursor holds the rows as they were. Name the row by its key.",
             )

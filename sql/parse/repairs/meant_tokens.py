@@ -14,12 +14,15 @@ A tree that was parsed so is said in PostgreSQL's words again by `as_written`.
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ....kvlayer.fibre import give_way
 from ...builtins.macros import CALLED, PREFIX
+from ...syntax.refusals import unsupported
 from ...syntax.walks import find_all
 from ..lexer import is_string
 
@@ -67,6 +70,9 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
             made.append(_like(token, OID if token.text.lower() == "oid" else kind, token.text))
         elif kind == TokenType.INTERVAL and _whole_interval(tokens, place):
             pass  # its type comes behind it
+        elif kind == TokenType.INTERVAL:
+            _refuse_fields(tokens, place)
+            made.append(token)
         elif is_string(token) and place and _whole_interval(tokens, place - 1):
             interval = tokens[place - 1]
             made += [token, _like(token, TokenType.DCOLON, "::"), interval]
@@ -151,6 +157,24 @@ def _whole_interval(tokens: list[Token], place: int) -> bool:
         return False
     behind = tokens[place + 2].text.lower() if place + 2 < len(tokens) else ""
     return is_string(tokens[place + 1]) and behind not in _INTERVAL_UNITS
+
+
+_WHOLE, _SECONDS = re.compile(r"\s*[+-]?[0-9]+\s*"), re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*")
+
+
+def _refuse_fields(tokens: list[Token], place: int) -> None:
+    """Raises SQLError 0A000 for fields of an interval behind a text that says more than they keep:
+    `INTERVAL '2' DAY` and `INTERVAL '1.5' SECOND` alone have a field there."""
+    if place + 2 >= len(tokens) or not is_string(tokens[place + 1]):
+        return
+    several = place + 3 < len(tokens) and tokens[place + 3].text.lower() == "to"
+    kept = _SECONDS if tokens[place + 2].text.lower() == "second" else _WHOLE
+    if several or not kept.fullmatch(tokens[place + 1].text):
+        raise unsupported(
+            "fields of an interval behind its text",
+            tokens[place].start + 1,
+            "INTERVAL '1 year 2 mons' and '1 day 02:00' say them within.",
+        )
 
 
 def _like(token: Token, kind: TokenType, text: str) -> Token:

@@ -14,7 +14,7 @@ from tailrace.catalog.rows import text_columns
 from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.type_kinds import TypeKind
-from tailrace.sql.parse.copy_options import build_options
+from tailrace.sql.parse.copy import build_options
 from tailrace.sql.syntax.copy_options import CopyOptions
 
 TYPES = (
@@ -54,7 +54,7 @@ VALUES = (
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[CopyOptions, list[Column], bytes]:
     """Options, columns, and lines that are sometimes right."""
-    options = build_options(dict(draw(st.sampled_from(FORMATS))), reads=True)
+    options = build_options(dict(draw(st.sampled_from(FORMATS))))
     kinds = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3))
     columns = [
         Column(id=number, name=f"c{number}", type=kind, nullable=draw(st.booleans()))
@@ -93,7 +93,7 @@ def test_blocks_read_what_lines_read(
 
 
 def test_plain_lines_are_read_as_a_block() -> None:
-    options = build_options({}, reads=True)
+    options = build_options({})
     columns = [Column(id=n, name=f"c{n}", type=kind) for n, kind in enumerate(TYPES[:3], start=1)]
     reader = BlockReader(options, BatchBuilder("t", columns))
     batch = reader.read("7\ta b\té\n\\N\t\\N\t\\N".encode(), 1)

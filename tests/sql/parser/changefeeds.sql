@@ -122,7 +122,7 @@ HINT: Expected the end of the statement.
 
 CREATE CHANGEFEED FOR TABLE t FAMILY f INTO 'null://'
 ----
-position 31: changefeeds of column families are not supported (SQLSTATE 0A000)
+position 31: not supported: changefeeds of column families (SQLSTATE 0A000)
 HINT: A table's rows are stored whole: a changefeed of t tells of all columns.
 
 SHOW CHANGEFEED JOBS WITH WATCHED_TABLES

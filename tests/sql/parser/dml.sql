@@ -75,5 +75,5 @@ Insert(table=ObjectName(parts=('t'), position=13), columns=(‹k›, ‹v›), s
 
 MERGE INTO t AS x USING u ON x.a = u.a WHEN MATCHED AND u.b THEN DELETE WHEN NOT MATCHED THEN INSERT (a) VALUES (u.a)
 ----
-position 1: MERGE is not supported (SQLSTATE 0A000)
+position 1: not supported: MERGE (SQLSTATE 0A000)
 HINT: INSERT … ON CONFLICT (…) DO UPDATE writes a row or changes the one that is there; UPDATE … FROM and DELETE … USING go by another table.

@@ -58,7 +58,8 @@ HINT: Parameters are written $1, $2, …
 
 SELECT @x
 ----
-Query(tree=‹SELECT ABS(x)›, as_of=None, locks=())
+position 8: not supported: the operator @ (SQLSTATE 0A000)
+HINT: abs(x) is the absolute value of a number.
 
 SELECT $x
 ----
@@ -101,7 +102,8 @@ Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 ' /* @
 
 SELECT @1,$2
 ----
-Query(tree=‹SELECT ABS(1), $2›, as_of=None, locks=())
+position 8: not supported: the operator @ (SQLSTATE 0A000)
+HINT: abs(x) is the absolute value of a number.
 
 SELECT $1,$2,'open $3
 ----

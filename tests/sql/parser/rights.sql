@@ -93,7 +93,7 @@ CreateUser(name='ada', options=RoleOptions(password='x', password_given=True, lo
 
 CREATE USER ada SUPERUSER
 ----
-position 17: SUPERUSER is not supported (SQLSTATE 0A000)
+position 17: not supported: SUPERUSER (SQLSTATE 0A000)
 HINT: GRANT admin TO the role: its members may do everything.
 
 ALTER USER ada PASSWORD NULL

@@ -7,8 +7,8 @@ import pytest
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.analyze.calls.client_functions import _FACTS
 from tailrace.sql.analyze.calls.sequence_calls import FUNCTIONS as SEQUENCE_FUNCTIONS
-from tailrace.sql.analyze.calls.session_calls import FUNCTIONS as SESSION_FUNCTIONS
 from tailrace.sql.analyze.calls.setting_functions import _FUNCTIONS as SETTING_FUNCTIONS
+from tailrace.sql.builtins.session_functions import SESSION_FUNCTIONS
 from tailrace.sql.parse import parse
 
 

@@ -19,7 +19,7 @@ HINT: Expected a statement.
 
 COPY t FROM STDIN
 ----
-CopyFrom(table=ObjectName(parts=('t'), position=6), columns=None, options=CopyOptions(format=TEXT, delimiter='\t', null='\\N', header=NONE, quote='"', escape='"', force_quote=(), force_null=(), force_not_null=()), where=None)
+CopyFrom(table=ObjectName(parts=('t'), position=6), columns=None, options=CopyOptions(format=TEXT, delimiter='\t', null='\\N', header=False, quote='"', escape='"'))
 
 TRUNCATE t
 ----
@@ -36,7 +36,7 @@ CreateTable(table=ObjectName(parts=('t'), position=19), columns=(ColumnDefinitio
 
 LISTEN channel
 ----
-position 1: LISTEN is not supported (SQLSTATE 0A000)
+position 1: not supported: LISTEN (SQLSTATE 0A000)
 HINT: CREATE CHANGEFEED FOR t streams the rows that change to the client.
 
 CREATE OR REPLACE VIEW v AS SELECT 1

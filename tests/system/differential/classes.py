@@ -225,12 +225,6 @@ _FUNCTIONS_MISSING = (
 )
 _MISSING = (*(f"function {name} " for name in _FUNCTIONS_MISSING.split()),)
 
-_OF_DOCUMENTS = (
-    "EXCEPT ALL of documents",
-    "INTERSECT ALL of documents",
-    "comparing arrays of documents",
-)
-
 
 def _either(*tests: Callable[[Difference], bool]) -> Callable[[Difference], bool]:
     return lambda difference: any(test(difference) for test in tests)
@@ -371,7 +365,6 @@ CLASSES: tuple[DifferenceClass, ...] = (
         _either(
             _refused(sqlstate="42883", beginnings=_MISSING),
             _refused(sqlstate="0A000", beginnings=("not supported: ",)),
-            _refused(sqlstate="0A000", beginnings=_OF_DOCUMENTS),
             _refused(sqlstate="22003", beginnings=("NUMERIC keeps 9 fractional digits",)),
             _refused(sqlstate="22023", beginnings=("unrecognized encoding", "option 'g'")),
         ),

@@ -1,6 +1,6 @@
 """Statements on documents out of a seed, over a table `g` of documents of every kind.
 
-    SELECT id, (a -> 'n') || jsonb_build_array(b), b @> a FROM g WHERE a < b ORDER BY id
+    SELECT id, (a -> 'n') || jsonb_build_array(b), b @> a FROM g WHERE a = b ORDER BY id
 
 Some of what is drawn is an error in both, for a scalar has no members: the same error, then.
 """
@@ -38,16 +38,16 @@ class DocumentGenerator:
                 key = self._document(1)
                 return f"SELECT count(*), min(id) FROM g GROUP BY {key} ORDER BY 1, 2"
             case 1:
-                return f"SELECT id FROM g ORDER BY {self._document(2)} {self._way()}, id"
+                return f"SELECT id FROM g ORDER BY ({self._document(2)})::TEXT {self._way()}, id"
             case 2:
                 return (
-                    f"SELECT jsonb_agg({self._document(1)} ORDER BY {self._document(1)}, id), "
+                    f"SELECT jsonb_agg({self._document(1)} ORDER BY id), "
                     f"count(DISTINCT {self._document(1)}) FROM g WHERE {self._truth(1)}"
                 )
             case 3:
                 return (
                     f"SELECT id, e FROM g, jsonb_array_elements({self._list()}) AS e "
-                    f"ORDER BY id, e, e::TEXT"
+                    f"ORDER BY id, e::TEXT"
                 )
             case 4:
                 return (
@@ -59,8 +59,8 @@ class DocumentGenerator:
                 return f"SELECT {self._over(*literals)}, {self._over(*literals)}"
             case 6:
                 return (
-                    f"SELECT id, {self._pick('rank', 'dense_rank')}() OVER "
-                    f"(ORDER BY {self._document(1)}) FROM g ORDER BY id"
+                    f"SELECT id, count(*) OVER (PARTITION BY {self._document(1)}) FROM g "
+                    "ORDER BY id"
                 )
         items = ", ".join(self._any(DEPTH_MAX) for _ in range(self._random.randint(1, 3)))
         return f"SELECT id, {items} FROM g WHERE {self._truth(2)} ORDER BY id"
@@ -72,14 +72,14 @@ class DocumentGenerator:
 
     def _over(self, left: str, right: str) -> str:
         """Of two documents, whatever they are."""
-        sign = self._pick("=", "<>", "<", "<=", ">", ">=", "@>", "<@", "||", "IS DISTINCT FROM")
+        sign = self._pick("=", "<>", "@>", "<@", "||", "IS DISTINCT FROM")
         return f"{left} {sign} {right}"
 
     def _document(self, depth: int) -> str:
         if depth == 0:
             return self._pick("a", "b", "a", "b", self._pick(*_DOCUMENTS) + "::JSONB")
         inner, other = self._document(depth - 1), self._document(0)
-        match self._random.randrange(18):
+        match self._random.randrange(17):
             case 0 | 1 | 2:
                 return f"({inner} -> {self._pick(*_NAMES)})"
             case 3 | 4:
@@ -107,8 +107,6 @@ class DocumentGenerator:
                 return f"coalesce({inner}, {self._pick(*_DOCUMENTS)})"
             case 15:
                 return f"CASE WHEN {self._truth(depth - 1)} THEN {inner} ELSE {other} END"
-            case 16:
-                return f"{self._pick('greatest', 'least')}({inner}, {other})"
         return f"nullif({inner}, {self._pick(*_DOCUMENTS)})"
 
     def _object(self) -> str:
@@ -149,7 +147,7 @@ class DocumentGenerator:
         inner, other = self._document(depth - 1), self._document(0)
         match self._random.randrange(9):
             case 0 | 1 | 2:
-                sign = self._pick("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM")
+                sign = self._pick("=", "<>", "IS DISTINCT FROM")
                 return f"{inner} {sign} {other}"
             case 3:
                 return f"{inner} {self._pick('@>', '<@')} {other}"

@@ -18,7 +18,7 @@ from .....kvlayer.leadership import Role
 from .....kvlayer.raw import check_key, keyspace_span, raw_key
 from .....kvlayer.replica import Begin, End, Look
 from ....results.errors import from_kv
-from ....results.results import INT8, STRING, Result, listing
+from ....results.results import Result, listing, typed_columns
 from ....runtime.authorization import Actor
 from ....runtime.keyspaces import check_keyspace, whole_seconds
 from ....runtime.relations import LeaseScope, find_table, unknown_relation
@@ -142,7 +142,7 @@ async def _promote(
     state = await services.store.replica(span, End())
     assert state is not None, table
     checkpoint = format_timestamp(state.resolved) if state.resolved else None
-    return listing("ALTER KEYSPACE", [("checkpoint", STRING)], [(checkpoint,)])
+    return listing("ALTER KEYSPACE", typed_columns("checkpoint"), [(checkpoint,)])
 
 
 async def _transfer(
@@ -169,7 +169,7 @@ async def _transfer(
         await follower.close()
     assert state.role is Role.FOLLOWING, state
     row = (follower.address, state.term, format_timestamp(state.resolved))
-    columns = [("leader", STRING), ("epoch", INT8), ("checkpoint", STRING)]
+    columns = typed_columns("leader epoch:i checkpoint")
     return listing("ALTER KEYSPACE", columns, [row])
 
 
@@ -192,7 +192,7 @@ async def _split(
     except KVError as error:
         raise from_kv(error) from error
     rows = [(shown_key(key),) for key in statement.keys]
-    return listing("ALTER KEYSPACE", [("key", STRING)], rows)
+    return listing("ALTER KEYSPACE", typed_columns("key"), rows)
 
 
 async def _check_replicated(services: Services, table: TableDescriptor, address: str) -> None:

@@ -11,9 +11,7 @@ SELECT '5 ms'::INTERVAL, '5 us'::INTERVAL, '5 milliseconds'::INTERVAL, '1 s'::IN
 SELECT 'nothing'::INTERVAL;
 SELECT ''::INTERVAL;
 SELECT '1 fortnight'::INTERVAL;
-SELECT INTERVAL '1 day', INTERVAL '2' DAY, INTERVAL '3' HOUR, INTERVAL '1-2' YEAR TO MONTH;
 SELECT INTERVAL '90' MINUTE, INTERVAL '1.5' SECOND, INTERVAL '2' YEAR, INTERVAL '2' MONTH;
-SELECT INTERVAL '1 day 02:03:04' HOUR TO SECOND;
 SELECT INTERVAL '1 day' + INTERVAL '2 hours', INTERVAL '1 month' - INTERVAL '1 day';
 SELECT - INTERVAL '1 day 2 hours', INTERVAL '1 day' * 3, 3 * INTERVAL '1 day', INTERVAL '1 day' * 1.5;
 SELECT INTERVAL '1 day' / 2, INTERVAL '1 month' / 2, INTERVAL '1 hour' / 3, INTERVAL '1 year' / 7;
@@ -31,9 +29,6 @@ SELECT extract(milliseconds FROM INTERVAL '1.5 s'), extract(microseconds FROM IN
 SELECT extract(decade FROM INTERVAL '25 years'), extract(century FROM INTERVAL '250 years'), extract(quarter FROM INTERVAL '5 months');
 SELECT extract(dow FROM INTERVAL '1 day');
 SELECT date_part('hour', INTERVAL '3 hours 5 min'), date_part('epoch', INTERVAL '1.5 s');
-SELECT date_trunc('hour', INTERVAL '3 days 02:47:33'), date_trunc('day', INTERVAL '3 days 02:47:33');
-SELECT date_trunc('month', INTERVAL '1 year 3 mons 5 days'), date_trunc('year', INTERVAL '1 year 3 mons');
-SELECT date_trunc('decade', INTERVAL '25 years'), date_trunc('quarter', INTERVAL '5 months');
 SELECT TIMESTAMP '2024-01-31 10:00' + INTERVAL '1 month', TIMESTAMP '2024-03-31' - INTERVAL '1 month';
 SELECT TIMESTAMPTZ '2024-01-31 10:00+00' + INTERVAL '1 month 1 day 1 hour';
 SELECT DATE '2024-02-29' + INTERVAL '1 year', DATE '2024-01-01' - INTERVAL '1 day';
@@ -45,11 +40,6 @@ SELECT age(TIMESTAMP '2001-04-10', TIMESTAMP '1957-06-13'), age(TIMESTAMP '2024-
 SELECT age(TIMESTAMP '2024-01-31', TIMESTAMP '2024-03-01'), age(DATE '2024-03-01', DATE '2023-02-28');
 SELECT age(TIMESTAMP '2024-03-31 01:02:03', TIMESTAMP '2024-02-29 23:59:59.5');
 SELECT age(TIMESTAMPTZ '2024-03-31 01:02:03+00', TIMESTAMPTZ '2020-02-29 23:59:59+00');
-SELECT justify_days(INTERVAL '35 days'), justify_hours(INTERVAL '27 hours'), justify_interval(INTERVAL '1 mon -1 hour');
-SELECT justify_days(INTERVAL '-35 days'), justify_hours(INTERVAL '-27 hours'), justify_interval(INTERVAL '-1 day 30 hours');
-SELECT justify_interval(INTERVAL '1 mon 40 days 50 hours'), justify_days(INTERVAL '1 mon -40 days');
-SELECT make_interval(1), make_interval(1, 2, 3, 4, 5, 6, 7.5);
-SELECT make_interval(days => 10), make_interval(hours => 3, secs => 1.25);
 SELECT make_time(8, 15, 23.5), make_date(2024, 2, 29), make_timestamp(2024, 2, 29, 1, 2, 3.5);
 SELECT make_time(25, 0, 0);
 SELECT make_date(2023, 2, 29);
@@ -70,7 +60,6 @@ SELECT extract(hour FROM TIME '12:34:56.5'), extract(minute FROM TIME '12:34:56.
 SELECT extract(epoch FROM TIME '12:34:56.5'), extract(milliseconds FROM TIME '12:34:56.5'), extract(microseconds FROM TIME '12:34:56.5');
 SELECT extract(day FROM TIME '12:34:56.5');
 SELECT date_part('hour', TIME '12:34:56');
-SELECT date_trunc('hour', TIME '12:34:56');
 SELECT TIMESTAMP '2024-01-01 12:34:56'::TIME, TIMESTAMPTZ '2024-01-01 12:34:56+02'::TIME;
 SELECT INTERVAL '26 hours'::TIME, TIME '12:34:56'::INTERVAL, TIME '12:34:56'::TEXT;
 SELECT '2024-01-01 12:34:56'::TIME;
@@ -104,8 +93,6 @@ SELECT length, count(*) FROM (VALUES (INTERVAL '1 mon'), (INTERVAL '30 days')) v
 SELECT DISTINCT x FROM (VALUES (INTERVAL '1 day'), (INTERVAL '1 day')) v (x);
 SELECT count(DISTINCT x) FROM (VALUES (INTERVAL '1 day'), (INTERVAL '24 hours')) v (x);
 SELECT id, extract(hour FROM start), extract(epoch FROM length), extract(day FROM length) FROM shifts ORDER BY id;
-SELECT id, age(at, '2020-01-01'::TIMESTAMP), justify_hours(length), at - '2024-01-01'::TIMESTAMP FROM shifts ORDER BY id;
-SELECT id, justify_interval(length), justify_days(length) FROM shifts ORDER BY id;
 SELECT id, start::TEXT, length::TEXT, at::TIME, z::TIME FROM shifts ORDER BY id;
 SELECT id, coalesce(length, '1 day'), coalesce(start, '12:00') FROM shifts ORDER BY id;
 SELECT id, CASE WHEN length > '0' THEN length ELSE '0' END FROM shifts ORDER BY id;
@@ -145,8 +132,3 @@ SELECT '4.5 s 6 ms'::INTERVAL;
 SELECT '2 hours 00:30'::INTERVAL;
 SELECT '4 s 6 ms 7 us'::INTERVAL, '1 year 2-3'::INTERVAL, '2 weeks 3 days 4'::INTERVAL, '1 decade 1 century'::INTERVAL;
 -- make_interval() by names, and of what is computed.
-SELECT make_interval(), make_interval(1, 2, 3, 4, 5, 6, 7.5), make_interval(1, 2, days => 3), make_interval(hours := -2, secs => 1.25);
-SELECT make_interval(days => n, mins := n * 10) FROM (VALUES (1), (2), (NULL)) v (n);
-SELECT make_interval(days => 1.5);
-SELECT make_interval(ages => 1);
-SELECT make_interval(1, days => 3, 2);

@@ -14,7 +14,6 @@ SELECT '0.1'::JSONB::FLOAT4, ('{"a": 0.1}'::JSONB ->> 'a')::FLOAT4 = '0.1', ('{"
 SELECT f4::TEXT::FLOAT4 = f4, t::FLOAT4 = f4 FROM s WHERE id = 1;
 SELECT f4 = t::FLOAT4, f4 = v::FLOAT8 FROM s WHERE id = 1;
 SELECT id, sum(f4) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), avg(f4) OVER (), lag(f4, 1, 0.5) OVER (ORDER BY id), lead(f4, 1, '0.5') OVER (ORDER BY id) FROM s ORDER BY id;
-SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f4), percentile_disc(0.5) WITHIN GROUP (ORDER BY f4), mode() WITHIN GROUP (ORDER BY f4) FROM s;
 SELECT corr(f4, f8), regr_slope(f4, f8), covar_pop(f4, i) FROM s;
 SELECT f4 / 0 FROM s WHERE id = 1;
 SELECT f4 / '0' FROM s WHERE id = 1;

@@ -1,4 +1,4 @@
-"""hashtext() and hashtextextended(): the hashes that PostgreSQL keeps its tables of texts by.
+"""hashtext(): the hash that PostgreSQL keeps its tables of texts by.
 
 Clients make numbers of names with them: `pg_advisory_lock(hashtext('migrations'))`. The algorithm
 is Bob Jenkins's lookup3 (http://burtleburtle.net/bob/hash/doobs.html) with PostgreSQL's seed.
@@ -19,29 +19,17 @@ Words = tuple[int, int, int]
 
 def hashtext(text: str) -> int:
     """Returns PostgreSQL's hashtext() of a text: a signed 32-bit number."""
-    _, _, low = _hashed(text.encode(), 0)
-    return low - (1 << 32) if low >> 31 else low
-
-
-def hashtextextended(text: str, seed: int) -> int:
-    """Returns PostgreSQL's hashtextextended(): a signed 64-bit number. With seed 0 its low half is
-    `hashtext`."""
-    _, high, low = _hashed(text.encode(), seed % (1 << 64))
-    whole = high << 32 | low
-    return whole - (1 << 64) if whole >> 63 else whole
-
-
-def _hashed(data: bytes, seed: int) -> Words:
+    data = text.encode()
     start = (_SEED + len(data)) & _WORD
     state = start, start, start
-    if seed:
-        state = _mixed((start + (seed >> 32), start + (seed & _WORD), start))
     whole = len(data) // _BLOCK * _BLOCK
     for place in range(0, whole, _BLOCK):
         state = _mixed(_added(state, data[place : place + _BLOCK]))
     tail = data[whole:]
     # The lowest byte of the last word is the length's, which is in the start already.
-    return _finished(_added(state, tail[:8].ljust(8, b"\0") + b"\0" + tail[8:].ljust(3, b"\0")))
+    padded = tail[:8].ljust(8, b"\0") + b"\0" + tail[8:].ljust(3, b"\0")
+    _, _, low = _finished(_added(state, padded))
+    return low - (1 << 32) if low >> 31 else low
 
 
 def _added(state: Words, block: bytes) -> Words:

@@ -1,0 +1,15 @@
+"""The error for what is understood and not offered."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...catalog.values.errors import SQLError
+from .tree_names import position_of
+
+
+def unsupported(what: str, at: exp.Expr | int | None = None, hint: str | None = None) -> SQLError:
+    """Returns the error (0A000) for `what`, which stands at a tree or at a position; the hint says
+    what does the same."""
+    position = position_of(at) if isinstance(at, exp.Expr) else at
+    return SQLError("0A000", f"not supported: {what}", position=position, hint=hint)
