@@ -40,6 +40,9 @@ T = TypeVar("T")
 _BEHIND_PROTECTIONS = prefix_end(PROTECTION_KIND)
 ROLLED_BACK = "the transaction was rolled back"
 
+PORTION_KEYS = 4_096
+"""Keys of a statement that are looked at in one step of the loop."""
+
 
 class Transaction:
     """A transaction: it reads at one timestamp and commits at one.
@@ -259,13 +262,21 @@ class Transaction:
 
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
         """Writes live values, whether there were any before or not."""
-        check_sizes(keys, bodies)
-        await self._write(dict(zip(keys, [LIVE + body for body in bodies], strict=True)))
+        assert len(keys) == len(bodies), (len(keys), len(bodies))
+        self._check_writable()
+        await _check_sizes(keys, bodies)
+        for start in range(0, len(keys), PORTION_KEYS):
+            part = slice(start, start + PORTION_KEYS)
+            values = [LIVE + body for body in bodies[part]]
+            await self._write(dict(zip(keys[part], values, strict=True)), begun=start > 0)
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         """Writes deletions, whether there is anything to delete or not."""
-        check_sizes(keys, ())
-        await self._write(dict.fromkeys(keys, TOMBSTONE))
+        self._check_writable()
+        await _check_sizes(keys, ())
+        for start in range(0, len(keys), PORTION_KEYS):
+            values = dict.fromkeys(keys[start : start + PORTION_KEYS], TOMBSTONE)
+            await self._write(values, begun=start > 0)
 
     def track_read(self, span: Span) -> None:
         """Counts `span` among what the transaction has read at its read timestamp."""
@@ -502,11 +513,10 @@ class Transaction:
             return False
         return buffer.byte_count + cost(values.keys(), values.values()) <= bound
 
-    async def _write(self, values: dict[bytes, bytes]) -> None:
-        self._check_writable()
-        if not values:
-            return
-        written_before = False
+    async def _write(self, values: dict[bytes, bytes], *, begun: bool) -> None:
+        """Writes a statement's values, or a portion of them; the statement has `begun` where
+        portions are written already."""
+        written_before = begun
         parts: list[tuple[list[bytes], list[bytes]]]
         if self._bufferable(values):
             take, parts = buffer_step, slices(list(values), list(values.values()))
@@ -576,3 +586,12 @@ class Transaction:
 
     def __repr__(self) -> str:
         return repr(self._record)
+
+
+async def _check_sizes(keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+    """Raises KeyTooLarge before anything of a statement is written."""
+    for start in range(0, len(keys), PORTION_KEYS):
+        part = slice(start, start + PORTION_KEYS)
+        check_sizes(keys[part], bodies[part])
+        if part.stop < len(keys):
+            await asyncio.sleep(0)

@@ -247,7 +247,7 @@ async def run_in(
     plan: DML, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
 ) -> Written:
     """Carries the statement out in a transaction, and does not commit it."""
-    mutation, written = await read_in(plan, transaction, bindings, analytics, set())
+    mutation, written = await read_in(plan, transaction, bindings, analytics)
     await write_in(mutation, transaction, bindings, analytics)
     return written
 
@@ -257,12 +257,12 @@ async def read_in(
     transaction: Transaction,
     bindings: Bindings,
     analytics: QueryEvaluator,
-    touched: set[bytes],
+    touched: set[bytes] | None = None,
 ) -> tuple[Mutation, Written]:
     """Evaluates a statement: returns its writes, which are not applied yet, and its RETURNING rows.
 
-    Rows in `touched` are left alone, as those that an earlier part of the statement changes; those
-    that are found join them.
+    Rows in `touched` are left alone: an earlier part of the statement changes them. The rows that
+    are found join them.
     """
     if isinstance(plan, InsertPlan):
         inserted: Sequence[Row]
@@ -283,7 +283,8 @@ async def read_in(
         kept = [number for number, (key, _) in enumerate(rows) if key not in touched]
         computed = [computed[number] for number in kept] if computed else computed
         rows = [rows[number] for number in kept]
-    touched.update(key for key, _ in rows)
+    if touched is not None:
+        touched.update(key for key, _ in rows)
     many = len(rows) > SLICE_ROWS
     changed = await in_slices_where(many, lambda: _changed_rows(plan, rows, bindings, computed))
     if isinstance(plan, UpdatePlan):

@@ -8,11 +8,18 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tailrace.kvlayer.command import CommitIntent, LogicalOp, WriteIntent, WriteValue
-from tailrace.kvlayer.errors import RetryableTransaction
+from tailrace.kvlayer.errors import (
+    KeyTooLarge,
+    LockTimeout,
+    RetryableTransaction,
+    TransactionState,
+)
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation, WhenLocked
+from tailrace.kvlayer.txn.limits import KEY_BYTES_MAX, VALUE_BYTES_MAX
+from tailrace.kvlayer.txn.transaction import PORTION_KEYS
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store
 
@@ -215,3 +222,38 @@ def test_an_abandoned_writer_leaves_no_lock() -> None:
         assert len(proposed) == 1
 
     run(work)
+
+
+KEYS = [key(f"{number:05}") for number in range(PORTION_KEYS + 1000)]
+"""More than one portion of a statement."""
+
+
+@pytest.mark.parametrize("bound", [1000, 1 << 24])
+def test_a_statement_with_a_wrong_value_at_its_end_writes_nothing(bound: int) -> None:
+    async def work(store: Store, proposed: list[LogicalOp]) -> None:
+        writer = store.begin()
+        bodies = [b"1"] * (len(KEYS) - 1)
+        with pytest.raises(KeyTooLarge):
+            await writer.put(KEYS, [*bodies, bytes(VALUE_BYTES_MAX + 1)])
+        with pytest.raises(KeyTooLarge):
+            await writer.delete([*KEYS, A + bytes(KEY_BYTES_MAX)])
+        at = await writer.commit()
+        assert await store.snapshot(at).scan(SPAN) == []
+
+    run(work, bound=bound)
+
+
+@pytest.mark.parametrize("bound", [1000, 1 << 24])
+def test_half_of_a_statement_of_many_portions_is_not_committed(bound: int) -> None:
+    async def work(store: Store, proposed: list[LogicalOp]) -> None:
+        holder = store.begin()
+        await holder.put([KEYS[PORTION_KEYS + 10]], [b"held"])
+        writer = store.begin(lock_timeout=0.05)
+        with pytest.raises(LockTimeout):
+            await writer.put(KEYS, [b"1"] * len(KEYS))
+        with pytest.raises(TransactionState):
+            await writer.commit()
+        at = await holder.commit()
+        assert await store.snapshot(at).scan(SPAN) == [(KEYS[PORTION_KEYS + 10], b"held")]
+
+    run(work, bound=bound)
