@@ -166,8 +166,7 @@ class Extended:
 
     async def _start(self, portal: Portal, *, executes_left: int) -> None:
         """Runs the statement. `executes_left` of the pipeline's Executes ahead are its own."""
-        ahead = self._channel.machine.executes_ahead()
-        more = ahead is None or ahead > executes_left
+        more = self._channel.machine.executes_ahead(executes_left)
         run = self._session.run(
             portal.statement.prepared, portal.parameters, more=more, streamed=True
         )
@@ -197,12 +196,12 @@ class Extended:
         await self._send(portal, max(message.row_limit, 0))
 
     async def _copy(self, statement: CopyFrom | CopyTo, text: str) -> None:
-        ahead = self._channel.machine.executes_ahead()
+        more = self._channel.machine.executes_ahead(0)
         context = (self._session, self._channel, self._output, self._guard)
         if isinstance(statement, CopyFrom):
-            await copy_in(*context, statement, text, more=ahead != 0)
+            await copy_in(*context, statement, text, more=more)
         else:
-            await copy_out(*context, statement, text, more=ahead != 0)
+            await copy_out(*context, statement, text, more=more)
 
     async def _send(self, portal: Portal, limit: int) -> None:
         result = portal.result

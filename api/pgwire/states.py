@@ -201,22 +201,21 @@ class Machine:
             self._at = 0
         return body
 
-    def executes_ahead(self) -> int | None:
-        """How many Execute stand in the buffer before the Sync; None where the Sync is not there.
-
-        So whoever runs one statement knows whether it is the last of its pipeline.
+    def executes_ahead(self, most: int) -> bool:
+        """Whether more than `most` Execute stand in the buffer before the Sync, or may be to come
+        before it. So whoever runs one statement knows whether it is the last of its pipeline.
         """
         at, count = self._at, 0
         end = len(self._buffer)
         while end - at >= 5:
             kind, length = _HEADER.unpack_from(self._buffer, at)
             if kind in (_SYNC, _QUERY):
-                return count
+                return False
             count += kind == _EXECUTE
-            if length < 4:
-                return None
+            if length < 4 or count > most:
+                return True
             at += length + 1
-        return None
+        return True
 
     # What the server has done
 

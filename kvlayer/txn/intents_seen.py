@@ -31,8 +31,9 @@ RUN_INTENTS: Final = 256
 """Intents that are read at a time: a snapshot is one iterator, which would go back and forth
 between them and the versions for each row."""
 
-PASSED: Final = b"intents were passed over"
-"""This object itself, for no body."""
+PASSED: Final = b"a run of intents has ended"
+"""This object itself, for no body: whoever reads in slices ends one, for an intent costs what a few
+rows do, and most may be nothing to the reader."""
 
 WALKED_INTENTS_MAX: Final = 1000
 """So many keys of a transaction are looked through in memory; the engine finds the span's own
@@ -59,7 +60,7 @@ class IntentsSeen:
         self, reader: Reader, at: Timestamp, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes | None]]:
         """What is put over the span's versions: bodies, or None for no row. `PASSED` at a key says
-        that intents up to there were passed over, and puts nothing there."""
+        that a run of intents ends there, and puts nothing there."""
         intents = self._intents_over(reader, at, reverse=reverse)
         if not self.buffered:
             return intents
@@ -73,15 +74,12 @@ class IntentsSeen:
         rest, seen, hidden = self.span, self.seen, self.hidden
         while rest is not None:
             run, more = run_of_intents(reader, rest, RUN_INTENTS, reverse=reverse)
-            shown = 0
             for key, intent in run:
                 if intent.transaction_id in seen:
-                    shown += 1
                     yield key, body_at(intent.value, at)
                 elif intent.transaction_id in hidden:
-                    shown += 1
                     yield key, None
-            if more and 2 * shown < len(run):
+            if more:
                 yield run[-1][0], PASSED
             rest = _behind(rest, run[-1][0], reverse=reverse) if more else None
 
@@ -136,17 +134,23 @@ def _check_none_of(
     when_locked: WhenLocked,
 ) -> None:
     """Raises LockConflict or LockUnavailable when the span has an intent of one of the holders."""
-    if sum(len(holder.intents) for holder in holders) <= WALKED_INTENTS_MAX:
-        held = (key for holder in holders for key in holder.intents if span.contains(key))
-        met = min(held, default=None)
-    else:
-        found = (key for key, _ in intents_in(host.engine, span))
-        met = next((key for key in found if host.locks.intents[key] in holders), None)
+    met = intent_of(host, span, holders)
     if met is None:
         return
     if when_locked is WhenLocked.NOWAIT:
         raise LockUnavailable(met)
     raise LockConflict(met, host.locks.intents[met], Wish.READ)
+
+
+def intent_of(
+    host: TransactionHost, span: Span, holders: Collection[TransactionRecord]
+) -> bytes | None:
+    """The key of the span's first intent of one of the holders."""
+    if sum(len(holder.intents) for holder in holders) <= WALKED_INTENTS_MAX:
+        held = (key for holder in holders for key in holder.intents if span.contains(key))
+        return min(held, default=None)
+    found = (key for key, _ in intents_in(host.engine, span))
+    return next((key for key in found if host.locks.intents[key] in holders), None)
 
 
 def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:

@@ -14,10 +14,10 @@ from .. import keys as key_format
 from ..clock import Timestamp
 from ..command import DeleteRangeOp, LogicalOp, WriteValue
 from ..errors import ClockStopped, DeadlineExceeded, OracleAway, TransactionState
-from ..mvcc import LIVE, TOMBSTONE, Header, body_at, encode_value, intents_in
+from ..mvcc import LIVE, TOMBSTONE, Header, body_at, encode_value
 from ..span import Span
 from .host import TransactionHost
-from .intents_seen import intents_seen
+from .intents_seen import intent_of, intents_seen
 from .limits import check_sizes
 from .locks import LockConflict, Turn, Wish
 from .reading import merged, read_bodies, read_key, rows_at
@@ -313,11 +313,10 @@ def _delete_spans(
     """
     locks = host.locks
     for part in deleted:
-        found = None
-        if any(holder.may_hold_in(part.span) for holder in locks.intent_holders):
-            found = next(intents_in(host.engine, part.span), None)
+        holders = [each for each in locks.intent_holders if each.may_hold_in(part.span)]
+        found = intent_of(host, part.span, holders)
         if found is not None:
-            raise LockConflict(found[0], locks.intents[found[0]], Wish.TAKE)
+            raise LockConflict(found, locks.intents[found], Wish.TAKE)
         for held in (locks.locks, locks.shares):
             for key in held:
                 if part.span.contains(key):

@@ -14,8 +14,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...catalog.values.shown_text import shown_text
+from ...kvlayer.fibre import give_way
 from ..syntax.names import ObjectName, Option
-from .lexer import is_string
+from .lexer import TOKENS_PER_STEP, is_string
 
 # fmt: off
 RESERVED = frozenset({
@@ -53,6 +54,8 @@ def lexemes(text: str, tokens: list[Token]) -> list[Lexeme]:
     """`tokens` as lexemes, keywords of several words taken apart, with an END behind them."""
     found: list[Lexeme] = []
     for index, token in enumerate(tokens):
+        if not index % TOKENS_PER_STEP:
+            give_way()
         start, end = token.start, token.end + 1
         if is_string(token):
             found.append(Lexeme(LexemeKind.STRING, token.text, start, end, index))

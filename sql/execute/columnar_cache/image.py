@@ -33,6 +33,7 @@ CHUNK_ROWS = 8192
 cut; one that has shrunk to an eighth is joined to its neighbour."""
 
 _KEYS_PER_STEP = 32
+_ROWS_PER_SLICE = 1000
 
 _CHUNK_ROWS_MAX = 2 * CHUNK_ROWS
 _CHUNK_ROWS_MIN = CHUNK_ROWS // 8
@@ -149,32 +150,46 @@ class ImageBuilder:
     def __init__(self, descriptor: TableDescriptor) -> None:
         self._descriptor = descriptor
         self._chunks: list[Chunk] = []
-        self._keys: list[bytes] = []
-        self._bodies: list[bytes] = []
+        self._parts: list[Chunk] = []
+        self._row_count = 0
         self.byte_count = 0
 
     def add(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
-        for key, body in rows:
-            self._keys.append(key)
-            self._bodies.append(body)
-        if len(self._keys) >= CHUNK_ROWS:
+        keys, bodies = [key for key, _ in rows], [body for _, body in rows]
+        self._parts.append(_chunk(self._descriptor, keys, bodies))
+        self._row_count += len(rows)
+        if self._row_count >= CHUNK_ROWS:
             self._cut()
 
     def finish(self, at: Timestamp) -> Image:
-        if self._keys:
+        if self._row_count:
             self._cut()
         return Image(self._descriptor, at, tuple(self._chunks))
 
     def _cut(self) -> None:
-        chunk = _chunk(self._descriptor, self._keys, self._bodies)
+        chunk = _joined(self._parts)
         self._chunks.append(chunk)
         self.byte_count += chunk.byte_count
-        self._keys, self._bodies = [], []
+        self._parts, self._row_count = [], 0
 
 
 def _chunk(descriptor: TableDescriptor, keys: Sequence[bytes], bodies: Sequence[bytes]) -> Chunk:
-    rows = codec_for(descriptor).decode_columns(bodies).cast(_schema(descriptor))
-    return Chunk(pa.array(keys, pa.binary()), rows)
+    """The rows of keys and bodies, decoded in slices of the loop where this is a fibre."""
+    codec, schema = codec_for(descriptor), _schema(descriptor)
+    parts: list[Chunk] = []
+    for start in range(0, len(keys) or 1, _ROWS_PER_SLICE):
+        rows = codec.decode_columns(bodies[start : start + _ROWS_PER_SLICE]).cast(schema)
+        parts.append(Chunk(pa.array(keys[start : start + _ROWS_PER_SLICE], pa.binary()), rows))
+        end_slice()
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[Chunk]) -> Chunk:
+    if len(parts) == 1:
+        return parts[0]
+    keys = pa.concat_arrays([part.keys for part in parts])
+    rows = pa.Table.from_batches([part.rows for part in parts]).combine_chunks().to_batches()[0]
+    return Chunk(keys, rows)
 
 
 def _affected(
@@ -228,9 +243,8 @@ def _merge(
 def _take(chunks: Sequence[Chunk], places: array[int]) -> Chunk:
     """Rows of several chunks, by their places in all of them together."""
     indices = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
-    keys = pa.concat_arrays([chunk.keys for chunk in chunks])
-    rows = pa.Table.from_batches([chunk.rows for chunk in chunks]).combine_chunks().to_batches()[0]
-    return Chunk(keys.take(indices), rows.take(indices))
+    whole = _joined(chunks)
+    return Chunk(whole.keys.take(indices), whole.rows.take(indices))
 
 
 def _append(chunks: list[Chunk], made: Chunk) -> None:

@@ -167,6 +167,7 @@ def test_executes_are_counted_up_to_the_sync() -> None:
     machine = ready_machine()
     machine.receive(PARSE + BIND + EXECUTE)
     machine.next_message()
-    assert machine.executes_ahead() is None
+    assert machine.executes_ahead(9), "the Sync is not there"
     machine.receive(BIND + EXECUTE + SYNC + EXECUTE)
-    assert machine.executes_ahead() == 2
+    assert machine.executes_ahead(1)
+    assert not machine.executes_ahead(2)
