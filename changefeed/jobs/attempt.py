@@ -70,8 +70,13 @@ class PlannedTarget:
 
     @property
     def scan_at(self) -> Timestamp:
-        """Where it begins anew."""
+        """Where it is scanned if it begins anew, or begins without a scan."""
         return max(self.start_at, self.protected_at) if self.scans else self.start_at
+
+    @property
+    def begins_at(self) -> Timestamp:
+        """Where it begins in a sink that holds nothing of it."""
+        return self.again_at or self.scan_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +315,7 @@ def _stand(planned: PlannedTarget, progress: SinkProgress, found: SinkProgress |
     stood = [at for _, at in part_of(found.frontier, planned.target.span)] if found else []
     if planned.again and min(stood, default=ZERO) > ZERO:
         return _Stand(planned, min(stood), min(stood))
-    scan_at = max(reached) or planned.again_at or planned.scan_at
+    scan_at = max(reached) or planned.begins_at
     if min(reached) == ZERO:
         return _Stand(planned, scan_at, scan_at)
     in_step = planned.start_at <= progress.resolved <= min(reached)

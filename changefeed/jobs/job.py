@@ -278,6 +278,8 @@ class ChangefeedJob:
         found = await self._claim.read_progress()
         known = decode_progress(found) if found else None
         uri = whole_uri(services, details)
+        self._protected_at = {each: await self._read(each) for each in details.protections}
+        planned = [self._planned(target) for target in details.targets if not target.state.final]
         sink = kind.create(
             uri,
             SinkContext(
@@ -295,6 +297,7 @@ class ChangefeedJob:
                 start_at=details.start_at,
                 task=details.task_keys,
                 known=known,
+                begins={each.target.id: each.begins_at for each in planned},
                 names={target.table_id: target.name for target in details.targets},
                 kept=frozenset(
                     target.table_id
@@ -312,7 +315,6 @@ class ChangefeedJob:
             save=self._save,
             save_again=self._save_again,
         )
-        self._protected_at = {each: await self._read(each) for each in details.protections}
         arrivals = None
         if details.whole_database is not None:
             arrivals = Membership(
@@ -323,7 +325,7 @@ class ChangefeedJob:
                 join=partial(self._join, kind),
             )
         plan = FeedPlan(
-            targets=[self._planned(target) for target in details.targets if not target.state.final],
+            targets=planned,
             options=replace(options, diff=options.diff or wants_previous(kind, uri)),
             query=details.query,
             created_at=details.created_at or details.start_at,

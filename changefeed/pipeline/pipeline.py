@@ -33,7 +33,7 @@ from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent
-from ..contract.changes import ChangeKind, StageTimes
+from ..contract.changes import ChangeBatch, ChangeKind, StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..contract.queries import FeedQuery
 from ..sinks.protocol import Sink, SinkProgress
@@ -203,7 +203,7 @@ class Pipeline:
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
-            self._live.send_again = None
+            self._live.send_again = self._live.send_to_log = None
             self._live.holdups = no_holdups
             self._live.lag_split = no_split
             self._live.reached = nowhere
@@ -215,6 +215,7 @@ class Pipeline:
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
         self._live.send_again = self._send_again
+        self._live.send_to_log = self._send_to_log
         self._live.holdups = self._holdups
         self._live.lag_split = self._lag_split
         self._live.reached = self._reached
@@ -414,6 +415,14 @@ class Pipeline:
         )
         self._writer.emit(Emission(batch, (), 0))
         return batch.stages
+
+    def _send_to_log(self, batch: ChangeBatch) -> bool:
+        """See `LiveFeed.send_to_log`."""
+        assert batch.for_log, batch
+        if batch.descriptor.id not in self._lanes or self._ended.done():
+            return False
+        self._writer.emit(Emission(batch, (), 0))
+        return True
 
     def _holdups(self, now: Timestamp) -> list[Holdup]:
         """See `LiveFeed.holdups`."""

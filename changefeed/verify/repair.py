@@ -9,9 +9,9 @@ from itertools import groupby
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.store.descriptor_store import DescriptorStore
 from ...kvlayer.access import StoreAccess
-from ..pipeline.live import LiveFeed
+from ..pipeline.live import LiveFeed, NotTaken
 from ..targets import Versions
-from .verification import Difference
+from .difference import Difference
 
 KEYS_AT_ONCE = 500
 """Keys that are read and sent together: a few milliseconds."""
@@ -19,10 +19,6 @@ KEYS_AT_ONCE = 500
 ATTEMPTS = 50
 AGAIN_SECONDS = 0.1
 """A feed that is at a schema change takes none."""
-
-
-class NotTaken(Exception):
-    """The feed does not run here, or was at a schema change all the time."""
 
 
 async def repair(

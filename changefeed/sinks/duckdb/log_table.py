@@ -33,8 +33,35 @@ from .table_work import Prepared, TableWork
 from .tombstones import Tombstones
 
 _OPTIONS = ChangefeedOptions(envelope=Envelope.WRAPPED, key_in_value=True, diff=True)
-_KINDS = {ChangeKind.INITIAL_SCAN: "scan", ChangeKind.BACKFILL: "backfill"}
+SHOWN_AGAIN = {ChangeKind.INITIAL_SCAN: "scan", ChangeKind.BACKFILL: "backfill"}
+"""What the log calls rows that no commit at their timestamp wrote."""
+
+LOGGED = (
+    "ts AS commit_timestamp, committed_at, operation, message->'key' AS key, "
+    "nullif(message->'before', 'null') AS before, nullif(message->'after', 'null') AS after, _key"
+)
+"""The columns of a log table, of rows as `LogEncoder` makes them."""
+
 _GIVEN = "_tailrace_logged"
+
+
+class LogEncoder:
+    """Makes rows of a log of changes."""
+
+    def __init__(self) -> None:
+        topics = Topics(full_names={}, full_table_name=False)
+        self._encoder = JSONEncoder(_OPTIONS, topics)
+
+    def rows(self, batch: ChangeBatch) -> pa.Table:
+        """A row for each change, of which `LOGGED` makes the columns of the table."""
+        messages = self._encoder.encode(batch).values
+        keys = [key[KEY_PREFIX_LENGTH:] for key in batch.keys]
+        return _rows(batch.timestamps, _operations(batch), keys, messages)
+
+
+def truncation(at: Timestamp) -> pa.Table:
+    """The row of a table that was emptied at once."""
+    return _rows([at], ["truncate"], [None], [None])
 
 
 class LogTable:
@@ -47,7 +74,7 @@ class LogTable:
         self._horizon = row.horizon
         """Nothing above it is in the log."""
         self._cursor = cursor
-        self._encoder = JSONEncoder(_OPTIONS, Topics(full_names={}, full_table_name=False))
+        self._encoder = LogEncoder()
         self._waiting: list[ChangeBatch | TableEvent] = []
 
     def add(self, batch: ChangeBatch) -> None:
@@ -77,14 +104,9 @@ class LogTable:
         """Raises duckdb.Error."""
         for item in waiting:
             if isinstance(item, TableEvent):
-                self._insert(_rows([item.timestamp], ["truncate"], [None], [None]))
+                self._insert(truncation(item.timestamp))
             else:
-                self._insert(self._logged(item))
-
-    def _logged(self, batch: ChangeBatch) -> pa.Table:
-        messages = self._encoder.encode(batch).values
-        keys = [key[KEY_PREFIX_LENGTH:] for key in batch.keys]
-        return _rows(batch.timestamps, _operations(batch), keys, messages)
+                self._insert(self._encoder.rows(item))
 
     def _insert(self, rows: pa.Table) -> None:
         timestamps: list[int] = rows.column("ts").to_pylist()  # type: ignore[assignment]
@@ -99,11 +121,7 @@ class LogTable:
                 "AND known._key IS NOT DISTINCT FROM given._key))"
             )
         self._cursor.register(_GIVEN, rows)
-        self._cursor.execute(
-            f"INSERT INTO {self._base} SELECT ts, committed_at, operation, message->'key', "
-            "nullif(message->'before', 'null'), nullif(message->'after', 'null'), _key "
-            f"FROM {source}"
-        )
+        self._cursor.execute(f"INSERT INTO {self._base} SELECT {LOGGED} FROM {source}")
         self._cursor.unregister(_GIVEN)
         self._horizon = max(self._horizon, Timestamp(greatest))
 
@@ -130,7 +148,7 @@ def _operations(batch: ChangeBatch) -> list[str]:
     gone = set(batch.deleted)
     if batch.rows is not None:
         gone = {place for place, row in enumerate(batch.rows) if row is None}
-    kind = _KINDS.get(batch.kind)
+    kind = SHOWN_AGAIN.get(batch.kind)
     if kind is not None:
         return ["delete" if place in gone else kind for place in range(len(batch))]
     previous = batch.previous
