@@ -70,12 +70,12 @@ class PlannedTarget:
 
     @property
     def scan_at(self) -> Timestamp:
-        """Where it is scanned if it begins anew, or begins without a scan."""
+        """Where it begins anew."""
         return max(self.start_at, self.protected_at) if self.scans else self.start_at
 
     @property
     def begins_at(self) -> Timestamp:
-        """Where it begins in a sink that holds nothing of it."""
+        """The same, or where it was to be shown again: in a sink that holds nothing of it."""
         return self.again_at or self.scan_at
 
 
