@@ -497,6 +497,9 @@ class Pipeline:
         lane.backfilled()
         self.wake(lane)
 
+    def pass_over(self, target_id: int, below: Timestamp, whole_from: Timestamp) -> None:
+        self.progress.pass_over(target_id, below, whole_from)
+
     def read_again(self, target_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
         """A reader of its own takes the target over, in this step; the others go on as they are."""
         lane = self._lanes[target_id]
