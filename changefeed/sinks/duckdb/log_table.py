@@ -28,6 +28,7 @@ from ...encode import Topics
 from ...encode.json import JSONEncoder
 from ..mirror.conform import KEY_PREFIX_LENGTH
 from ..protocol import SinkProgress
+from .arrow_source import ArrowSource
 from .log_ownership import LogRow
 from .table_work import Prepared, TableWork
 from .tombstones import Tombstones
@@ -42,7 +43,15 @@ LOGGED = (
 )
 """The columns of a log table, of rows as `LogEncoder` makes them."""
 
-_GIVEN = "_tailrace_logged"
+_SCHEMA = pa.schema(
+    [
+        ("ts", pa.int64()),
+        ("committed_at", pa.timestamp("us", "UTC")),
+        ("operation", pa.string()),
+        ("_key", pa.binary()),
+        ("message", pa.string()),
+    ]
+)
 
 
 class LogEncoder:
@@ -74,6 +83,7 @@ class LogTable:
         self._horizon = row.horizon
         """Nothing above it is in the log."""
         self._cursor = cursor
+        self._given = ArrowSource(cursor, f"_tailrace_logged_{row.table_id}", _SCHEMA)
         self._encoder = LogEncoder()
         self._waiting: list[ChangeBatch | TableEvent] = []
 
@@ -111,18 +121,17 @@ class LogTable:
     def _insert(self, rows: pa.Table) -> None:
         timestamps: list[int] = rows.column("ts").to_pylist()  # type: ignore[assignment]
         least, greatest = min(timestamps), max(timestamps)
-        source = _GIVEN
+        source = given = self._given.name
         if least <= self._horizon:
             source = (
-                f"(SELECT DISTINCT ON (ts, _key) * FROM {_GIVEN} AS given WHERE NOT EXISTS ("
+                f"(SELECT DISTINCT ON (ts, _key) * FROM {given} AS given WHERE NOT EXISTS ("
                 f"SELECT 1 FROM {self._base} AS known "
                 f"WHERE known.commit_timestamp BETWEEN {least:d} AND {greatest:d} "
                 "AND known.commit_timestamp = given.ts "
                 "AND known._key IS NOT DISTINCT FROM given._key))"
             )
-        self._cursor.register(_GIVEN, rows)
-        self._cursor.execute(f"INSERT INTO {self._base} SELECT {LOGGED} FROM {source}")
-        self._cursor.unregister(_GIVEN)
+        with self._given.holding(rows):
+            self._cursor.execute(f"INSERT INTO {self._base} SELECT {LOGGED} FROM {source}")
         self._horizon = max(self._horizon, Timestamp(greatest))
 
 
@@ -133,15 +142,8 @@ def _rows(
     messages: Sequence[bytes | None],
 ) -> pa.Table:
     texts = [None if message is None else message.decode() for message in messages]
-    return pa.table(
-        {
-            "ts": pa.array(timestamps, pa.int64()),
-            "committed_at": pa.array([unix_us(at) for at in timestamps], pa.timestamp("us", "UTC")),
-            "operation": pa.array(operations, pa.string()),
-            "_key": pa.array(keys, pa.binary()),
-            "message": pa.array(texts, pa.string()),
-        }
-    )
+    committed_at = [unix_us(at) for at in timestamps]
+    return pa.table([timestamps, committed_at, operations, keys, texts], schema=_SCHEMA)
 
 
 def _operations(batch: ChangeBatch) -> list[str]:
