@@ -196,15 +196,16 @@ class Verification:
         reader = self._store.snapshot(table.resolved)
         async with aclosing(reader.scan_slices(Span(start, end))) as slices:
             async for rows in slices:
-                for key, body in rows:
-                    if key in skipped:
-                        continue
-                    keys.append(key)
-                    bodies.append(body)
-                    size += len(body)
-                    if len(keys) == rows_max or size >= PIECE_BYTES:
+                if skipped:
+                    rows = [row for row in rows if row[0] not in skipped]
+                for first in range(0, len(rows), rows_max):
+                    part = rows[first : first + rows_max]
+                    if keys and (len(keys) + len(part) > rows_max or size >= PIECE_BYTES):
                         yield keys, bodies
                         keys, bodies, size = [], [], 0
+                    keys += [key for key, _ in part]
+                    bodies += [body for _, body in part]
+                    size += sum(len(body) for _, body in part)
                 await asyncio.sleep(0)
         if keys:
             yield keys, bodies
