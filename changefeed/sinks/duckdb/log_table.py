@@ -6,9 +6,9 @@
     1796…             delete     [7]  {"id": 7, "total": 13}    NULL
 
 Rows are documents, each under the schema of its own change, so a schema change alters nothing here.
-A change that comes again, behind a crash or a range feed that began anew, is known by its key and
-its timestamp. Rows of an initial scan are `scan`, those that a schema change has shown again
-`backfill`, and a table that was emptied at once is one `truncate`.
+A change that comes again, behind a crash or a range feed that began anew, also beside the first in
+one batch, is known by its key and its timestamp. Rows of an initial scan are `scan`, those that a
+schema change has shown again `backfill`, and a table that was emptied at once is one `truncate`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class LogTable:
         timestamps: list[int] = rows.column("ts").to_pylist()  # type: ignore[assignment]
         least, greatest = min(timestamps), max(timestamps)
         source = given = self._given.name
-        if least <= self._horizon:
+        identities = set(zip(timestamps, rows.column("_key").to_pylist(), strict=True))
+        if least <= self._horizon or len(identities) < len(timestamps):
             source = (
                 f"(SELECT DISTINCT ON (ts, _key) * FROM {given} AS given WHERE NOT EXISTS ("
                 f"SELECT 1 FROM {self._base} AS known "
