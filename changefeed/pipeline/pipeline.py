@@ -246,8 +246,8 @@ class Pipeline:
             self._end(None)
 
     async def _follow_arrivals(self) -> None:
-        """Holds the frontier below what is to join. Where nothing will, and nothing is left, the
-        attempt ends."""
+        """Holds the frontier below the creation of a table that is to join. The attempt ends where
+        none will join any more and no target is left."""
         arrivals = self._arrivals
         if arrivals is None:
             return
@@ -280,7 +280,7 @@ class Pipeline:
         if together and not self.progress.scan_complete:
             self._live.state = FeedState.INITIAL_SCAN
             for start in together:
-                await self._scanned(self._scan(start))
+                await self._reading(start.target.id, self._scan(start).run())
             self.progress.complete_scan()
         if self._options.initial_scan is ScanChoice.ONLY:
             self._end(None)
@@ -292,15 +292,17 @@ class Pipeline:
 
     async def _catch_up(self, start: TargetStart) -> None:
         """Scans a target that is behind, where it is to be, and reads on from there."""
-        await self._scanned(self._scan(start, beside_others=True))
+        scan = self._scan(start, beside_others=True)
+        await self._reading(start.target.id, scan.run())
         self._read([start])
 
-    async def _scanned(self, scan: InitialScan) -> None:
+    async def _reading(self, target_id: int, reading: Awaitable[None]) -> None:
+        """Reads a target's rows. One that cannot be read ends the attempt, which cancels this."""
         try:
-            await scan.run()
+            await reading
         except TARGET_FAILURES as error:
-            self._fail(scan.target.id, error)
-            await asyncio.Event().wait()  # the attempt ends, and cancels this
+            self._fail(target_id, error)
+            await asyncio.Event().wait()
 
     def _read(self, starts: Sequence[TargetStart]) -> None:
         """A reader of its own for these targets, from where their progress stands."""
@@ -487,10 +489,7 @@ class Pipeline:
                 budget=self.budget,
                 wait_until_behind=self._writer.wait_until_behind,
             )
-            await scan.run(backfill)
-        except TARGET_FAILURES as error:
-            self._fail(start.target.id, error)
-            await asyncio.Event().wait()  # the attempt ends, and cancels this
+            await self._reading(start.target.id, scan.run(backfill))
         finally:
             self._live.backfills -= 1
         lane = self._lanes[backfill.table.id]

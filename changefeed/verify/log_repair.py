@@ -8,17 +8,17 @@ stays until somebody removes it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
-from ..contract.changes import ChangeBatch, ChangeKind
-from ..pipeline.live import LiveFeed, NotTaken
+from ..contract.changes import ChangeBatch, ChangeKind, StageTimes
+from ..pipeline.live import LiveFeed
 from ..sinks.mirror.conform import KEY_PREFIX_LENGTH
 from .difference import LogDifference
-from .repair import AGAIN_SECONDS, ATTEMPTS, KEYS_AT_ONCE
+from .repair import KEYS_AT_ONCE, deliver
 from .table_history import TableHistory, for_log
 
 
@@ -40,7 +40,7 @@ async def repair_log(
                 assert kind is not None, found
                 batch = await history.rows_of(part, at, kind)
             assert batch is not None, (at, part)
-            await _send(store, live, batch)
+            await deliver(store, live, partial(_offer, live, batch))
 
 
 def _moment(difference: LogDifference) -> tuple[Timestamp, str]:
@@ -48,12 +48,7 @@ def _moment(difference: LogDifference) -> tuple[Timestamp, str]:
     return difference.at, difference.lacks.value
 
 
-async def _send(store: StoreAccess, live: LiveFeed, batch: ChangeBatch) -> None:
-    for _ in range(ATTEMPTS):
-        sent = for_log(batch)
-        if live.send_to_log is not None and live.send_to_log(sent):
-            await live.wait_until(await store.now())
-            if sent.stages.sunk:
-                return
-        await asyncio.sleep(AGAIN_SECONDS)
-    raise NotTaken
+async def _offer(live: LiveFeed, batch: ChangeBatch, at: Timestamp) -> StageTimes | None:
+    sent = for_log(batch)
+    taken = live.send_to_log is not None and live.send_to_log(sent)
+    return sent.stages if taken else None
