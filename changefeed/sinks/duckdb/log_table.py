@@ -45,11 +45,11 @@ LOGGED = (
 
 _SCHEMA = pa.schema(
     [
-        ("ts", pa.int64()),
-        ("committed_at", pa.timestamp("us", "UTC")),
-        ("operation", pa.string()),
-        ("_key", pa.binary()),
-        ("message", pa.string()),
+        pa.field("ts", pa.int64()),
+        pa.field("committed_at", pa.timestamp("us", "UTC")),
+        pa.field("operation", pa.string()),
+        pa.field("_key", pa.binary()),
+        pa.field("message", pa.string()),
     ]
 )
 
