@@ -43,15 +43,14 @@ LOGGED = (
 )
 """The columns of a log table, of rows as `LogEncoder` makes them."""
 
-_SCHEMA = pa.schema(
-    [
-        pa.field("ts", pa.int64()),
-        pa.field("committed_at", pa.timestamp("us", "UTC")),
-        pa.field("operation", pa.string()),
-        pa.field("_key", pa.binary()),
-        pa.field("message", pa.string()),
-    ]
-)
+_TYPES: dict[str, pa.DataType] = {
+    "ts": pa.int64(),
+    "committed_at": pa.timestamp("us", "UTC"),
+    "operation": pa.string(),
+    "_key": pa.binary(),
+    "message": pa.string(),
+}
+_SCHEMA = pa.schema(_TYPES)
 
 
 class LogEncoder:
