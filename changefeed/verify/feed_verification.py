@@ -125,6 +125,13 @@ class FeedVerification:
                 await self._compare_logs(snapshot, in_lane, found)
         except (SinkError, SinkRefused) as error:
             raise SQLError("58030", str(error)) from error
+        except BatchTimestampBeforeGC as error:
+            raise SQLError(
+                "55000",
+                f"changefeed {self._job_id} has a table that stands where its history is gone: "
+                f"{error}",
+                hint="ALTER CHANGEFEED … RESCAN TABLE shows the rows of a table again.",
+            ) from error
         return found
 
     async def _compare_logs(

@@ -20,8 +20,7 @@ async def feed(database: AsyncDatabase, statement: str) -> int:
 
 
 async def read(database: AsyncDatabase, job_id: int, query: str) -> list[tuple[object, ...]]:
-    async with asyncio.timeout(30):
-        await database.feed(job_id).wait_until(await database.node.store.now())
+    await database.feed(job_id).wait_until(await database.node.store.now())
     found = await database.mirror("duckdb:///m.duckdb").sql(query)
     return [tuple(row.values()) for row in found.to_pylist()]
 
