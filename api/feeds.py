@@ -31,9 +31,9 @@ from ..changefeed import (
     StageReport,
 )
 from ..changefeed.jobs.attempt import retryable
-from ..changefeed.pipeline.live import FeedStopped
+from ..changefeed.pipeline.live import FeedStopped, NotTaken
 from ..changefeed.schedules import SCHEDULE_KIND, schedule_status
-from ..changefeed.verify import NotTaken
+from ..changefeed.verify import Verified
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ..kvlayer.errors import StoreClosed
@@ -153,9 +153,7 @@ class JobServices:
                 if waits[0].done() and not live.here:
                     return until
 
-    async def verify(
-        self, job_id: int, *, at_resolved: bool, repairs: bool
-    ) -> Sequence[tuple[str, str, str]]:
+    async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:
         """See `sql.runtime.jobs.Jobs`."""
         job = await self._found(job_id)
         at = None
@@ -163,10 +161,9 @@ class JobServices:
             at = await self._store.now()
             await self.wait(job_id, at, seconds=None)
         try:
-            found = await self._feeds.verify(job_id, job.payload, at=at, repairs=repairs)
+            return await self._feeds.verify(job_id, job.payload, at=at, repairs=repairs)
         except FeedStopped as error:
             raise SQLError("55000", str(error)) from error
-        return [(each.table.name, each.shown_key, each.what) for each in found]
 
     async def dead_letters(self, job_id: int) -> Sequence[DeadLetter]:
         """See `sql.runtime.jobs.Jobs`."""

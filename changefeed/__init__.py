@@ -55,6 +55,7 @@ from .subscriptions import (
     list_subscriptions,
 )
 from .targets import DatabaseTables, KeyspacePart, find_tables
+from .verify import Verified
 
 __all__ = [
     "CONNECTION_QUOTA",
@@ -95,6 +96,7 @@ __all__ = [
     "TargetName",
     "TaskStatus",
     "UnsetOptions",
+    "Verified",
     "find_subscription",
     "find_tables",
     "give_connections",

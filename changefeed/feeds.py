@@ -53,7 +53,6 @@ from .jobs.places import claim_place
 from .jobs.replication_tasks import cut, dealt_nodes, rebalance
 from .jobs.reservations import JOB_KIND, release_orphans
 from .jobs.services import ChangefeedServices
-from .jobs.sink_uris import whole_uri
 from .jobs.waits import FeedWaits
 from .pipeline.live import FeedState, LiveFeed
 from .pipeline.progress import part_of
@@ -66,12 +65,9 @@ from .schedules import (
     encode_schedule,
     plan_schedule,
 )
-from .sinks.duckdb import DuckDBKind
 from .sinks.files import FilesKind
-from .sinks.protocol import SinkError, SinkProgress, SinkRefused
+from .sinks.protocol import SinkProgress
 from .sinks.sinkless import ChangefeedRow
-from .sinks.spark import SparkReplicaKind
-from .sinks.tailrace import ReplicaKind
 from .streams.sample import sample
 from .streams.stream import ChangefeedStream, open_stream, stream_options
 from .subscriptions import (
@@ -83,15 +79,7 @@ from .subscriptions import (
     drop_subscription,
 )
 from .targets import KeyspacePart, TargetState
-from .verify import (
-    Difference,
-    NotTaken,
-    SchemaAhead,
-    Verification,
-    VerifiedQuery,
-    repair,
-    verify_replica,
-)
+from .verify import FeedVerification, Verified
 
 HOME_FIRST_SECONDS = 1.0
 """How long a new feed waits for the node where it was created: that one hears of it at once."""
@@ -416,93 +404,13 @@ class Changefeeds:
         """
         await self.watch(job_id).wait_until(timestamp)
 
-    async def _verify_replica(
-        self, kind: ReplicaKind | SparkReplicaKind, details: ChangefeedDetails
-    ) -> list[Difference]:
-        services, (target,) = self._services, details.targets
-        requests = kind.requests(whole_uri(services, details), services.store.metrics)
-        try:
-            table = await services.target(target.table_id, target.keyspace).descriptor_at(
-                await services.store.now()
-            )
-            part = target.keyspace or KeyspacePart()
-            return await verify_replica(services.store, table, part, requests)
-        except (SinkError, SinkRefused) as error:
-            raise SQLError("58030", str(error)) from error
-        finally:
-            await requests.close()
-
     async def verify(
         self, job_id: int, payload: bytes, *, at: Timestamp | None, repairs: bool
-    ) -> list[Difference]:
-        """The rows of a feed's mirror that are not as in its tables: as of a resolved timestamp
-        from `at` on, or the one where it stands. What differs is sent again with `repairs`.
-
-        Raises SQLError, and FeedStopped.
-        """
+    ) -> Verified:
+        """What a feed's sink holds otherwise than its tables (`FeedVerification.run`)."""
         details, live = decode_details(payload), self.watch(job_id)
-        kind = self._services.kinds.kind_of(details.sink_uri)
-        if isinstance(kind, ReplicaKind | SparkReplicaKind):
-            if at is not None:
-                await live.wait_until(at)
-            return await self._verify_replica(kind, details)
-        if not isinstance(kind, DuckDBKind):
-            raise SQLError("0A000", "only mirrors in DuckDB files can be verified")
-        if not kind.holds_rows(details.sink_uri):
-            raise SQLError(
-                "0A000",
-                "only mirrors can be verified, and not logs of changes",
-                hint="mode=both keeps a mirror beside the log.",
-            )
-        query = self._verified_query(details)
-        if any(target.keyspace is not None for target in details.targets):
-            raise SQLError("0A000", "only mirrors of tables can be verified, and not of a keyspace")
-        if details.node_id != self._services.node_id:
-            raise SQLError(
-                "0A000",
-                f"changefeed {job_id} is verified on node {details.node_id}, which holds its file",
-            )
-        if at is not None:
-            await live.wait_until(at)
-        store, descriptors = self._services.store, self._services.descriptors
-        try:
-            async with kind.snapshot(details.sink_uri, job_id) as (snapshot, in_lane):
-                if not snapshot.resolved:
-                    raise SQLError("55000", f"changefeed {job_id} has not resolved anything yet")
-                found = await Verification(store, descriptors, snapshot, in_lane, query).run()
-        except SchemaAhead as ahead:
-            raise SQLError(
-                "55000",
-                f'mirror table "{ahead}" is behind a schema change that is not resolved yet',
-                hint="Verify it again in a moment, or when its backfill has ended.",
-            ) from ahead
-        except (SinkError, SinkRefused) as error:
-            raise SQLError("58030", str(error)) from error
-        if repairs and found:
-            await self._repair(job_id, live, found)
-        return found
-
-    def _verified_query(self, details: ChangefeedDetails) -> VerifiedQuery | None:
-        """The query of a mirror. It asks nothing of a change but its rows, or no mirror would have
-        been made: what it shows of the source is what the mirror has to hold."""
-        query = details.query
-        if query is None:
-            return None
-        assert not (query.versions or query.previous or query.tells_event), query
-        assert self._services.queries is not None, "this node runs the feed"
-        created_at = details.created_at or details.start_at
-        return VerifiedQuery(query, self._services.queries, created_at)
-
-    async def _repair(self, job_id: int, live: LiveFeed, found: list[Difference]) -> None:
-        try:
-            await repair(self._services.store, self._services.descriptors, live, found)
-        except NotTaken as error:
-            raise SQLError(
-                "55000",
-                f"changefeed {job_id} takes no rows again: it does not run, or is at a schema "
-                "change",
-                hint=f"RESUME JOB {job_id}, or repair when its backfill has ended.",
-            ) from error
+        verification = FeedVerification(self._services, job_id, details, live)
+        return await verification.run(at=at, repairs=repairs)
 
     async def dead_letters(self, job_id: int) -> list[DeadLetter]:
         """The feed's dead letters, by table and key."""

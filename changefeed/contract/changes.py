@@ -63,6 +63,9 @@ class ChangeBatch:
     where there was none, in the column order of `before` (of `descriptor` where that is None).
 
     Where a query shows something of deletions, `shown` is what it shows of every change.
+
+    What is sent `for_log` alone is below what the feed has resolved: a mirror has it, or something
+    later.
     """
 
     descriptor: TableDescriptor
@@ -76,6 +79,7 @@ class ChangeBatch:
     previous: Sequence[tuple[Datum, ...] | None] | None = None
     before: TableDescriptor | None = None
     shown: pa.RecordBatch | None = None
+    for_log: bool = False
     stages: StageTimes = field(default_factory=StageTimes)
 
     def __len__(self) -> int:

@@ -73,6 +73,11 @@ class PlannedTarget:
         """Where it begins anew."""
         return max(self.start_at, self.protected_at) if self.scans else self.start_at
 
+    @property
+    def begins_at(self) -> Timestamp:
+        """The same, or where it was to be shown again: in a sink that holds nothing of it."""
+        return self.again_at or self.scan_at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPlan:
@@ -124,8 +129,8 @@ async def _never_again(_: Mapping[int, Timestamp]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where an attempt's rows and progress go. `known` is the job's copy of the progress: it is
-    what holds where the sink keeps none itself."""
+    """Where an attempt's rows and progress go. `known` is the job's copy of the progress: where a
+    sink keeps none, an attempt begins with that."""
 
     sink: Sink
     transactional: bool
@@ -134,8 +139,8 @@ class Destination:
     known: SinkProgress | None
     save: Callable[[SinkProgress], Awaitable[None]]
     save_again: Callable[[Mapping[int, Timestamp]], Awaitable[None]] = _never_again
-    """Keeps where targets, by their ids, are scanned again. A scan that has shown nothing yet says
-    of itself only that it has not, and another attempt would not know where it was to read."""
+    """Keeps as of when targets, by their ids, are scanned again. The progress of a scan that has
+    shown nothing yet does not tell, and another attempt would not know when to read."""
 
 
 async def run_attempt(
@@ -241,7 +246,7 @@ async def _find_progress(store: StoreAccess, destination: Destination) -> SinkPr
 
 
 def _without_fresh(plan: FeedPlan, found: SinkProgress) -> SinkProgress | None:
-    """What was found without the targets that begin anew, or None where it has nothing of them."""
+    """Returns the progress without the targets that begin anew; None where it has none of them."""
     left = list(found.frontier)
     for planned in plan.targets:
         if planned.fresh:
@@ -254,7 +259,7 @@ def _without_fresh(plan: FeedPlan, found: SinkProgress) -> SinkProgress | None:
 
 
 async def _tables_kept(plan: FeedPlan, progress: SinkProgress) -> list[TableDescriptor]:
-    """The followed targets that the progress tells of, as of where they stand."""
+    """Returns the descriptors of the followed targets in the progress, as of where they stand."""
     stands = [
         _stand(planned, progress, None)
         for planned in plan.followed
@@ -273,7 +278,8 @@ class _Stand:
 
 
 def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
-    """Progress over the whole of each target: what was found, and the beginning of the others."""
+    """Returns the progress over all keys of all targets: as it was found, and the beginning of
+    targets of which nothing was found."""
     frontier: list[tuple[Span, Timestamp]] = []
     for planned in plan.targets:
         span = planned.target.span
@@ -310,7 +316,7 @@ def _stand(planned: PlannedTarget, progress: SinkProgress, found: SinkProgress |
     stood = [at for _, at in part_of(found.frontier, planned.target.span)] if found else []
     if planned.again and min(stood, default=ZERO) > ZERO:
         return _Stand(planned, min(stood), min(stood))
-    scan_at = max(reached) or planned.again_at or planned.scan_at
+    scan_at = max(reached) or planned.begins_at
     if min(reached) == ZERO:
         return _Stand(planned, scan_at, scan_at)
     in_step = planned.start_at <= progress.resolved <= min(reached)

@@ -28,10 +28,9 @@ from ...kvlayer.settings import declare_int
 from ...kvlayer.txn import Transaction
 from ..contract.changes import StageTimes
 from ..contract.options import BadRowPolicy
-from ..pipeline.live import LiveFeed
+from ..pipeline.live import LiveFeed, NotTaken
 from ..sinks.protocol import BadRow, RowRefused, SinkRefused
 from ..targets import Versions
-from ..verify import NotTaken
 
 LETTERS_MAX = declare_int(
     "changefeed.dead_letters.max",

@@ -278,6 +278,8 @@ class ChangefeedJob:
         found = await self._claim.read_progress()
         known = decode_progress(found) if found else None
         uri = whole_uri(services, details)
+        self._protected_at = {each: await self._read(each) for each in details.protections}
+        planned = [self._planned(target) for target in details.targets if not target.state.final]
         sink = kind.create(
             uri,
             SinkContext(
@@ -295,6 +297,7 @@ class ChangefeedJob:
                 start_at=details.start_at,
                 task=details.task_keys,
                 known=known,
+                begins={each.target.id: each.begins_at for each in planned},
                 names={target.table_id: target.name for target in details.targets},
                 kept=frozenset(
                     target.table_id
@@ -312,7 +315,6 @@ class ChangefeedJob:
             save=self._save,
             save_again=self._save_again,
         )
-        self._protected_at = {each: await self._read(each) for each in details.protections}
         arrivals = None
         if details.whole_database is not None:
             arrivals = Membership(
@@ -323,7 +325,7 @@ class ChangefeedJob:
                 join=partial(self._join, kind),
             )
         plan = FeedPlan(
-            targets=[self._planned(target) for target in details.targets if not target.state.final],
+            targets=planned,
             options=replace(options, diff=options.diff or wants_previous(kind, uri)),
             query=details.query,
             created_at=details.created_at or details.start_at,
@@ -375,8 +377,8 @@ class ChangefeedJob:
         await self._release([protection_id for protection_id in gone.values() if protection_id])
 
     async def _gone(self, details: ChangefeedDetails) -> dict[int, bytes]:
-        """The dropped tables of which no descriptor will tell again, the feed being behind their
-        end, with their protected timestamps."""
+        """Returns the dropped tables that the feed's database frontier has passed, each with the id
+        of its protected timestamp: no descriptor brings them back."""
         found = await self._claim.read_progress()
         if found is None or details.whole_database is None:
             return {}
@@ -451,7 +453,7 @@ class ChangefeedJob:
                     await self._protect(record_id, reached)
 
     def _needed_from(self, targets: Sequence[TargetDetails], progress: SinkProgress) -> Timestamp:
-        """What the feed has still to read of these targets lies above it."""
+        """Returns the timestamp above which the feed has still to read these targets."""
         spans = [
             self._services.target(target.table_id, target.keyspace).span
             for target in targets
@@ -463,7 +465,7 @@ class ChangefeedJob:
         )
 
     async def _note_begun(self, progress: SinkProgress) -> None:
-        """What the sink shows to have begun is not begun anew by another attempt."""
+        """Clears `fresh` and `again` of the targets of which the sink holds progress by now."""
         begun = {
             target.table_id
             for target in self._details.followed
@@ -491,8 +493,8 @@ class ChangefeedJob:
         )
 
     async def _change_targets(self, changed: Mapping[int, TargetDetails]) -> None:
-        """Notes what this attempt has come to know. A target that was altered meanwhile stays as it
-        is then: another attempt will see to it."""
+        """Writes changed targets into the job. A target that a statement altered meanwhile keeps
+        what the statement wrote: another attempt reads that."""
         if not changed:
             return
         known = self._details
@@ -576,5 +578,5 @@ def sending_report(live: LiveFeed, now: Timestamp) -> SendingReport:
 
 
 def _begun(span: Span, progress: SinkProgress) -> bool:
-    """Whether the progress holds anything of what lies in `span`."""
+    """Whether the progress tells of keys in `span` that were shown."""
     return any(at > ZERO for _, at in part_of(progress.frontier, span))

@@ -133,6 +133,10 @@ class LaneEnd(Protocol):
         """Every row below the boundary was emitted: those as of it may follow."""
         ...
 
+    def pass_over(self, target_id: int, below: Timestamp, whole_from: Timestamp) -> None:
+        """Between the two the sink lacks rows, and `forward` steps over that time."""
+        ...
+
     def read_again(self, table_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
         """What the range feed has brought of the table above `starts` was forgotten: it is to bring
         it again, and nothing of the table before that."""
@@ -321,6 +325,7 @@ class TableLane:
         assert self._backfill is not None, self.table_id
         assert self._passed_over is None, self
         self._passed_over, self._backfill = self._backfill, None
+        self._end.pass_over(self.table_id, self._passed_over.below, self._passed_over.whole_from)
         for span, at in list(self._arrived.entries()):
             self._forward(span, at)
 

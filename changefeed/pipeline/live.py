@@ -12,7 +12,7 @@ from typing import Protocol
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...error import Error
 from ...kvlayer.clock import ZERO, Timestamp, duration, format_timestamp, seconds_between
-from ..contract.changes import StageTimes
+from ..contract.changes import ChangeBatch, StageTimes
 from ..sinks.protocol import SinkProgress
 from ..targets import Versions
 from .holdup import Holdup
@@ -36,6 +36,11 @@ class FeedState(Enum):
 
 class FeedStopped(Error):
     """The feed ended before it had got as far as was waited for."""
+
+
+class NotTaken(Exception):
+    """The feed takes no rows again: it does not run here, or was at a schema change all the
+    time."""
 
 
 class SendAgain(Protocol):
@@ -117,6 +122,10 @@ class LiveFeed:
         self.progress: SinkProgress | None = None
         self.send_again: SendAgain | None = None
         """The running pipeline's."""
+        self.send_to_log: Callable[[ChangeBatch], bool] | None = None
+        """The running pipeline's: emits changes that a log lacks, or says that it does not. They
+        are durable once the batch's stages are `sunk`, which they will not be where the attempt
+        ends before."""
         self.reached: Callable[[], Timestamp | None] = nowhere
         """The running pipeline's: what a checkpoint would resolve now, None while rows are on
         their way to the sink."""

@@ -33,7 +33,7 @@ from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent
-from ..contract.changes import ChangeKind, StageTimes
+from ..contract.changes import ChangeBatch, ChangeKind, StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..contract.queries import FeedQuery
 from ..sinks.protocol import Sink, SinkProgress
@@ -203,7 +203,7 @@ class Pipeline:
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from None
         finally:
-            self._live.send_again = None
+            self._live.send_again = self._live.send_to_log = None
             self._live.holdups = no_holdups
             self._live.lag_split = no_split
             self._live.reached = nowhere
@@ -215,6 +215,7 @@ class Pipeline:
     async def _run(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
         self._live.send_again = self._send_again
+        self._live.send_to_log = self._send_to_log
         self._live.holdups = self._holdups
         self._live.lag_split = self._lag_split
         self._live.reached = self._reached
@@ -245,8 +246,8 @@ class Pipeline:
             self._end(None)
 
     async def _follow_arrivals(self) -> None:
-        """Holds the frontier below what is to join. Where nothing will, and nothing is left, the
-        attempt ends."""
+        """Holds the frontier below the creation of a table that is to join. The attempt ends where
+        none will join any more and no target is left."""
         arrivals = self._arrivals
         if arrivals is None:
             return
@@ -279,7 +280,7 @@ class Pipeline:
         if together and not self.progress.scan_complete:
             self._live.state = FeedState.INITIAL_SCAN
             for start in together:
-                await self._scanned(self._scan(start))
+                await self._reading(start.target.id, self._scan(start).run())
             self.progress.complete_scan()
         if self._options.initial_scan is ScanChoice.ONLY:
             self._end(None)
@@ -291,15 +292,17 @@ class Pipeline:
 
     async def _catch_up(self, start: TargetStart) -> None:
         """Scans a target that is behind, where it is to be, and reads on from there."""
-        await self._scanned(self._scan(start, beside_others=True))
+        scan = self._scan(start, beside_others=True)
+        await self._reading(start.target.id, scan.run())
         self._read([start])
 
-    async def _scanned(self, scan: InitialScan) -> None:
+    async def _reading(self, target_id: int, reading: Awaitable[None]) -> None:
+        """Reads a target's rows. One that cannot be read ends the attempt, which cancels this."""
         try:
-            await scan.run()
+            await reading
         except TARGET_FAILURES as error:
-            self._fail(scan.target.id, error)
-            await asyncio.Event().wait()  # the attempt ends, and cancels this
+            self._fail(target_id, error)
+            await asyncio.Event().wait()
 
     def _read(self, starts: Sequence[TargetStart]) -> None:
         """A reader of its own for these targets, from where their progress stands."""
@@ -415,6 +418,14 @@ class Pipeline:
         self._writer.emit(Emission(batch, (), 0))
         return batch.stages
 
+    def _send_to_log(self, batch: ChangeBatch) -> bool:
+        """See `LiveFeed.send_to_log`."""
+        assert batch.for_log, batch
+        if batch.descriptor.id not in self._lanes or self._ended.done():
+            return False
+        self._writer.emit(Emission(batch, (), 0))
+        return True
+
     def _holdups(self, now: Timestamp) -> list[Holdup]:
         """See `LiveFeed.holdups`."""
         now_ns, full = self.now_ns(), self.budget.full
@@ -478,15 +489,15 @@ class Pipeline:
                 budget=self.budget,
                 wait_until_behind=self._writer.wait_until_behind,
             )
-            await scan.run(backfill)
-        except TARGET_FAILURES as error:
-            self._fail(start.target.id, error)
-            await asyncio.Event().wait()  # the attempt ends, and cancels this
+            await self._reading(start.target.id, scan.run(backfill))
         finally:
             self._live.backfills -= 1
         lane = self._lanes[backfill.table.id]
         lane.backfilled()
         self.wake(lane)
+
+    def pass_over(self, target_id: int, below: Timestamp, whole_from: Timestamp) -> None:
+        self.progress.pass_over(target_id, below, whole_from)
 
     def read_again(self, target_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
         """A reader of its own takes the target over, in this step; the others go on as they are."""

@@ -67,6 +67,12 @@ class FeedProgress:
         orders 90, events 95              resolved 90
         refunds joins, scanned at 80      resolved 90, then 95: refunds is behind
         refunds 96                        resolved 95, and refunds counts from here on
+
+    A target may *pass over* a time in one step, in which the sink lacks rows of it (`crossing`).
+    Nothing of what it has is resolved within:
+
+        orders passes from 99 over to 120, events is at 105      resolved 99
+        events 121                                               resolved 120
     """
 
     def __init__(
@@ -90,6 +96,8 @@ class FeedProgress:
         self.on_change: Callable[[], None] = nothing
         self._captured: SinkProgress | None = start
         self._backfills = {each.table_id: each for each in start.backfills}
+        self._passed_over: dict[int, tuple[Timestamp, Timestamp]] = {}
+        """Between which timestamps, both exclusive, the sink lacks rows of targets."""
         self._shown_at: dict[int, Timestamp] = {}
         """Where targets began, or were scanned: so far they are shown, resolved or not."""
         for target_id, span in spans.items():
@@ -109,7 +117,26 @@ class FeedProgress:
     @property
     def resolved(self) -> Timestamp:
         """Everything at or below it has been handed to the sink, of the targets that count."""
-        return max(self._floor, self.frontier.low_water) if self.scan_complete else ZERO
+        if not self.scan_complete:
+            return ZERO
+        low = self.frontier.low_water
+        if self._passed_over:
+            low = self._whole(low, (id for id in self._passed_over if id not in self._behind))
+        return max(self._floor, low)
+
+    def _whole(self, at: Timestamp, target_ids: Iterable[int]) -> Timestamp:
+        """The greatest timestamp up to `at` as of which the sink lacks nothing of these targets."""
+        gaps = sorted((self._passed_over[id] for id in target_ids), reverse=True)
+        for below, whole_from in gaps:
+            if below < at < whole_from:
+                at = below
+        return at
+
+    def pass_over(self, target_id: int, below: Timestamp, whole_from: Timestamp) -> None:
+        """The sink lacks rows of the target between the two, which `forward` steps over."""
+        assert self.low_water(target_id) <= below, (self, target_id, below)
+        if whole_from > below + 1:
+            self._passed_over[target_id] = below, whole_from
 
     def behind(self, target_id: int) -> bool:
         """Whether the target does not count for what the feed resolves yet."""
@@ -124,20 +151,6 @@ class FeedProgress:
         """How far the target has come."""
         return min(at for _, at in self.part(target_id))
 
-    def leave(self, target_id: int, *, keep: bool) -> None:
-        """The target is followed no more. Where it stood stays in the progress if `keep`."""
-        self._floor = self.resolved
-        entries = self.part(target_id)
-        shown = self._shown(entries)
-        span = self._spans.pop(target_id)
-        if self._behind.pop(target_id, None) is None:
-            self.frontier = Frontier.from_entries(without(self.frontier.entries(), span))
-        if keep:
-            self._kept += shown
-        else:
-            self._backfills.pop(target_id, None)
-        self._changed()
-
     @property
     def dirty(self) -> bool:
         """Whether there is progress that no flush has made durable."""
@@ -148,12 +161,16 @@ class FeedProgress:
         self.frontier.forward(span, to)
         if self._behind:
             self._forward_behind(span, to)
+        for target_id, (_, whole_from) in list(self._passed_over.items()):
+            if min(self.resolved, self.low_water(target_id)) >= whole_from:
+                del self._passed_over[target_id]
         self._changed()
 
     def _forward_behind(self, span: Span, to: Timestamp) -> None:
         for target_id, frontier in list(self._behind.items()):
             frontier.forward(span, to)
-            if frontier.low_water >= self.resolved:
+            below, whole_from = self._passed_over.get(target_id, (ZERO, ZERO))
+            if frontier.low_water >= self.resolved and not below < self.resolved < whole_from:
                 del self._behind[target_id]
                 self._count(frontier)
 
@@ -224,8 +241,12 @@ class FeedProgress:
             return entries
         upto = min(least, self.resolved)
         shown = [(span, min(at, upto)) for span, at in entries]
+        for target_id in self._passed_over:
+            target = self._spans[target_id]
+            parts = [(span, self._whole(at, [target_id])) for span, at in part_of(shown, target)]
+            shown = [*without(shown, target), *parts]
         for target_id, shown_at in list(self._shown_at.items()):
-            if shown_at <= upto or target_id not in self._spans:
+            if shown_at <= upto:
                 del self._shown_at[target_id]
                 continue
             target = self._spans[target_id]

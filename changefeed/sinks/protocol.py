@@ -235,6 +235,9 @@ class SinkContext:
     known: SinkProgress | None = None
     """The job's copy of the feed's progress; None before it has any."""
     kept: frozenset[int] = frozenset()
+    begins: Mapping[int, Timestamp] = field(default_factory=dict)
+    """Where the feed begins with each table that it begins anew, by id: it shows the changes above,
+    and in a scan the rows as of then."""
     task: TaskKeys | None = None
     """The keys that this feed sends, where several feeds make one replication together."""
     node_id: int = FIRST_NODE_ID

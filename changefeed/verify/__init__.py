@@ -8,21 +8,14 @@ number of rows and the sum of their hashes; where those differ, the range is com
     up to 50000    50000, 8f3…   50000, 8f3…
     up to 100000   50000, 1c4…   49999, e02…     -> 73112 is missing
 
-The source of a CDC query's mirror is what the query shows of the table's rows.
+The source of a CDC query's mirror is what the query shows of the table's rows. A log of changes is
+compared with the history of its table, as far as that is not garbage-collected.
 
-A *repair* sends keys that differ again, as they are now, through the feed that runs.
+A *repair* sends keys that differ again, as they are now, through the feed that runs, and changes
+that a log lacks with the timestamps that they had.
 """
 
-from .repair import NotTaken, repair
-from .replica_verification import verify_replica
-from .verification import Difference, SchemaAhead, Verification, VerifiedQuery
+from .difference import AnyDifference, Difference, LogDifference
+from .feed_verification import FeedVerification, Verified
 
-__all__ = [
-    "Difference",
-    "NotTaken",
-    "SchemaAhead",
-    "Verification",
-    "VerifiedQuery",
-    "repair",
-    "verify_replica",
-]
+__all__ = ["AnyDifference", "Difference", "FeedVerification", "LogDifference", "Verified"]

@@ -19,7 +19,7 @@ from ...kvlayer.keys import encode_bytes, index_prefix
 from ...kvlayer.raw import RawKeyspace
 from ..sinks.tailrace import ReplicaRequests
 from ..targets import KeyspacePart
-from .verification import DIFFERENCES_MAX, Difference
+from .difference import DIFFERENCES_MAX, Difference
 
 Pairs = AsyncGenerator[tuple[bytes, bytes], None]
 

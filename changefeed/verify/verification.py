@@ -12,8 +12,8 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.rows.row_codec import RowUnreadable, codec_for
 from ...catalog.store.descriptor_store import DescriptorStore
+from ...catalog.values.errors import SQLError
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.span import Span
@@ -31,6 +31,7 @@ from ..sinks.duckdb.mirror_snapshot import (
 from ..sinks.duckdb.schema_step import same_shape
 from ..sinks.duckdb.table_schema import TableSchema, shown_name
 from ..targets import Versions
+from .difference import DIFFERENCES_MAX, Difference
 
 T = TypeVar("T")
 
@@ -38,40 +39,17 @@ RANGE_ROWS_MIN = 50_000
 RANGES_MAX = 64
 """A mirror's range is found by its key, for which DuckDB may look at every block of the table."""
 
+HASHED_ROWS = 20_000
+"""Rows that DuckDB hashes at once: a call of it costs as much as some thousand rows."""
+
 PIECE_BYTES = 2 * 1024 * 1024
 """The size of rows that are decoded in one step of the loop, beside `slice_rows`."""
-
-DIFFERENCES_MAX = 10_000
-"""Then the mirror is another table, and who asked knows enough."""
-
-
-class SchemaAhead(Exception):
-    """The mirror stands behind a schema change that the feed has not resolved yet."""
 
 
 class InLane(Protocol):
     """Runs a call on the thread that has the mirror's transaction."""
 
     def __call__(self, call: Callable[[], T]) -> Awaitable[T]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A row that is not the same on both sides. `key` is the store's own."""
-
-    table: TableDescriptor
-    key: bytes
-    what: str
-
-    @property
-    def shown_key(self) -> str:
-        columns = self.table.key_columns
-        try:
-            values = codec_for(self.table).decode_key(self.key)
-        except (ValueError, IndexError, RowUnreadable):
-            return self.key.hex()  # no key that the store has written
-        shown = [v.hex() if isinstance(v, bytes) else str(v) for v in values]
-        return ", ".join(f"{c.name}={v}" for c, v in zip(columns, shown, strict=True))
 
 
 Piece = tuple[list[bytes], list[bytes]]
@@ -106,11 +84,10 @@ class Verification:
         self._descriptors = descriptors
         self._snapshot = snapshot
         self._in_lane = in_lane
-        self._reader = store.snapshot(snapshot.resolved)
         self._found: list[Difference] = []
 
     async def run(self) -> list[Difference]:
-        """The rows that differ, `DIFFERENCES_MAX` at most. Raises SchemaAhead, SinkError and
+        """The rows that differ, `DIFFERENCES_MAX` at most. Raises SQLError, SinkError and
         duckdb.Error."""
         for table in self._snapshot.tables:
             await self._check_schema(table)
@@ -119,35 +96,45 @@ class Verification:
         return self._found[:DIFFERENCES_MAX]
 
     async def _check_schema(self, table: SnapshotTable) -> None:
-        found = await self._descriptors.read_at(table.row.table_id, self._snapshot.resolved)
-        schema = table.schema
+        name, schema = shown_name(table.row.name), table.schema
+        if not table.resolved:
+            raise being_scanned(f'mirror table "{name}"')
+        found = await self._descriptors.read_at(table.row.table_id, table.resolved)
         if not isinstance(found, TableDescriptor):
-            raise SchemaAhead(shown_name(table.row.name))
+            raise _schema_ahead(name)
         if self._query is not None:
             compiled = await self._query.compiler.compile(self._query.query.text, found, found)
             self._compiled = found, compiled
             found = compiled.result
         as_of = TableSchema(found, name=schema.name, job_id=schema.job_id)
         if table.row.staged_at is not None or not same_shape(schema, as_of):
-            raise SchemaAhead(shown_name(table.row.name))
+            raise _schema_ahead(name)
 
     async def _verify(self, table: SnapshotTable) -> None:
         unsettled = dict(await self._in_lane(table.unsettled))
         skipped = {*unsettled, *await self._in_lane(table.removed)}
         rows_max = max(RANGE_ROWS_MIN, await self._in_lane(table.count) // RANGES_MAX)
         after: bytes | None = None
-        upto: bytes | None = None
+        gathered: list[pa.Table] = []
         total = NOTHING
         async with aclosing(self._pieces(table, Bounds(None, None), skipped)) as pieces:
             async for keys, bodies in pieces:
+                gathered.append(await self._source_rows(table, (keys, bodies)))
+                if sum(map(len, gathered)) < HASHED_ROWS:
+                    continue
+                total += await self._fingerprint(table, gathered)
+                gathered = []
                 if total.count >= rows_max:
-                    await self._close_range(table, Bounds(after, upto), total, skipped)
-                    after, total = upto, NOTHING
-                rows = await self._source_rows(table, (keys, bodies))
-                total += await self._in_lane(partial(table.fingerprint_of, rows))
-                upto = keys[-1]
+                    await self._close_range(table, Bounds(after, keys[-1]), total, skipped)
+                    after, total = keys[-1], NOTHING
+        total += await self._fingerprint(table, gathered)
         await self._close_range(table, Bounds(after, None), total, skipped)
         await self._check_unsettled(table, unsettled)
+
+    async def _fingerprint(self, table: SnapshotTable, rows: list[pa.Table]) -> Fingerprint:
+        if not rows:
+            return NOTHING
+        return await self._in_lane(partial(table.fingerprint_of, pa.concat_tables(rows)))
 
     async def _close_range(
         self, table: SnapshotTable, bounds: Bounds, total: Fingerprint, skipped: set[bytes]
@@ -185,7 +172,7 @@ class Verification:
         assert self._compiled is not None, "the schema is looked at first"
         source, compiled = self._compiled
         batch = decode(
-            Versions(keys, [*bodies], [self._snapshot.resolved] * len(keys)),
+            Versions(keys, [*bodies], [table.resolved] * len(keys)),
             source,
             stages=StageTimes(),
             kind=ChangeKind.INITIAL_SCAN,
@@ -206,17 +193,19 @@ class Verification:
         keys: list[bytes] = []
         bodies: list[bytes] = []
         size, rows_max = 0, slice_rows(table.row.descriptor)
-        async with aclosing(self._reader.scan_slices(Span(start, end))) as slices:
+        reader = self._store.snapshot(table.resolved)
+        async with aclosing(reader.scan_slices(Span(start, end))) as slices:
             async for rows in slices:
-                for key, body in rows:
-                    if key in skipped:
-                        continue
-                    keys.append(key)
-                    bodies.append(body)
-                    size += len(body)
-                    if len(keys) == rows_max or size >= PIECE_BYTES:
+                if skipped:
+                    rows = [row for row in rows if row[0] not in skipped]
+                for first in range(0, len(rows), rows_max):
+                    part = rows[first : first + rows_max]
+                    if keys and (len(keys) + len(part) > rows_max or size >= PIECE_BYTES):
                         yield keys, bodies
                         keys, bodies, size = [], [], 0
+                    keys += [key for key, _ in part]
+                    bodies += [body for _, body in part]
+                    size += sum(len(body) for _, body in part)
                 await asyncio.sleep(0)
         if keys:
             yield keys, bodies
@@ -236,6 +225,23 @@ class Verification:
         if unsettled:
             whole = Bounds(None, None)
             await self._compare(table, (keys, bodies), whole, settled=False)
+
+
+def being_scanned(what: str) -> SQLError:
+    """Raised for what cannot be compared before all of its rows are there."""
+    return SQLError(
+        "55000",
+        f"the rows of {what} are still being scanned",
+        hint="Verify it again when the scan has ended: SHOW CHANGEFEED JOBS tells how far it is.",
+    )
+
+
+def _schema_ahead(name: str) -> SQLError:
+    return SQLError(
+        "55000",
+        f'mirror table "{name}" is behind a schema change that is not resolved yet',
+        hint="Verify it again in a moment, or when its backfill has ended.",
+    )
 
 
 def _difference(table: TableDescriptor, mismatch: Mismatch) -> Difference:

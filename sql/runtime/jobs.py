@@ -17,6 +17,7 @@ from ...changefeed import (
     SpanLag,
     StageReport,
     TaskStatus,
+    Verified,
 )
 from ...kvlayer.clock import Timestamp
 from ..syntax.statements import JobAction
@@ -86,11 +87,8 @@ class Jobs(Protocol):
         55000 for one that does not run, 57014 where it takes longer than `seconds`."""
         ...
 
-    async def verify(
-        self, job_id: int, *, at_resolved: bool, repairs: bool
-    ) -> Sequence[tuple[str, str, str]]:
-        """The table, the key and what differs, for each row of a feed's sink that is not as in its
-        table. Raises SQLError."""
+    async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:
+        """What a feed's sink holds otherwise than its tables. Raises SQLError."""
         ...
 
     async def schedules(self) -> Sequence[ScheduleStatus]:

@@ -20,8 +20,7 @@ async def feed(database: AsyncDatabase, statement: str) -> int:
 
 
 async def read(database: AsyncDatabase, job_id: int, query: str) -> list[tuple[object, ...]]:
-    async with asyncio.timeout(30):
-        await database.feed(job_id).wait_until(await database.node.store.now())
+    await database.feed(job_id).wait_until(await database.node.store.now())
     found = await database.mirror("duckdb:///m.duckdb").sql(query)
     return [tuple(row.values()) for row in found.to_pylist()]
 
@@ -69,8 +68,7 @@ def test_a_log_follows_everything_beside_its_mirror(tmp_path: Path) -> None:
             other = await feed(database, "FOR TABLE lines INTO 'duckdb:///m.duckdb?mode=log'")
             query = "SELECT operation, after FROM lines_log"
             assert await read(database, other, query) == [("scan", '{"id":7}')]
-            with pytest.raises(SQLError, match="only mirrors can be verified, and not logs"):
-                await database.sql(f"VERIFY CHANGEFEED {other}")
+            assert (await database.sql(f"VERIFY CHANGEFEED {other}")).fetchall() == []
 
     asyncio.run(whole())
 

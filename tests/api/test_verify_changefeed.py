@@ -21,6 +21,7 @@ KEYS = (WHOLE, "STRING", "UUID", "DECIMAL(9,2)", "FLOAT8")
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "RANGE_ROWS_MIN", 500)
+    monkeypatch.setattr(verification, "HASHED_ROWS", 300)
     monkeypatch.setattr(verification, "slice_rows", lambda table: 100)
 
 

@@ -273,7 +273,7 @@ STATEMENTS: dict[str, Served] = {
     ),
     "VERIFY CHANGEFEED j [REPAIR]": Served(
         "tests/api/test_verify_changefeed.py::test_it_finds_and_mends_what_was_changed_by_hand",
-        "of DuckDB mirrors, also of CDC queries; not CockroachDB's",
+        "of DuckDB mirrors, also of CDC queries, and of logs; not CockroachDB's",
     ),
 }
 

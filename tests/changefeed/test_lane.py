@@ -237,6 +237,10 @@ class Bench:
         self.push(*sorted(rows, key=lambda row: row[1]))
         self.starts = ()
 
+    def pass_over(self, target_id: int, below: Timestamp, whole_from: Timestamp) -> None:
+        assert target_id == ID
+        assert self.resolved <= below < whole_from
+
     def start_backfill(self, backfill: OpenBackfill) -> None:
         below = {row for row in self.came if row[1] < backfill.at}
         assert below <= set(self.shown), below - set(self.shown)

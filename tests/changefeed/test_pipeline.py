@@ -22,7 +22,7 @@ from tailrace.changefeed.pipeline.progress import progress_at
 from tailrace.changefeed.pipeline.shared_decoding import SharedDecoding
 from tailrace.changefeed.pipeline.stage_times import Milestone
 from tailrace.changefeed.sinks import SinkError, SinkProgress
-from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.schemafeed.feed import TableDropped
 from tests.changefeed.model import ModelSchema, ModelStore, Target, TargetSink, starts_of
 from tests.harness.descriptors import INT8, table
@@ -103,6 +103,27 @@ def test_lone_row_passes_in_the_step_it_came() -> None:
             while feed.taken == taken:
                 await asyncio.sleep(0)
             assert [list(batch.rows or ()) for batch in bench.sink.emitted] == [[(1, "a")]]
+
+    sim = Simulation(1)
+    sim.run(scenario())
+
+
+def test_a_feed_ends_when_its_time_has_come() -> None:
+    async def scenario() -> None:
+        bench = Bench(sim)
+        end = Timestamp(bench.start_at + duration(seconds=10))
+        bench.options = replace(NO_SCAN, end_time=end)
+        running = asyncio.create_task(bench.pipeline().run())
+        await asyncio.sleep(1)
+        bench.store.write((1, "a"))
+        await bench.caught_up()
+        assert not running.done()
+        await asyncio.sleep(10)
+        bench.store.write((2, "b"))
+        bench.store.resolve()
+        await running
+        assert bench.target.rows() == {1: "a"}
+        assert bench.live.resolved == end
 
     sim = Simulation(1)
     sim.run(scenario())

@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.pipeline.pipeline import Pipeline
-from tailrace.changefeed.pipeline.progress import FeedProgress
+from tailrace.changefeed.pipeline.progress import FeedProgress, progress_at
 from tailrace.changefeed.sinks import SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.keys import table_span
@@ -126,8 +126,6 @@ def test_whole_transactions_are_claimed_up_to_what_is_resolved() -> None:
     assert [captured.low_water(table_span(id)) for id in (103, 104, 105)] == [120, 120, 60]
     assert max(at for _, at in captured.frontier) == 120
     assert max(at for span, at in captured.frontier if span.overlaps(behind)) == 60
-    progress.leave(104, keep=True)
-    assert progress.capture().low_water(table_span(104)) == 120
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -152,30 +150,46 @@ def test_a_scan_above_what_is_resolved_is_claimed_when_it_is_shown(again: bool) 
     assert progress.capture().frontier == ((spans[104], 120), (spans[105], 150))
     progress.forward(spans[104], Timestamp(160))
     assert progress.capture().frontier == ((spans[104], 160), (spans[105], 160))
-    progress.forward(spans[104], Timestamp(190))
-    progress.leave(105, keep=True)
-    assert progress.capture().low_water(spans[105]) == 170
 
 
-def test_where_a_target_that_left_stood_is_kept() -> None:
+@pytest.mark.parametrize("whole_transactions", [False, True])
+def test_nothing_is_resolved_in_a_time_that_is_passed_over(whole_transactions: bool) -> None:
+    """Of the rows that a backfill left out, later versions may be above, and wait in the sink."""
+    spans = {104: table_span(104), 105: table_span(105)}
     progress = FeedProgress(
-        SinkProgress(
-            frontier=((table_span(104), Timestamp(100)), (table_span(105), Timestamp(90))),
-            resolved=Timestamp(90),
-            scan_complete=True,
-        ),
-        {104: table_span(104), 105: table_span(105)},
+        progress_at(spans.values(), Timestamp(90), scan_complete=True),
+        spans,
+        whole_transactions=whole_transactions,
     )
-    progress.leave(105, keep=True)
-    progress.forward(table_span(104), Timestamp(120))
-    assert progress.resolved == 120
-    assert progress.capture().frontier == (
-        (table_span(104), Timestamp(120)),
-        (table_span(105), Timestamp(90)),
+    progress.forward(spans[104], Timestamp(99))
+    progress.pass_over(104, Timestamp(99), Timestamp(120))
+    progress.forward(spans[104], Timestamp(130))
+    progress.forward(spans[105], Timestamp(105))
+    captured = progress.capture()
+    assert captured.resolved == 99
+    assert captured.low_water(spans[104]) == (99 if whole_transactions else 130)
+    progress.forward(spans[105], Timestamp(120))
+    assert progress.capture().resolved == 120
+    progress.forward(spans[105], Timestamp(125))
+    assert progress.capture().resolved == 125
+
+
+def test_a_target_counts_behind_the_time_that_it_passes_over() -> None:
+    spans = {104: table_span(104), 105: table_span(105)}
+    start = SinkProgress(
+        frontier=((spans[104], Timestamp(110)), (spans[105], Timestamp(90))),
+        resolved=Timestamp(110),
+        scan_complete=True,
     )
-    progress.leave(104, keep=False)
-    assert progress.resolved == 120
-    assert progress.capture().frontier == ((table_span(105), Timestamp(90)),)
+    progress = FeedProgress(start, spans, whole_transactions=True)
+    progress.forward(spans[105], Timestamp(99))
+    progress.pass_over(105, Timestamp(99), Timestamp(120))
+    progress.forward(spans[105], Timestamp(130))
+    assert progress.behind(105)
+    assert progress.capture().frontier == ((spans[104], 110), (spans[105], 99))
+    progress.forward(spans[104], Timestamp(125))
+    assert not progress.behind(105)
+    assert progress.capture().frontier == ((spans[104], 125), (spans[105], 125))
 
 
 def test_a_restart_goes_on_with_the_scan_of_a_target() -> None:

@@ -17,7 +17,7 @@ from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.jobs.reservations import lives
 from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
-from tailrace.changefeed.sinks.locations import Apply, MirrorLocations
+from tailrace.changefeed.sinks.locations import Apply, MirrorLocations, Mode
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
     Sink,
@@ -52,9 +52,10 @@ EMPTY = MirrorState(ZERO, False, {})
 class DuckDBMirror:
     """A mirror file, as one process has it open. The next process gets a copy."""
 
-    def __init__(self, folder: Path, apply: Apply = Apply.ROW) -> None:
+    def __init__(self, folder: Path, apply: Apply = Apply.ROW, mode: Mode = Mode.MIRROR) -> None:
         self.folder = folder
         self.apply = apply
+        self.mode = mode
         folder.mkdir(parents=True, exist_ok=True)
         self._files: DuckDBFiles | None = None
         self._reader: MirrorReader | None = None
@@ -78,7 +79,7 @@ class DuckDBMirror:
 
     @property
     def uri(self) -> str:
-        return f"duckdb:///{FILE}?apply={self.apply.value}"
+        return f"duckdb:///{FILE}?apply={self.apply.value}&mode={self.mode.value}"
 
     def kind(self, store: Store) -> DuckDBKind:
         assert self._files is not None
@@ -89,7 +90,7 @@ class DuckDBMirror:
         folder.mkdir(parents=True)
         for path in self.folder.iterdir():
             shutil.copy(path, folder / path.name)
-        return DuckDBMirror(folder, self.apply)
+        return DuckDBMirror(folder, self.apply, self.mode)
 
     async def read(self, table_id: int) -> MirrorState:
         """As of one commit."""

@@ -157,6 +157,9 @@ class StormKind:
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         return frozenset()
 
+    def wants_previous(self, uri: str) -> bool:
+        return self._feed.mirror is not None and self._feed.mirror.logs
+
     def create(self, uri: str, context: SinkContext) -> Sink:
         return self._feed.sink(self._node, context)
 
@@ -480,6 +483,13 @@ class StormFeed:
         for record in self.records:
             record.judge(models)
         return sum(len(record.shown) for record in self.records)
+
+    async def verify_logs(self, node: SqlNode) -> int:
+        """Returns how many logs of changes were looked at."""
+        if self.mirror is None or not self.mirror.logs or self.job_id is None:
+            return 0
+        job = await JobStore(node.store).get(self.job_id)
+        return await self.mirror.verify_logs(node, job.id, decode_details(job.payload))
 
 
 class _Claim(JobContext):

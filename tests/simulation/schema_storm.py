@@ -4,10 +4,11 @@ The first node serves the store, the others have joined it over a network that s
 loses notices. Clients write, read and change a few tables on any node; sessions and leases end;
 nodes die; jobs are stopped, paused and canceled; feeds are away for a while; the machine loses its
 power. Tables are dropped and made, and join and leave feeds, are paused, resumed and shown again.
-One feed writes a DuckDB mirror, the others messages; limits are as small as the seed says.
-At a quiet point everything has to come to an end, and all that was seen is judged by `TableModel`:
-what feeds showed, the order of each key's versions, and what the mirror held behind every
-checkpoint. A feed whose durable progress does not move for minutes stands still, and fails the run.
+One feed writes a DuckDB mirror, in every third seed with a log beside it, the others messages;
+limits are as small as the seed says. At a quiet point everything has to come to an end, and all
+that was seen is judged by `TableModel`: what feeds showed, the order of each key's versions, and
+what the mirror held behind every checkpoint. Logs are compared with the histories of their tables.
+A feed whose durable progress does not move for minutes stands still, and fails the run.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from tailrace.catalog.rights.bootstrap import bootstrap
 from tailrace.changefeed import JOB_KIND as FEED
 from tailrace.changefeed.contract.options import SchemaFeedKind
-from tailrace.changefeed.sinks.locations import Apply
+from tailrace.changefeed.sinks.locations import Apply, Mode
 from tailrace.kvlayer.rangefeed.host import TICK_INTERVAL
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
@@ -97,6 +98,7 @@ class SchemaStorm:
         self.pauses = 0
         self.alterations: Counter[str] = Counter()
         self.mirrored = 0
+        self.logs = 0
         self.crashes = 0
         self.deaths = 0
         self.versions = 0
@@ -140,6 +142,7 @@ class SchemaStorm:
                 "flushes refused": sum(record.failures for record in records),
                 "schema changes": len(applied),
                 "tables truncated": applied.count(Truncate()),
+                "logs verified": self.logs,
                 "tables dropped": sum(model.dropped for model in self.models),
             }
         )
@@ -197,7 +200,8 @@ class SchemaStorm:
 
     def _mirror(self, kind: SchemaFeedKind) -> StormMirror:
         apply = Apply.TRANSACTION if self.seed % 4 == 3 else Apply.ROW
-        return StormMirror(self.sim, self.folder / kind.value, apply)
+        mode = Mode.BOTH if self.seed % 3 == 0 else Mode.MIRROR
+        return StormMirror(self.sim, self.folder / kind.value, apply, mode)
 
     async def _storm(self, places: list[Place], *, crashes: bool) -> None:
         """Load and misfortune for some time; then the power goes, or all of it comes to an end."""
@@ -271,6 +275,7 @@ class SchemaStorm:
             model.explain(history.steps(), history.writes())
         self.versions = await check_two_versions(store, list(histories.values()))
         self.shown = sum(feed.judge(histories) for feed in self.feeds)
+        self.logs = sum([await feed.verify_logs(node) for feed in self.feeds])
         self.mirrored = sum(len(feed.mirror.looks) for feed in self.feeds if feed.mirror)
         for read in self.clients.reads:
             self._check_read(read)

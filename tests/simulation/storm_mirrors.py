@@ -19,10 +19,13 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch
+from tailrace.changefeed.jobs.details import ChangefeedDetails
 from tailrace.changefeed.pipeline.progress import part_of
-from tailrace.changefeed.sinks.locations import Apply
+from tailrace.changefeed.sinks.duckdb.log_snapshot import SnapshotLog
+from tailrace.changefeed.sinks.locations import Apply, Mode
 from tailrace.changefeed.sinks.mirror.progress_encoding import decode_frontier
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
@@ -31,10 +34,12 @@ from tailrace.changefeed.sinks.protocol import (
     SinkError,
     SinkProgress,
 )
+from tailrace.changefeed.verify.feed_verification import log_verification
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
+from tests.harness.sql_node import SqlNode
 from tests.simulation.key_order import KeyOrder
 from tests.simulation.mirrors import FILE, DuckDBMirror
 from tests.simulation.raw_history import TableHistory
@@ -60,12 +65,13 @@ class Look:
 class StormMirror:
     """One feed's mirror file, from process to process."""
 
-    def __init__(self, sim: Simulation, folder: Path, apply: Apply) -> None:
+    def __init__(self, sim: Simulation, folder: Path, apply: Apply, mode: Mode) -> None:
         self._sim = sim
         self._folder = folder
         self._apply = apply
         self._processes = count(2)
-        self._file = DuckDBMirror(folder / "1", apply)
+        self.logs = mode.holds_changes
+        self._file = DuckDBMirror(folder / "1", apply, mode)
         self._older: Path | None = None
         self.looks: list[Look] = []
 
@@ -139,6 +145,19 @@ class StormMirror:
             )
         if not any(model.frozen for model in models):
             self.looks += looks
+
+    async def verify_logs(self, node: SqlNode, job_id: int, details: ChangefeedDetails) -> int:
+        """Compares the logs with the histories of their tables; returns how many there are."""
+        kind, descriptors = self._file.kind(node.store), DescriptorStore(node.store)
+        async with kind.snapshot(self._file.uri, job_id) as (snapshot, in_lane):
+            for row, upto in snapshot.logs:
+                log = SnapshotLog(row, in_lane.cursor)
+                report = await log_verification(
+                    node.store, descriptors, details, log, upto, in_lane
+                ).run()
+                assert not report.differences, report
+                assert not report.collected, report
+            return len(snapshot.logs)
 
     def _resolved(self, table_id: int, stand: Datum, frontier: Datum) -> Timestamp:
         """How far the file has come with a table; zero while its rows are scanned. One that moves

@@ -35,10 +35,10 @@ class InReadLane:
 
     def __init__(self, lane: Offload, cursor: duckdb.DuckDBPyConnection) -> None:
         self._lane = lane
-        self._cursor = cursor
+        self.cursor = cursor
 
     def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
-        return in_lane(self._lane, self._cursor, call)
+        return in_lane(self._lane, self.cursor, call)
 
 
 class DuckDBKind:
@@ -103,10 +103,6 @@ class DuckDBKind:
     def wants_previous(self, uri: str) -> bool:
         """Whether a log shows the rows before changes."""
         return self._files.locations.target(uri).mode.holds_changes
-
-    def holds_rows(self, uri: str) -> bool:
-        """Whether there are mirror tables, which can be compared with those of the store."""
-        return self._files.locations.target(uri).mode.holds_rows
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         return DuckDBSink(

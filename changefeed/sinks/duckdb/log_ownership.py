@@ -1,11 +1,13 @@
 """Which log tables a mirror file has, and whose they are.
 
-    _tailrace.logs              log_table, base_table, job_id, table_id
+    _tailrace.logs              log_table, base_table, job_id, table_id, begins_at
     _tailrace.log_7_104         the changes of table 104 that job 7 has written
     main.orders_log             a view of them
 
-As with mirror tables, a job that will not come back leaves its logs as they are, and the next feed
-that wants one of those names starts it anew.
+A log has every change above `begins_at`, and where the feed began with a scan the rows as of then;
+a log of an earlier version does not tell where it begins. As with mirror tables, a job that will
+not come back leaves its logs as they are, and the next feed that wants one of those names starts it
+anew.
 """
 
 from __future__ import annotations
@@ -39,12 +41,13 @@ def taken_name(cursor: duckdb.DuckDBPyConnection, name: str) -> str | None:
 
 
 LOGS = f"{SCHEMA}.logs"
-DDL = f"""
+_DDL = f"""
 CREATE TABLE IF NOT EXISTS {LOGS} (
     log_table VARCHAR NOT NULL,
     base_table VARCHAR NOT NULL,
     job_id BIGINT,
-    table_id BIGINT NOT NULL
+    table_id BIGINT NOT NULL,
+    begins_at BIGINT
 )
 """
 
@@ -60,11 +63,31 @@ _COLUMNS = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRow:
-    """A log table of a job. Nothing in it is above `horizon`."""
+    """A log table of a job. Nothing in it is above `horizon`; `begins_at` is None where the file
+    does not tell."""
 
     table_id: int
+    name: str
     base: str
     horizon: Timestamp
+    begins_at: Timestamp | None
+
+
+def prepare_logs(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Makes the table of logs, or brings that of an earlier version up to date."""
+    cursor.execute(_DDL)
+    if not _tells_begins(cursor):
+        cursor.execute(f"ALTER TABLE {LOGS} ADD COLUMN begins_at BIGINT")
+
+
+def _tells_begins(cursor: duckdb.DuckDBPyConnection) -> bool:
+    return bool(
+        cursor.execute(
+            "SELECT 1 FROM duckdb_columns() WHERE database_name = current_database() "
+            "AND schema_name = $1 AND table_name = 'logs' AND column_name = 'begins_at'",
+            [SCHEMA],
+        ).fetchall()
+    )
 
 
 def has_logs(cursor: duckdb.DuckDBPyConnection) -> bool:
@@ -83,6 +106,37 @@ def logged_tables(cursor: duckdb.DuckDBPyConnection) -> set[int]:
     if not has_logs(cursor):
         return set()
     return {id for (id,) in cursor.execute(f"SELECT table_id FROM {LOGS}").fetchall()}
+
+
+def logs_of(cursor: duckdb.DuckDBPyConnection, job_id: int) -> list[LogRow]:
+    """A job's logs, by table."""
+    if not has_logs(cursor):
+        return []
+    begins_at = "begins_at" if _tells_begins(cursor) else "NULL"
+    found = cursor.execute(
+        f"SELECT table_id, log_table, base_table, {begins_at} FROM {LOGS} WHERE job_id = $1 "
+        "ORDER BY table_id",
+        [job_id],
+    ).fetchall()
+    return [_row(cursor, *each) for each in found]
+
+
+def _row(
+    cursor: duckdb.DuckDBPyConnection,
+    table_id: int,
+    name: str,
+    base_table: str,
+    begins_at: int | None,
+) -> LogRow:
+    base = f"{SCHEMA}.{base_table}"
+    (greatest,) = cursor.execute(f"SELECT max(commit_timestamp) FROM {base}").fetchall()[0]
+    return LogRow(
+        table_id=table_id,
+        name=name,
+        base=base,
+        horizon=Timestamp(greatest or ZERO),
+        begins_at=None if begins_at is None else Timestamp(begins_at),
+    )
 
 
 def log_owner(cursor: duckdb.DuckDBPyConnection, name: str) -> tuple[bool, int | None]:
@@ -107,28 +161,40 @@ def check_log_name(cursor: duckdb.DuckDBPyConnection, name: str, job_id: int | N
 
 
 def prepare_log(
-    cursor: duckdb.DuckDBPyConnection, name: str, *, job_id: int, table_id: int, anew: bool
+    cursor: duckdb.DuckDBPyConnection,
+    name: str,
+    *,
+    job_id: int,
+    table_id: int,
+    anew: bool,
+    begins_at: Timestamp | None,
 ) -> LogRow:
-    """Makes the log table ready for the job: empty where `anew`, else as it was left.
+    """Makes the log table ready for the job: empty where `anew`, else as it was left. One that is
+    made now begins at `begins_at`.
 
     Raises SinkRefused where the name is somebody else's.
     """
-    base = f"{SCHEMA}.log_{job_id}_{table_id}"
+    base_table = f"log_{job_id}_{table_id}"
     known = cursor.execute(
-        f"SELECT log_table FROM {LOGS} WHERE job_id = $1 AND table_id = $2", [job_id, table_id]
+        f"SELECT log_table, begins_at FROM {LOGS} WHERE job_id = $1 AND table_id = $2",
+        [job_id, table_id],
     ).fetchone()
     if known is None:
         check_log_name(cursor, name, job_id)
-    if known is None or anew:
-        _drop(cursor, name if known is None else known[0])
-        cursor.execute(f"CREATE TABLE {base} ({_COLUMNS}, _key BLOB)")
-        cursor.execute(f"CREATE VIEW {view_of(name)} AS SELECT * EXCLUDE (_key) FROM {base}")
-        short = base.removeprefix(f"{SCHEMA}.")
-        cursor.execute(
-            f"INSERT INTO {LOGS} VALUES ($1, $2, $3, $4)", [name, short, job_id, table_id]
-        )
-    (greatest,) = cursor.execute(f"SELECT max(commit_timestamp) FROM {base}").fetchall()[0]
-    return LogRow(table_id=table_id, base=base, horizon=Timestamp(greatest or ZERO))
+    if known is not None and not anew:
+        return _row(cursor, table_id, known[0], base_table, known[1])
+    name = name if known is None else str(known[0])
+    _drop(cursor, name)
+    cursor.execute(f"CREATE TABLE {SCHEMA}.{base_table} ({_COLUMNS}, _key BLOB)")
+    cursor.execute(
+        f"CREATE VIEW {view_of(name)} AS SELECT * EXCLUDE (_key) FROM {SCHEMA}.{base_table}"
+    )
+    cursor.execute(
+        f"INSERT INTO {LOGS} (log_table, base_table, job_id, table_id, begins_at) "
+        "VALUES ($1, $2, $3, $4, $5)",
+        [name, base_table, job_id, table_id, begins_at],
+    )
+    return _row(cursor, table_id, name, base_table, begins_at)
 
 
 def _drop(cursor: duckdb.DuckDBPyConnection, name: str) -> None:

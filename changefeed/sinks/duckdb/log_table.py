@@ -6,9 +6,9 @@
     1796…             delete     [7]  {"id": 7, "total": 13}    NULL
 
 Rows are documents, each under the schema of its own change, so a schema change alters nothing here.
-A change that comes again, behind a crash or a range feed that began anew, is known by its key and
-its timestamp. Rows of an initial scan are `scan`, those that a schema change has shown again
-`backfill`, and a table that was emptied at once is one `truncate`.
+A change that comes again, behind a crash or a range feed that began anew, also beside the first in
+one batch, is known by its key and its timestamp. Rows of an initial scan are `scan`, those that a
+schema change has shown again `backfill`, and a table that was emptied at once is one `truncate`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,48 @@ from ...encode import Topics
 from ...encode.json import JSONEncoder
 from ..mirror.conform import KEY_PREFIX_LENGTH
 from ..protocol import SinkProgress
+from .arrow_source import ArrowSource
 from .log_ownership import LogRow
 from .table_work import Prepared, TableWork
 from .tombstones import Tombstones
 
 _OPTIONS = ChangefeedOptions(envelope=Envelope.WRAPPED, key_in_value=True, diff=True)
-_KINDS = {ChangeKind.INITIAL_SCAN: "scan", ChangeKind.BACKFILL: "backfill"}
-_GIVEN = "_tailrace_logged"
+SHOWN_AGAIN = {ChangeKind.INITIAL_SCAN: "scan", ChangeKind.BACKFILL: "backfill"}
+"""What the log calls rows that no commit at their timestamp wrote."""
+
+LOGGED = (
+    "ts AS commit_timestamp, committed_at, operation, message->'key' AS key, "
+    "nullif(message->'before', 'null') AS before, nullif(message->'after', 'null') AS after, _key"
+)
+"""The columns of a log table, of rows as `LogEncoder` makes them."""
+
+_TYPES: dict[str, pa.DataType] = {
+    "ts": pa.int64(),
+    "committed_at": pa.timestamp("us", "UTC"),
+    "operation": pa.string(),
+    "_key": pa.binary(),
+    "message": pa.string(),
+}
+_SCHEMA = pa.schema(_TYPES)
+
+
+class LogEncoder:
+    """Makes rows of a log of changes."""
+
+    def __init__(self) -> None:
+        topics = Topics(full_names={}, full_table_name=False)
+        self._encoder = JSONEncoder(_OPTIONS, topics)
+
+    def rows(self, batch: ChangeBatch) -> pa.Table:
+        """A row for each change, of which `LOGGED` makes the columns of the table."""
+        messages = self._encoder.encode(batch).values
+        keys = [key[KEY_PREFIX_LENGTH:] for key in batch.keys]
+        return _rows(batch.timestamps, _operations(batch), keys, messages)
+
+
+def truncation(at: Timestamp) -> pa.Table:
+    """The row of a table that was emptied at once."""
+    return _rows([at], ["truncate"], [None], [None])
 
 
 class LogTable:
@@ -47,7 +82,8 @@ class LogTable:
         self._horizon = row.horizon
         """Nothing above it is in the log."""
         self._cursor = cursor
-        self._encoder = JSONEncoder(_OPTIONS, Topics(full_names={}, full_table_name=False))
+        self._given = ArrowSource(cursor, f"_tailrace_logged_{row.table_id}", _SCHEMA)
+        self._encoder = LogEncoder()
         self._waiting: list[ChangeBatch | TableEvent] = []
 
     def add(self, batch: ChangeBatch) -> None:
@@ -77,34 +113,25 @@ class LogTable:
         """Raises duckdb.Error."""
         for item in waiting:
             if isinstance(item, TableEvent):
-                self._insert(_rows([item.timestamp], ["truncate"], [None], [None]))
+                self._insert(truncation(item.timestamp))
             else:
-                self._insert(self._logged(item))
-
-    def _logged(self, batch: ChangeBatch) -> pa.Table:
-        messages = self._encoder.encode(batch).values
-        keys = [key[KEY_PREFIX_LENGTH:] for key in batch.keys]
-        return _rows(batch.timestamps, _operations(batch), keys, messages)
+                self._insert(self._encoder.rows(item))
 
     def _insert(self, rows: pa.Table) -> None:
         timestamps: list[int] = rows.column("ts").to_pylist()  # type: ignore[assignment]
         least, greatest = min(timestamps), max(timestamps)
-        source = _GIVEN
-        if least <= self._horizon:
+        source = given = self._given.name
+        identities = set(zip(timestamps, rows.column("_key").to_pylist(), strict=True))
+        if least <= self._horizon or len(identities) < len(timestamps):
             source = (
-                f"(SELECT DISTINCT ON (ts, _key) * FROM {_GIVEN} AS given WHERE NOT EXISTS ("
+                f"(SELECT DISTINCT ON (ts, _key) * FROM {given} AS given WHERE NOT EXISTS ("
                 f"SELECT 1 FROM {self._base} AS known "
                 f"WHERE known.commit_timestamp BETWEEN {least:d} AND {greatest:d} "
                 "AND known.commit_timestamp = given.ts "
                 "AND known._key IS NOT DISTINCT FROM given._key))"
             )
-        self._cursor.register(_GIVEN, rows)
-        self._cursor.execute(
-            f"INSERT INTO {self._base} SELECT ts, committed_at, operation, message->'key', "
-            "nullif(message->'before', 'null'), nullif(message->'after', 'null'), _key "
-            f"FROM {source}"
-        )
-        self._cursor.unregister(_GIVEN)
+        with self._given.holding(rows):
+            self._cursor.execute(f"INSERT INTO {self._base} SELECT {LOGGED} FROM {source}")
         self._horizon = max(self._horizon, Timestamp(greatest))
 
 
@@ -115,22 +142,15 @@ def _rows(
     messages: Sequence[bytes | None],
 ) -> pa.Table:
     texts = [None if message is None else message.decode() for message in messages]
-    return pa.table(
-        {
-            "ts": pa.array(timestamps, pa.int64()),
-            "committed_at": pa.array([unix_us(at) for at in timestamps], pa.timestamp("us", "UTC")),
-            "operation": pa.array(operations, pa.string()),
-            "_key": pa.array(keys, pa.binary()),
-            "message": pa.array(texts, pa.string()),
-        }
-    )
+    committed_at = [unix_us(at) for at in timestamps]
+    return pa.table([timestamps, committed_at, operations, keys, texts], schema=_SCHEMA)
 
 
 def _operations(batch: ChangeBatch) -> list[str]:
     gone = set(batch.deleted)
     if batch.rows is not None:
         gone = {place for place, row in enumerate(batch.rows) if row is None}
-    kind = _KINDS.get(batch.kind)
+    kind = SHOWN_AGAIN.get(batch.kind)
     if kind is not None:
         return ["delete" if place in gone else kind for place in range(len(batch))]
     previous = batch.previous

@@ -1,4 +1,4 @@
-"""A feed's mirror tables as of one commit of their file, to be compared with their source.
+"""A feed's mirror tables and logs as of one commit of their file, to be compared with their source.
 
 The reader's transaction sees the tables, the tombstones and the resolved timestamp of one flush,
 and the feed goes on meanwhile. Rows of the source come as Arrow tables and are hashed and compared
@@ -17,9 +17,11 @@ from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.arrow_columns import AnyArray
 from ....catalog.values.column_types import Datum
 from ....kvlayer.clock import ZERO, Timestamp
-from ....kvlayer.keys import index_prefix
+from ....kvlayer.keys import index_prefix, table_span
 from ..mirror.conform import KEY_PREFIX_LENGTH
+from ..mirror.progress_encoding import decode_frontier
 from ..protocol import SinkError
+from .log_ownership import LogRow, logs_of
 from .ownership import MirrorRow, rows_of
 from .table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema, shown_name
 
@@ -72,11 +74,12 @@ class SnapshotTable:
     def __init__(
         self, row: MirrorRow, job_id: int, resolved: Timestamp, cursor: duckdb.DuckDBPyConnection
     ) -> None:
+        """`resolved` is how far the table had come, zero while it is being scanned."""
         self.row = row
+        self.resolved = resolved
         self.schema = TableSchema(
             row.descriptor, name=row.name, job_id=job_id, base_name=row.shown_table
         )
-        self._resolved = resolved
         self._cursor = cursor
         self._job_id = job_id
         schema, types = self.schema, self.schema.column_types()
@@ -101,7 +104,7 @@ class SnapshotTable:
         found = self._all(
             f"SELECT {key}, {COMMIT_TIMESTAMP} FROM {base} WHERE {COMMIT_TIMESTAMP} > $1 "
             f"LIMIT {UNSETTLED_MAX + 1}",
-            [self._resolved],
+            [self.resolved],
         )
         if len(found) > UNSETTLED_MAX:
             raise SinkError(
@@ -115,7 +118,7 @@ class SnapshotTable:
         found = self._all(
             f"SELECT key FROM {SCHEMA}.tombstones WHERE job_id = $1 AND table_id = $2 "
             "AND commit_timestamp > $3",
-            [self._job_id, self.row.table_id, self._resolved],
+            [self._job_id, self.row.table_id, self.resolved],
         )
         return [bytes(key) for (key,) in found]  # type: ignore[arg-type]
 
@@ -126,7 +129,7 @@ class SnapshotTable:
 
     def fingerprint_of(self, rows: pa.Table) -> Fingerprint:
         """The fingerprint of rows of the source, as `source_rows` makes them."""
-        with _Registered(self._cursor, rows):
+        with Registered(self._cursor, rows):
             return self._summed(self._source, [])
 
     def compare(
@@ -138,7 +141,7 @@ class SnapshotTable:
         key = self.schema.key_column
         columns = self.row.descriptor.visible_columns
         flags = [f"s.{name} IS DISTINCT FROM m.{name}" for name in self.schema.data_columns]
-        with _Registered(self._cursor, rows):
+        with Registered(self._cursor, rows):
             found = self._all(
                 f"SELECT s.{STORE_KEY}, m.{key}, m.{COMMIT_TIMESTAMP} IS NULL, {', '.join(flags)} "
                 f"FROM (SELECT *, {self._hash} AS h FROM {self._source}) AS s FULL OUTER JOIN "
@@ -174,7 +177,7 @@ class SnapshotTable:
     # In the lane
 
     def _within(self, bounds: Bounds, *, settled: bool = True) -> tuple[str, list[object]]:
-        given: list[object] = [self._resolved]
+        given: list[object] = [self.resolved]
         conditions = [f"{COMMIT_TIMESTAMP} {'<=' if settled else '>'} $1"]
         for sign, bound in ((">", bounds.after), ("<=", bounds.upto)):
             if bound is not None:
@@ -199,7 +202,7 @@ class SnapshotTable:
         return self._cursor.execute(sql, list(given)).fetchall()
 
 
-class _Registered:
+class Registered:
     """Shows Arrow rows under the name `SOURCE` for the time of a block."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, rows: pa.Table) -> None:
@@ -217,20 +220,34 @@ class _Registered:
 
 @dataclass(frozen=True, slots=True)
 class MirrorSnapshot:
-    """What one commit left of a feed: the resolved timestamp, zero before the first; its tables."""
+    """What one commit left of a feed: the resolved timestamp, zero before the first; its mirror
+    tables, and its logs with how far each table had come, zero while it is being scanned."""
 
     resolved: Timestamp
     tables: Sequence[SnapshotTable]
+    logs: Sequence[tuple[LogRow, Timestamp]]
 
 
 def begin_snapshot(cursor: duckdb.DuckDBPyConnection, job_id: int) -> MirrorSnapshot:
     """Begins a transaction. In the reader's lane. Raises duckdb.Error."""
     cursor.execute("BEGIN TRANSACTION READ ONLY")
     found = cursor.execute(
-        f"SELECT resolved FROM {SCHEMA}.progress WHERE job_id = $1", [job_id]
+        f"SELECT resolved, frontier FROM {SCHEMA}.progress WHERE job_id = $1", [job_id]
     ).fetchone()
-    resolved = ZERO if found is None or found[0] is None else Timestamp(found[0])
+    if found is None or found[0] is None:
+        return MirrorSnapshot(ZERO, [], [])
+    resolved = Timestamp(found[0])
+    frontier = decode_frontier(found[1], resolved)
+
+    def come(table_id: int) -> Timestamp:
+        span = table_span(table_id)
+        return min((at for part, at in frontier if part.overlaps(span)), default=ZERO)
+
     return MirrorSnapshot(
         resolved,
-        [SnapshotTable(row, job_id, resolved, cursor) for row in rows_of(cursor, job_id)],
+        [
+            SnapshotTable(row, job_id, min(resolved, come(row.table_id)), cursor)
+            for row in rows_of(cursor, job_id)
+        ],
+        [(row, min(resolved, come(row.table_id))) for row in logs_of(cursor, job_id)],
     )

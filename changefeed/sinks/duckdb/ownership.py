@@ -26,8 +26,7 @@ from ....catalog.descriptors.descriptor_encoding import decode_descriptor, encod
 from ....kvlayer.clock import ZERO, Timestamp
 from ..protocol import SinkRefused
 from . import progress_table
-from .log_ownership import DDL as LOGS_DDL
-from .log_ownership import log_owner, logged_tables, release_logs, taken_name
+from .log_ownership import log_owner, logged_tables, prepare_logs, release_logs, taken_name
 from .schema_step import same_shape
 from .stage import drop_stages
 from .table_schema import SCHEMA, TableSchema, drop_statements, shown_name
@@ -141,10 +140,10 @@ def prepare_file(cursor: duckdb.DuckDBPyConnection, store_id: str, *, path: obje
     """Makes the file ours if it is nobody's. Raises SinkRefused if it is somebody else's."""
     if has_schema(cursor):
         check_file(cursor, store_id, path=path)
-        cursor.execute(LOGS_DDL)
+        prepare_logs(cursor)
         return
     cursor.execute(DDL)
-    cursor.execute(LOGS_DDL)
+    prepare_logs(cursor)
     cursor.execute(f"INSERT INTO {SCHEMA}.file VALUES ($1, $2)", [FORMAT, store_id])
 
 

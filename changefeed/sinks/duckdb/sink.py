@@ -71,6 +71,7 @@ class DuckDBSink:
         self._identity = context.identity
         self._position = context.position
         self._kept = context.kept
+        self._begins = context.begins
         self._freshen = context.freshen
         self._wall = context.clock.wall
         self._file: MirrorFile | None = None
@@ -127,7 +128,8 @@ class DuckDBSink:
     def emit(self, batch: ChangeBatch) -> None:
         batch.stages.received = self._wall.monotonic_ns()
         for table in self._tables[batch.descriptor.id]:
-            table.add(batch)
+            if isinstance(table, LogTable) or not batch.for_log:
+                table.add(batch)
 
     def change_schema(self, event: TableEvent) -> None:
         try:
@@ -279,6 +281,7 @@ class DuckDBSink:
             job_id=schema.job_id,
             table_id=schema.descriptor.id,
             anew=anew,
+            begins_at=self._begins.get(schema.descriptor.id),
         )
 
     def _write(self, flush: _Flush) -> int:

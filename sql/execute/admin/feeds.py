@@ -490,16 +490,20 @@ async def verify_changefeed(services: Services, statement: VerifyChangefeed, use
     if statement.replication is not None:
         job_ids = await replication_jobs(services, statement.replication, user)
     rows: list[Row] = []
+    notes: list[str] = []
     for job_id in job_ids:  # each task compares its own keys
         await check_controls_feed(services, user, job_id)
-        rows += await services.jobs.verify(
+        verified = await services.jobs.verify(
             job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
         )
+        rows += [(each.shown_table, each.shown_key, each.what) for each in verified.differences]
+        notes += verified.notes
     return Result(
         tag=f"VERIFY CHANGEFEED {len(rows)}",
         columns=VERIFY_COLUMNS,
         rows=rows,
         row_count=len(rows),
+        notice="; ".join(notes) or None,
     )
 
 

@@ -61,7 +61,8 @@ def test_what_comes_again_is_logged_once(tmp_path: Path) -> None:
                 sink.emit(batch(*[FIRST, SECOND, GONE][:length]))
                 await sink.flush(None)
                 assert await logged(mirrors) == ALL
-            sink.emit(batch(GONE, (2, 16, (2, "x"), None), (2, 16, (2, "x"), None)))
+            sink.emit(batch(GONE))
+            sink.emit(batch((2, 16, (2, "x"), None), (2, 16, (2, "x"), None)))
             sink.emit(batch((3, 16, (3, "y"), None), kind=ChangeKind.INITIAL_SCAN))
             await sink.flush(progress_of(ORDERS, 20))
             assert await logged(mirrors) == [
