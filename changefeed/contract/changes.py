@@ -33,7 +33,7 @@ class StageTimes:
     """When a batch passed each stage, in monotonic nanoseconds; zero where it did not.
 
     `gated` is when its schema was proven, `received` when the sink had it, `flushing` when a flush
-    took it, `sunk` when that had made it durable.
+    took it, `sunk` when that had made it durable: the writer stamps these three.
     """
 
     gated: int = 0
@@ -80,6 +80,13 @@ class ChangeBatch:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def gone(self) -> Sequence[int]:
+        """The places of deletions, whichever form the batch has."""
+        if self.rows is None:
+            return self.deleted
+        return [place for place, row in enumerate(self.rows) if row is None]
 
     def iterate_rows(self) -> Iterator[tuple[Datum, ...] | None]:
         """The row behind each key, or None for a deletion, whichever form the batch has."""

@@ -1,4 +1,4 @@
-"""What delivery asks of a receiver of messages."""
+"""The protocol between delivery and receivers of messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...contract.changes import ChangeBatch
 from ..protocol import BadRow, SinkRefused
 
 MESSAGE_OVERHEAD_BYTES = 136
-"""What a message costs in memory beside its key and value: a tuple, and two objects' headers."""
+"""Memory of a message beside its key and value: a tuple, and two objects' headers."""
 
 
 class BatchRefused(SinkRefused):
@@ -35,11 +35,8 @@ class MessageRows:
 
     @classmethod
     def of(cls, batch: ChangeBatch) -> MessageRows:
-        deleted = batch.deleted
-        if batch.rows is not None and None in batch.rows:
-            deleted = [place for place, row in enumerate(batch.rows) if row is None]
         own = batch.timestamps if batch.versions is None else batch.versions
-        return cls(batch.descriptor.id, batch.keys, own, deleted)
+        return cls(batch.descriptor.id, batch.keys, own, batch.gone)
 
 
 class Message(NamedTuple):

@@ -23,7 +23,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.settings import declare_int
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch, StageTimes
+from ...contract.changes import ChangeBatch
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ...encode import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder, Topics
 from ..protocol import SinkContext, SinkProgress, SinkStand
@@ -68,7 +68,6 @@ class MessageSink:
         self._topics = topics
         self._retry = retry
         self._bad_rows = bad_rows = context.bad_rows
-        self._monotonic_ns = context.clock.wall.monotonic_ns
         self._window_bytes = context.settings.get(IN_FLIGHT_BYTES)
         self._lanes = [
             DeliveryLane(
@@ -90,9 +89,6 @@ class MessageSink:
         self._tasks: list[asyncio.Task[None]] = []
         self._topic_names: tuple[str, ...] = ()
         self._waiting: deque[ChangeBatch] = deque()
-        self._unflushed: list[StageTimes] = []
-        """The stage times of batches that are encoded, whose rows are let go of, and not
-        flushed."""
         self._emitted = 0
         self._encoded = 0
         self._in_flight_bytes = 0
@@ -112,9 +108,7 @@ class MessageSink:
             self._tasks.append(asyncio.create_task(self._guarded(work)))
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
         self._waiting.append(batch)
-        self._unflushed.append(batch.stages)
         self._emitted += 1
         self._work.set()
 
@@ -122,7 +116,6 @@ class MessageSink:
         """Messages carry their own schema: those behind the event are under the new one."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
-        unflushed, self._unflushed = self._unflushed, []
         emitted = self._emitted
         await self._until(lambda: self._encoded >= emitted)
         given = [lane.given for lane in self._lanes]
@@ -131,9 +124,6 @@ class MessageSink:
                 lane.acknowledged >= count for lane, count in zip(self._lanes, given, strict=True)
             )
         )
-        now = self._monotonic_ns()
-        for stages in unflushed:
-            stages.sunk = now
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         by_topic = self._sender.resolved_by_topic

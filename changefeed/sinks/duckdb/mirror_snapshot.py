@@ -217,7 +217,7 @@ class _Registered:
 
 @dataclass(frozen=True, slots=True)
 class MirrorSnapshot:
-    """What one commit left of a feed: the resolved timestamp, zero before the first; its tables."""
+    """A feed as of one commit: the resolved timestamp, zero before the first, and its tables."""
 
     resolved: Timestamp
     tables: Sequence[SnapshotTable]

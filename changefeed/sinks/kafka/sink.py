@@ -39,7 +39,7 @@ from .progress_topic import ProgressTopic
 from .transactions import TransactionalSender
 
 SLICE_MESSAGES = 1000
-"""So many are handed to librdkafka in one step of the loop."""
+"""Messages handed to librdkafka in one step of the loop."""
 
 
 class TransactionalSink:
@@ -59,7 +59,6 @@ class TransactionalSink:
         self._topics = topics
         self._known = context.known
         self._position = context.position
-        self._monotonic_ns = context.clock.wall.monotonic_ns
         self._lane = context.offload.lane("kafka-held")
         self._topic_names: tuple[str, ...] = ()
         self._pending: list[ChangeBatch] = []
@@ -88,7 +87,6 @@ class TransactionalSink:
         self._held = {table.id: HeldMessages(self._lane, each_bytes) for table in tables}
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
         self._pending.append(batch)
 
     def change_schema(self, event: TableEvent) -> None:
@@ -104,9 +102,6 @@ class TransactionalSink:
             await self._commit(
                 SinkStand(progress=replace(progress, backfills=()), position=self._position())
             )
-        now = self._monotonic_ns()
-        for batch in batches:
-            batch.stages.sunk = now
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         async with self._transactions, self._sender.transaction():

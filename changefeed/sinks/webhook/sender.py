@@ -13,8 +13,8 @@ from ..protocol import SinkRefused
 
 BAD_REQUEST, TOO_LARGE, UNPROCESSABLE = 400, 413, 422
 CONTENT_STATUSES = frozenset({BAD_REQUEST, TOO_LARGE, UNPROCESSABLE})
-"""What a receiver answers for what a request holds. All others speak of the receiver itself, or of
-who asks: no message would be taken."""
+"""Statuses that refuse the content of a request. Any other refusal concerns the receiver itself or
+the sender: it would refuse every message."""
 
 
 class WebhookSender:
