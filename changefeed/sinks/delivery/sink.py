@@ -15,7 +15,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from itertools import repeat
 from typing import Any
 from zlib import crc32
 
@@ -30,7 +29,7 @@ from ..protocol import SinkContext, SinkProgress, SinkStand
 from ..registry import SchemaRegistry
 from ..transaction_sink import FramedMessage
 from .lane import DeliveryLane, retried
-from .sender import BatchRefused, Message, MessageRows, MessageSender, size_of
+from .sender import BatchRefused, Message, MessageRows, Messages, MessageSender
 
 IN_FLIGHT_BYTES = declare_int(
     "changefeed.sink_in_flight_bytes",
@@ -166,24 +165,25 @@ class MessageSink:
         """With one request at a time they arrive in this order."""
         assert len(self._lanes) == 1, len(self._lanes)
         made = [Message(topic or "", key or b"", value) for topic, key, value in messages]
-        sizes = [size_of(message.key, message.value) for message in made]
-        self._in_flight_bytes += sum(sizes)
-        self._lanes[0].put(made, sizes)
+        self._in_flight_bytes += self._lanes[0].put(Messages.of(made))
 
     def _give(self, batch: ChangeBatch) -> None:
         encoded = self.encode(batch)
         keys, values, lane_count = encoded.keys, encoded.values, len(self._lanes)
-        rows = repeat(MessageRows.of(batch))
-        fields = zip(repeat(encoded.topic), keys, values, rows, range(len(keys)))
-        messages = list(map(Message._make, fields))
-        sizes = list(map(size_of, keys, values))
-        self._in_flight_bytes += sum(sizes)
+        rows = MessageRows.of(batch)
         places: list[list[int]] = [[] for _ in range(lane_count)]
         for place, key in enumerate(keys):
             places[crc32(key) % lane_count].append(place)
         for lane, own in zip(self._lanes, places, strict=True):
             if own:
-                lane.put([messages[place] for place in own], [sizes[place] for place in own])
+                messages = Messages(
+                    [encoded.topic] * len(own),
+                    [keys[place] for place in own],
+                    [values[place] for place in own],
+                    [rows] * len(own),
+                    own,
+                )
+                self._in_flight_bytes += lane.put(messages)
         self._encoded += 1
         self._moved.set()
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -33,7 +33,7 @@ from ....kvlayer.offload import Offload
 from ...contract.options import ChangefeedOptions, PartitionAlgorithm
 from ...contract.sink_config import Acks
 from ...encode.topics import topic_name
-from ..delivery import BatchRefused, Message
+from ..delivery import BatchRefused, Messages
 from ..protocol import SinkError, SinkRefused
 from .target import KafkaTarget
 
@@ -106,13 +106,16 @@ class KafkaSender:
         await self._run(partial(self._reach, producer))
         self._polling = asyncio.create_task(self._poll(producer))
 
-    async def send(self, messages: Sequence[Message]) -> None:
+    async def send(self, messages: Messages) -> None:
         producer = self._opened
         batch = _Batch(len(messages), placed=self._placed)
         named: dict[str, Any] = {"headers": self._headers} if self._headers else {}
         try:
-            for topic, key, value, _, _ in messages:
-                producer.produce(self._topic(topic), value, key, on_delivery=batch.note, **named)
+            produce, note, topic_of = producer.produce, batch.note, self._topic
+            for topic, key, value in zip(
+                messages.topics, messages.keys, messages.values, strict=True
+            ):
+                produce(topic_of(topic), value, key, on_delivery=note, **named)
         except KafkaException as error:
             raise self._error(error.args[0]) from None
         await self._delivered(batch)

@@ -22,7 +22,7 @@ from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ...encode import Encoder, Topics
-from ..delivery import Message
+from ..delivery import Message, Messages
 from ..held_rows import (
     COMMIT_TIMESTAMP,
     KEY,
@@ -126,13 +126,13 @@ class TransactionalSink:
                 async for rows in held.take(cut):
                     for messages in _slices(rows, seen):
                         await self._sender.send(messages)
-            await self._sender.send([self._progress.record(stand)])
+            await self._sender.send(Messages.of([self._progress.record(stand)]))
         for held in filter(None, self._held.values()):
             await held.drop(cut)
         self._cut = Cut(progress.frontier, outside=ZERO)
 
 
-def _slices(rows: pa.Table, seen: set[tuple[bytes, int]]) -> Iterator[list[Message]]:
+def _slices(rows: pa.Table, seen: set[tuple[bytes, int]]) -> Iterator[Messages]:
     """The messages of the rows, without live changes that were `seen` already: those are added."""
     for start in range(0, rows.num_rows, SLICE_MESSAGES):
         columns = rows.slice(start, SLICE_MESSAGES)
@@ -148,4 +148,4 @@ def _slices(rows: pa.Table, seen: set[tuple[bytes, int]]) -> Iterator[list[Messa
                     continue
                 seen.add((key, at))
             messages.append(Message(*message))
-        yield messages
+        yield Messages.of(messages)
