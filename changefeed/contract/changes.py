@@ -113,7 +113,8 @@ def merged(batches: Sequence[ChangeBatch], *, bytes_max: int) -> Iterator[Change
     together: list[ChangeBatch] = []
     size = 0
     for batch in batches:
-        own = 0 if batch.columns is None else batch.columns.nbytes
+        # Not `nbytes`, which waits for the interpreter's lock again when it has counted.
+        own = 0 if batch.columns is None else batch.columns.get_total_buffer_size()
         if together and (size + own > bytes_max or not _joins(batch, together[0])):
             yield _one(together)
             together, size = [], 0

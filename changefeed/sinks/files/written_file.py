@@ -119,7 +119,7 @@ class ParquetFile:
     def append(self, batch: ChangeBatch) -> None:
         table = parquet_table(batch, self._options)
         self._gathered.append(table)
-        self._gathered_bytes += table.nbytes
+        self._gathered_bytes += table.get_total_buffer_size()
         if self._gathered_bytes >= ROW_GROUP_BYTES:
             self._write()
 
