@@ -42,14 +42,15 @@ class ProgramProcess(ABC):
         """Returns when it answers. One that has ended meanwhile is started anew: what the one
         before it held, a port or a lock, may not be free yet."""
         assert self._process is None, "running"
+        self._process = self._begin()  # it may have to be installed first
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
+        while not self.answers():
+            if time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"it does not answer: {self.log[-4000:]}")
+            time.sleep(0.05)
             if not self.running:
                 self._process = self._begin()
-            if self.answers():
-                return
-            assert time.monotonic() < deadline, f"it does not answer: {self.log[-4000:]}"
-            time.sleep(0.05)
 
     def stop(self) -> None:
         """Ends it in order."""
