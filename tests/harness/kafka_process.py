@@ -67,14 +67,16 @@ transaction.state.log.num.partitions=2
         return True
 
     def make_topic(self, name: str, **settings: str) -> None:
-        made = self._client.create_topics([NewTopic(name, num_partitions=4, config=settings)])
+        client = self._client  # which has to live until it is answered
+        made = client.create_topics([NewTopic(name, num_partitions=4, config=settings)])
         made[name].result(timeout=10)
 
     def topics(self) -> list[str]:
         return sorted(self._client.list_topics(timeout=10).topics)
 
     def drop_topic(self, name: str) -> None:
-        self._client.delete_topics([name])[name].result(timeout=10)
+        client = self._client
+        client.delete_topics([name])[name].result(timeout=10)
 
     @property
     def _client(self) -> AdminClient:
