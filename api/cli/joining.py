@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...changefeed.sinks.uri import bracketed
 from ..http import is_loopback
 from ..joined_store import JoinTarget
 from ..node import Node, NodeOptions
@@ -112,7 +113,7 @@ async def open_node(
         except BaseException:
             await node.close()
             raise
-        print(f"tailrace: nodes may join at {shown(rpc.host)}:{port}", flush=True)
+        print(f"tailrace: nodes may join at {bracketed(rpc.host)}:{port}", flush=True)
     return node
 
 
@@ -121,7 +122,3 @@ def _token_of(folder: Path) -> JoinToken:
         return JoinToken.of_folder(folder)
     except JoinTokenError as error:
         raise NodeRefused(str(error)) from error
-
-
-def shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -15,6 +15,7 @@ from typing import cast
 import uvicorn
 
 from ...changefeed.sinks.spark import LakeServer
+from ...changefeed.sinks.uri import bracketed
 from ..admission import Admission, Bounds
 from ..descriptors import ACCEPTED_AT_ONCE, HTTP_BOUNDS
 from ..node import Node
@@ -179,5 +180,4 @@ def server_for_lakes(url: str, options: HttpOptions) -> LakeServer:
 
 def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
     """Where a client finds what listens there."""
-    shown = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{shown}:{listener.getsockname()[1]}"
+    return f"{scheme}://{bracketed(host)}:{listener.getsockname()[1]}"

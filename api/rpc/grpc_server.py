@@ -9,6 +9,7 @@ from typing import TypeAlias
 import grpc
 import grpc.aio
 
+from ...changefeed.sinks.uri import bracketed
 from .join_token import JoinToken
 from .service import NodeTurnedAway, StoreService
 
@@ -62,7 +63,7 @@ class RpcServer:
         """Begins to listen; returns the port. The certificate and its key are PEM. Raises
         RuntimeError when the port is taken."""
         self._server.add_generic_rpc_handlers((_Guarded(self._service, self._token),))
-        shown = f"[{host}]" if ":" in host else host
+        shown = bracketed(host)
         if certificate is None:
             self.port = self._server.add_insecure_port(f"{shown}:{port}")
         else:

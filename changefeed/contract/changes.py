@@ -33,7 +33,7 @@ class StageTimes:
     """When a batch passed each stage, in monotonic nanoseconds; zero where it did not.
 
     `gated` is when its schema was proven, `received` when the sink had it, `flushing` when a flush
-    took it, `sunk` when that had made it durable.
+    took it, `sunk` when that had made it durable: the writer stamps these three.
     """
 
     gated: int = 0
@@ -85,6 +85,13 @@ class ChangeBatch:
     def __len__(self) -> int:
         return len(self.keys)
 
+    @property
+    def gone(self) -> Sequence[int]:
+        """The places of deletions, whichever form the batch has."""
+        if self.rows is None:
+            return self.deleted
+        return [place for place, row in enumerate(self.rows) if row is None]
+
     def iterate_rows(self) -> Iterator[tuple[Datum, ...] | None]:
         """The row behind each key, or None for a deletion, whichever form the batch has."""
         if self.rows is not None:
@@ -110,7 +117,8 @@ def merged(batches: Sequence[ChangeBatch], *, bytes_max: int) -> Iterator[Change
     together: list[ChangeBatch] = []
     size = 0
     for batch in batches:
-        own = 0 if batch.columns is None else batch.columns.nbytes
+        # Not `nbytes`, which waits for the interpreter's lock again when it has counted.
+        own = 0 if batch.columns is None else batch.columns.get_total_buffer_size()
         if together and (size + own > bytes_max or not _joins(batch, together[0])):
             yield _one(together)
             together, size = [], 0

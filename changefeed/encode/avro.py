@@ -117,7 +117,7 @@ class AvroEncoder:
 
 
 class _AvroSchema(RegisteredSchema):
-    """One with what writes its records."""
+    """A registered schema, and the writer of its records."""
 
     def __init__(self, subject: str, schema: Schema) -> None:
         super().__init__(subject, json.dumps(schema))
@@ -148,7 +148,7 @@ class _Columns:
 
 
 class _Table:
-    """What encoding needs of one descriptor version, and of the one before in a backfill."""
+    """The compiled form of one descriptor version, and of the one before in a backfill."""
 
     def __init__(
         self,

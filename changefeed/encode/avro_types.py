@@ -50,7 +50,7 @@ def field_of(column: Column) -> Schema:
 
 
 def writer_of(type: ColumnType) -> Writer | None:
-    """What makes Avro's value of one of this type; None where the value is that already."""
+    """Returns the conversion of values of this type to Avro's; None where none is needed."""
     if type.element is None:
         return _WRITERS.get(type.kind)
     element = writer_of(type.element)

@@ -29,13 +29,13 @@ from .json_texts import Texts
 from .topics import name_parts
 
 ORIGIN = "tailrace"
-"""Whose changes they are: the one value in which this envelope differs from CockroachDB's."""
+"""The origin of changes: the one value in which this envelope differs from CockroachDB's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedOrigin:
-    """What `source` says of a feed: `sink` is CockroachDB's word for its kind. A feed without a job
-    has `job_id` 0."""
+    """The feed as `source` describes it: `sink` is CockroachDB's word for its kind. A feed without
+    a job has `job_id` 0."""
 
     sink: str
     cluster_id: str
@@ -81,7 +81,7 @@ def moments(unix_us: int, count: int) -> list[bytes]:
 
 
 def operations(deleted: Sequence[bool], previous: Sequence[object] | None) -> list[bytes]:
-    """What each change is: `c` where it replaced nothing."""
+    """The operation of each change: `c` where it replaced nothing."""
     before = [None] * len(deleted) if previous is None else previous
     return [
         b'"d"' if gone else b'"c"' if replaced is None else b'"u"'

@@ -181,7 +181,7 @@ class JSONEncoder:
 
 
 class _Table:
-    """What encoding needs of one descriptor version, looked up once."""
+    """The compiled form of one descriptor version."""
 
     def __init__(self, descriptor: TableDescriptor, topic: str, *, null_as_object: bool) -> None:
         self.topic = topic
@@ -203,7 +203,7 @@ class _Table:
         self._codec = codec_for(descriptor)
 
     def enrich(self, options: ChangefeedOptions, origin: FeedOrigin, full_name: str | None) -> None:
-        """What enriched messages of the table have in common."""
+        """Prepares the common parts of the table's enriched messages."""
         self.source = source_constants(origin, self._descriptor, full_name)
         self.key_schema = encoded(key_schema(self._descriptor, self.topic))
         self.value_schema = encoded(value_schema(self._descriptor, self.topic, options))

@@ -47,7 +47,7 @@ Lines: TypeAlias = "bytes | pa.Buffer"
 """Texts with a line break behind each."""
 
 Parts: TypeAlias = "tuple[Texts, ...]"
-"""What texts are the concatenation of, row by row."""
+"""Parts whose concatenation, row by row, are the texts."""
 
 NULL = b"null"
 

@@ -54,9 +54,7 @@ def change_columns(batch: ChangeBatch) -> dict[str, AnyArray]:
 
 def deletions(batch: ChangeBatch) -> list[bool]:
     """Whether each change is a deletion."""
-    if batch.rows is not None:
-        return [row is None for row in batch.rows]
-    gone = frozenset(batch.deleted)
+    gone = frozenset(batch.gone)
     return [index in gone for index in range(len(batch))]
 
 

@@ -1,4 +1,4 @@
-"""What a sink of messages asks of an encoder."""
+"""The protocol of encoders, as sinks of messages use them."""
 
 from __future__ import annotations
 

@@ -209,7 +209,6 @@ def _framed(services: ChangefeedServices, plan: FeedPlan, destination: Destinati
         plan.options.envelope,
         offload=services.offload,
         known=destination.known,
-        monotonic_ns=services.store.clock.wall.monotonic_ns,
     )
     return replace(destination, sink=sink)
 
@@ -227,7 +226,6 @@ def _queried(
         tells_previous=plan.options.diff or query.previous,
         holds_rows=destination.follows_schema,
         columnar=destination.columnar,
-        monotonic_ns=services.store.clock.wall.monotonic_ns,
     )
     return replace(destination, sink=sink, columnar=True)
 

@@ -11,7 +11,7 @@ which holds rows and no messages, its row goes.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from ...catalog.values.column_types import Datum
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
 from ...schemafeed.table_events import TableEvent
-from ..contract.changes import ChangeBatch, ChangeKind, StageTimes
+from ..contract.changes import ChangeBatch, ChangeKind
 from ..contract.options import ChangefeedOptions
 from ..contract.queries import CompiledQuery, FeedQuery, QueryAnswer, QueryCompiler
 from ..sinks.protocol import Sink, SinkProgress, SinkRefused, SinkStand
@@ -69,7 +69,6 @@ class QuerySink:
         tells_previous: bool,
         holds_rows: bool,
         columnar: bool,
-        monotonic_ns: Callable[[], int],
     ) -> None:
         """`tells_previous`: event_op() tells inserts from updates. `holds_rows`: the sink holds the
         rows that match. `columnar`: it takes Arrow."""
@@ -80,7 +79,6 @@ class QuerySink:
         self._tells_previous = tells_previous
         self._holds_rows = holds_rows
         self._columnar = columnar
-        self._monotonic_ns = monotonic_ns
         self._waiting: list[ChangeBatch | TableEvent] = []
         self._compiled: OrderedDict[tuple[int, int], CompiledQuery] = OrderedDict()
 
@@ -92,7 +90,6 @@ class QuerySink:
         await self._sink.open([(await self._compile(table, table)).result for table in tables])
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
         self._waiting.append(batch)
 
     def change_schema(self, event: TableEvent) -> None:
@@ -106,10 +103,6 @@ class QuerySink:
             else:
                 await self._show(item)
         await self._sink.flush(progress)
-        sunk = self._monotonic_ns()
-        for item in waiting:
-            if isinstance(item, ChangeBatch):
-                item.stages.sunk = sunk
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         await self._sink.emit_resolved(resolved)
@@ -131,7 +124,7 @@ class QuerySink:
             )
         except SQLError as error:
             raise QueryFailed(batch.descriptor, error) from error
-        gone = _deleted(batch)
+        gone = frozenset(batch.gone)
         if self._holds_rows:
             shown = _as_state(batch, answer, gone, compiled.result)
         else:
@@ -170,7 +163,7 @@ class QuerySink:
             if column.id in self._query.columns
         ]
         rows = zip(*(_datums(batch, place) for place in places), strict=True) if places else None
-        gone = _deleted(batch)
+        gone = frozenset(batch.gone)
         same: list[int] = []
         for index, before in enumerate(previous):
             if index in gone:
@@ -188,12 +181,6 @@ def _datums(batch: ChangeBatch, place: int) -> list[Datum]:
     assert batch.columns is not None, batch
     type = batch.descriptor.visible_columns[place].type
     return column_datums(type, batch.columns.column(place))
-
-
-def _deleted(batch: ChangeBatch) -> frozenset[int]:
-    if batch.rows is None:
-        return frozenset(batch.deleted)
-    return frozenset(place for place, row in enumerate(batch.rows) if row is None)
 
 
 def _as_messages(
@@ -259,5 +246,4 @@ def _picked(
         columns=rows,
         deleted=deleted,
         shown=shown,
-        stages=StageTimes(gated=batch.stages.gated, decoded=batch.stages.decoded),
     )

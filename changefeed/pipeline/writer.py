@@ -113,6 +113,7 @@ class SinkWriter:
         batch = emission.batch
         self.stir()
         self._sink.emit(batch)
+        batch.stages.received = self._now_ns()
         self._live.stages.note_received(emission.commits, batch.stages)
         self._live.rows_emitted += len(batch)
         self._unflushed.append(_Handed.of(emission))
@@ -233,6 +234,7 @@ class SinkWriter:
         claimed = self._claim_progress()
         self._in_flush = True
         await self._sink.flush(claimed)
+        sunk_ns = self._now_ns()
         self._in_flush = False
         self._flushing = ()
         self._rows_behind -= rows
@@ -246,7 +248,7 @@ class SinkWriter:
         released = 0
         for each in handed:
             released += each.size
-            assert each.stages.sunk, "a sink stamps what it has flushed"
+            each.stages.sunk = each.stages.sunk or sunk_ns
             self._live.stages.note_sunk(each.commits, each.stages)
         self._budget.release(released)
 

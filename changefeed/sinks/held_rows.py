@@ -51,7 +51,7 @@ MEMORY_BYTES_MAX = 32 << 20
 """Arrow bytes of rows that wait, of a feed: what is shown again waits as a whole."""
 
 SEGMENT_BYTES = 2048
-"""What a batch costs in memory beside its rows."""
+"""Memory of a batch beside its rows."""
 
 
 LAST = Timestamp(2**63 - 1)
@@ -305,7 +305,7 @@ class HeldMessages:
         return self._rows.bounds(cut)
 
     def take(self, cut: Cut) -> AsyncIterator[pa.Table]:
-        """As of `HeldRows`."""
+        """See `HeldRows.take`."""
         return _Taken(self._run, self._rows.take(cut))
 
     async def in_order(self, cut: Cut) -> pa.Table:

@@ -47,7 +47,7 @@ class SinkKinds:
 
 
 def scheme_of(uri: str) -> str:
-    """What an error calls the sink behind `uri`: never more of a URI, which may hold secrets."""
+    """The sink's name in errors: never more of `uri`, which may hold secrets."""
     return uri.partition("://")[0].lower()
 
 

@@ -1,30 +1,22 @@
-"""Where mirrors live: how the path of a `duckdb:///` URI becomes a file, and which files may be.
+"""Where mirrors live: which files a `duckdb:///` URI may name, and what is to be held there.
 
-A mirror is a file under one of the configured *roots*, and nowhere else. The first root is where
-relative paths start; it is the node's own.
+A mirror is a file under one of the node's roots (`local_uri`), the first of which is its own.
 
-    roots ('/data/mirrors', '/srv/lake')
-
-    duckdb:///sales.duckdb             /data/mirrors/sales.duckdb
-    duckdb:///eu/sales.duckdb          /data/mirrors/eu/sales.duckdb
-    duckdb:////srv/lake/sales.duckdb   /srv/lake/sales.duckdb
-    duckdb:////etc/sales.duckdb        refused: under no root
-    duckdb:///../sales.duckdb          refused: `..`
-
-Symbolic links are followed before the roots are looked at, so a link that leads out of them is
-refused and one that stays inside is only another name for the same file.
+    duckdb:///eu/sales.duckdb                 the rows of the feed's tables
+    duckdb:///sales.duckdb?mode=log           their changes
+    duckdb:///sales.duckdb?apply=transaction  as of resolved timestamps alone
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from ...catalog.values.errors import SQLError
+from .local_uri import NAME_BYTES_MAX, LocalForm, path_under
 from .uri import shown_place
 
 SCHEME = "duckdb"
@@ -34,14 +26,18 @@ PARAMETERS = {
     "schema": None,  # the schema of the mirror tables, `main` where none is named
     "table": None,  # the mirror table's name, where it is not the source's
 }
-"""What may stand behind the `?`, and the values that each takes (None: any)."""
+"""The parameters of a URI, and the values that each takes (None: any)."""
+
+FORM = LocalForm(
+    "mirror location",
+    "Write duckdb:///file.duckdb, relative to the first mirror root, or "
+    "duckdb:////absolute/file.duckdb under one of them.",
+    parameters=PARAMETERS,
+)
 
 OWN_SUFFIXES = frozenset({".wal", ".tmp", ".published"})
 """The write-ahead log that DuckDB keeps beside `m.duckdb`, its temporary files, and the published
 copy: a mirror of such a name would be read as part of the other one, or write over it."""
-
-NAME_BYTES_MAX = 255
-"""The longest name of a file on every file system. A mirror's schema has at most as many bytes."""
 
 MAIN_SCHEMA = "main"
 OWN_SCHEMA = "_tailrace"
@@ -59,7 +55,7 @@ class Apply(Enum):
 
 
 class Mode(Enum):
-    """What a mirror holds of a table."""
+    """Which form of a table a mirror holds."""
 
     MIRROR = "mirror"  # its rows
     LOG = "log"  # a row for each change
@@ -76,8 +72,8 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MirrorTarget:
-    """What a sink URI names: a file, the mirror table's name where the URI gives one, when changes
-    are shown, what is held of them, and in which schema."""
+    """The target of a sink URI: a file, the mirror table's name where the URI gives one, when
+    changes are shown, what is held of them, and in which schema."""
 
     path: Path
     table: str | None = None
@@ -95,18 +91,16 @@ class MirrorLocations:
 
     def target(self, uri: str) -> MirrorTarget:
         """The target of a sink URI. Raises SQLError 22023, or 42501 for a path outside."""
-        parts = urlsplit(uri)
-        if parts.scheme.lower() != SCHEME or parts.netloc or not parts.path.startswith("/"):
-            raise _bad_uri(uri, "a path follows three slashes")
-        if parts.fragment:
-            raise _bad_uri(uri, "'#' is not part of a path; write %23")
-        values = _parameters(uri, parts.query)
+        given = FORM.read(uri)
+        if given.scheme != SCHEME:
+            raise FORM.bad(uri, f"its scheme is {SCHEME}")
+        values = _checked(uri, given.parameters)
         mode = Mode(values.get("mode", Mode.MIRROR.value))
         if mode is Mode.LOG and values.get("apply") == Apply.TRANSACTION.value:
-            raise _bad_uri(
+            raise FORM.bad(
                 uri, "mode=log and apply=transaction exclude each other: the rows of a log say when"
             )
-        path = self.path(unquote(parts.path[1:]), shown=uri)
+        path = self.path(given.path, shown=uri)
         return MirrorTarget(
             path,
             values.get("table"),
@@ -119,15 +113,15 @@ class MirrorLocations:
         """The file that a path names: relative to the first root, or absolute under any."""
         shown = shown or text
         if not text or text.endswith("/"):
-            raise _bad_uri(shown, "the path of a file is missing")
+            raise FORM.bad(shown, "the path of a file is missing")
         if "\x00" in text:
-            raise _bad_uri(shown, "a path has no NUL")
+            raise FORM.bad(shown, "a path has no NUL")
         path = path_under(self.roots, text, shown=shown, what="mirror")
         if path.is_dir():
-            raise _bad_uri(shown, "the path is a folder")
+            raise FORM.bad(shown, "the path is a folder")
         suffixes = (*path.suffixes, path.parent.suffix)
         if OWN_SUFFIXES & {suffix.casefold() for suffix in suffixes}:
-            raise _bad_uri(shown, "DuckDB keeps a mirror's own files under such names")
+            raise FORM.bad(shown, "DuckDB keeps a mirror's own files under such names")
         return path
 
     def read_target(self, location: str) -> Path:
@@ -137,49 +131,9 @@ class MirrorLocations:
         return self.path(location)
 
 
-def path_under(roots: Sequence[Path], text: str, *, shown: str, what: str) -> Path:
-    """What a path names: relative to the first root, or absolute under any.
-
-    Raises SQLError 42501 for a path under none; `shown` and `what` say whose it is.
-    """
-    if ".." in text.split("/") or "\x00" in text:
-        raise SQLError(
-            "42501",
-            f"{what} path {shown_place(shown)!r} is refused",
-            detail="A path may not hold '..'.",
-        )
-    if any(len(os.fsencode(name)) > NAME_BYTES_MAX for name in text.split("/")):
-        raise SQLError(
-            "22023",
-            f"{what} path {shown_place(shown)!r} is refused",
-            detail=f"A name has at most {NAME_BYTES_MAX} bytes.",
-        )
-    path = (roots[0] / text).resolve()
-    if not any(root.resolve() in path.parents for root in roots):
-        raise SQLError(
-            "42501",
-            f"{what} path {shown_place(shown)!r} is outside the mirror roots",
-            detail=f"It leads to {path}.",
-            hint=f"Roots: {', '.join(map(str, roots))}. --mirror-root adds one.",
-        )
-    return path
-
-
-def _parameters(uri: str, query: str) -> Mapping[str, str]:
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if query else []
-    except ValueError:
-        raise _bad_uri(uri, "its parameters are not name=value, separated by '&'") from None
-    values: dict[str, str] = {}
-    for name, value in pairs:
-        if name not in PARAMETERS:
-            raise SQLError(
-                "22023",
-                f"unknown parameter {name!r} in sink URI {shown_place(uri)!r}",
-                hint=f"Known parameters: {', '.join(sorted(PARAMETERS))}.",
-            )
-        if name in values:
-            raise _bad_uri(uri, f"parameter {name!r} is given twice")
+def _checked(uri: str, values: Mapping[str, str]) -> Mapping[str, str]:
+    """The parameters, if each has a value that it takes."""
+    for name, value in values.items():
         known = PARAMETERS[name]
         if known is not None and value not in known:
             raise SQLError(
@@ -188,8 +142,7 @@ def _parameters(uri: str, query: str) -> Mapping[str, str]:
                 hint=f"Values of {name}: {', '.join(known)}.",
             )
         if not value or "\x00" in value:
-            raise _bad_uri(uri, f"parameter {name!r} has no value")
-        values[name] = value
+            raise FORM.bad(uri, f"parameter {name!r} has no value")
     return values
 
 
@@ -222,12 +175,3 @@ def in_schema(uri: str, schema: str) -> str:
     if ("schema", schema) in parse_qsl(parts.query):
         return uri
     return f"{uri}{'&' if parts.query else '?'}schema={quote(schema, safe='')}"
-
-
-def _bad_uri(uri: str, why: str) -> SQLError:
-    return SQLError(
-        "22023",
-        f"bad mirror location {shown_place(uri)!r}: {why}",
-        hint="Write duckdb:///file.duckdb, relative to the first mirror root, or "
-        "duckdb:////absolute/file.duckdb under one of them.",
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
-from ...kvlayer.clock import Timestamp, WallClock
+from ...kvlayer.clock import Timestamp
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
 from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
@@ -15,11 +15,7 @@ from .uri import shown_place
 
 
 class NullSink:
-    """Stamps batches and drops them."""
-
-    def __init__(self, wall: WallClock) -> None:
-        self._monotonic_ns = wall.monotonic_ns
-        self._unflushed: list[ChangeBatch] = []
+    """Drops batches."""
 
     async def stand(self) -> SinkStand | None:
         return None
@@ -28,23 +24,19 @@ class NullSink:
         """There is nothing to prepare."""
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
-        self._unflushed.append(batch)
+        """Nothing is kept."""
 
     def change_schema(self, event: TableEvent) -> None:
         """There is nothing to change."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
-        now = self._monotonic_ns()
-        for batch in self._unflushed:
-            batch.stages.sunk = now
-        self._unflushed.clear()
+        """There is nothing to make durable."""
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """Nobody reads it."""
 
     async def close(self) -> None:
-        self._unflushed.clear()
+        """Nothing was held."""
 
 
 class NullKind:
@@ -73,7 +65,7 @@ class NullKind:
         return frozenset()
 
     def create(self, uri: str, context: SinkContext) -> Sink:
-        return NullSink(context.clock.wall)
+        return NullSink()
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         """Nothing was held."""

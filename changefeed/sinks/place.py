@@ -1,4 +1,4 @@
-"""What a sink URI leads to on the disk of a node."""
+"""Places on the disk of a node that sink URIs lead to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a sink URI leads to on this node: a path, the folders around it, and whether there is
+    """The place of a sink URI on this node: a path, the folders around it, and whether there is
     something already."""
 
     path: str

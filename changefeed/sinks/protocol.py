@@ -1,4 +1,4 @@
-"""What the pipeline asks of a sink."""
+"""The protocols of sinks and of kinds of sinks, as the pipeline uses them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class SinkError(Exception):
 
 
 def cannot_connect(error: SinkError) -> SQLError:
-    """What the creation of a feed says where its sink, or what that needs, does not answer."""
+    """The error of CREATE CHANGEFEED where the sink, or a server that the sink needs, does not
+    answer."""
     return SQLError(
         "08001", str(error), hint="A changefeed is created when its sink can be reached."
     )
@@ -61,7 +62,8 @@ class PastUnknown(SinkRefused):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedIdentity:
-    """Whose progress it is. The epoch is the job's claim: a greater one fences off a smaller."""
+    """The feed that owns a progress record. The epoch is the job's claim: a greater one fences off
+    a smaller."""
 
     store_id: str
     job_id: int
@@ -130,7 +132,7 @@ class BadRow:
 
 
 class BadRows(Protocol):
-    """What becomes of rows that a sink will never take."""
+    """Handles rows that a sink will never take."""
 
     @property
     def isolates(self) -> bool:
@@ -146,7 +148,7 @@ class BadRows(Protocol):
 class Sink(Protocol):
     """Where changes go.
 
-    `emit` hands over a batch and never waits: it stamps `batch.stages.received`. `flush` makes all
+    `emit` hands over a batch and never waits. `flush` makes all
     that was emitted durable in the sink together with `progress`; a transactional sink does both in
     one transaction and tells that progress by `stand` after a restart.
     """
@@ -179,7 +181,8 @@ class Sink(Protocol):
         ...
 
     async def flush(self, progress: SinkProgress | None) -> None:
-        """Returns when all emitted so far is durable, and stamps `stages.sunk`.
+        """Returns when all emitted so far is durable. A sink that knows better when that was stamps
+        `stages.sunk` of the batches.
 
         `progress` is None where it has not changed. Raises SinkError.
         """
@@ -214,7 +217,7 @@ class TaskKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkContext:
-    """What a sink may use of the store that feeds it. Stage times come from `clock.wall`.
+    """The parts of the feeding store that a sink may use. Stage times come from `clock.wall`.
 
     `position` says how far this process has been given the store's log. `kept` are the ids of
     tables that belong to the feed and that it does not follow now: `Sink.open` is not told of them,
@@ -249,7 +252,7 @@ class SinkContext:
     """Told why the sink tries again by itself, and None when it need not any more."""
 
     def origin(self, sink: str) -> FeedOrigin:
-        """What messages say of the feed, whose kind of sink CockroachDB calls `sink`."""
+        """The feed as messages describe it. `sink` is CockroachDB's word for the kind of sink."""
         return FeedOrigin(
             sink=sink,
             cluster_id=self.identity.store_id,
@@ -324,7 +327,7 @@ def is_transactional(kind: SinkKind, options: ChangefeedOptions) -> bool:
 
 
 class SinkKind(Protocol):
-    """What stands behind one scheme of sink URIs: it judges a URI, and opens sinks."""
+    """The sinks of one scheme of URIs: checks URIs and opens sinks."""
 
     @property
     def transactional(self) -> bool:

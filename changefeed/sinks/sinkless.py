@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...kvlayer.clock import Timestamp, WallClock
+from ...kvlayer.clock import Timestamp
 from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
 from ..contract.options import JOB_OPTIONS, MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
@@ -24,7 +23,7 @@ from .protocol import SinkProgress, SinkStand
 from .transaction_sink import FramedMessage
 
 OBEYED = (PIPELINE_OPTIONS - JOB_OPTIONS) | MESSAGE_OPTIONS | {"schema_events", "transactions"}
-"""What a sinkless changefeed can be told."""
+"""Options of a sinkless changefeed."""
 
 
 class ChangefeedRow(NamedTuple):
@@ -34,14 +33,6 @@ class ChangefeedRow(NamedTuple):
     table: str | None
     key: bytes | None
     value: bytes
-
-
-@dataclass(slots=True)
-class _Portion:
-    """Rows that are taken together, and the batch they came from."""
-
-    rows: list[ChangefeedRow]
-    batch: ChangeBatch | None
 
 
 class SinklessSink:
@@ -54,16 +45,15 @@ class SinklessSink:
 
     def __init__(
         self,
-        wall: WallClock,
         options: ChangefeedOptions,
         topics: Topics,
         origin: FeedOrigin | None = None,
     ) -> None:
-        self._monotonic_ns = wall.monotonic_ns
         self._encoder = encoder_for(options, topics, origin)
         self._topics = topics
         self._tells_schema = options.schema_events
-        self._waiting: deque[_Portion] = deque()
+        self._waiting: deque[list[ChangefeedRow]] = deque()
+        """Rows that are taken together."""
         self._arrived = asyncio.Event()
         self._taken = asyncio.Event()
         self._emitted_count = 0
@@ -74,7 +64,7 @@ class SinklessSink:
         return None
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
-        """What an earlier attempt left untaken comes again."""
+        """Drops rows that an earlier attempt left untaken: the feed sends them again."""
         self._waiting.clear()
         self._taken_count = self._emitted_count
 
@@ -84,20 +74,19 @@ class SinklessSink:
             ChangefeedRow(encoded.topic, key, value or b"")
             for key, value in zip(encoded.keys, encoded.values, strict=True)
         ]
-        batch.stages.received = self._monotonic_ns()
-        self._put(_Portion(rows, batch))
+        self._put(rows)
 
     def encode(self, batch: ChangeBatch) -> EncodedBatch:
         return self._encoder.encode(batch)
 
     def put(self, messages: Sequence[FramedMessage]) -> None:
-        self._put(_Portion([ChangefeedRow(*message) for message in messages], None))
+        self._put([ChangefeedRow(*message) for message in messages])
 
     def change_schema(self, event: TableEvent) -> None:
         """Messages carry their own schema: those behind the event are under the new one."""
         message = schema_message(event) if self._tells_schema else None
         if message is not None:
-            self._put(_Portion([ChangefeedRow(self._topics.of(event.after), None, message)], None))
+            self._put([ChangefeedRow(self._topics.of(event.after), None, message)])
 
     async def flush(self, progress: SinkProgress | None) -> None:
         upto = self._emitted_count
@@ -106,11 +95,7 @@ class SinklessSink:
             await self._taken.wait()
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
-        self._put(
-            _Portion(
-                [ChangefeedRow(None, None, self._encoder.encode_resolved(None, resolved))], None
-            )
-        )
+        self._put([ChangefeedRow(None, None, self._encoder.encode_resolved(None, resolved))])
 
     async def close(self) -> None:
         """An attempt is over. There may be another."""
@@ -132,14 +117,12 @@ class SinklessSink:
                 return []
             self._arrived.clear()
             await self._arrived.wait()
-        portion = self._waiting.popleft()
-        if portion.batch is not None:
-            portion.batch.stages.sunk = self._monotonic_ns()
+        rows = self._waiting.popleft()
         self._taken_count += 1
         self._taken.set()
-        return portion.rows
+        return rows
 
-    def _put(self, portion: _Portion) -> None:
-        self._waiting.append(portion)
+    def _put(self, rows: list[ChangefeedRow]) -> None:
+        self._waiting.append(rows)
         self._emitted_count += 1
         self._arrived.set()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ from .held_rows import APART, COMMIT_TIMESTAMP, KEY, ROW_KEY, TOPIC, VALUE, Cut,
 from .protocol import Sink, SinkProgress, SinkStand
 
 SLICE_MESSAGES = 500
-"""So many are handed on in one step of the loop, and taken before the next."""
+"""Messages handed on in one step of the loop. The next step waits until they were taken."""
 
 PART_BYTES = 8 << 20
 """About so much of what is due is in memory at a time, where it came in the order of commits."""
@@ -62,12 +62,10 @@ class TransactionSink:
         *,
         offload: Offload,
         known: SinkProgress | None,
-        monotonic_ns: Callable[[], int],
     ) -> None:
         """`known` is where the feed stands."""
         self._sink = sink
         self._envelope = envelope
-        self._monotonic_ns = monotonic_ns
         self._lane = offload.lane("held-transactions")
         self._held = HeldMessages(self._lane)
         self._pending: list[ChangeBatch] = []
@@ -82,7 +80,6 @@ class TransactionSink:
         await self._sink.open(tables)
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
         self._pending.append(batch)
 
     def change_schema(self, event: TableEvent) -> None:
@@ -96,9 +93,6 @@ class TransactionSink:
             async with self._turn:
                 await self._show(_cut(progress, outside=progress.resolved))
             self._shown = _cut(progress, outside=ZERO)
-        now = self._monotonic_ns()
-        for batch in batches:
-            batch.stages.sunk = now
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         async with self._turn:

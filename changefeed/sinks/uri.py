@@ -38,8 +38,13 @@ class ServerURI:
     @property
     def address(self) -> str:
         """Host and port, as messages name the server."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = bracketed(self.host)
         return host if self.port is None else f"{host}:{self.port}"
+
+
+def bracketed(host: str) -> str:
+    """The host as it stands before a port: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 class AllBut:

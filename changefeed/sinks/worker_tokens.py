@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """Whose feed it writes, and the only table that it may export."""
+    """The feed that the worker writes, and the only table that it may export."""
 
     user: str
     table_id: int

@@ -253,7 +253,7 @@ async def stream_from(
         node_id=services.node_id,
         unix_us=wall.unix_us,
     )
-    sink = SinklessSink(wall, options, topics, origin)
+    sink = SinklessSink(options, topics, origin)
     return ChangefeedStream(services, plan, sink, protection, user)
 
 

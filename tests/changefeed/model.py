@@ -293,7 +293,6 @@ class TargetSink:
     async def open(self, tables: Sequence[TableDescriptor]) -> None: ...
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._sim.wall.monotonic_ns() or 1
         self._unflushed.append(batch)
         self.emitted.append(batch)
 
@@ -307,7 +306,6 @@ class TargetSink:
             raise SinkError("the target is away")
         for batch in batches:
             self._target.apply(batch)
-            batch.stages.sunk = self._sim.wall.monotonic_ns() or 1
         if progress is not None:
             self._target.progress = progress
         self._target.flush_rows.append(sum(map(len, batches)))

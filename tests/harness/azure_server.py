@@ -8,17 +8,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import subprocess
-import time
+import signal
 import xml.etree.ElementTree as ET
 from email.utils import formatdate
 from pathlib import Path
-from types import TracebackType
-from urllib.parse import quote
-
-import httpx2
+from typing import Self
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
 
 from benchmarks.servers import free_port
+from tests.harness.program_process import ProgramProcess
 from tests.system.programs import azurite
 
 ACCOUNT = "devstoreaccount1"
@@ -27,57 +26,37 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 CONTAINER = "lake"
 VERSION = "2021-08-06"
-PATIENCE_SECONDS = 60.0
 
 
-class AzureServer:
-    """A server with one container, whose blobs outlive the process."""
+class AzureServer(ProgramProcess):
+    """A server with one container, whose blobs outlive the process. Killed it would forget blobs
+    that it has acknowledged."""
+
+    ended_by = signal.SIGTERM
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "azurite.log")
         self._folder = folder
         self._port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._client = httpx2.Client(timeout=PATIENCE_SECONDS)
 
-    def start(self) -> None:
-        assert self._process is None, "running"
-        self._process = subprocess.Popen(
-            ["node", str(azurite()), "--location", str(self._folder), "--blobHost", "127.0.0.1",
-             "--blobPort", str(self._port), "--skipApiVersionCheck", "--silent",
-             "--disableTelemetry"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                self._request("GET", "", comp="list")
-                return
-            except httpx2.TransportError:
-                assert time.monotonic() < deadline, "Azurite does not answer"
-                time.sleep(0.05)
+    def command(self) -> list[str]:
+        return [
+            "node", str(azurite()), "--location", str(self._folder), "--blobHost", "127.0.0.1",
+            "--blobPort", str(self._port), "--skipApiVersionCheck", "--silent",
+            "--disableTelemetry",
+        ]  # fmt: skip
 
-    def stop(self) -> None:
-        """Ends it as it is. Killed it would forget blobs that it has acknowledged."""
-        assert self._process is not None, "not running"
-        self._process.terminate()
-        self._process.wait()
-        self._process = None
+    def answers(self) -> bool:
+        try:
+            self._request("GET", "", comp="list")
+        except OSError:
+            return False
+        return True
 
-    def __enter__(self) -> AzureServer:
+    def __enter__(self) -> Self:
         self.start()
         self._request("PUT", f"/{CONTAINER}", restype="container")
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._client.close()
-        if self._process is not None:
-            self.stop()
 
     def uri(self, prefix: str, parameters: str = "") -> str:
         return (
@@ -95,7 +74,8 @@ class AzureServer:
         return {name: self._request("GET", f"/{CONTAINER}/{quote(name)}") for name in names}
 
     def _request(self, verb: str, path: str, **query: str) -> bytes:
-        """A request signed by the account's key. Raises httpx2.TransportError."""
+        """The answer to a request signed by the account's key. Raises OSError for none, and for
+        one that refuses."""
         headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": VERSION}
         resource = f"/{ACCOUNT}/{ACCOUNT}{path or '/'}"
         signed = "\n".join(
@@ -104,7 +84,7 @@ class AzureServer:
         )
         digest = hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()
         headers["authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
-        url = f"http://127.0.0.1:{self._port}/{ACCOUNT}{path or '/'}"
-        answer = self._client.request(verb, url, params=query, headers=headers)
-        assert answer.status_code < 300, answer.text
-        return answer.content
+        url = f"http://127.0.0.1:{self._port}/{ACCOUNT}{path or '/'}?{urlencode(query)}"
+        with urlopen(Request(url, headers=headers, method=verb)) as answer:
+            body: bytes = answer.read()
+        return body

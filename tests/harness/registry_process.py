@@ -6,97 +6,48 @@ It comes from Maven Central when it is first asked for (142 MB), and starts in a
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 from benchmarks.servers import free_port
+from tests.harness.program_process import ProgramProcess
+from tests.system.programs import java, unpacked_jars
 
-VERSION = "2.6.13.Final"
-READY_SECONDS = 60.0
-_ARTIFACT = f"io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
-
-
-def registry_folder() -> Path:
-    """The folder with the registry's jars."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "tailrace-tests" / f"apicurio-registry-{VERSION}"
-    if not (folder / "whole").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
-        copy = [f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={folder}"]
-        subprocess.run(["mvn", "-q", "-B", plugin, *copy], check=True)
-        [archive] = folder.glob("*.tar.gz")
-        subprocess.run(["tar", "xzf", archive, "-C", folder], check=True)
-        archive.unlink()
-        (folder / "whole").touch()
-    return folder
+APICURIO = "io.apicurio:apicurio-registry-app:2.6.13.Final:tar.gz:all"
 
 
-class RegistryProcess:
+class RegistryProcess(ProgramProcess):
     """One registry, whose contents are gone when it is killed. It refuses schemas that readers of
     earlier ones could not read, and readers of it earlier ones: `FULL` compatibility."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "registry.log")
         self._port = free_port()
-        self._log = folder / "registry.log"
         self.url = f"http://127.0.0.1:{self._port}/apis/ccompat/v7"
-        self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> RegistryProcess:
-        self.start()
-        return self
+    def command(self) -> list[str]:
+        [runner] = unpacked_jars(APICURIO).glob("*-runner.jar")
+        return java(
+            "-Dquarkus.http.host=127.0.0.1",
+            f"-Dquarkus.http.port={self._port}",
+            "-Dquarkus.datasource.jdbc.url=jdbc:h2:mem:registry",
+            "-jar",
+            str(runner),
+        )
 
-    def __exit__(self, *_: object) -> None:
-        self.kill()
+    def answers(self) -> bool:
+        try:
+            self.ask("/subjects")
+        except OSError:
+            return False
+        return True
 
     def start(self) -> None:
-        """Returns when it answers."""
-        java = shutil.which("java")
-        assert java is not None, "python -m tests.system.programs installs java"
-        settings = {
-            "quarkus.http.host": "127.0.0.1",
-            "quarkus.http.port": self._port,
-            "quarkus.datasource.jdbc.url": "jdbc:h2:mem:registry",
-        }
-        [runner] = registry_folder().glob("*-runner.jar")
-        options = [f"-D{name}={value}" for name, value in settings.items()]
-        command = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", *options, "-jar", str(runner)]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        deadline = time.monotonic() + READY_SECONDS
-        while True:
-            try:
-                self.ask("/subjects")
-                break
-            except (URLError, ConnectionError):
-                assert time.monotonic() < deadline, self._log.read_text()[-4000:]
-                assert self._process.poll() is None, self._log.read_text()[-4000:]
-                time.sleep(0.05)
+        super().start()
         self.ask("/config", {"compatibility": "FULL"}, method="PUT")
-
-    def kill(self) -> None:
-        """kill -9."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            self._process = None
-
-    def stop(self) -> None:
-        """It takes connections from now on, and answers nothing."""
-        assert self._process is not None, "not running"
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        assert self._process is not None, "not running"
-        self._process.send_signal(signal.SIGCONT)
 
     @property
     def subjects(self) -> list[str]:

@@ -163,7 +163,6 @@ class _MemorySink:
     def __init__(self, mirror: MemoryMirror, store: Store) -> None:
         self._mirror = mirror
         self._store = store
-        self._wall = store.clock.wall
         self._batches: list[ChangeBatch] = []
 
     async def stand(self) -> SinkStand | None:
@@ -174,14 +173,12 @@ class _MemorySink:
             self._mirror.newest.clear()
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._wall.monotonic_ns()
         self._batches.append(batch)
 
     def change_schema(self, event: TableEvent) -> None: ...
 
     async def flush(self, progress: SinkProgress | None) -> None:
         for batch in self._batches:
-            batch.stages.sunk = self._wall.monotonic_ns()
             keys = codec_for(batch.descriptor)
             for key, ts, row in zip(
                 batch.keys, batch.timestamps, batch.iterate_rows(), strict=True

@@ -51,7 +51,7 @@ from tailrace.changefeed.sinks.protocol import (
 )
 from tailrace.changefeed.targets import TargetState
 from tailrace.kvlayer.access import StoreAccess
-from tailrace.kvlayer.clock import Timestamp, WallClock
+from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.errors import KVError
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
@@ -90,9 +90,7 @@ class RecordingSink:
         self._order = KeyOrder(record.name)
         self._models = models
         self._sim = sim
-        self._wall: WallClock = sim.wall
         self._ended = False
-        self._batches: list[ChangeBatch] = []
 
     async def stand(self) -> SinkStand | None:
         known = self._record.known
@@ -105,9 +103,7 @@ class RecordingSink:
         return self._ended or any(model.frozen for model in self._models)
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._wall.monotonic_ns()
         self._order.note(batch)
-        self._batches.append(batch)
         if self._deaf:
             return
         shown = rows_of(batch)
@@ -120,9 +116,6 @@ class RecordingSink:
         if self._sim.random.random() < self._fail_chance:
             self._record.failures += 1
             raise SinkError("the sink was away")
-        for batch in self._batches:
-            batch.stages.sunk = self._wall.monotonic_ns()
-        self._batches = []
         if not self._deaf:
             self._record.note_flushed(progress)
         if self._sim.random.random() < 0.2:

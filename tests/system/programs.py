@@ -115,6 +115,13 @@ DUCKDB_EXTENSIONS = (
 """The newest wheels of DuckDB's extensions that read lakes, and the DuckDB that they are of."""
 
 
+def java(*words: str, program: str | None = None) -> list[str]:
+    """The command of a small Java program that is to start soon; `program` is another Java."""
+    program = program or shutil.which("java")
+    assert program is not None, "python -m tests.system.programs installs java"
+    return [program, "-Xmx256m", "-XX:TieredStopAtLevel=1", *words]
+
+
 def java_libraries(*coordinates: str) -> list[Path]:
     """Libraries of Maven Central, by `group:name:version`, without what they depend on."""
     folder = cache_folder() / "jars"
@@ -123,13 +130,52 @@ def java_libraries(*coordinates: str) -> list[Path]:
         _, name, version = each.split(":")
         path = folder / f"{name}-{version}.jar"
         if not path.exists():
-            subprocess.run(
-                ["mvn", "--quiet", "--batch-mode", "dependency:copy", f"-Dartifact={each}",
-                 f"-DoutputDirectory={folder}"],
-                check=True, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
+            folder.mkdir(parents=True, exist_ok=True)
+            _maven("copy", f"-Dartifact={each}", folder=folder)
         found.append(path)
     return found
+
+
+def jars_with_dependencies(name: str, *coordinates: str) -> Path:
+    """The folder with libraries of Maven Central and all that they depend on."""
+    folder = cache_folder() / name
+    if not (folder / "whole").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        dependencies = "".join(_DEPENDENCY.format(*each.split(":")) for each in coordinates)
+        (folder / "pom.xml").write_text(_POM.format(dependencies))
+        _maven("copy-dependencies", folder=folder)
+        (folder / "whole").touch()
+    return folder
+
+
+def unpacked_jars(artifact: str) -> Path:
+    """The folder with what is in an archive of Maven Central, `group:name:version:kind:class`."""
+    _, name, version, *_ = artifact.split(":")
+    folder = cache_folder() / f"{name}-{version}"
+    if not (folder / "whole").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _maven("copy", f"-Dartifact={artifact}", folder=folder)
+        [archive] = folder.glob("*.tar.gz")
+        subprocess.run(["tar", "xzf", archive, "-C", folder], check=True)
+        archive.unlink()
+        (folder / "whole").touch()
+    return folder
+
+
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>tests</groupId><artifactId>jars</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>"""
+_DEPENDENCY = """<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
+</dependency>"""
+
+
+def _maven(goal: str, *words: str, folder: Path) -> None:
+    """Has Maven put libraries into a folder."""
+    plugin = f"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:{goal}"
+    subprocess.run(
+        ["mvn", "--quiet", "--batch-mode", plugin, *words, f"-DoutputDirectory={folder}"],
+        check=True, stdout=subprocess.DEVNULL, cwd=folder,
+    )  # fmt: skip
 
 
 def go_builds_benthos() -> bool:

@@ -11,7 +11,16 @@ import pytest
 from tailrace.changefeed.sinks.objects.folder import ObjectsFolder
 from tailrace.changefeed.sinks.objects.location import parse_location
 from tests.harness.azure_server import KEY, AzureServer
-from tests.system.test_s3_sink import MARKS, Written, caught_up, create, store
+from tests.harness.documented import documented_sql
+from tests.system.test_s3_sink import (
+    MARKS,
+    Written,
+    caught_up,
+    check_documented,
+    create,
+    documented,
+    store,
+)
 
 pytestmark = pytest.mark.system
 
@@ -69,3 +78,14 @@ def test_a_blob_is_there_whole_or_not_at_all(
         folder.publish(1, "2024-01-31/name.ndjson")
         assert seen == [{}, {}]
         assert shown_to_readers(azure) == {"changes/2024-01-31/name.ndjson": b"all of it"}
+
+
+def test_the_documents_command_runs(tmp_path: Path) -> None:
+    """But for the account and the endpoint, which are Azure's own there."""
+    [command] = [each for each in documented_sql("Buckets") if "azure://" in each]
+    documents = "azure://lake/orders?AZURE_ACCOUNT_NAME=shop&AZURE_ACCOUNT_KEY=c2VjcmV0"
+    assert documents in command, command
+    with AzureServer(tmp_path / "azure") as azure:
+        there = command.replace(documents, azure.uri("orders"))
+        asyncio.run(documented(tmp_path / "data", there))
+        check_documented(shown_to_readers(azure))

@@ -5,27 +5,25 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
 
+from tests.harness.program_process import PATIENCE_SECONDS, ProgramProcess
 from tests.harness.server_process import ServerProcess
 from tests.system.programs import benthos, go_builds_benthos
 
 pytestmark = pytest.mark.system
 
-PATIENCE_SECONDS = 60.0
 
-
-class Benthos:
+class Benthos(ProgramProcess):
     """A pipeline from the table `orders` into a file, a message a line."""
 
     def __init__(self, folder: Path, pg_port: int) -> None:
+        super().__init__(folder / "log")
         self._written = folder / "written.ndjson"
         cursors = folder / "cursors"
         cursors.mkdir(parents=True)
@@ -47,34 +45,9 @@ class Benthos:
             )
         )
         self._cursor = cursors / "crdb_changefeed_cursor"
-        self._log = folder / "log"
-        self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Benthos:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._process is not None:
-            self.kill()
-
-    def start(self) -> None:
-        assert self._process is None, "running"
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [str(benthos()), "-c", str(self._config)], stdout=log, stderr=log
-            )
-
-    def kill(self) -> None:
-        assert self._process is not None, "not running"
-        self._process.kill()
-        self._process.wait()
-        self._process = None
+    def command(self) -> list[str]:
+        return [str(benthos()), "-c", str(self._config)]
 
     def rows(self, count: int) -> list[tuple[list[int], Any]]:
         """Keys and rows of all messages, when there are so many."""
@@ -97,7 +70,7 @@ class Benthos:
     ) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not reached():
-            assert time.monotonic() < deadline, self._log.read_text()[-4000:]
+            assert time.monotonic() < deadline, self.log[-4000:]
             time.sleep(0.05)
             look()
 

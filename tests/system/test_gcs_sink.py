@@ -8,8 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.documented import documented_sql
 from tests.harness.gcs_server import TOKEN, GCSServer
-from tests.system.test_s3_sink import MARKS, Written, caught_up, create, store
+from tests.system.test_s3_sink import (
+    MARKS,
+    Written,
+    caught_up,
+    check_documented,
+    create,
+    documented,
+    store,
+)
 
 pytestmark = pytest.mark.system
 
@@ -46,3 +55,11 @@ def test_no_row_is_lost_by_a_server_that_is_stopped(
 
     with GCSServer(tmp_path / "gcs", monkeypatch) as gcs:
         asyncio.run(scenario())
+
+
+def test_the_documents_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulator takes any token."""
+    [command] = [each for each in documented_sql("Buckets") if "gs://" in each]
+    with GCSServer(tmp_path / "gcs", monkeypatch) as gcs:
+        asyncio.run(documented(tmp_path / "data", command))
+        check_documented(gcs.objects())

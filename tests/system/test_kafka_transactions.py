@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.sinks.delivery import Message
+from tailrace.changefeed.sinks.delivery import Message, Messages
 from tailrace.changefeed.sinks.kafka.progress_topic import ProgressTopic, feed_name
 from tailrace.changefeed.sinks.kafka.sender import client_configuration
 from tailrace.changefeed.sinks.kafka.target import parse_target
@@ -64,7 +64,7 @@ async def opened(
 
 async def committed(sender: TransactionalSender, *messages: Message) -> None:
     async with sender.transaction():
-        await sender.send(messages)
+        await sender.send(Messages.of(messages))
 
 
 def test_who_takes_over_sees_what_was_committed(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_who_takes_over_sees_what_was_committed(tmp_path: Path) -> None:
             await committed(first, row(1), progress.record(stand(1)))
             late = first.transaction()
             await late.__aenter__()
-            await first.send([row(2), progress.record(stand(2))])
+            await first.send(Messages.of([row(2), progress.record(stand(2))]))
             async with opened(broker, offload, epoch=3) as (second, successor):
                 assert await successor.read() == stand(1)
                 with pytest.raises(SinkError, match="fenced"):

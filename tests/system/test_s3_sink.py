@@ -62,6 +62,22 @@ async def ended(database: AsyncDatabase, job_id: int) -> None:
             await asyncio.sleep(0.02)
 
 
+async def documented(folder: Path, command: str) -> None:
+    """A store with one row makes a documented changefeed, which shows it."""
+    async with store(folder) as database:
+        await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+        await database.sql("INSERT INTO orders VALUES (1)")
+        ((job_id,),) = (await database.sql(command)).fetchall()
+        assert isinstance(job_id, int)
+        await caught_up(database, job_id)
+
+
+def check_documented(objects: dict[str, bytes]) -> None:
+    """The bucket has the row of `documented` and nothing else."""
+    [(name, body)] = objects.items()
+    assert name.startswith("orders/") and json.loads(body) == {"after": {"k": 1}, "key": [1]}
+
+
 class Written:
     """What was written to `orders`, by key and version."""
 
@@ -165,22 +181,12 @@ def test_what_other_programs_read(tmp_path: Path) -> None:
 
 def test_the_documents_command_runs(tmp_path: Path) -> None:
     """But for the endpoint, which is Amazon's own there."""
-    [command] = documented_sql("Buckets")
-
-    async def scenario() -> None:
-        async with store(tmp_path) as database:
-            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
-            await database.sql("INSERT INTO orders VALUES (1)")
-            endpoint = f"&AWS_ENDPOINT={s3.endpoint}"
-            made = await database.sql(command.replace("&AWS_REGION", f"{endpoint}&AWS_REGION"))
-            ((job_id,),) = made.fetchall()
-            assert isinstance(job_id, int)
-            await caught_up(database, job_id)
-        [(name, body)] = s3.objects().items()
-        assert name.startswith("orders/") and json.loads(body) == {"after": {"k": 1}, "key": [1]}
-
+    command = documented_sql("Buckets")[0]
     with S3Server() as s3:
-        asyncio.run(scenario())
+        endpoint = f"&AWS_ENDPOINT={s3.endpoint}"
+        there = command.replace("&AWS_REGION", f"{endpoint}&AWS_REGION")
+        asyncio.run(documented(tmp_path, there))
+        check_documented(s3.objects())
 
 
 def test_a_store_that_answers_slowly_is_waited_for(tmp_path: Path) -> None:

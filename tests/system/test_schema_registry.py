@@ -7,6 +7,7 @@ The commands are those of docs/sinks.md.
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -204,14 +205,14 @@ def test_a_registry_that_does_not_answer_is_waited_for(
             options = f"confluent_schema_registry = '{secret}?timeout=100ms'"
             job = await create(database, into, options)
             await caught_up(database, job)
-            registry.stop()
+            registry.send(signal.SIGSTOP)
             try:
                 await database.sql("ALTER TABLE waiting ADD COLUMN note STRING")
                 await database.sql("INSERT INTO waiting VALUES (2, NULL, 'b')")
                 text = await shown(database, job, "schema registry at 127.0.0.1")
                 assert "no answer within 0.1 s" in text and "kanari7" not in text
             finally:
-                registry.go_on()
+                registry.send(signal.SIGCONT)
             await caught_up(database, job)
             records = await asyncio.to_thread(
                 read, cluster.addresses, "waiting", lambda found: len(found) >= 2

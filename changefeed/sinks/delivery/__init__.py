@@ -15,7 +15,7 @@ Promises, whatever the receiver does:
 Never knows: protocols of receivers, sockets, URIs.
 """
 
-from .sender import BatchRefused, Message, MessageSender
+from .sender import BatchRefused, Message, Messages, MessageSender
 from .sink import MessageSink
 
-__all__ = ["BatchRefused", "Message", "MessageSender", "MessageSink"]
+__all__ = ["BatchRefused", "Message", "MessageSender", "MessageSink", "Messages"]

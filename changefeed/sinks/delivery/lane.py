@@ -12,14 +12,13 @@ say, and the lane goes on when that is settled.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import islice
 
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ..protocol import SinkError
-from .sender import BatchRefused, Message, MessageSender
+from .sender import BatchRefused, Message, Messages, MessageSender, size_of
 
 BATCH_MESSAGES_MAX = 1_000
 BATCH_BYTES_MAX = 1024 * 1024
@@ -52,21 +51,24 @@ class DeliveryLane:
         self._messages_max = flush.messages_max or flush.messages or BATCH_MESSAGES_MAX
         self._messages_wanted = flush.messages or self._messages_max
         self._bytes_max = flush.bytes or BATCH_BYTES_MAX
-        self._pending: deque[Message] = deque()
-        self._sizes: deque[int] = deque()
-        """Bytes of each pending message."""
+        self._pending = Messages()
+        self._sizes: list[int] = []
+        """The size of each pending message."""
         self._pending_bytes = 0
         self._arrived = asyncio.Event()
         self.given = 0
         self.acknowledged = 0
 
-    def put(self, messages: Sequence[Message], sizes: Sequence[int]) -> None:
-        """Takes messages, at least one, with their sizes (`size_of`)."""
+    def put(self, messages: Messages) -> int:
+        """Takes messages, at least one, and returns their size."""
+        sizes = list(map(size_of, messages.keys, messages.values))
+        size = sum(sizes)
         self._pending.extend(messages)
         self._sizes.extend(sizes)
-        self._pending_bytes += sum(sizes)
+        self._pending_bytes += size
         self.given += len(messages)
         self._arrived.set()
+        return size
 
     async def run(self) -> None:
         """Sends batches until it is cancelled. Raises SinkError when a batch was sent as often as
@@ -79,14 +81,14 @@ class DeliveryLane:
             assert self.acknowledged <= self.given, (self.acknowledged, self.given)
             self._on_acknowledged(size)
 
-    async def _deliver(self, batch: Sequence[Message]) -> None:
+    async def _deliver(self, batch: Messages) -> None:
         """Returns when the receiver has acknowledged every message, but for such as it will never
         take, of which `refuse` has returned."""
         try:
             await retried(self._retry, partial(self._sender.send, batch))
         except BatchRefused as refused:
             if len(batch) == 1:
-                await self._refuse(batch[0], refused)
+                await self._refuse(next(iter(batch)), refused)
                 return
             if not (refused.too_large or self._isolates):
                 raise
@@ -113,7 +115,7 @@ class DeliveryLane:
     def _full(self) -> bool:
         return len(self._pending) >= self._messages_wanted or self._pending_bytes >= self._bytes_max
 
-    def _take(self) -> tuple[list[Message], int]:
+    def _take(self) -> tuple[Messages, int]:
         """The next batch, and its bytes: the oldest messages, at least one."""
         count = size = 0
         for each in islice(self._sizes, self._messages_max):
@@ -121,11 +123,9 @@ class DeliveryLane:
                 break
             count += 1
             size += each
-        batch = [self._pending.popleft() for _ in range(count)]
-        for _ in range(count):
-            self._sizes.popleft()
+        del self._sizes[:count]
         self._pending_bytes -= size
-        return batch, size
+        return self._pending.take(count), size
 
 
 async def retried(retry: RetryConfig, attempt: Callable[[], Awaitable[None]]) -> None:

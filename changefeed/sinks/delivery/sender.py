@@ -1,17 +1,17 @@
-"""What delivery asks of a receiver of messages."""
+"""The protocol between delivery and receivers of messages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 from ....kvlayer.clock import Timestamp
 from ...contract.changes import ChangeBatch
 from ..protocol import BadRow, SinkRefused
 
-MESSAGE_OVERHEAD_BYTES = 136
-"""What a message costs in memory beside its key and value: a tuple, and two objects' headers."""
+MESSAGE_OVERHEAD_BYTES = 120
+"""Memory of a message beside its key and value: two objects' headers, and a slot in each column."""
 
 
 class BatchRefused(SinkRefused):
@@ -35,11 +35,8 @@ class MessageRows:
 
     @classmethod
     def of(cls, batch: ChangeBatch) -> MessageRows:
-        deleted = batch.deleted
-        if batch.rows is not None and None in batch.rows:
-            deleted = [place for place, row in enumerate(batch.rows) if row is None]
         own = batch.timestamps if batch.versions is None else batch.versions
-        return cls(batch.descriptor.id, batch.keys, own, deleted)
+        return cls(batch.descriptor.id, batch.keys, own, batch.gone)
 
 
 class Message(NamedTuple):
@@ -68,6 +65,46 @@ class Message(NamedTuple):
         )
 
 
+@dataclass(slots=True)
+class Messages:
+    """Messages in order, in columns: a `Message` for each would be work for the garbage collector,
+    which lists of bytes are not."""
+
+    topics: list[str] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    rows: list[MessageRows | None] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, messages: Iterable[Message]) -> Messages:
+        return cls(*map(list, zip(*messages, strict=True)))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Message]:
+        return map(Message._make, zip(*self._columns, strict=True))
+
+    def __getitem__(self, part: slice) -> Messages:
+        return Messages(*(column[part] for column in self._columns))
+
+    def extend(self, other: Messages) -> None:
+        for column, more in zip(self._columns, other._columns, strict=True):
+            column.extend(more)
+
+    def take(self, count: int) -> Messages:
+        """Removes the first messages, and returns them."""
+        taken = self[:count]
+        for column in self._columns:
+            del column[:count]
+        return taken
+
+    @property
+    def _columns(self) -> tuple[list[Any], ...]:
+        return self.topics, self.keys, self.values, self.rows, self.places
+
+
 def size_of(key: bytes, value: bytes | None) -> int:
     """The bytes of a message, as they are counted against bounds of memory."""
     return len(key) + len(value or b"") + MESSAGE_OVERHEAD_BYTES
@@ -90,7 +127,7 @@ class MessageSender(Protocol):
         """Called once, before anything is sent."""
         ...
 
-    async def send(self, messages: Sequence[Message]) -> None:
+    async def send(self, messages: Messages) -> None:
         """Returns when the receiver has acknowledged all of them. They are in order per key."""
         ...
 

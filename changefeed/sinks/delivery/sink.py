@@ -15,7 +15,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from itertools import repeat
 from typing import Any
 from zlib import crc32
 
@@ -23,14 +22,14 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.settings import declare_int
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch, StageTimes
+from ...contract.changes import ChangeBatch
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ...encode import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder, Topics
 from ..protocol import SinkContext, SinkProgress, SinkStand
 from ..registry import SchemaRegistry
 from ..transaction_sink import FramedMessage
 from .lane import DeliveryLane, retried
-from .sender import BatchRefused, Message, MessageRows, MessageSender, size_of
+from .sender import BatchRefused, Message, MessageRows, Messages, MessageSender
 
 IN_FLIGHT_BYTES = declare_int(
     "changefeed.sink_in_flight_bytes",
@@ -68,7 +67,6 @@ class MessageSink:
         self._topics = topics
         self._retry = retry
         self._bad_rows = bad_rows = context.bad_rows
-        self._monotonic_ns = context.clock.wall.monotonic_ns
         self._window_bytes = context.settings.get(IN_FLIGHT_BYTES)
         self._lanes = [
             DeliveryLane(
@@ -90,9 +88,6 @@ class MessageSink:
         self._tasks: list[asyncio.Task[None]] = []
         self._topic_names: tuple[str, ...] = ()
         self._waiting: deque[ChangeBatch] = deque()
-        self._unflushed: list[StageTimes] = []
-        """The stage times of batches that are encoded, whose rows are let go of, and not
-        flushed."""
         self._emitted = 0
         self._encoded = 0
         self._in_flight_bytes = 0
@@ -112,9 +107,7 @@ class MessageSink:
             self._tasks.append(asyncio.create_task(self._guarded(work)))
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
         self._waiting.append(batch)
-        self._unflushed.append(batch.stages)
         self._emitted += 1
         self._work.set()
 
@@ -122,7 +115,6 @@ class MessageSink:
         """Messages carry their own schema: those behind the event are under the new one."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
-        unflushed, self._unflushed = self._unflushed, []
         emitted = self._emitted
         await self._until(lambda: self._encoded >= emitted)
         given = [lane.given for lane in self._lanes]
@@ -131,9 +123,6 @@ class MessageSink:
                 lane.acknowledged >= count for lane, count in zip(self._lanes, given, strict=True)
             )
         )
-        now = self._monotonic_ns()
-        for stages in unflushed:
-            stages.sunk = now
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         by_topic = self._sender.resolved_by_topic
@@ -176,24 +165,25 @@ class MessageSink:
         """With one request at a time they arrive in this order."""
         assert len(self._lanes) == 1, len(self._lanes)
         made = [Message(topic or "", key or b"", value) for topic, key, value in messages]
-        sizes = [size_of(message.key, message.value) for message in made]
-        self._in_flight_bytes += sum(sizes)
-        self._lanes[0].put(made, sizes)
+        self._in_flight_bytes += self._lanes[0].put(Messages.of(made))
 
     def _give(self, batch: ChangeBatch) -> None:
         encoded = self.encode(batch)
         keys, values, lane_count = encoded.keys, encoded.values, len(self._lanes)
-        rows = repeat(MessageRows.of(batch))
-        fields = zip(repeat(encoded.topic), keys, values, rows, range(len(keys)))
-        messages = list(map(Message._make, fields))
-        sizes = list(map(size_of, keys, values))
-        self._in_flight_bytes += sum(sizes)
+        rows = MessageRows.of(batch)
         places: list[list[int]] = [[] for _ in range(lane_count)]
         for place, key in enumerate(keys):
             places[crc32(key) % lane_count].append(place)
         for lane, own in zip(self._lanes, places, strict=True):
             if own:
-                lane.put([messages[place] for place in own], [sizes[place] for place in own])
+                messages = Messages(
+                    [encoded.topic] * len(own),
+                    [keys[place] for place in own],
+                    [values[place] for place in own],
+                    [rows] * len(own),
+                    own,
+                )
+                self._in_flight_bytes += lane.put(messages)
         self._encoded += 1
         self._moved.set()
 

@@ -1,4 +1,4 @@
-"""What stands behind `delta://`: judges a URI, and opens sinks."""
+"""The kind of sink behind `delta://`: checks URIs and opens sinks."""
 
 from __future__ import annotations
 

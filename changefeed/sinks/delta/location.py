@@ -1,4 +1,4 @@
-"""What a `delta://` URI names: a Delta table, or a folder of them, under a root of the node.
+"""`delta://` URIs: a Delta table, or a folder of them, under a root of the node.
 
 delta:///orders                the Delta table <first root>/orders
 delta:///lake/                 in the folder <first root>/lake a Delta table for each of the feed's
@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ....catalog.values.errors import SQLError
-from ..locations import NAME_BYTES_MAX, Mode, path_under
-from ..uri import shown_place
+from ..local_uri import NAME_BYTES_MAX, LocalForm
+from ..locations import Mode
 
 SCHEME = "delta"
 MODES = (Mode.LOG, Mode.MIRROR)
-_FORM = "Write delta:///table or delta:///folder/, relative to the first mirror root."
+FORM = LocalForm(
+    "Delta table",
+    "Write delta:///table or delta:///folder/, relative to the first mirror root.",
+    parameters=("mode",),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +67,9 @@ class DeltaTarget:
 def delta_target(uri: str, roots: Sequence[Path]) -> DeltaTarget:
     """The target of a URI. Raises SQLError: 22023 for what is no such URI, 42501 for a path under
     no root."""
-    parts = urlsplit(uri)
-    if parts.netloc or not parts.path.startswith("/") or not parts.path.strip("/"):
-        raise _bad(uri, "the path of a folder follows three slashes")
-    if parts.fragment:
-        raise _bad(uri, "'#' is not part of a path; write %23")
-    text = unquote(parts.path[1:])
-    path = path_under(roots, text, shown=uri, what="Delta table")
-    if path.exists() and not path.is_dir():
-        raise _bad(uri, f"{path} is a file, and a Delta table is a folder")
-    return DeltaTarget(path, text.endswith("/"), _mode(uri, parts.query))
-
-
-def _mode(uri: str, query: str) -> Mode:
-    given = parse_qsl(query, keep_blank_values=True)
-    if query and [name for name, _ in given] != ["mode"]:
-        raise _bad(uri, "it takes one parameter, mode")
-    for _, value in given:
-        if value not in [mode.value for mode in MODES]:
-            raise _bad(uri, f"mode is {' or '.join(mode.value for mode in MODES)}")
-        return Mode(value)
-    return Mode.LOG
-
-
-def _bad(uri: str, why: str) -> SQLError:
-    return SQLError("22023", f"bad Delta table {shown_place(uri)!r}: {why}", hint=_FORM)
+    given = FORM.read(uri)
+    mode = given.parameters.get("mode", Mode.LOG.value)
+    if mode not in [each.value for each in MODES]:
+        raise FORM.bad(uri, f"mode is {' or '.join(each.value for each in MODES)}")
+    path = FORM.folder(uri, given.path, roots)
+    return DeltaTarget(path, given.path.endswith("/"), Mode(mode))

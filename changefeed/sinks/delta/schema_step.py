@@ -51,7 +51,7 @@ one key of the store, a month and thirty days too, and the labels of an ENUM cha
 
 
 class Step(Enum):
-    """What becomes of the Delta table."""
+    """How a schema event changes a Delta table."""
 
     NOTHING = "nothing"
     GROW = "grow"
@@ -78,7 +78,7 @@ def mirror_schema(table: TableDescriptor) -> pa.Schema:
 
 
 def plan_step(event: TableEvent, before: TableDescriptor, options: ChangefeedOptions) -> Step:
-    """What the event does to a Delta table with the columns of `before`."""
+    """Returns how the event changes a Delta table with the columns of `before`."""
     after = event.after
     backfills = options.schema_change_policy is SchemaChangePolicy.BACKFILL
     if event.kinds & (EventKind.TRUNCATE | EventKind.PRIMARY_KEY_CHANGE):

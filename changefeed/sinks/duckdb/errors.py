@@ -46,5 +46,5 @@ _ERRORS: Mapping[str, type[duckdb.Error]] = {
 
 
 def duckdb_error(text: str) -> duckdb.Error:
-    """What DuckDB would raise: an error that came through Arrow has kept nothing but its text."""
+    """The error as DuckDB would raise it: one that came through Arrow keeps its text alone."""
     return _ERRORS.get(text.partition(":")[0], duckdb.Error)(text)

@@ -1,4 +1,4 @@
-"""What stands behind `duckdb:///`: judges a URI, opens sinks, gives tables free."""
+"""The kind of sink behind `duckdb:///`: checks URIs, opens sinks, releases tables."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class DuckDBKind:
         )
 
     def redacted(self, uri: str) -> str:
-        """As it is: a mirror's location holds no secret."""
+        """Returns the URI unchanged: a mirror's location holds no secret."""
         return uri
 
     @asynccontextmanager

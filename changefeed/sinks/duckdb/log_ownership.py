@@ -25,7 +25,7 @@ LOG_SUFFIX = "_log"
 
 
 def log_name(name: str) -> str:
-    """What the log of a mirror table is called, where that one is called `name`."""
+    """The name of the log of the mirror table `name`."""
     schema, table = name_parts(name)
     return mirror_name(schema, f"{table}{LOG_SUFFIX}")
 

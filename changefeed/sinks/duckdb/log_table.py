@@ -73,8 +73,8 @@ def truncation(at: Timestamp) -> pa.Table:
 
 
 class LogTable:
-    """What waits to be logged. What says nothing else belongs to the loop; `_write` to the file's
-    lane."""
+    """The changes that wait to be logged. Methods belong to the loop, and `_write` to the
+    file's lane."""
 
     def __init__(self, row: LogRow, cursor: duckdb.DuckDBPyConnection) -> None:
         self.table_id = row.table_id
@@ -95,9 +95,6 @@ class LogTable:
 
     def due(self, progress: SinkProgress | None) -> bool:
         return bool(self._waiting)
-
-    def batches(self) -> list[ChangeBatch]:
-        return [each for each in self._waiting if isinstance(each, ChangeBatch)]
 
     def prepare(self, progress: SinkProgress | None) -> Prepared:
         """Takes what has gathered."""

@@ -86,7 +86,7 @@ class MirrorFile:
         self.epochs: dict[int, int] = {}
         """The greatest epoch that opened each job's feed here. Only calls in the lane touch it."""
         self.fresheners: set[Callable[[], Awaitable[None]]] = set()
-        """One for each feed that writes here: it makes an idle feed's progress durable."""
+        """A call for each feed that writes here, which makes an idle feed's progress durable."""
         self._users = 0
         self._instance: duckdb.DuckDBPyConnection | None = None
         self._cursors: set[duckdb.DuckDBPyConnection] = set()

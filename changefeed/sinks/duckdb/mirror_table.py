@@ -1,4 +1,4 @@
-"""One table of a mirror: what waits for the next flush (`GatheredParts`), and how it is written."""
+"""One table of a mirror: its pending changes (`GatheredParts`), and how a flush writes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Changes = RowChanges | ColumnChanges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFlush:
-    """What one transaction does to one mirror table, and what the file is to say of it then."""
+    """The work of one transaction on one mirror table, and the table's record behind it."""
 
     schema: TableSchema
     staged_at: Timestamp | None

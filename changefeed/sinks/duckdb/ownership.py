@@ -1,4 +1,4 @@
-"""Who owns what in a file: the file itself, and each mirror table.
+"""Owners in a mirror file: of the file itself, and of each mirror table.
 
     _tailrace.file      format, store_id
     _tailrace.mirrors   mirror_table, base_table, shown_table, staged_at, floor_version, job_id,
@@ -59,7 +59,7 @@ CREATE TABLE {SCHEMA}.tombstones (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorRow:
-    """What the file says of one mirror table."""
+    """The record of one mirror table in the file."""
 
     name: str
     base_table: str
@@ -274,7 +274,7 @@ def _version(descriptor: TableDescriptor) -> tuple[int, int, bytes]:
 
 
 def rows_of(cursor: duckdb.DuckDBPyConnection, job_id: int) -> list[MirrorRow]:
-    """What the file says of a job's mirror tables, by table."""
+    """The records of a job's mirror tables in the file, by table."""
     return _read_all(cursor, "job_id = $1 ORDER BY table_id", [job_id])
 
 

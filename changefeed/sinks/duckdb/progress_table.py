@@ -17,17 +17,14 @@ from __future__ import annotations
 
 import duckdb
 
-from ....kvlayer.clock import Timestamp
-from ....kvlayer.history import StorePosition
 from ..mirror.progress_encoding import (
+    STAND_COLUMNS,
     Fenced,
-    decode_backfills,
-    decode_frontier,
-    encode_backfills,
-    encode_frontier,
+    decode_stand,
+    encode_stand,
     wall_datetime,
 )
-from ..protocol import FeedIdentity, SinkProgress, SinkStand
+from ..protocol import FeedIdentity, SinkStand
 
 DDL = """
 CREATE TABLE _tailrace.progress (
@@ -52,29 +49,20 @@ class ProgressRow:
         self._identity = identity
         # Of one store only, which the file's owner row guarantees, so the job is enough.
         self._where = f"job_id = {identity.job_id:d} AND epoch = {identity.epoch:d}"
-        self._saved: tuple[bytes, bool, bytes | None, str] = (b"", False, None, "")
+        self._saved: list[object] = []
         """Frontier, scan_complete, backfills and incarnation as the row has them."""
 
     def read(self, cursor: duckdb.DuckDBPyConnection) -> SinkStand | None:
         """Where the feed stands by its row; None where it has saved no progress."""
         found = cursor.execute(
-            "SELECT resolved, frontier, scan_complete, backfills, incarnation, log_index "
-            "FROM _tailrace.progress WHERE job_id = $1 AND resolved IS NOT NULL",
+            f"SELECT {STAND_COLUMNS} FROM _tailrace.progress "
+            "WHERE job_id = $1 AND resolved IS NOT NULL",
             [self._identity.job_id],
         ).fetchone()
         if found is None:
             return None
-        resolved, frontier, scan_complete, backfills, incarnation, index = found
-        self._saved = (frontier, scan_complete, backfills, incarnation)
-        return SinkStand(
-            progress=SinkProgress(
-                frontier=decode_frontier(frontier, Timestamp(resolved)),
-                resolved=Timestamp(resolved),
-                scan_complete=scan_complete,
-                backfills=decode_backfills(backfills),
-            ),
-            position=StorePosition(incarnation=incarnation, index=index),
-        )
+        _, *self._saved, _ = found
+        return decode_stand(found)
 
     def claim(self, cursor: duckdb.DuckDBPyConnection, unix_us: int) -> None:
         """Puts our epoch on the row. Raises Fenced when it bears a greater one."""
@@ -105,13 +93,9 @@ class ProgressRow:
 
         A failure leaves this object unusable: what it remembers may have been rolled back.
         """
-        progress, position = stand.progress, stand.position
-        at = wall_datetime(unix_us)
-        frontier = encode_frontier(progress)
-        backfills = encode_backfills(progress)
-        state = (frontier, progress.scan_complete, backfills, position.incarnation)
+        resolved, *state, log_index = encode_stand(stand)
         changed = "resolved = $1, updated_at = $2, log_index = $3"
-        values: list[object] = [progress.resolved, at, position.index]
+        values: list[object] = [resolved, wall_datetime(unix_us), log_index]
         if state != self._saved:
             changed += ", frontier = $4, scan_complete = $5, backfills = $6, incarnation = $7"
             values += state

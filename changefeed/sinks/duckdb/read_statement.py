@@ -100,7 +100,7 @@ class Judged:
 
 
 def _explained(sql: str) -> Judged:
-    """What stands behind EXPLAIN. Raises SQLError 0A000 for its options in parentheses."""
+    """The statement behind EXPLAIN. Raises SQLError 0A000 for EXPLAIN's options in parentheses."""
     tokens = [token for token in duckdb.tokenize(sql) if token[1] is not duckdb.token_type.comment]
     # Positions are in bytes of UTF-8.
     text = sql.encode()
@@ -155,7 +155,7 @@ def _judge_names(cursor: duckdb.DuckDBPyConnection, seen: _Seen) -> None:
 
 @dataclass(slots=True)
 class _Seen:
-    """What a parse tree holds. Names are in lower case."""
+    """The functions and tables that a parse tree names, in lower case."""
 
     queries: set[str] = field(default_factory=set)
     from_items: set[str] = field(default_factory=set)

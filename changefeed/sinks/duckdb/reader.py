@@ -103,7 +103,7 @@ class MirrorReader:
 
 
 async def in_lane(lane: Offload, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
-    """What the call returns. It has ended when this returns, cancelled or not."""
+    """Returns the result of the call, which has ended by then, cancelled or not."""
     task = lane.run(call)
     try:
         return await asyncio.shield(task)

@@ -32,7 +32,7 @@ from ..mirror.gathered import SchemaStep
 from .table_schema import SCHEMA, TableSchema, quoted, view_of
 
 Step = SchemaStep[TableSchema, str]
-"""What one schema event does to a mirror table of this kind."""
+"""The statements of one schema event for a mirror table in DuckDB."""
 
 
 def same_shape(before: TableSchema, after: TableSchema) -> bool:
@@ -47,7 +47,8 @@ def same_shape(before: TableSchema, after: TableSchema) -> bool:
 
 
 def plan_step(before: TableSchema, event: TableEvent, *, staged: bool) -> Step:
-    """What `event` does to the mirror table of `before`. Raises SinkRefused.
+    """Returns the statements that take the mirror table of `before` over `event`. Raises
+    SinkRefused.
 
     `staged` tells that its rows gather already, unseen, for an earlier event.
     """

@@ -17,7 +17,7 @@ import duckdb
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch
+from ...contract.changes import ChangeBatch, StageTimes
 from ..locations import Apply, MirrorTarget
 from ..mirror.progress_encoding import Fenced
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
@@ -77,7 +77,8 @@ class DuckDBSink:
         self._file: MirrorFile | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._tables: dict[int, list[AnyTable]] = {}
-        """What the file holds of each table of the feed: its rows, its changes, or both."""
+        """The file's tables for each table of the feed: of its rows, its changes, or both."""
+        self._unflushed: list[StageTimes] = []
         self._row = ProgressRow(self._identity)
         self._stood: SinkStand | None = None
         self._tombstones = Tombstones(self._identity.job_id)
@@ -126,7 +127,7 @@ class DuckDBSink:
             self._publication.note_change()
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._wall.monotonic_ns()
+        self._unflushed.append(batch.stages)
         for table in self._tables[batch.descriptor.id]:
             if isinstance(table, LogTable) or not batch.for_log:
                 table.add(batch)
@@ -147,7 +148,7 @@ class DuckDBSink:
         due = [table for table in self._all if table.due(progress)]
         if not due and progress is None:
             return
-        batches = [batch for table in due for batch in table.batches()]
+        unflushed, self._unflushed = self._unflushed, []
         tables = [table.prepare(progress) for table in due]
         stand = None
         if progress is not None:
@@ -164,8 +165,8 @@ class DuckDBSink:
         except (SinkError, SinkRefused) as error:
             self._failure = error
             raise
-        for batch in batches:
-            batch.stages.sunk = sunk
+        for stages in unflushed:
+            stages.sunk = sunk
         self._resolved = flush.resolved
         self._file.after_flush()
         if due and self._publication is not None:

@@ -126,11 +126,6 @@ class StagedTable:
         passes = len(self._stages) > 1 and self._stages[1].at <= upto
         return waits or passes or self._hidden or self._version_due
 
-    def batches(self) -> list[ChangeBatch]:
-        """The batches that the next flush makes durable."""
-        found = [batch for pending in self._pending.values() for batch in pending.batches]
-        return [*found, *self._scanned.batches]
-
     def prepare(self, progress: SinkProgress | None) -> Prepared:
         """Takes what has gathered, and finds what moves. Deletions wait as other changes do, so
         that tombstones are not needed."""

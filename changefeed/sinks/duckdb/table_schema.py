@@ -50,8 +50,8 @@ _QUALIFIED = re.compile(r'"((?:[^"]|"")+)"\."((?:[^"]|"")+)"')
 
 
 def mirror_name(schema: str, table: str) -> str:
-    """What a file's books call a table or view that readers see: `orders` in schema main, and
-    `"shop"."orders"` in another. DuckDB has both as identifiers where `view_of` is asked."""
+    """The name in a file's records of a table or view that readers see: `orders` in schema main,
+    and `"shop"."orders"` in another. DuckDB has both as identifiers where `view_of` is asked."""
     if schema == MAIN_SCHEMA and not _QUALIFIED.fullmatch(table):
         return table
     return f"{quoted(schema)}.{quoted(table)}"

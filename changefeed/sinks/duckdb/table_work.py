@@ -14,7 +14,7 @@ from .tombstones import Tombstone, Tombstones
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWork:
-    """What a flush does to one table. `write` belongs to the file's lane and to the flush's
+    """The work of a flush on one table. `write` belongs to the file's lane and to the flush's
     transaction; it raises duckdb.Error.
 
     `lone_statement` tells that all of it is one statement, which needs no transaction around it.

@@ -23,7 +23,7 @@ from .pending import ColumnChanges, RowChanges
 from .table_schema import COMMIT_TIMESTAMP, KEY, TableSchema
 
 PROBE_ROWS_MIN = 500
-"""From this many rows on, looking whether the table has keys in their range is worth it."""
+"""Rows from which it pays to look whether the table has keys in their range."""
 
 
 class TableWriter:

@@ -1,4 +1,4 @@
-"""What kinds of sinks of files have in common, wherever their folders are."""
+"""The common part of the kinds of sinks of files, wherever their folders are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind `file://` and `nodelocal://`: judges a URI, and opens sinks of files."""
+"""The kind of sink behind `file://` and `nodelocal://`: checks URIs and opens sinks of files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FilesKind(FileSinks):
         return self._opened(location.layout, folder, lane, context)
 
     def redacted(self, uri: str) -> str:
-        """As it is: a folder's path is no secret."""
+        """Returns the URI unchanged: a folder's path is no secret."""
         return uri
 
     def _location(self, uri: str) -> FilesLocation:

@@ -56,7 +56,7 @@ class NameMaker:
 
 
 def job_part(job_id: int) -> str:
-    """What the names of a job's files have in common, behind their timestamps."""
+    """The job's part of the names of its files, behind their timestamps."""
     return f"{job_id:016x}"
 
 

@@ -61,7 +61,6 @@ class FilesSink:
         self._folder = folder
         self._lane = lane
         self._clock = context.clock
-        self._monotonic_ns = context.clock.wall.monotonic_ns
         self._options = options
         self._topics = Topics(
             full_names=context.names,
@@ -102,7 +101,6 @@ class FilesSink:
         self._floor = max(self._floor, self._found)
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
         self._pending.append(batch)
 
     def change_schema(self, event: TableEvent) -> None:
@@ -114,9 +112,6 @@ class FilesSink:
         if progress is not None:
             self._low_water = low_water(progress)
             self._floor = max(self._floor, Timestamp(self._low_water + 1))
-        now = self._monotonic_ns()
-        for batch in batches:
-            batch.stages.sunk = now
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         at = min(resolved, self._low_water)

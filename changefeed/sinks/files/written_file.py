@@ -22,6 +22,10 @@ makes them larger."""
 ROW_GROUP_BYTES = 4 << 20
 """Arrow bytes that gather in memory before they become a row group, of each open Parquet file."""
 
+BUFFER_BYTES = 1 << 20
+"""Pages of Arrow's writers are gathered to pieces of this size: each write to a Python file waits
+for the interpreter's lock."""
+
 
 class WrittenFile(Protocol):
     """A file to which changes are appended. All of it does I/O, and raises OSError."""
@@ -50,7 +54,7 @@ def begin_file(file: IO[bytes], options: ChangefeedOptions, encoder: LineEncoder
 
 
 def suffix_of(options: ChangefeedOptions) -> str:
-    """What the names of such files end in."""
+    """The suffix of such files' names."""
     if options.format is Format.PARQUET:
         return ".parquet"
     ends = {None: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
@@ -58,9 +62,9 @@ def suffix_of(options: ChangefeedOptions) -> str:
     return lines + ends[options.compression]
 
 
-def _arrow_file(file: Any) -> pa.PythonFile:
-    """The file as Arrow's writers take one. Their stubs ask for a subclass of IOBase."""
-    return pa.PythonFile(file, "w")
+def _arrow_stream(file: Any) -> pa.NativeFile:
+    """The file as Arrow's writers take one. Its stubs ask for a subclass of IOBase."""
+    return pa.BufferedOutputStream(pa.PythonFile(file, "w"), BUFFER_BYTES)
 
 
 class MessagesFile:
@@ -74,7 +78,7 @@ class MessagesFile:
         self._stream = (
             None
             if compression is None
-            else pa.CompressedOutputStream(_arrow_file(file), compression.value)
+            else pa.CompressedOutputStream(_arrow_stream(file), compression.value)
         )
         self.size = 0
 
@@ -101,6 +105,7 @@ class ParquetFile:
 
     def __init__(self, file: IO[bytes], options: ChangefeedOptions) -> None:
         self._file = file
+        self._stream = _arrow_stream(file)
         self._options = options
         self._writer: pq.ParquetWriter | None = None
         self._gathered: list[pa.Table] = []
@@ -114,7 +119,7 @@ class ParquetFile:
     def append(self, batch: ChangeBatch) -> None:
         table = parquet_table(batch, self._options)
         self._gathered.append(table)
-        self._gathered_bytes += table.nbytes
+        self._gathered_bytes += table.get_total_buffer_size()
         if self._gathered_bytes >= ROW_GROUP_BYTES:
             self._write()
 
@@ -122,11 +127,14 @@ class ParquetFile:
         self._write()
         if self._writer is not None:
             self._writer.close()
+        self._stream.close()
         self._file.close()
 
     def abandon(self) -> None:
         if self._writer is not None:
             self._writer.is_open = False  # or it would write its footer when it is collected
+        with suppress(OSError):
+            self._stream.close()
         with suppress(OSError):
             self._file.close()
 
@@ -137,11 +145,11 @@ class ParquetFile:
         if self._writer is None:
             compression = self._options.compression
             self._writer = pq.ParquetWriter(
-                _arrow_file(self._file),
+                self._stream,
                 table.schema,
                 compression="snappy" if compression is None else compression.value,
                 dictionary_pagesize_limit=DICTIONARY_BYTES,
             )
         self._writer.write_table(table)
         self._gathered, self._gathered_bytes = [], 0
-        self._written_bytes = self._file.tell()
+        self._written_bytes = self._stream.tell()

@@ -10,6 +10,7 @@ import httpx2
 
 from ....kvlayer.settings import Settings
 from ..protocol import SinkError
+from ..uri import bracketed
 from .address import find_address
 from .target import WebhookTarget
 
@@ -74,8 +75,7 @@ class PinnedClient:
         """Raises SinkError where nobody takes connections, or the settings forbid the address."""
         target, tls = self._target, self._target.tls()
         address = await find_address(target, self._settings, tls)
-        host = f"[{address}]" if ":" in address else address
-        self._base = f"{'https' if target.secure else 'http'}://{host}:{target.port}"
+        self._base = f"{'https' if target.secure else 'http'}://{bracketed(address)}:{target.port}"
         # The transport alone: a client would log URLs, follow redirects and heed proxies.
         self._transport = httpx2.AsyncHTTPTransport(verify=tls or False, trust_env=False)
 
@@ -107,7 +107,7 @@ class PinnedClient:
         return Answer(response.status_code, response.reason_phrase, answer)
 
     def error(self, words: str) -> SinkError:
-        """What the receiver said, without what a receiver that repeats its request would tell."""
+        """The receiver's words, without secrets of a request that the receiver repeats."""
         for secret in self._secrets:
             words = words.replace(secret, "redacted")
         return SinkError(f"{self._target.shown}: {words[:WORDS_MAX]}")

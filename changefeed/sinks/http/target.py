@@ -1,4 +1,4 @@
-"""What a `webhook-https://` URI names: an endpoint, and how it is trusted.
+"""`webhook-https://` URIs: an endpoint, and how it is trusted.
 
 webhook-https://hooks.example:8443/orders?token=secret&ca_cert=LS0tLS1CRUdJTi…
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from tempfile import NamedTemporaryFile
 from urllib.parse import quote, urlencode
 
-from ..uri import AllBut, bad_uri, parse_server_uri, redacted_uri
+from ..uri import AllBut, bad_uri, bracketed, parse_server_uri, redacted_uri
 
 SECURE_SCHEME, INSECURE_SCHEME = "webhook-https", "webhook-http"
 CERTIFICATE_PARAMETERS = ("ca_cert", "client_cert", "client_key")
@@ -44,8 +44,7 @@ class WebhookTarget:
 
     @property
     def authority(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"{bracketed(self.host)}:{self.port}"
 
     @property
     def shown(self) -> str:
@@ -53,8 +52,8 @@ class WebhookTarget:
         return f"{self.what} at {self.authority}"
 
     def tls(self) -> ssl.SSLContext | None:
-        """What requests are secured with; None where they are not. Raises ValueError, which says
-        which certificate will not do."""
+        """The TLS context of requests; None for plain HTTP. Raises ValueError, which names the
+        certificate that will not do."""
         if not self.secure:
             return None
         authorities = self.certificates.get("ca_cert")

@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from .location import IcebergTarget
 
 NAME = "default"
-"""What readers give as the catalog's name."""
+"""The catalog's name, as readers give it."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ ERRORS: tuple[type[Exception], ...] = (
         if isclass(each) and issubclass(each, Exception)
     ),
 )
-"""What the library raises: it has no root of its own."""
+"""The library's errors, which have no root of their own."""
 
 NO_RETRIES = {"commit.retry.num-retries": "0"}
 """A commit that another came before is not made behind it: who was taken over would go on."""

@@ -1,4 +1,4 @@
-"""What stands behind `iceberg://`: judges a URI, and opens sinks."""
+"""The kind of sink behind `iceberg://`: checks URIs and opens sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind `kafka://` and its relatives: judges a URI, and opens sinks."""
+"""The kind of sink behind `kafka://` and its relatives: checks URIs and opens sinks."""
 
 from __future__ import annotations
 

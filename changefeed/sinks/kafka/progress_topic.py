@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 ANSWER_SECONDS = 10.0
 TAIL_RECORDS = 100
-"""So many of the last records are read first: each transaction has one and a mark of its end."""
+"""Records at the end that are read first: each transaction has one and a mark of its end."""
 
 POLICY = "cleanup.policy"
 COMPACT = "compact"

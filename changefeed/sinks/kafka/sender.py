@@ -1,7 +1,10 @@
 """Sends batches to Kafka by librdkafka, which has threads of its own.
 
     send -> produce (a queue of librdkafka) -> brokers
-            poll (a thread of ours) <- acknowledgements -> the future that `send` waits for
+            poll (a task of the loop) <- acknowledgements -> the future that `send` waits for
+
+Acknowledgements come record by record. A thread that polled would ask for the interpreter's lock
+for each of them, and a loop that is busy gives it up once in a while.
 
 Order: the producer is idempotent, and no record is ever too old for it to send. A batch that takes
 too long, or of which a record is refused, ends the attempt, and with it everything that is queued.
@@ -18,7 +21,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -29,7 +33,7 @@ from ....kvlayer.offload import Offload
 from ...contract.options import ChangefeedOptions, PartitionAlgorithm
 from ...contract.sink_config import Acks
 from ...encode.topics import topic_name
-from ..delivery import BatchRefused, Message
+from ..delivery import BatchRefused, Messages
 from ..protocol import SinkError, SinkRefused
 from .target import KafkaTarget
 
@@ -40,8 +44,11 @@ LOOK_SECONDS = 0.5
 SEND_SECONDS = 30.0
 """A batch that no broker has acknowledged by then is the feed's to send again."""
 
-POLL_SECONDS = 0.1
-"""How long the thread waits for an acknowledgement before it looks whether it is to end."""
+POLL_SECONDS = 0.001
+"""Between looks for acknowledgements, while records are under way."""
+
+IDLE_SECONDS = 0.1
+"""Between looks for what librdkafka says of its connections, while none are."""
 
 PARTITIONERS = {PartitionAlgorithm.FNV_1A: "fnv1a", PartitionAlgorithm.MURMUR2: "murmur2"}
 
@@ -67,7 +74,7 @@ _TOKEN_REFUSED = re.compile(r"(acquire SASL OAUTHBEARER token).*", re.DOTALL)
 
 
 class KafkaSender:
-    """One attempt of one feed, with a producer and a thread."""
+    """One attempt of one feed, with a producer, and a thread for calls that wait for brokers."""
 
     resolved_by_topic = True
 
@@ -78,13 +85,16 @@ class KafkaSender:
         self._placed = options.kafka_sink_config.acks is not Acks.NONE
         """Whether brokers tell the offsets of records."""
         self._said = ""
-        """What librdkafka said last of its connections."""
+        """librdkafka's last words about its connections."""
         self._configuration = {
             **_configuration(target, options),
             "error_cb": self._note_error,
         }
         self._producer: Producer | None = None
         self._polling: asyncio.Task[None] | None = None
+        self._under_way = 0
+        """Batches."""
+        self._begun = asyncio.Event()
         self._topics: dict[str, str] = {}
 
     async def open(self) -> None:
@@ -96,13 +106,16 @@ class KafkaSender:
         await self._run(partial(self._reach, producer))
         self._polling = asyncio.create_task(self._poll(producer))
 
-    async def send(self, messages: Sequence[Message]) -> None:
+    async def send(self, messages: Messages) -> None:
         producer = self._opened
         batch = _Batch(len(messages), placed=self._placed)
         named: dict[str, Any] = {"headers": self._headers} if self._headers else {}
         try:
-            for topic, key, value, _, _ in messages:
-                producer.produce(self._topic(topic), value, key, on_delivery=batch.note, **named)
+            produce, note, topic_of = producer.produce, batch.note, self._topic
+            for topic, key, value in zip(
+                messages.topics, messages.keys, messages.values, strict=True
+            ):
+                produce(topic_of(topic), value, key, on_delivery=note, **named)
         except KafkaException as error:
             raise self._error(error.args[0]) from None
         await self._delivered(batch)
@@ -162,18 +175,29 @@ class KafkaSender:
 
     async def _poll(self, producer: Producer) -> None:
         while True:
-            await self._run(partial(producer.poll, POLL_SECONDS))
+            try:
+                producer.poll(0)
+            except KafkaException as error:
+                raise self._error(error.args[0]) from None
+            if self._under_way:
+                await asyncio.sleep(POLL_SECONDS)
+                continue
+            self._begun.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(IDLE_SECONDS):
+                    await self._begun.wait()
 
     async def _delivered(self, batch: _Batch) -> None:
         """Returns when all of the batch is acknowledged. A producer that can go on no more raises
         that where it is polled."""
         assert self._polling is not None, "not open"
         either: list[asyncio.Future[Any]] = [batch.delivered, self._polling]
-        await asyncio.wait(
-            either,
-            timeout=SEND_SECONDS,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
+        self._under_way += 1
+        self._begun.set()
+        try:
+            await asyncio.wait(either, timeout=SEND_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._under_way -= 1
         if batch.delivered.done():
             error = batch.delivered.result()
             if error is not None:
@@ -216,9 +240,9 @@ class KafkaSender:
 
 
 class _Batch:
-    """Counts acknowledgements, in the thread that polls; `delivered` is done when all are there,
-    with the first error among them. Where records are to be `placed`, `unplaced` counts those
-    without an offset, of `topic` the last one."""
+    """Counts acknowledgements, in whichever thread librdkafka tells of them; `delivered` is done
+    when all are there, with the first error among them. Where records are to be `placed`,
+    `unplaced` counts those without an offset, of `topic` the last one."""
 
     def __init__(self, count: int, *, placed: bool) -> None:
         self._loop = asyncio.get_running_loop()
@@ -232,8 +256,9 @@ class _Batch:
             self.delivered.set_result(None)
 
     def note(self, error: KafkaError | None, record: Record) -> None:
-        self._error = self._error or error
-        if self._placed and error is None and record.offset() is None:
+        if error is not None:
+            self._error = self._error or error
+        elif self._placed and record.offset() is None:
             self.unplaced += 1
             self.topic = record.topic()
         self._left -= 1
@@ -258,7 +283,7 @@ def _discard(producer: Producer) -> None:
 
 
 def client_configuration(target: KafkaTarget, options: ChangefeedOptions) -> dict[str, Any]:
-    """What any client of librdkafka needs to reach the brokers."""
+    """The configuration with which any client of librdkafka reaches the brokers."""
     return {
         **target.client,
         "bootstrap.servers": ",".join(target.brokers),

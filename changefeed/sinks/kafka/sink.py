@@ -22,7 +22,7 @@ from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ...encode import Encoder, Topics
-from ..delivery import Message
+from ..delivery import Message, Messages
 from ..held_rows import (
     COMMIT_TIMESTAMP,
     KEY,
@@ -39,7 +39,7 @@ from .progress_topic import ProgressTopic
 from .transactions import TransactionalSender
 
 SLICE_MESSAGES = 1000
-"""So many are handed to librdkafka in one step of the loop."""
+"""Messages handed to librdkafka in one step of the loop."""
 
 
 class TransactionalSink:
@@ -59,7 +59,6 @@ class TransactionalSink:
         self._topics = topics
         self._known = context.known
         self._position = context.position
-        self._monotonic_ns = context.clock.wall.monotonic_ns
         self._lane = context.offload.lane("kafka-held")
         self._topic_names: tuple[str, ...] = ()
         self._pending: list[ChangeBatch] = []
@@ -88,7 +87,6 @@ class TransactionalSink:
         self._held = {table.id: HeldMessages(self._lane, each_bytes) for table in tables}
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
         self._pending.append(batch)
 
     def change_schema(self, event: TableEvent) -> None:
@@ -104,9 +102,6 @@ class TransactionalSink:
             await self._commit(
                 SinkStand(progress=replace(progress, backfills=()), position=self._position())
             )
-        now = self._monotonic_ns()
-        for batch in batches:
-            batch.stages.sunk = now
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         async with self._transactions, self._sender.transaction():
@@ -131,13 +126,13 @@ class TransactionalSink:
                 async for rows in held.take(cut):
                     for messages in _slices(rows, seen):
                         await self._sender.send(messages)
-            await self._sender.send([self._progress.record(stand)])
+            await self._sender.send(Messages.of([self._progress.record(stand)]))
         for held in filter(None, self._held.values()):
             await held.drop(cut)
         self._cut = Cut(progress.frontier, outside=ZERO)
 
 
-def _slices(rows: pa.Table, seen: set[tuple[bytes, int]]) -> Iterator[list[Message]]:
+def _slices(rows: pa.Table, seen: set[tuple[bytes, int]]) -> Iterator[Messages]:
     """The messages of the rows, without live changes that were `seen` already: those are added."""
     for start in range(0, rows.num_rows, SLICE_MESSAGES):
         columns = rows.slice(start, SLICE_MESSAGES)
@@ -153,4 +148,4 @@ def _slices(rows: pa.Table, seen: set[tuple[bytes, int]]) -> Iterator[list[Messa
                     continue
                 seen.add((key, at))
             messages.append(Message(*message))
-        yield messages
+        yield Messages.of(messages)

@@ -25,8 +25,8 @@ CALL_SECONDS = 1.0
 CALLS_MAX = 30
 
 OPEN_MS_MAX = 15 * 60 * 1000
-"""What a broker allows by default. It then ends the transaction of a feed that has died: until then
-readers of what is committed see nothing behind it."""
+"""The maximum that brokers allow by default. Then they end the transaction of a dead feed: until
+then readers of what is committed see nothing behind it."""
 
 
 class TransactionalSender(KafkaSender):
@@ -39,7 +39,7 @@ class TransactionalSender(KafkaSender):
         super().__init__(target, options, offload)
         self._configuration |= {"transactional.id": name, "transaction.timeout.ms": OPEN_MS_MAX}
         self._coordinator = offload.lane("kafka-transactions")
-        self._begun = False
+        self._open_transaction = False
 
     async def open(self) -> None:
         """Returns when no transaction of an earlier sender is under way any more."""
@@ -48,17 +48,17 @@ class TransactionalSender(KafkaSender):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """What is sent inside is committed at the end. After a failure nobody knows, and the sender
-        is of no further use."""
+        """Commits at the end what is sent inside. After a failure the outcome is unknown, and the
+        sender is of no further use."""
         producer = self._opened
         try:
             producer.begin_transaction()
         except KafkaException as error:
             raise self._error(error.args[0]) from None
-        self._begun = True
+        self._open_transaction = True
         yield
         await self._ask(producer.commit_transaction)
-        self._begun = False
+        self._open_transaction = False
 
     async def close(self) -> None:
         await self._coordinator.run(self._abort)
@@ -66,7 +66,7 @@ class TransactionalSender(KafkaSender):
         self._coordinator.close()
 
     def _abort(self) -> None:
-        if self._begun and self._producer is not None:
+        if self._open_transaction and self._producer is not None:
             try:
                 self._producer.abort_transaction(CALL_SECONDS)
             except KafkaException:

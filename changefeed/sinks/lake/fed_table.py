@@ -23,15 +23,15 @@ IDLE_COMMIT_NS = 60 * 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlushStamp:
-    """What the commits of one flush say: where the store's log stood, and whether the table counts
-    for what the feed has resolved."""
+    """The note in the commits of one flush: where the store's log stood, and whether the table
+    counts for what the feed has resolved."""
 
     position: StorePosition
     counts: bool
 
 
 class FedTable:
-    """What waits for one lake table, and up to when that holds everything.
+    """The changes that wait for one lake table, and the timestamp up to which they are complete.
 
     Rows wait in `held` until everything at or below them is there, so that a commit holds the table
     up to one timestamp. `change` and `events` belong to the loop, all else to the lane. After a

@@ -1,4 +1,4 @@
-"""What the kinds of sinks of lake tables have in common, whichever library writes them."""
+"""The common part of the kinds of sinks of lake tables, whichever library writes them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LakeKind:
         """The tables stay as they are, and belong to nobody else."""
 
     def redacted(self, uri: str) -> str:
-        """As it is: a folder's path is no secret."""
+        """Returns the URI unchanged: a folder's path is no secret."""
         return uri
 
     def _lane(self, path: Path) -> OffloadLane:

@@ -1,4 +1,4 @@
-"""What the sinks ask of one table of a lake."""
+"""The protocol of one table of a lake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LakeTable(Protocol):
 
     @property
     def shown(self) -> str:
-        """What errors call the table."""
+        """The table's name in errors."""
         ...
 
     def read(self) -> TableRecord | None:

@@ -25,7 +25,7 @@ FIELD = "tailrace"
 
 
 class TableRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit says of the feed. `counts` tells that the table was not behind the feed's
+    """The feed as a commit describes it. `counts` tells that the table was not behind the feed's
     others. `descriptor` is the version whose columns a mirror has, in base 64. A table that was
     `released` is the feed's no more."""
 
@@ -69,7 +69,7 @@ def table_record(
     counts: bool = True,
     columns_of: TableDescriptor | None = None,
 ) -> TableRecord:
-    """What a commit says that holds everything of `table` at or below `resolved`."""
+    """The record of a commit that holds every change of `table` at or below `resolved`."""
     return TableRecord(
         application=application(identity),
         resolved=resolved,

@@ -61,7 +61,6 @@ class LakeSink:
         await self._run(partial(self._open, tables, self._position()))
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._monotonic_ns()
         self._pending.append(batch)
 
     def change_schema(self, event: TableEvent) -> None:
@@ -74,9 +73,6 @@ class LakeSink:
             position = self._position()
             for table in self._tables.values():
                 await self._commit(table, progress, position)
-        now = self._monotonic_ns()
-        for batch in batches:
-            batch.stages.sunk = now
 
     async def _commit(
         self, table: FedTable, progress: SinkProgress, position: StorePosition
@@ -96,7 +92,7 @@ class LakeSink:
         """The tables' commits say it already."""
 
     def _let_go(self) -> None:
-        """What the library holds is not needed any more. In the lane."""
+        """Closes what the library holds open. In the lane."""
 
     async def close(self) -> None:
         self._pending.clear()

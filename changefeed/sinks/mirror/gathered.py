@@ -1,4 +1,4 @@
-"""What waits for the next flush of one mirror table.
+"""The pending changes and schema events of one mirror table.
 
 Rows and schema events gather in the order in which they came, as *parts*:
 
@@ -31,9 +31,6 @@ class Schema(Protocol):
 class Pending(Protocol):
     """The changes of one table under one version."""
 
-    @property
-    def batches(self) -> Sequence[ChangeBatch]: ...
-
     def __len__(self) -> int: ...
 
     def add(self, batch: ChangeBatch) -> None: ...
@@ -47,7 +44,7 @@ Q = TypeVar("Q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaStep(Generic[S, Q]):
-    """What one schema event does to a mirror table.
+    """The statements of one schema event for a mirror table.
 
     `floor` tells that no change from below the event is to be applied any more. `staged_at` is
     there where rows gather in another table from here on.
@@ -72,8 +69,6 @@ class GatheredParts(Generic[S, P, Q]):
         self.schema = schema
         self._pending = self._pending_of(schema)
         self._parts: list[P | SchemaStep[S, Q]] = []
-        self._passed: list[ChangeBatch] = []
-        """Batches from below the floor: their rows are in the table, or of no matter to it."""
         self._staged_at = staged_at
         self._floor_version = floor_version
         self._version_due = False
@@ -95,8 +90,7 @@ class GatheredParts(Generic[S, P, Q]):
         descriptor, current = batch.descriptor, self.schema.descriptor
         if descriptor is not current:
             if descriptor.version < self._floor_version:
-                self._passed.append(batch)
-                return
+                return  # its rows are in the table, or of no matter to it
             if not self._same_shape(descriptor):
                 assert descriptor.version < current.version, (descriptor, current)
                 batch = conform(batch, current)
@@ -128,20 +122,8 @@ class GatheredParts(Generic[S, P, Q]):
     def due(self, progress: SinkProgress | None) -> bool:
         """Whether a flush with that progress has anything to do here."""
         return bool(
-            len(self._pending)
-            or self._parts
-            or self._passed
-            or self._version_due
-            or self._complete(progress)
+            len(self._pending) or self._parts or self._version_due or self._complete(progress)
         )
-
-    def batches(self) -> list[ChangeBatch]:
-        """The batches that the next flush makes durable."""
-        found = list(self._passed)
-        for part in (*self._parts, self._pending):
-            if not isinstance(part, SchemaStep):
-                found += part.batches
-        return found
 
     def _complete(self, progress: SinkProgress | None) -> bool:
         """Whether the rows that gathered unseen are all there."""
@@ -152,4 +134,4 @@ class GatheredParts(Generic[S, P, Q]):
     def _clear(self) -> None:
         """A flush has taken what gathered."""
         self._pending = self._pending_of(self.schema)
-        self._parts, self._passed, self._version_due = [], [], False
+        self._parts, self._version_due = [], False

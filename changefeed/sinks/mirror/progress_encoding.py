@@ -7,14 +7,17 @@ its frontier stays the same bytes, and a commit writes one column less.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
 from ....kvlayer.clock import Timestamp
+from ....kvlayer.history import StorePosition
 from ....kvlayer.span import Span
 from ...contract.boundary_kind import BoundaryKind
-from ..protocol import BackfillProgress, SinkProgress, SinkRefused
+from ..protocol import BackfillProgress, SinkProgress, SinkRefused, SinkStand
 
 _UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 _Entries = list[tuple[bytes, bytes, int]]
@@ -24,12 +27,43 @@ _decode = msgspec.msgpack.Decoder(_Entries).decode
 _decode_backfills = msgspec.msgpack.Decoder(_Backfills).decode
 
 
+STAND_COLUMNS = "resolved, frontier, scan_complete, backfills, incarnation, log_index"
+"""The columns of a progress table that say where a feed stands."""
+
+
 class Fenced(SinkRefused):
     """A greater epoch of the same job has opened the sink."""
 
 
 def wall_datetime(unix_us: int) -> datetime:
     return _UNIX + timedelta(microseconds=unix_us)
+
+
+def encode_stand(stand: SinkStand) -> tuple[int, bytes, bool, bytes | None, str, int]:
+    """The values of `STAND_COLUMNS`."""
+    progress, position = stand.progress, stand.position
+    return (
+        progress.resolved,
+        encode_frontier(progress),
+        progress.scan_complete,
+        encode_backfills(progress),
+        position.incarnation,
+        position.index,
+    )
+
+
+def decode_stand(values: Sequence[Any]) -> SinkStand:
+    """The place of a feed, from the values of `STAND_COLUMNS`."""
+    resolved, frontier, scan_complete, backfills, incarnation, index = values
+    return SinkStand(
+        progress=SinkProgress(
+            frontier=decode_frontier(frontier, Timestamp(resolved)),
+            resolved=Timestamp(resolved),
+            scan_complete=scan_complete,
+            backfills=decode_backfills(backfills),
+        ),
+        position=StorePosition(incarnation=incarnation, index=index),
+    )
 
 
 def encode_frontier(progress: SinkProgress) -> bytes:

@@ -126,7 +126,7 @@ class ObjectsFolder:
         yield [posixpath.basename(info.path) for info in entries]
 
     def _told(self, call: Callable[[], T]) -> T:
-        """What `call` returns; its error as an OSError without secrets."""
+        """Returns the result of `call`. Its error is raised as an OSError without secrets."""
         try:
             return call()
         except (OSError, pa.ArrowException) as error:

@@ -1,4 +1,4 @@
-"""What stands behind `s3://`, `gs://` and `azure://`: judges a URI, and opens sinks of files."""
+"""The kind of sink behind `s3://`, `gs://` and `azure://`: checks URIs and opens sinks of files."""
 
 from __future__ import annotations
 

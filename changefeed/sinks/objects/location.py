@@ -1,4 +1,4 @@
-"""What a URI of an object store names: a folder of a bucket, and who writes there.
+"""URIs of object stores: a folder of a bucket, and the account that writes there.
 
     s3://bucket/orders?AWS_ACCESS_KEY_ID=app&AWS_SECRET_ACCESS_KEY=secret&AWS_REGION=eu-west-1
     s3://bucket/orders?AUTH=implicit
@@ -58,7 +58,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """What one kind of object store takes: its parameters, and a client of what they say."""
+    """One kind of object store: its parameters, and the client that they configure."""
 
     parameters: frozenset[str]
     specified: tuple[str, ...]

@@ -67,7 +67,7 @@ async def connected(target: PostgresTarget) -> AsyncIterator[Connection]:
 
 
 async def cancellable(connection: Connection, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` on the connection returns. Who is cancelled meanwhile breaks the connection."""
+    """Returns the result of `work` on the connection. A cancelled caller breaks the connection."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

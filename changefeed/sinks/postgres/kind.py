@@ -1,4 +1,4 @@
-"""What stands behind `postgres://`: judges a URI, opens sinks, gives tables free."""
+"""The kind of sink behind `postgres://`: checks URIs, opens sinks, releases tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a `postgres://` URI names: a database of a server, and where in it the mirror lies.
+"""`postgres://` URIs: a database of a server, and where in it the mirror lies.
 
     postgres://app:secret@db.example:5432/mirror?schema=eu&table=orders&sslmode=verify-full
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..protocol import SinkRefused
-from ..uri import ServerURI, bad_uri, parse_server_uri
+from ..uri import ServerURI, bad_uri, bracketed, parse_server_uri
 
 SCHEMES = ("postgres", "postgresql")
 DEFAULT_PORT = 5432
@@ -50,8 +50,7 @@ class PostgresTarget:
     @property
     def shown(self) -> str:
         """The database, as messages name it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"PostgreSQL database {self.database} at {host}:{self.port}"
+        return f"PostgreSQL database {self.database} at {bracketed(self.host)}:{self.port}"
 
     @property
     def connection(self) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""One table of a mirror: what waits for the next flush (`GatheredParts`), and how it is written."""
+"""One table of a mirror: its pending changes (`GatheredParts`), and how a flush writes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .tombstones import Tombstones
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFlush:
-    """What one transaction does to one mirror table. `row_count` bounds its changes from above.
+    """The work of one transaction on one mirror table. `row_count` bounds its changes from above.
 
     `saves` tells that the database is to say something else of the table then.
     """
@@ -75,7 +75,7 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, sql.Composed]):
             self._scanned_up_to = None
 
     def take(self, progress: SinkProgress | None) -> TableFlush:
-        """What has gathered, for a flush with that progress."""
+        """Takes the pending changes, for a flush with that progress."""
         parts = self._gathered()
         turns_over = self._complete(progress)
         if turns_over:

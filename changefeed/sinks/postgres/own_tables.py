@@ -1,4 +1,4 @@
-"""What a mirror's database says of its feeds: who owns which table, and how far each has come.
+"""The tables that describe feeds in a mirror's database: owners of tables, and progress.
 
     _tailrace.mirrors      mirror_schema, mirror_table, rows_schema, rows_table, staged_at,
                            floor_version, store_id, job_id, table_id, version, descriptor
@@ -81,7 +81,7 @@ Lives = Callable[[int], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorRow:
-    """What the database says of one mirror table."""
+    """The record of one mirror table in the database."""
 
     schema: str
     name: str
@@ -265,7 +265,7 @@ async def check_name(
     store_id: str,
     lives: Lives,
 ) -> MirrorRow | None:
-    """What the database says of the name, which `identity` (or a new job of that store) may take.
+    """Returns the record of the name, which `identity` (or a new job of that store) may take.
 
     None where there is nothing, as in a database that is not `prepared`. Raises SinkRefused where
     another job has it, or where it is a table that no changefeed made.

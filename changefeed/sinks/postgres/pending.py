@@ -1,4 +1,4 @@
-"""What was emitted for one table and not flushed, reduced to the newest change of each key.
+"""The changes of one table since the last flush, reduced to the newest of each key.
 
 emitted   k1@10  k2@11  k1@12  k2 deleted @13      then @9 of k1, replayed
 newest    k1@12  k2 deleted @13

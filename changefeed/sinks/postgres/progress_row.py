@@ -7,17 +7,14 @@ under way.
 
 from __future__ import annotations
 
-from ....kvlayer.clock import Timestamp
-from ....kvlayer.history import StorePosition
 from ..mirror.progress_encoding import (
+    STAND_COLUMNS,
     Fenced,
-    decode_backfills,
-    decode_frontier,
-    encode_backfills,
-    encode_frontier,
+    decode_stand,
+    encode_stand,
     wall_datetime,
 )
-from ..protocol import FeedIdentity, SinkProgress, SinkStand
+from ..protocol import FeedIdentity, SinkStand
 from .connection import Connection
 from .table_schema import OWN_SCHEMA
 
@@ -32,24 +29,12 @@ class ProgressRow:
     async def read(self, connection: Connection) -> SinkStand | None:
         """Where the feed stands by its row; None where it has saved no progress."""
         cursor = await connection.execute(
-            "SELECT resolved, frontier, scan_complete, backfills, incarnation, log_index "
-            f"FROM {OWN_SCHEMA}.progress WHERE store_id = %s AND job_id = %s "
-            "AND resolved IS NOT NULL",
+            f"SELECT {STAND_COLUMNS} FROM {OWN_SCHEMA}.progress "
+            "WHERE store_id = %s AND job_id = %s AND resolved IS NOT NULL",
             self._key,
         )
         found = await cursor.fetchone()
-        if found is None:
-            return None
-        resolved, frontier, scan_complete, backfills, incarnation, index = found
-        return SinkStand(
-            progress=SinkProgress(
-                frontier=decode_frontier(frontier, Timestamp(resolved)),
-                resolved=Timestamp(resolved),
-                scan_complete=scan_complete,
-                backfills=decode_backfills(backfills),
-            ),
-            position=StorePosition(incarnation=incarnation, index=index),
-        )
+        return None if found is None else decode_stand(found)
 
     async def claim(self, connection: Connection, unix_us: int) -> None:
         """Puts our epoch on the row, once no transaction of another holds it. Raises Fenced when it
@@ -84,19 +69,8 @@ class ProgressRow:
 
     def save(self, stand: SinkStand, unix_us: int) -> tuple[str, list[object]]:
         """The statement that writes where the feed stands."""
-        progress, position = stand.progress, stand.position
         return (
-            f"UPDATE {OWN_SCHEMA}.progress SET resolved = %s, frontier = %s, scan_complete = %s, "
-            "backfills = %s, incarnation = %s, log_index = %s, updated_at = %s "
-            "WHERE store_id = %s AND job_id = %s",
-            [
-                progress.resolved,
-                encode_frontier(progress),
-                progress.scan_complete,
-                encode_backfills(progress),
-                position.incarnation,
-                position.index,
-                wall_datetime(unix_us),
-                *self._key,
-            ],
+            f"UPDATE {OWN_SCHEMA}.progress SET ({STAND_COLUMNS}, updated_at) = "
+            "(%s, %s, %s, %s, %s, %s, %s) WHERE store_id = %s AND job_id = %s",
+            [*encode_stand(stand), wall_datetime(unix_us), *self._key],
         )

@@ -34,11 +34,12 @@ from .table_schema import (
 )
 
 Step = SchemaStep[TableSchema, sql.Composed]
-"""What one schema event does to a mirror table of this kind."""
+"""The statements of one schema event for a mirror table in PostgreSQL."""
 
 
 def plan_step(before: TableSchema, event: TableEvent, *, job_id: int) -> Step:
-    """What `event` does to the mirror table of `before`. Raises SinkRefused."""
+    """Returns the statements that take the mirror table of `before` over `event`. Raises
+    SinkRefused."""
     after = event.after
     check_columns(after)
     if event.before.primary_key != after.primary_key:
@@ -73,7 +74,7 @@ def turn_over(
 
 
 def _column_changes(before: TableSchema, after: TableSchema) -> list[sql.Composed]:
-    """What goes makes room first: a column that was retyped has the name of the one it replaces."""
+    """Drops columns before it adds any: a retyped column has the name of the one it replaces."""
     old = {column.id: column for column in before.descriptor.visible_columns}
     new = {column.id: column for column in after.descriptor.visible_columns}
     statements = [

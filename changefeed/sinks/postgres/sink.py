@@ -92,7 +92,6 @@ class PostgresSink:
         await self._run(in_transaction(connection, lambda: self._open(connection, tables)))
 
     def emit(self, batch: ChangeBatch) -> None:
-        batch.stages.received = self._wall.monotonic_ns()
         self._tables[batch.descriptor.id].add(batch)
 
     def change_schema(self, event: TableEvent) -> None:
@@ -109,7 +108,6 @@ class PostgresSink:
         due = [table for table in self._tables.values() if table.due(progress)]
         if not due and progress is None:
             return
-        batches = [batch for table in due for batch in table.batches()]
         flush = _Flush(
             tables=[table.take(progress) for table in due],
             stand=None
@@ -118,9 +116,6 @@ class PostgresSink:
         )
         write = self._write_few if flush.small else self._write
         await self._run(write(connection, flush))
-        sunk = self._wall.monotonic_ns()
-        for batch in batches:
-            batch.stages.sunk = sunk
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """The progress table says it already."""

@@ -31,7 +31,7 @@ OWN_SCHEMA = "_tailrace"
 COMMIT_TIMESTAMP = "_commit_timestamp"
 KEY = "_key"
 TEMPORARY = "_tailrace_"
-"""What a column is called while others take its old name."""
+"""Prefix of a column's name while another column takes its old one."""
 
 SYSTEM_COLUMNS = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"})
 COLUMNS_MAX = 1500

@@ -23,7 +23,7 @@ from .connection import Connection
 from .table_schema import OWN_SCHEMA
 
 FEW = 50
-"""From so many on COPY is faster."""
+"""Above this number of tombstones COPY is faster."""
 
 STEP_ENTRIES = 5_000
 """Entries that one step of the loop looks at: a millisecond or two."""

@@ -48,7 +48,8 @@ class SchemaRegistry:
 
     @classmethod
     def of(cls, options: ChangefeedOptions, settings: Settings) -> SchemaRegistry:
-        """That of a feed whose messages need one. Raises SinkRefused where it was taken away."""
+        """The registry of a feed whose messages need one. Raises SinkRefused where the option was
+        taken away."""
         if options.confluent_schema_registry is None:
             raise SinkRefused(MISSING)
         try:

@@ -58,7 +58,7 @@ ENVIRONMENT = (
     "LC_ALL",
     "TZ",
 )
-"""What an application has of this process's environment: where programs and files are."""
+"""Variables that an application inherits: where programs and files are."""
 
 
 def child_environment(own: Mapping[str, str]) -> dict[str, str]:
@@ -157,7 +157,7 @@ class SparkApplication:
             self._errors.append(line.decode(errors="replace").rstrip())
 
     def _why(self) -> str:
-        """What it says of its end; if it says nothing, the last that was written."""
+        """The application's words about its end; without any, the last lines that were written."""
         lines = [line for line in self._errors if line.strip()] or ["it said nothing"]
         said = [line.removeprefix(SAYS) for line in lines if line.startswith(SAYS)]
         return (said or lines)[-1].replace(self._token, "…")

@@ -9,20 +9,20 @@ import subprocess
 from pathlib import Path
 
 JAVA_MIN = 17
-"""What Spark 4 asks for."""
+"""The oldest Java that runs Spark 4."""
 
 ANSWER_SECONDS = 30.0
 
 
 def why_no_spark() -> str | None:
-    """What is missing and how to get it, in a sentence; None when Spark can run."""
+    """Says in a sentence what is missing and how to get it; None when Spark can run."""
     if importlib.util.find_spec("pyspark") is None:
         return "PySpark is not installed: pip install 'tailrace[spark]'"
     return why_no_java()
 
 
 def why_no_java() -> str | None:
-    """What is wrong with the Java that Spark would start, in a sentence; None when nothing is."""
+    """Says in a sentence why the Java that Spark would start is unusable; None when it is not."""
     java = find_java()
     if java is None:
         return f"Java is not installed: Spark needs Java {JAVA_MIN} (openjdk-17-jre-headless)"

@@ -32,7 +32,7 @@ OPTIONS = frozenset(
         "paused",
     }
 )
-"""What a lake's feed can be told. Rows bear their operation and commit timestamp in any case."""
+"""Options of a lake's feed. Rows bear their operation and commit timestamp in any case."""
 
 
 class SparkKind(WorkerKind):
@@ -74,7 +74,7 @@ class SparkKind(WorkerKind):
         return place_at(LakeLocation.read(uri, self._roots).path)
 
     def redacted(self, uri: str) -> str:
-        """As it is: neither a folder nor a master's address is a secret."""
+        """Returns the URI unchanged: neither a folder nor a master's address is a secret."""
         return uri
 
     async def run(self, feed: WorkerFeed) -> None:

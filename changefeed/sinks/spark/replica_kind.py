@@ -108,7 +108,7 @@ class SparkReplicaKind(WorkerKind):
         return redacted_uri(uri)
 
     def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
-        """What asks the replica, beside the feed's application."""
+        """Requests to the replica, beside the feed's application."""
         target = parse_target(uri)
         return ReplicaRequests(target, HttpTransport(target), self._random, metrics)
 
@@ -138,7 +138,7 @@ class SparkReplicaKind(WorkerKind):
         return duration(seconds=self._kept_seconds())
 
     async def certificates(self, target: ReplicaTarget) -> str | None:
-        """What vouches for the target, in PEM. Raises SinkError."""
+        """The certificates by which the target is trusted, in PEM. Raises SinkError."""
         if target.root_certificate is None:
             return None
         try:

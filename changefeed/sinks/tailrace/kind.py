@@ -1,4 +1,4 @@
-"""What stands behind `tailrace://`: judges a URI, and opens sinks of replicas."""
+"""The kind of sink behind `tailrace://`: checks URIs and opens sinks of replicas."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ReplicaKind:
         return ReplicaSink(target, context, requests, self._kept_seconds, self._backups)
 
     def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
-        """What asks the replica, beside the feed's sink."""
+        """Requests to the replica, beside the feed's sink."""
         target = parse_target(uri)
         return ReplicaRequests(target, self._connect(target), self._random, metrics)
 

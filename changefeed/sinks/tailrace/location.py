@@ -1,4 +1,4 @@
-"""What a `tailrace://` URI names: a keyspace of another store, at that store's HTTP port.
+"""`tailrace://` URIs: a keyspace of another store, at that store's HTTP port.
 
     tailrace://app:secret@recovery.example:8081/sessions?concurrency=8&sslrootcert=/etc/ca.pem
     spark+tailrace://app:secret@recovery.example:8081/sessions?master=local[2]&workers=2
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from ..uri import bad_uri, parse_server_uri
+from ..uri import bad_uri, bracketed, parse_server_uri
 
 SCHEME = "tailrace"
 SPARK_SCHEME = "spark+tailrace"
@@ -68,8 +68,7 @@ class ReplicaTarget:
 
     @property
     def address(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"{bracketed(self.host)}:{self.port}"
 
     @property
     def shown(self) -> str:

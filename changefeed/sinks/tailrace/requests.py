@@ -40,7 +40,7 @@ REFUSALS = frozenset(
         "54000",
     }
 )
-"""What no further try would mend: SQLSTATEs of the target's answers."""
+"""SQLSTATEs of answers that no further try would change."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -52,7 +52,7 @@ class Opening(msgspec.Struct, omit_defaults=True):
 
 
 class SentEntry(msgspec.Struct):
-    """As the route takes it: bytes in base64."""
+    """Returns the body that the route takes, with bytes in base64."""
 
     key: bytes
     value: bytes | None
@@ -70,8 +70,8 @@ class Sent(msgspec.Struct, omit_defaults=True):
 
 
 class Leading(msgspec.Struct):
-    """That the replica is to lead: see `kvlayer.replica.TakeOver`. `oracle` is the store that keeps
-    the placement, and `secret` that of the leader's offer."""
+    """The request that makes the replica lead: see `kvlayer.replica.TakeOver`. `oracle` is the
+    store that keeps the placement, and `secret` that of the leader's offer."""
 
     source: str
     group: str
@@ -86,7 +86,7 @@ class Statement(msgspec.Struct):
 
 
 class Stand(msgspec.Struct):
-    """What the replica answers."""
+    """Returns the replica's answer."""
 
     epoch: int
     resolved: int

@@ -17,7 +17,7 @@ from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ...encode import EncodedBatch, Topics
-from ..delivery import Message, MessageSink
+from ..delivery import Messages, MessageSink
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
 from .location import ReplicaTarget
@@ -171,8 +171,8 @@ class EntrySender:
     async def open(self) -> None:
         assert self.epoch, "the sink's `stand` has begun the epoch"
 
-    async def send(self, messages: Sequence[Message]) -> None:
-        entries = [msgspec.Raw(message.value or b"") for message in messages]
+    async def send(self, messages: Messages) -> None:
+        entries = [msgspec.Raw(value or b"") for value in messages.values]
         await self._requests.send(Sent(self.source, self.epoch, self._origin, entries))
 
     async def tell(self, note: bytes, resolved: Timestamp | None) -> None:

@@ -1,4 +1,4 @@
-"""What stands behind `webhook-https://`: judges a URI, and opens sinks."""
+"""The kind of sink behind `webhook-https://`: checks URIs and opens sinks."""
 
 from __future__ import annotations
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ....kvlayer.settings import Settings
 from ...contract.options import ChangefeedOptions
-from ..delivery import BatchRefused, Message
+from ..delivery import BatchRefused, Messages
 from ..http.client import CONTENT_TYPE, PinnedClient
 from ..http.target import WebhookTarget
 from ..protocol import SinkRefused
 
 BAD_REQUEST, TOO_LARGE, UNPROCESSABLE = 400, 413, 422
 CONTENT_STATUSES = frozenset({BAD_REQUEST, TOO_LARGE, UNPROCESSABLE})
-"""What a receiver answers for what a request holds. All others speak of the receiver itself, or of
-who asks: no message would be taken."""
+"""Statuses that refuse the content of a request. Any other refusal concerns the receiver itself or
+the sender: it would refuse every message."""
 
 
 class WebhookSender:
@@ -37,8 +35,8 @@ class WebhookSender:
     async def open(self) -> None:
         await self._client.open()
 
-    async def send(self, messages: Sequence[Message]) -> None:
-        values = [message.value for message in messages if message.value is not None]
+    async def send(self, messages: Messages) -> None:
+        values = [value for value in messages.values if value is not None]
         await self._post(b'{"payload":[%b],"length":%d}' % (b",".join(values), len(values)))
 
     async def send_resolved(self, topic: str | None, value: bytes) -> None:

@@ -49,13 +49,12 @@ class Reader:
         options = ChangefeedOptions(transactions=True)
         self.names = {format_timestamp(Timestamp(at)): str(at) for at in range(1000)}
         self.read: list[str] = []
-        self.outlet = SinklessSink(sim.wall, options, Topics())
+        self.outlet = SinklessSink(options, Topics())
         self.sink = TransactionSink(
             self.outlet,
             Envelope.WRAPPED,
             offload=sim.offload,
             known=None,
-            monotonic_ns=sim.wall.monotonic_ns,
         )
 
     async def flush(self, at: int | None) -> list[str]:

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.sinks.delivery import Message
+from tailrace.changefeed.sinks.delivery import Message, Messages
 from tailrace.changefeed.sinks.http.address import INSECURE_HTTP, PRIVATE_ADDRESSES, public
 from tailrace.changefeed.sinks.http.target import parse_target, shown_uri
 from tailrace.changefeed.sinks.webhook.sender import WebhookSender
@@ -55,7 +55,7 @@ def test_the_name_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         sender = WebhookSender(target, ChangefeedOptions(), settings)
         await sender.open()
         for number in range(3):
-            await sender.send([Message("t", b"[1]", b'{"n":%d}' % number)])
+            await sender.send(Messages.of([Message("t", b"[1]", b'{"n":%d}' % number)]))
         await sender.close()
         assert [message["n"] for message in receiver.messages] == [0, 1, 2]
         assert {headers["Host"] for headers in receiver.headers} == {f"hooks.example:{port}"}

@@ -18,7 +18,7 @@ from tailrace.changefeed.contract.options import (
 from tailrace.changefeed.contract.sink_config import FlushConfig, RetryConfig
 from tailrace.changefeed.encode import Topics, encoder_for
 from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError
-from tailrace.changefeed.sinks.delivery import BatchRefused, Message, MessageSink
+from tailrace.changefeed.sinks.delivery import BatchRefused, Message, Messages, MessageSink
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Receiver:
     async def open(self) -> None:
         self._under_way.clear()
 
-    async def send(self, messages: Sequence[Message]) -> None:
+    async def send(self, messages: Messages) -> None:
         keys = frozenset(message.key for message in messages)
         for other in self._under_way:
             assert not keys & other, "two batches of one key are under way"

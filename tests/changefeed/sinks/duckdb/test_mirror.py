@@ -72,9 +72,8 @@ def test_flush_stamps_its_batches(tmp_path: Path) -> None:
         async with mirrors.open(ORDERS) as sink:
             batch = rows_batch(ORDERS, [((1,), 10, (1, "a"))])
             sink.emit(batch)
-            assert batch.stages.received > 0
             await sink.flush(None)
-            assert batch.stages.received < batch.stages.sunk
+            assert batch.stages.sunk > 0
 
     run(tmp_path, scenario)
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.sinks.delivery import Message
+from tailrace.changefeed.sinks.delivery import Message, Messages
 from tailrace.changefeed.sinks.kafka.sender import KafkaSender, told
 from tailrace.changefeed.sinks.kafka.target import parse_target
 from tailrace.changefeed.sinks.protocol import SinkError
@@ -32,16 +32,16 @@ def with_sender(cluster: MockCluster, use: Callable[[KafkaSender], Awaitable[Non
     asyncio.run(scenario())
 
 
-def message(number: int) -> Message:
+def message(number: int) -> Messages:
     """All of one key, and so of one partition, and each so large that a request holds but one."""
-    return Message("t", b"[1]", b"%d" % number + b" " * 600_000)
+    return Messages.of([Message("t", b"[1]", b"%d" % number + b" " * 600_000)])
 
 
 def test_a_refused_request_is_not_overtaken() -> None:
     async def use(sender: KafkaSender) -> None:
-        await sender.send([Message("warm", b"[1]", b"0")])
+        await sender.send(Messages.of([Message("warm", b"[1]", b"0")]))
         cluster.refuse_a_record(KafkaError.NOT_LEADER_FOR_PARTITION, after_ms=30)
-        await asyncio.gather(*(sender.send([message(number)]) for number in range(5)))
+        await asyncio.gather(*(sender.send(message(number)) for number in range(5)))
 
     with MockCluster(brokers=1) as cluster:
         with_sender(cluster, use)
@@ -50,11 +50,11 @@ def test_a_refused_request_is_not_overtaken() -> None:
 
 def test_a_record_without_an_offset_is_not_acknowledged() -> None:
     async def use(sender: KafkaSender) -> None:
-        await sender.send([message(1)])
+        await sender.send(message(1))
         # librdkafka says of such a record that it was delivered.
         cluster.refuse_a_record(KafkaError.DUPLICATE_SEQUENCE_NUMBER, after_ms=0)
         with pytest.raises(SinkError, match="1 records of topic t were acknowledged without"):
-            await sender.send([message(2)])
+            await sender.send(message(2))
 
     with MockCluster(brokers=1) as cluster:
         with_sender(cluster, use)
