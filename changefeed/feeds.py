@@ -70,8 +70,7 @@ from .sinks.duckdb import DuckDBKind
 from .sinks.files import FilesKind
 from .sinks.protocol import SinkError, SinkProgress, SinkRefused
 from .sinks.sinkless import ChangefeedRow
-from .sinks.spark import SparkReplicaKind
-from .sinks.tailrace import ReplicaKind
+from .sinks.tailrace import ReplicatingKind
 from .streams.sample import sample
 from .streams.stream import ChangefeedStream, open_stream, stream_options
 from .subscriptions import (
@@ -417,7 +416,7 @@ class Changefeeds:
         await self.watch(job_id).wait_until(timestamp)
 
     async def _verify_replica(
-        self, kind: ReplicaKind | SparkReplicaKind, details: ChangefeedDetails
+        self, kind: ReplicatingKind, details: ChangefeedDetails
     ) -> list[Difference]:
         services, (target,) = self._services, details.targets
         requests = kind.requests(whole_uri(services, details), services.store.metrics)
@@ -442,7 +441,7 @@ class Changefeeds:
         """
         details, live = decode_details(payload), self.watch(job_id)
         kind = self._services.kinds.kind_of(details.sink_uri)
-        if isinstance(kind, ReplicaKind | SparkReplicaKind):
+        if isinstance(kind, ReplicatingKind):
             if at is not None:
                 await live.wait_until(at)
             return await self._verify_replica(kind, details)

@@ -8,7 +8,7 @@ Never knows: range feeds, jobs, what a replica is made of.
 """
 
 from .follower import ReplicaFollower
-from .kind import SCHEME, ReplicaKind
+from .kind import SCHEME, ReplicaKind, ReplicatingKind
 from .location import SPARK_SCHEME, ReplicaTarget, parse_target
 from .requests import REFUSALS, TRIES_MAX, ReplicaRequests, Sent
 from .sink import BackupMaker, read_stand, restore_replica, written_note
@@ -25,6 +25,7 @@ __all__ = [
     "ReplicaKind",
     "ReplicaRequests",
     "ReplicaTarget",
+    "ReplicatingKind",
     "Reply",
     "Sent",
     "Transport",
