@@ -198,6 +198,28 @@ def test_an_insert_of_new_keys_takes_one_round_trip() -> None:
     run(5, scenario)
 
 
+def test_a_transaction_reads_several_keys_in_one_round_trip() -> None:
+    async def scenario(on: Joined) -> None:
+        await put(on.near, A, b"1")
+        transaction = on.far.begin()
+        await transaction.put([C], [b"own"])
+        asked: list[str] = []
+        call = on.network.service.call
+
+        async def counting(method: str, body: bytes) -> bytes:
+            asked.append(method)
+            return await call(method, body)
+
+        on.network.service.call = counting  # type: ignore[method-assign]
+        assert await transaction.get_each([B, A, C]) == [None, b"1", b"own"]
+        assert await transaction.first_existing([B, C, A]) == 1
+        assert await transaction.first_existing([B]) is None
+        assert asked == ["transaction"] * 3
+        await transaction.rollback()
+
+    run(5, scenario)
+
+
 def test_the_store_checks_the_deadline_at_the_commit() -> None:
     async def scenario(on: Joined) -> None:
         past = await on.far.now()
