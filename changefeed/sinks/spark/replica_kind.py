@@ -22,8 +22,6 @@ from ....kvlayer.settings import Settings
 from ...contract.options import ScanChoice
 from ..protocol import PastUnknown, SinkError, SinkRefused
 from ..tailrace import (
-    REFUSALS,
-    TRIES_MAX,
     BackupMaker,
     ReplicaRequests,
     ReplicaTarget,
@@ -199,7 +197,5 @@ class _Replication:
                 "rate_limit": target.rate_limit,
                 "backoff_min": target.backoff_min,
                 "backoff_max": target.backoff_max,
-                "tries_max": TRIES_MAX,
-                "refusals": sorted(REFUSALS),
             },
         }
