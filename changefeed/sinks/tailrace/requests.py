@@ -152,6 +152,7 @@ class ReplicaRequests:
         """Returns when what was sent is durable there. Raises SinkError, SinkRefused."""
         now = asyncio.get_running_loop().time()
         if wait := self._bucket.take(len(sent.entries), now):
+            self._metrics.add("replication_rate_limit_waits_total")
             await asyncio.sleep(wait)
         return await self._post(self._place, sent, Stand)
 
