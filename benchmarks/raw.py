@@ -2,7 +2,8 @@
 
     python -m benchmarks.raw [--rounds 9] [--seconds 3] [--writers 600] [--backlog 30000]
 
-The main runs in this process, its recovery in another one, behind a link of 30 ms. Writers put, and
+The main runs in this process, its recovery in another one, behind a link of 30 ms, which relays in
+a process of its own too. Writers put, and
 every fourth operation is a get; in the open loop they offer half the rate that they reach in a
 closed loop without a capture. A round has a part without a capture, one with a capture that joined
 the main as a process of its own, and one whose capture runs in the main's process. Ratios are
@@ -31,6 +32,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
@@ -53,7 +56,7 @@ LINK_SECONDS = 0.03
 VALUE = b"v" * 100
 KEY_COUNT = 5_000
 GET_EVERY = 4
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 PATIENCE_SECONDS = 120.0
 GRID = [(concurrency, batch) for concurrency in (1, 4, 16) for batch in (100, 500, 2_000)]
 PLAIN_READS = 2_000
@@ -75,6 +78,32 @@ def p99(values: Sequence[float]) -> float:
     return sorted(values)[min(len(values) - 1, len(values) * 99 // 100)]
 
 
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """A link that another process relays: what it costs is none of the main's."""
+
+    port: int
+
+    @classmethod
+    async def start(cls, target_port: int, seconds: float, running: AsyncExitStack) -> Relay:
+        context = get_context("spawn")
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=relay, args=(target_port, seconds, theirs), daemon=True)
+        process.start()
+        running.callback(process.kill)
+        return cls(await asyncio.to_thread(ours.recv))
+
+
+def relay(target_port: int, seconds: float, told: Connection) -> None:
+    async def until_killed() -> None:
+        link = Link(target_port, seconds)
+        async with link.relaying():
+            told.send(link.port)
+            await asyncio.Event().wait()
+
+    asyncio.run(until_killed())
+
+
 class Bench:
     """A main, its capture and its recovery."""
 
@@ -83,7 +112,7 @@ class Bench:
         main: Node,
         capture: DemoServer,
         recovery: DemoServer,
-        links: Sequence[Link],
+        links: Sequence[Relay],
         client: httpx2.AsyncClient,
     ) -> None:
         """`client` looks at the recovery. It is one for all looks: a new one reads authorities for
@@ -141,7 +170,7 @@ class Bench:
 
     # Replication
 
-    async def replicate(self, name: str, link: Link, *, apart: bool, sending: str = "") -> None:
+    async def replicate(self, name: str, link: Relay, *, apart: bool, sending: str = "") -> None:
         """Begins a replication: in the capture's process, or in this one."""
         target = f"tailrace://127.0.0.1:{link.port}/{name}"
         text = (
@@ -183,7 +212,7 @@ class Bench:
             await asyncio.sleep(LOOK_SECONDS)
         return ages
 
-    async def backlog(self, name: str, link: Link, rows: int, sending: str = "") -> float:
+    async def backlog(self, name: str, link: Relay, rows: int, sending: str = "") -> float:
         """Rows a second into a replica that has to catch up with so many."""
         await self.replicate(name, link, apart=True, sending=sending)
         await self.caught_up(name)
@@ -315,9 +344,7 @@ async def run(asked: argparse.Namespace, folder: Path) -> dict[str, float]:
         for server in (capture, recovery):
             running.push_async_callback(server.kill)
             await server.start()
-        links = [Link(recovery.port, delay) for delay in (LINK_SECONDS, 0.0)]
-        for link in links:
-            await running.enter_async_context(link.relaying())
+        links = [await Relay.start(recovery.port, delay, running) for delay in (LINK_SECONDS, 0.0)]
         client = await running.enter_async_context(httpx2.AsyncClient(trust_env=False))
         with tuned_process():  # as a server's is
             return await measure(Bench(main, capture, recovery, links, client), asked)
