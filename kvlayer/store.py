@@ -20,7 +20,7 @@ from .log import RETAINED_BYTES_MAX, CommandLog
 from .metrics import Metrics
 from .mvcc import DeadBody
 from .offload import Offload
-from .rangefeed import MemoryBudget, RangeFeed, SpanFeed, TickedFeed
+from .rangefeed import MemoryBudget, RangeFeed, ScanPace, SpanFeed, TickedFeed
 from .ranges import (
     RangeInfo,
     RangeQueue,
@@ -169,6 +169,7 @@ class Store:
             random=random,
             closed=closed,
             feed_memory=MemoryBudget(settings),
+            scan_pace=ScanPace(settings),
         )
         found_id = engine.get(STORE_ID_KEY)
         if found_id is None:

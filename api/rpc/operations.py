@@ -19,6 +19,10 @@ async def operate(served: ServedTransaction, operation: messages.Operation) -> o
     match operation:
         case messages.Get(key=key):
             return await transaction.get(key)
+        case messages.GetEach(keys=keys):
+            return await transaction.get_each(keys)
+        case messages.FirstExisting(keys=keys):
+            return await transaction.first_existing(keys)
         case messages.GetForUpdate(key=key):
             return await transaction.get(key, for_update=True)
         case messages.GetWithTimestamp(key=key):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -26,6 +27,11 @@ from ...kvlayer.span import Span
 from ...kvlayer.transaction_modes import Isolation, Priority, WhenLocked
 from .connections import Connections, NodeConnection
 from .operations import operate
+
+FEED_SPACING_SECONDS = 0.005
+"""Between two messages of a feed. A message costs the node's loop 0.3 ms beside its rows, and the
+store's half of that: of commits that follow one another closely the node is told together, and of
+a lone one at once."""
 
 _NONE = encode(None)
 
@@ -273,9 +279,13 @@ class StoreService:
             checkpoint_seconds=asked.checkpoint_seconds,
             omitted_origins=frozenset(asked.omitted_origins),
         )
+        loop = asyncio.get_running_loop()
         try:
             while True:
-                yield encode([sent_of(event) for event in await feed.next()])
+                events = await feed.next()
+                next_at = loop.time() + FEED_SPACING_SECONDS
+                yield encode([sent_of(event) for event in events])
+                await asyncio.sleep(max(0.0, next_at - loop.time()))
         finally:
             feed.close()
 

@@ -31,8 +31,7 @@ from ..sinks.protocol import (
     wants_previous,
 )
 from ..sinks.registry import check_registry
-from ..sinks.spark import SparkReplicaKind
-from ..sinks.tailrace import ReplicaKind
+from ..sinks.tailrace import ReplicatingKind
 from ..sinks.worker import WorkerKind
 from ..targets import DatabaseTables, FeedTarget, KeyspacePart
 from .details import ChangefeedDetails, ReplicationTask, TargetDetails
@@ -178,7 +177,7 @@ async def plan_changefeed(
 
 def _places(kind: AnyKind, uri: str) -> list[str]:
     """The places that a feed needs the right to: its sink, and the folder of a replica's backup."""
-    backup = kind.backup_of(uri) if isinstance(kind, ReplicaKind | SparkReplicaKind) else None
+    backup = kind.backup_of(uri) if isinstance(kind, ReplicatingKind) else None
     return [uri] if backup is None else [uri, backup]
 
 

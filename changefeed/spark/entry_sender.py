@@ -2,7 +2,7 @@
 
 It puts entries into a replica of the keyspace, by the ingest of the replica's store, in the epoch
 that the server has begun. Standard library and pyarrow only, as with everything that travels with a
-query.
+query; `contract.resending`, which it shares with the node's own sender, does too.
 
     rows        k@100  m@110  k@120  n@130
     lane 0      k@100 k@120                    a key is in one lane, and a lane has one request
@@ -26,10 +26,8 @@ from zlib import crc32
 
 import pyarrow as pa
 
+from ..contract.resending import REQUEST_SECONDS, TRIES_MAX, TokenBucket, refused, tries
 from .columns import COMMIT_TIMESTAMP, OPERATION, UPSERT
-
-REQUEST_SECONDS = 30.0
-"""A target that does not answer for so long is taken for one that is away."""
 
 BYTES_MAX = 1024 * 1024
 """The size of a request's entries; a request has one entry at least."""
@@ -53,8 +51,7 @@ class TargetAway(Exception):
 class EntrySender:
     """Sends entries, and retries by itself: a replica drops what it has.
 
-    `place` is the path of the ingest. Deletions end `kept` after they were made. `refusals` are
-    SQLSTATEs that no further try would mend.
+    `place` is the path of the ingest. Deletions end `kept` after they were made.
     """
 
     address: str
@@ -71,8 +68,6 @@ class EntrySender:
     rate_limit: int | None
     backoff_min: float
     backoff_max: float
-    tries_max: int
-    refusals: frozenset[str]
 
     def send(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The count of entries, all of which the target has acknowledged. Raises TargetRefused, and
@@ -121,25 +116,17 @@ class EntrySender:
 
 
 class _Bucket:
-    """Lets so many entries a second through, and a second's worth at once after a pause."""
+    """The token bucket of a task's lanes."""
 
     def __init__(self, rate: int | None) -> None:
-        self._rate = rate
-        self._tokens = float(rate or 0)
-        self._filled_at = time.monotonic()
+        self._tokens = TokenBucket(rate)
         self._lock = threading.Lock()
 
     def take(self, count: int) -> None:
         """Waits until the entries may go."""
-        if self._rate is None:
-            return
         with self._lock:
-            now = time.monotonic()
-            filled = self._tokens + (now - self._filled_at) * self._rate
-            self._tokens = min(filled, float(self._rate)) - count
-            self._filled_at, owed = now, max(0.0, -self._tokens)
-        if owed:
-            time.sleep(owed / self._rate)
+            wait = self._tokens.take(count, time.monotonic())
+        time.sleep(wait)
 
 
 class _Lane:
@@ -195,12 +182,9 @@ class _Lane:
             self._connection.close()
 
     def _send(self, body: bytes) -> None:
-        sender, pause, words = self._sender, self._sender.backoff_min, ""
-        for tries in range(sender.tries_max):
-            if tries:
-                # Half of it is drawn, so that who failed together does not come together.
-                time.sleep(pause * (0.5 + random.random() / 2))
-                pause = min(pause * 2, sender.backoff_max)
+        sender, words = self._sender, ""
+        for pause in tries(sender.backoff_min, sender.backoff_max, random.Random()):
+            time.sleep(pause)
             try:
                 status, answer = self._ask(body)
             except (http.client.HTTPException, OSError) as error:
@@ -212,7 +196,7 @@ class _Lane:
             if status == 200:
                 return
             words = self._judge(status, answer)
-        raise TargetAway(f"{words} ({sender.tries_max} tries)")
+        raise TargetAway(f"{words} ({TRIES_MAX} tries)")
 
     def _ask(self, body: bytes) -> tuple[int, bytes]:
         if self._connection is None:
@@ -233,6 +217,6 @@ class _Lane:
         except ValueError:
             problem = {"title": f"HTTP status {status}"}
         words = f"{self._sender.address}: {problem.get('title')}"
-        if problem.get("sqlstate") in self._sender.refusals or status in (401, 403, 413, 422):
+        if refused(status, problem.get("sqlstate")):
             raise TargetRefused(words)
         return words

@@ -38,7 +38,7 @@ def _run(
     told: threading.Event,
 ) -> int:
     source, target = told_first["source"], told_first["target"]
-    sender = EntrySender(**{**target, "refusals": frozenset(target["refusals"])})
+    sender = EntrySender(**target)
     rows = (
         session.readStream.format("changefeed")
         .options(**source)

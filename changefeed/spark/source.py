@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..contract import resending
 from .client import ExportClient, TableMissing, read_schema
 from .columns import shape, spark_schema, table_columns
 from .filters import Condition, push
@@ -102,12 +104,14 @@ def _columns(wanted: pa.Schema, schema: str) -> list[str]:
     return table_columns(wanted.names) or [read_schema(schema).names[0]]
 
 
-def register(session: SparkSession) -> None:
-    """Registers the source with a session, and lets Spark push filters down to Python sources.
+def travelling_modules() -> tuple[ModuleType, ...]:
+    """The code that goes to Spark's workers with a query: they need pyarrow, and not Tailrace."""
+    return sys.modules[__package__], resending
 
-    The source's code travels with the query: Spark's workers need pyarrow, and not Tailrace.
-    """
-    package = sys.modules[__package__]
-    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+
+def register(session: SparkSession) -> None:
+    """Registers the source with a session, and lets Spark push filters down to Python sources."""
+    for module in travelling_modules():
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     session.conf.set(FILTER_PUSHDOWN, "true")  # Spark refuses a source that could, while it is off
     session.dataSource.register(ChangefeedSource)

@@ -21,8 +21,7 @@ from ..sinks.duckdb.kind import InReadLane
 from ..sinks.duckdb.log_snapshot import SnapshotLog
 from ..sinks.duckdb.mirror_snapshot import MirrorSnapshot
 from ..sinks.protocol import SinkError, SinkRefused
-from ..sinks.spark import SparkReplicaKind
-from ..sinks.tailrace import ReplicaKind
+from ..sinks.tailrace import ReplicatingKind
 from ..targets import KeyspacePart
 from .difference import DIFFERENCES_MAX, AnyDifference, Difference
 from .log_repair import repair_log
@@ -70,7 +69,7 @@ class FeedVerification:
         """
         details = self._details
         kind = self._services.kinds.kind_of(details.sink_uri)
-        if isinstance(kind, ReplicaKind | SparkReplicaKind):
+        if isinstance(kind, ReplicatingKind):
             if at is not None:
                 await self._live.wait_until(at)
             return Verified(await self._verify_replica(kind))
@@ -96,7 +95,7 @@ class FeedVerification:
             differences = [_repaired(each) for each in differences]
         return Verified(differences[:DIFFERENCES_MAX], found.notes)
 
-    async def _verify_replica(self, kind: ReplicaKind | SparkReplicaKind) -> list[Difference]:
+    async def _verify_replica(self, kind: ReplicatingKind) -> list[Difference]:
         services, (target,) = self._services, self._details.targets
         requests = kind.requests(whole_uri(services, self._details), services.store.metrics)
         try:

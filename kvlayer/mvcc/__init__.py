@@ -35,11 +35,10 @@ from .intents import (
     run_of_intents,
 )
 from .read import (
-    bodies_each,
+    newest_each,
     newest_version,
     pausing_scan_at,
     read_at,
-    read_each,
     scan_at,
     version_bounds,
 )
@@ -67,7 +66,6 @@ __all__ = [
     "Garbage",
     "Header",
     "Intent",
-    "bodies_each",
     "body_at",
     "body_of",
     "changes_between",
@@ -83,10 +81,10 @@ __all__ = [
     "intents_in",
     "intents_on",
     "keyspaces_in",
+    "newest_each",
     "newest_version",
     "pausing_scan_at",
     "read_at",
-    "read_each",
     "run_of_intents",
     "scan_at",
     "take_slice",

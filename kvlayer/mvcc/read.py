@@ -51,34 +51,16 @@ def read_at(reader: Reader, key: bytes, at: Timestamp) -> tuple[Timestamp, bytes
     return keys.split_version_key(found[0])[1], found[1]
 
 
-def read_each(
-    reader: Reader, several: Sequence[bytes], at: Timestamp
-) -> list[tuple[Timestamp, bytes] | None]:
-    """What `read_at` reads of each of several keys."""
-    if reader.range_tombstones is not NO_TOMBSTONES:
-        return [read_at(reader, key, at) for key in several]
-    split = keys.split_version_key
-    return [
-        None if entry is None else (split(entry[0])[1], entry[1])
-        for entry in _newest_entries(reader, several, at)
-    ]
-
-
-def bodies_each(reader: Reader, several: Sequence[bytes], at: Timestamp) -> list[bytes | None]:
-    """The bodies of the live values at `at` of several keys."""
-    if reader.range_tombstones is not NO_TOMBSTONES:
-        read = (read_at(reader, key, at) for key in several)
-        return [None if found is None else body_at(found[1], at) for found in read]
-    return [
-        None if entry is None else body_at(entry[1], at)
-        for entry in _newest_entries(reader, several, at)
-    ]
-
-
-def _newest_entries(
+def newest_each(
     reader: Reader, several: Sequence[bytes], at: Timestamp
 ) -> list[tuple[bytes, bytes] | None]:
-    """For each key the entry of its newest version at or below `at`."""
+    """The engine's entries of the versions that `read_at` reads of each of several keys."""
+    if reader.range_tombstones is not NO_TOMBSTONES:
+        read = ((key, read_at(reader, key, at)) for key in several)
+        return [
+            None if found is None else (keys.version_key(key, found[0]), found[1])
+            for key, found in read
+        ]
     version, newest = keys.VERSION, keys.inverted(at)
     return reader.first_each([(version + key + newest, version + key + _OLDEST) for key in several])
 

@@ -25,6 +25,7 @@ from .host import (
 from .processor import RangeFeeds
 from .registration import RangeFeed
 from .router import RangeRouter, TickedFeed
+from .scan_pace import ScanPace
 from .span_feed import SpanFeed
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "RangeFeedHost",
     "RangeFeeds",
     "RangeRouter",
+    "ScanPace",
     "SpanFeed",
     "TickedFeed",
 ]

@@ -17,6 +17,7 @@ from ..metrics import Metrics
 from ..settings import Settings, declare_duration
 from ..span import Span
 from .budget import MemoryBudget
+from .scan_pace import ScanPace
 
 TICK_INTERVAL = declare_duration(
     "kv.closed_timestamp.side_transport_interval",
@@ -135,6 +136,11 @@ class RangeFeedHost(Protocol):
     @property
     def feed_memory(self) -> MemoryBudget:
         """Shared by all feeds of the store."""
+        ...
+
+    @property
+    def scan_pace(self) -> ScanPace:
+        """Shared by all catch-up scans of the store's raw keyspaces."""
         ...
 
     @property

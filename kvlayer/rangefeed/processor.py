@@ -121,7 +121,10 @@ class RangeFeeds:
             raise BatchTimestampBeforeGC(start_after, threshold)
         options = FeedOptions(with_previous=with_previous, omitted_origins=omitted_origins)
         scan = None
-        if changed_since(host.engine, span, start_after):
+        if not changed_since(host.engine, span, start_after):
+            host.metrics.add("rangefeed_scans_avoided_total")
+        else:
+            host.metrics.add("rangefeed_scans_total")
             scan = CatchUpScan(host.engine.snapshot(), span, start_after, options)
         if self._processing is None:
             self._processing = _Processing(host)

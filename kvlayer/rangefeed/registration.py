@@ -11,6 +11,7 @@ from enum import Enum
 from ..clock import Timestamp, format_timestamp
 from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded
 from ..events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
+from ..keys import RAW_KIND
 from ..span import Span
 from .backlog import Backlog
 from .budget import BUFFER_BYTES, CHECKPOINT_BYTES, ENTRY_OVERHEAD_BYTES
@@ -81,6 +82,8 @@ class RangeFeed:
         self._buffered_entries = 0
         self._bytes_max = host.settings.get(BUFFER_BYTES)
         self._noted = resolved  # the last checkpoint that was kept
+        self._pace = host.scan_pace if span.start.startswith(RAW_KIND) else None
+        self._pause: asyncio.TimerHandle | None = None  # until the next slice may be read
         # Rung when there is something to poll. A span feed hangs its own here.
         self.bell = Doorbell()
         self.gathered = False
@@ -240,8 +243,11 @@ class RangeFeed:
         if self._host.durable_index < self.index:
             return []
         if self._scan is not None:
+            if self._paces():
+                return []
             slice_events = self._scan.next_slice()
             if slice_events:
+                self._note_read(slice_events)
                 return slice_events
             self._free_scan()
         self._check_threshold()
@@ -250,6 +256,28 @@ class RangeFeed:
             return [SteadyState(self.span), *self._read_back()]
         self._become_steady()
         return self.poll()
+
+    def _paces(self) -> bool:
+        """Whether the next slice has to wait. The bell rings when it need not."""
+        if self._pace is None:
+            return False
+        wait_ns = self._pace.wait_ns(self._host.clock.wall.monotonic_ns())
+        if wait_ns and self._pause is None:
+            self._host.metrics.add("rangefeed_scan_waits_total")
+            self._pause = asyncio.get_running_loop().call_later(wait_ns / 1e9, self._resume)
+        return wait_ns > 0
+
+    def _resume(self) -> None:
+        self._pause = None
+        self.bell.ring()
+
+    def _note_read(self, events: Sequence[Event]) -> None:
+        batches = [event for event in events if isinstance(event, ValueBatch)]
+        self._host.metrics.add("rangefeed_scanned_versions_total", sum(map(len, batches)))
+        if self._pace is not None:
+            size = sum(len(key) for batch in batches for key in batch.keys)
+            size += sum(len(value or b"") for batch in batches for value in batch.values)
+            self._pace.note_read(size, self._host.clock.wall.monotonic_ns())
 
     def _read_back(self) -> list[Event]:
         """A slice of what became durable while the feed caught up."""
@@ -307,6 +335,9 @@ class RangeFeed:
         self._buffered_bytes = self._buffered_entries = 0
 
     def _free_scan(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
         if self._scan is not None:
             self._scan.close()
             self._scan = None

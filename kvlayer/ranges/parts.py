@@ -11,7 +11,7 @@ from ..engine import Engine
 from ..log import CommandLog
 from ..metrics import Metrics
 from ..offload import Offload
-from ..rangefeed import MemoryBudget
+from ..rangefeed import MemoryBudget, ScanPace
 from ..settings import Settings
 
 
@@ -28,3 +28,4 @@ class StoreParts:
     random: Random
     closed: ClosedTimestamps
     feed_memory: MemoryBudget
+    scan_pace: ScanPace

@@ -97,6 +97,7 @@ class Range:
         self.size = size or RangeSize()
         self.persisted_resolved = persisted_resolved
         self.feed_memory = parts.feed_memory
+        self.scan_pace = parts.scan_pace
         self._log = parts.log
         self._owner = owner
         self.replaced = False

@@ -31,7 +31,7 @@ from ..history import StorePosition
 from ..replica import ReplicaOrder
 from ..span import Span
 
-PROTOCOL = 6
+PROTOCOL = 7
 """To be raised with every change of a message."""
 
 WireSpan = tuple[bytes, bytes]
@@ -182,6 +182,10 @@ class TransactionState(Message, frozen=True):
     untouched: bool
 
 
+class GetEach(Message, frozen=True, tag="get_each"):
+    keys: list[bytes]
+
+
 class GetForUpdate(Message, frozen=True, tag="get_for_update"):
     key: bytes
 
@@ -249,6 +253,8 @@ class Rollback(Message, frozen=True, tag="rollback"):
 
 Operation = (
     Get
+    | GetEach
+    | FirstExisting
     | GetForUpdate
     | GetWithTimestamp
     | ScanRows

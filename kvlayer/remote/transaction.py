@@ -116,17 +116,14 @@ class RemoteTransaction:
         return await self._ask(asked, bytes | None)  # type: ignore[arg-type]
 
     async def get_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [await self.get(key) for key in keys]
+        return await self._ask(messages.GetEach(list(keys)), list[bytes | None])
 
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None:
         found: type[tuple[bytes, Timestamp] | None] = tuple[bytes, Timestamp] | None  # type: ignore[assignment]
         return await self._ask(messages.GetWithTimestamp(key), found)
 
     async def first_existing(self, keys: Sequence[bytes]) -> int | None:
-        for index, key in enumerate(keys):
-            if await self.get(key) is not None:
-                return index
-        return None
+        return await self._ask(messages.FirstExisting(tuple(keys)), int | None)  # type: ignore[arg-type]
 
     async def scan(
         self,

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from ..clock import ZERO, Timestamp
 from ..engine import Reader, Snapshot
+from ..keys import split_version_key
 from ..mvcc import (
     SLICE_ROWS,
-    bodies_each,
     body_at,
     intent_on,
+    newest_each,
     pausing_scan_at,
     read_at,
-    read_each,
     take_slice,
 )
 from ..span import Span
@@ -70,8 +70,8 @@ def read_versions(
     if _touched(host, keys, own):
         return [read_version(host, key, at, own) for key in keys]
     return [
-        (None, ZERO) if found is None else (body_at(found[1], at), found[0])
-        for found in read_each(host.engine, keys, at)
+        (None, ZERO) if found is None else (body_at(found[1], at), split_version_key(found[0])[1])
+        for found in newest_each(host.engine, keys, at)
     ]
 
 
@@ -81,7 +81,8 @@ def read_bodies(
     """What `read_key` reads of each of several keys. Raises LockConflict."""
     if _touched(host, keys, own):
         return [read_key(host, key, at, own) for key in keys]
-    return bodies_each(host.engine, keys, at)
+    newest = newest_each(host.engine, keys, at)
+    return [None if found is None else body_at(found[1], at) for found in newest]
 
 
 def _touched(host: TransactionHost, keys: Sequence[bytes], own: TransactionRecord | None) -> bool:

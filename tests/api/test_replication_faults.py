@@ -8,9 +8,10 @@ from random import Random
 import msgspec
 import pytest
 
+from tailrace.changefeed.contract.resending import TRIES_MAX
 from tailrace.changefeed.sinks import SinkError
 from tailrace.changefeed.sinks.tailrace import ReplicaRequests, Reply, parse_target
-from tailrace.changefeed.sinks.tailrace.requests import TRIES_MAX, Sent
+from tailrace.changefeed.sinks.tailrace.requests import Sent
 from tailrace.changefeed.sinks.tailrace.transport import TransportBroken
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.metrics import Metrics

@@ -43,6 +43,7 @@ from tailrace.kvlayer.rangefeed import (
     PushOutcome,
     RangeFeed,
     RangeFeeds,
+    ScanPace,
     TickedFeed,
 )
 from tailrace.kvlayer.settings import Settings
@@ -87,6 +88,7 @@ class SmallRange:
         self.push_error: KVError | None = None
         self.feeds = RangeFeeds(self)
         self.feed_memory = MemoryBudget(self.settings)
+        self.scan_pace = ScanPace(self.settings)
         self.persisted_resolved = ZERO
         self.retentions = Retentions()
         self.entries_read = 0  # from the log, by feeds

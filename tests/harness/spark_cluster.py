@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on loopback: a master and two workers, out of PySpark's own files.
+"""A standalone Spark cluster on loopback: a master and its workers, out of PySpark's own files.
 
     with SparkCluster(folder) as cluster, cluster.session("reads") as session:
         session.read…
@@ -36,8 +36,9 @@ _PACKAGES = Path(pyarrow.__file__).parent.parent
 class SparkCluster:
     """Processes of this machine, which end with the `with`. Their output is in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, workers: int = WORKERS) -> None:
         self._folder = folder
+        self._workers = workers
         folder.mkdir(parents=True, exist_ok=True)
         self.python = bare_python(folder / "python")
         self.master = ""
@@ -47,7 +48,7 @@ class SparkCluster:
         try:
             self._start("master", "org.apache.spark.deploy.master.Master")
             self.master = f"spark://{LOOPBACK}:{self._said('master', 'Starting Spark master at ')}"
-            for number in range(WORKERS):
+            for number in range(self._workers):
                 name = f"worker{number}"
                 self._start(
                     name,
@@ -56,12 +57,16 @@ class SparkCluster:
                     *("--work-dir", str(self._folder / name)),
                     self.master,
                 )
-            for number in range(WORKERS):
+            for number in range(self._workers):
                 self._said(f"worker{number}", "Successfully registered with master ")
         except BaseException:
             self._stop()
             raise
         return self
+
+    def applications(self) -> set[str]:
+        """The applications that have run something on a worker."""
+        return {place.name for place in self._folder.glob("worker*/app-*")}
 
     @contextlib.contextmanager
     def session(self, name: str) -> Iterator[SparkSession]:

@@ -1,4 +1,5 @@
-"""A replication whose entries Spark sends; its application and both servers are killed."""
+"""A replication whose entries Spark sends: its application, on a cluster too, and both servers are
+killed."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import pytest
 
 from tailrace.kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
 from tests.harness.server_process import ServerProcess
+from tests.harness.spark_cluster import LOOPBACK, WORKER_PYTHON, SparkCluster
 from tests.system.test_replication import KEYS, Writer, resolved
 
 pytestmark = pytest.mark.system
@@ -30,10 +32,11 @@ def wait(done: Callable[[], bool], what: str) -> None:
         time.sleep(0.2)
 
 
-def documented(uri: str) -> str:
+def documented(uri: str, master: str = "local[2]") -> str:
     """The statement of docs/raw.md, for another keyspace."""
     (found,) = re.findall(r"```sql\nCREATE REPLICATION abroad (.*);\n```", DOCUMENT)
     text = re.sub("'tailrace:[^']*'", f"'{uri}'", f"CREATE REPLICATION r {found}")
+    text = text.replace("local[2]", master)
     asked = text.replace("KEYSPACE sessions", "KEYSPACE ks")
     return f"{asked[:-1]}, concurrency = 2, batch_size = 20, backoff_max = 0.5)"
 
@@ -119,3 +122,43 @@ def test_spark_sends_every_version_whatever_is_killed(tmp_path: Path) -> None:
         wait(lambda: main.rows("SHOW REPLICATIONS")[0][4] == "failed", "the replication goes on")
         assert "was promoted" in str(main.rows("SHOW REPLICATIONS")[0][7])
         wait(lambda: not applications(f"tailrace replication {job_id}"), "it does not end")
+
+
+def test_a_cluster_sends_and_goes_on_with_another_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its worker has no Tailrace: each task's code came with the batch."""
+    with ExitStack() as stack:
+        cluster = stack.enter_context(SparkCluster(tmp_path / "cluster", workers=1))
+        monkeypatch.setenv("SPARK_LOCAL_IP", LOOPBACK)
+        monkeypatch.setenv(WORKER_PYTHON, str(cluster.python))
+        main = stack.enter_context(ServerProcess(tmp_path / "main"))
+        recovery = stack.enter_context(ServerProcess(tmp_path / "recovery"))
+        main.sql("CREATE KEYSPACE ks")
+        main.sql("ALTER KEYSPACE ks SPLIT AT 'k2', 'k4'")
+        main.sql(f"SET CLUSTER SETTING changefeed.lake.masters = '{cluster.master}'")
+        written = {(f"k{n}", round): put(main, f"k{n}", round) for round in "ab" for n in range(6)}
+        text = documented(f"tailrace://127.0.0.1:{recovery.port}/ks", cluster.master)
+        ((job_id,),) = main.rows(text)
+        caught_up(main, recovery, max(written.values()))
+        first, victims = cluster.applications(), applications(f"tailrace replication {job_id}")
+        assert len(first) == 1, first
+        assert victims, "no driver runs"
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+        written |= {(f"k{n}", "c"): put(main, f"k{n}", "c") for n in range(6)}
+        ((gone,),) = main.rows("SELECT raw_delete('ks', 'k0')")
+        caught_up(main, recovery, parse_timestamp(str(gone)))
+        assert main.rows("VERIFY REPLICATION r") == []
+        assert cluster.applications() > first, "nothing has run on the cluster again"
+        for (key, value), at in written.items():
+            if value != "a":  # of each key the scan has the newest version
+                asked = {"at": format_timestamp(at)}
+                found = recovery.client.get(f"{recovery.url}{KEYS}/{key}", params=asked)
+                assert found.text == value, (key, at, found.text)
+        assert recovery.client.get(f"{recovery.url}{KEYS}/k0").status_code == 404
+
+
+def put(server: ServerProcess, key: str, value: str) -> Timestamp:
+    ((at,),) = server.rows(f"SELECT raw_put('ks', '{key}', '{value}')")
+    return parse_timestamp(str(at))

@@ -52,6 +52,7 @@ ENVIRONMENT = (
     "SPARK_HOME",
     "SPARK_LOCAL_IP",
     "PYTHONPATH",
+    "PYSPARK_PYTHON",
     "LD_LIBRARY_PATH",
     "TMPDIR",
     "LANG",
@@ -62,9 +63,12 @@ ENVIRONMENT = (
 
 
 def child_environment(own: Mapping[str, str]) -> dict[str, str]:
-    """The environment of an application, and of whatever it starts."""
+    """The environment of an application, and of whatever it starts.
+
+    Spark's workers run this interpreter, unless the server was told which: theirs may be elsewhere.
+    """
     kept = {name: own[name] for name in ENVIRONMENT if name in own}
-    return {**kept, "PYSPARK_PYTHON": sys.executable}
+    return {"PYSPARK_PYTHON": sys.executable, **kept}
 
 
 class _Report(msgspec.Struct):

@@ -8,7 +8,7 @@ in vain once there is another.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -20,21 +20,18 @@ from ....kvlayer.offload import Offload
 from ....kvlayer.replica import origin_of, source_of
 from ....kvlayer.settings import Settings
 from ...contract.options import ScanChoice
-from ..protocol import FeedIdentity, PastUnknown, SinkError, SinkRefused
+from ..protocol import PastUnknown, SinkError, SinkRefused
 from ..tailrace import (
-    REFUSALS,
-    TRIES_MAX,
     BackupMaker,
-    HttpTransport,
     ReplicaRequests,
     ReplicaTarget,
+    ReplicatingKind,
     Sent,
     parse_target,
     read_stand,
     restore_replica,
     written_note,
 )
-from ..uri import redacted_uri
 from ..worker import WorkerFeed, WorkerKind
 from ..worker_tokens import Worker, WorkerTokens
 from .application import LakeServer, SparkApplication, progress_at
@@ -45,11 +42,8 @@ from .masters import MASTERS, check_master
 MODULE = "tailrace.changefeed.spark.replication"
 
 
-class SparkReplicaKind(WorkerKind):
-    """Replicates one keyspace into another store, by a PySpark application that it supervises.
-
-    `kept_seconds` says for how long keyspaces of this store keep a deletion.
-    """
+class SparkReplicaKind(ReplicatingKind, WorkerKind):
+    """Replicates one keyspace into another store, by a PySpark application that it supervises."""
 
     local = True
     obeys = OPTIONS | {"mvcc_timestamp"}
@@ -65,9 +59,7 @@ class SparkReplicaKind(WorkerKind):
         settings: Settings,
         metrics: Metrics,
     ) -> None:
-        self._random = random
-        self._kept_seconds = kept_seconds
-        self._backups = backups
+        super().__init__(random, kept_seconds, backups=backups)
         self._lane = offload.lane("spark")
         self._server = server
         self._tokens = tokens
@@ -75,45 +67,13 @@ class SparkReplicaKind(WorkerKind):
         self._metrics = metrics
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        """Raises SQLError for a URI or a master that cannot be, for tables, and where Spark cannot
-        run. The target need not be there yet."""
-        target = parse_target(uri)
-        check_master(target.master, self._settings.get(MASTERS))
-        if target.backup is not None:
-            self._backups.check(target.backup)
-        for table in tables:
-            if table.keyspace is None:
-                raise SQLError(
-                    "0A000",
-                    f'table "{table.name}" cannot be replicated into another store',
-                    hint="A replication is of a raw keyspace.",
-                )
+        """Raises SQLError also for a master that cannot be, and where Spark cannot run."""
+        await super().validate(uri, tables, store_id=store_id)
+        check_master(parse_target(uri).master, self._settings.get(MASTERS))
         self._asked()
         missing = await self._lane.run(why_no_spark)
         if missing is not None:
             raise SQLError("58030", f"a replication by Spark cannot run: {missing}")
-
-    def backup_of(self, uri: str) -> str | None:
-        """The folder of the backup that a replica is restored from, if it is to be."""
-        return parse_target(uri).backup
-
-    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """The keyspace there: it has one source."""
-        return frozenset({parse_target(uri).shown})
-
-    def hosts(self, uri: str) -> Sequence[str]:
-        return (parse_target(uri).host,)
-
-    def redacted(self, uri: str) -> str:
-        return redacted_uri(uri)
-
-    def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
-        """Requests to the replica, beside the feed's application."""
-        target = parse_target(uri)
-        return ReplicaRequests(target, HttpTransport(target), self._random, metrics)
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""
 
     async def run(self, feed: WorkerFeed) -> None:
         target = parse_target(feed.uri)
@@ -125,6 +85,7 @@ class SparkReplicaKind(WorkerKind):
         requests = self.requests(feed.uri, self._metrics)
         try:
             if target.backup is not None:
+                assert self._backups is not None, "the kind was made with them"
                 await restore_replica(
                     requests, self._backups, target.backup, feed.table_id, feed.name, feed.start_at
                 )
@@ -236,7 +197,5 @@ class _Replication:
                 "rate_limit": target.rate_limit,
                 "backoff_min": target.backoff_min,
                 "backoff_max": target.backoff_max,
-                "tries_max": TRIES_MAX,
-                "refusals": sorted(REFUSALS),
             },
         }

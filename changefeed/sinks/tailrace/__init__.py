@@ -8,23 +8,22 @@ Never knows: range feeds, jobs, what a replica is made of.
 """
 
 from .follower import ReplicaFollower
-from .kind import SCHEME, ReplicaKind
+from .kind import SCHEME, ReplicaKind, ReplicatingKind
 from .location import SPARK_SCHEME, ReplicaTarget, parse_target
-from .requests import REFUSALS, TRIES_MAX, ReplicaRequests, Sent
+from .requests import ReplicaRequests, Sent
 from .sink import BackupMaker, read_stand, restore_replica, written_note
 from .transport import HttpTransport, Reply, Transport
 
 __all__ = [
-    "REFUSALS",
     "SCHEME",
     "SPARK_SCHEME",
-    "TRIES_MAX",
     "BackupMaker",
     "HttpTransport",
     "ReplicaFollower",
     "ReplicaKind",
     "ReplicaRequests",
     "ReplicaTarget",
+    "ReplicatingKind",
     "Reply",
     "Sent",
     "Transport",

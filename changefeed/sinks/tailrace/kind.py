@@ -16,21 +16,14 @@ from .requests import ReplicaRequests
 from .sink import BackupMaker, ReplicaSink
 from .transport import HttpTransport, Transport
 
-__all__ = ["SCHEME", "ReplicaKind"]
+__all__ = ["SCHEME", "ReplicaKind", "ReplicatingKind"]
 
 
-class ReplicaKind:
-    """The kind of sink that replicates a keyspace into another store.
+class ReplicatingKind:
+    """A kind of sink that replicates one keyspace into another store, whoever sends the entries.
 
     `kept_seconds` says for how long keyspaces of this store keep a deletion.
     """
-
-    transactional = True
-    local = False
-    columnar = False
-    follows_schema = True
-    whole_tables = "The other store has copies of tables, with their keys and columns."
-    obeys = PIPELINE_OPTIONS | {"mvcc_timestamp"}
 
     def __init__(
         self,
@@ -43,15 +36,6 @@ class ReplicaKind:
         self._kept_seconds = kept_seconds
         self._connect = connect
         self._backups = backups
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """Raises SQLError 0A000 for a feed that would not tell when each row was written."""
-        if not options.mvcc_timestamp:
-            raise SQLError(
-                "0A000",
-                "a changefeed cannot write into a keyspace of another store",
-                hint="CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://…' does.",
-            )
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError for a URI that cannot be, or for tables. The target need not be there
@@ -77,6 +61,40 @@ class ReplicaKind:
         """The keyspace there: it has one source."""
         return frozenset({parse_target(uri).shown})
 
+    def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
+        """Requests to the replica, beside those that send entries."""
+        target = parse_target(uri)
+        return ReplicaRequests(target, self._connect(target), self._random, metrics)
+
+    async def release(self, uri: str, identity: FeedIdentity) -> None:
+        """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""
+
+    def hosts(self, uri: str) -> Sequence[str]:
+        return (parse_target(uri).host,)
+
+    def redacted(self, uri: str) -> str:
+        return redacted_uri(uri)
+
+
+class ReplicaKind(ReplicatingKind):
+    """The kind of sink whose entries a node's pipeline sends."""
+
+    transactional = True
+    local = False
+    columnar = False
+    follows_schema = True
+    whole_tables = "The other store has copies of tables, with their keys and columns."
+    obeys = PIPELINE_OPTIONS | {"mvcc_timestamp"}
+
+    def check_options(self, options: ChangefeedOptions) -> None:
+        """Raises SQLError 0A000 for a feed that would not tell when each row was written."""
+        if not options.mvcc_timestamp:
+            raise SQLError(
+                "0A000",
+                "a changefeed cannot write into a keyspace of another store",
+                hint="CREATE REPLICATION r FOR KEYSPACE ks INTO 'tailrace://…' does.",
+            )
+
     def create(self, uri: str, context: SinkContext) -> Sink:
         return self.sink(parse_target(uri), context)
 
@@ -90,17 +108,3 @@ class ReplicaKind:
             context.note_trouble,
         )
         return ReplicaSink(target, context, requests, self._kept_seconds, self._backups)
-
-    def requests(self, uri: str, metrics: Metrics) -> ReplicaRequests:
-        """Requests to the replica, beside the feed's sink."""
-        target = parse_target(uri)
-        return ReplicaRequests(target, self._connect(target), self._random, metrics)
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""
-
-    def hosts(self, uri: str) -> Sequence[str]:
-        return (parse_target(uri).host,)
-
-    def redacted(self, uri: str) -> str:
-        return redacted_uri(uri)

@@ -12,35 +12,15 @@ import msgspec
 
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.metrics import Metrics
+from ...contract.resending import TRIES_MAX, TokenBucket, refused, tries
 from ..protocol import KeyInterval, SinkError, SinkRefused, TaskKeys
 from .location import ReplicaTarget
 from .transport import Reply, Transport, TransportBroken
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-TRIES_MAX = 8
-"""Then the attempt fails, and the feed's next one opens the replica anew."""
-
 RESTORE_SECONDS = 6 * 3600.0
 """How long a restoration may take: nothing is lost by waiting, and asking again begins anew."""
-
-REFUSALS = frozenset(
-    {
-        "55000",
-        "42P07",
-        "0A000",
-        "42501",
-        "42P01",
-        "3D000",
-        "3F000",
-        "42809",
-        "28000",
-        "28P01",
-        "22023",
-        "54000",
-    }
-)
-"""SQLSTATEs of answers that no further try would change."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -120,27 +100,6 @@ class Refused(SinkRefused):
         self.sqlstate = sqlstate
 
 
-class TokenBucket:
-    """Lets `rate` entries a second through, and a second's worth at once after a pause."""
-
-    def __init__(self, rate: int | None) -> None:
-        self._rate = rate
-        self._tokens = float(rate or 0)
-        self._filled_at: float | None = None
-
-    async def take(self, count: int) -> None:
-        """Waits until the entries may go."""
-        if self._rate is None:
-            return
-        now = asyncio.get_running_loop().time()
-        if self._filled_at is not None:
-            self._tokens += (now - self._filled_at) * self._rate
-        self._tokens = min(self._tokens, float(self._rate)) - count
-        self._filled_at = now
-        if self._tokens < 0:
-            await asyncio.sleep(-self._tokens / self._rate)
-
-
 class ReplicaRequests:
     """Asks one replica. What is not answered is sent again: the replica drops what it has."""
 
@@ -167,8 +126,8 @@ class ReplicaRequests:
             opening = Opening(source, task.own, task.whole)
         try:
             return await self._post(f"{self._place}/open", opening, Stand)
-        except Refused as refused:
-            if refused.sqlstate != "42P01":
+        except Refused as error:
+            if error.sqlstate != "42P01":
                 raise
         text = f"CREATE KEYSPACE IF NOT EXISTS {self._name} WITH (role = 'replica')"
         await self._post("/v1/sql", Statement(text), None)
@@ -191,7 +150,10 @@ class ReplicaRequests:
 
     async def send(self, sent: Sent) -> Stand:
         """Returns when what was sent is durable there. Raises SinkError, SinkRefused."""
-        await self._bucket.take(len(sent.entries))
+        now = asyncio.get_running_loop().time()
+        if wait := self._bucket.take(len(sent.entries), now):
+            self._metrics.add("replication_rate_limit_waits_total")
+            await asyncio.sleep(wait)
         return await self._post(self._place, sent, Stand)
 
     async def look(self) -> Stand:
@@ -217,8 +179,11 @@ class ReplicaRequests:
         return await self._tried(partial(self._transport.post, path, _encode(body)), reply)
 
     async def _tried(self, ask: Callable[[], Awaitable[Reply]], reply: type[S] | None) -> S:
-        pause, words = self._target.backoff_min, ""
-        for tries in range(1, TRIES_MAX + 1):
+        target, words = self._target, ""
+        for pause in tries(target.backoff_min, target.backoff_max, self._random):
+            if pause:
+                self._metrics.add("replication_retries_total")
+                await asyncio.sleep(pause)
             try:
                 answer = await ask()
             except TransportBroken as broken:
@@ -230,11 +195,6 @@ class ReplicaRequests:
                     return msgspec.json.decode(answer.body, type=reply or msgspec.Raw)  # type: ignore[return-value]
                 words = self._judge(answer)
             self._note_trouble(words)
-            if tries < TRIES_MAX:
-                self._metrics.add("replication_retries_total")
-                # Half of it is drawn, so that senders which failed together do not come together.
-                await asyncio.sleep(pause * (0.5 + self._random.random() / 2))
-                pause = min(pause * 2, self._target.backoff_max)
         raise SinkError(f"{words} ({TRIES_MAX} tries)")
 
     def _judge(self, answer: Reply) -> str:
@@ -244,6 +204,6 @@ class ReplicaRequests:
         except msgspec.MsgspecError:
             problem = _Problem(f"HTTP status {answer.status}")
         words = f"{self._target.shown}: {problem.title}"
-        if problem.sqlstate in REFUSALS or answer.status in (401, 403, 413, 422):
+        if refused(answer.status, problem.sqlstate):
             raise Refused(words, problem.sqlstate)
         return words

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-import tailrace.changefeed.spark
+from tailrace.changefeed.contract.resending import TRIES_MAX
 from tailrace.changefeed.spark.entry_sender import EntrySender, TargetAway, TargetRefused
+from tailrace.changefeed.spark.source import travelling_modules
 from tests.harness.spark_cluster import bare_python
 
 KEPT = 1_000
@@ -90,8 +91,6 @@ def sender(address: str, *, concurrency: int = 2, batch_size: int = 3) -> EntryS
         rate_limit=None,
         backoff_min=0.001,
         backoff_max=0.002,
-        tries_max=3,
-        refusals=frozenset({"55000"}),
     )
 
 
@@ -150,7 +149,7 @@ def test_what_is_not_taken_is_sent_again() -> None:
 
 
 def test_a_target_that_stays_away_is_left_to_the_next_attempt() -> None:
-    target = Target(said=[(507, {"title": "the log is full"})] * 3)
+    target = Target(said=[(507, {"title": "the log is full"})] * TRIES_MAX)
     with serving(target) as address, pytest.raises(TargetAway, match="the log is full"):
         sent_by(sender(address, concurrency=1), batch(("a", "1", 5, None)))
 
@@ -174,12 +173,14 @@ print(told.column("sent")[0])
 
 def test_its_code_travels_with_it(tmp_path: Path) -> None:
     """Spark's workers have PySpark and pyarrow, and no Tailrace."""
-    package, sending = tailrace.changefeed.spark, tmp_path / "sending"
-    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+    modules, sending = travelling_modules(), tmp_path / "sending"
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         sending.write_bytes(cloudpickle.dumps(sender("127.0.0.1:1").send))  # type: ignore[no-untyped-call]
     finally:
-        cloudpickle.unregister_pickle_by_value(package)  # type: ignore[no-untyped-call]
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
     python = bare_python(tmp_path / "python")
     told = subprocess.run(
         [python, "-c", RUN, sending], capture_output=True, text=True, check=False, cwd=tmp_path

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
 
 from tailrace.api.rpc import StoreService
+from tailrace.api.rpc.service import FEED_SPACING_SECONDS
 from tailrace.kvlayer.access import Evaluation, Feed, StoreAccess
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.errors import (
@@ -21,6 +22,7 @@ from tailrace.kvlayer.errors import (
 )
 from tailrace.kvlayer.events import Checkpoint, Event, ValueBatch
 from tailrace.kvlayer.remote import RemoteStore
+from tailrace.kvlayer.remote.messages import Reply, WireEvent, WireValues, decode
 from tailrace.kvlayer.replica import (
     Begin,
     End,
@@ -194,6 +196,28 @@ def test_an_insert_of_new_keys_takes_one_round_trip() -> None:
         assert asked == ["one_phase"]
         with pytest.raises(KeyError):
             await on.far.one_phase(insert)
+
+    run(5, scenario)
+
+
+def test_a_transaction_reads_several_keys_in_one_round_trip() -> None:
+    async def scenario(on: Joined) -> None:
+        await put(on.near, A, b"1")
+        transaction = on.far.begin()
+        await transaction.put([C], [b"own"])
+        asked: list[str] = []
+        call = on.network.service.call
+
+        async def counting(method: str, body: bytes) -> bytes:
+            asked.append(method)
+            return await call(method, body)
+
+        on.network.service.call = counting  # type: ignore[method-assign]
+        assert await transaction.get_each([B, A, C]) == [None, b"1", b"own"]
+        assert await transaction.first_existing([B, C, A]) == 1
+        assert await transaction.first_existing([B]) is None
+        assert asked == ["transaction"] * 3
+        await transaction.rollback()
 
     run(5, scenario)
 
@@ -464,6 +488,49 @@ def test_each_table_has_its_own_threshold_from_afar() -> None:
         assert await on.far.gc_threshold_over([ALL, other]) == collected
 
     run(41, scenario)
+
+
+def test_a_feed_tells_of_close_commits_together_and_of_a_lone_one_at_once() -> None:
+    async def scenario(on: Joined) -> None:
+        arrivals: list[tuple[float, int]] = []
+        stream = on.network.service.stream
+        time = asyncio.get_running_loop().time
+
+        async def noted(method: str, body: bytes) -> AsyncGenerator[bytes, None]:
+            async for message in stream(method, body):
+                events = (
+                    decode(decode(message, Reply).body, list[WireEvent]) if method == "feed" else []
+                )
+                count = sum(len(each.keys) for each in events if isinstance(each, WireValues))
+                if count:
+                    arrivals.append((time(), count))
+                yield message
+
+        on.network.service.stream = noted  # type: ignore[method-assign]
+        feed = on.far.span_feed([ALL], ZERO)
+
+        async def drain() -> None:
+            while True:
+                await feed.next()
+
+        draining = asyncio.create_task(drain())
+        await asyncio.sleep(1.0)
+        for number in range(100):
+            await put(on.near, A, b"%d" % number)
+            await asyncio.sleep(0.001)
+        assert sum(count for _, count in arrivals) >= 90
+        assert len(arrivals) < 60, arrivals
+        await asyncio.sleep(1.0)
+        arrivals.clear()
+        await put(on.near, B, b"lone")
+        began = time()
+        await asyncio.sleep(0.5)
+        assert [count for _, count in arrivals] == [1]
+        assert arrivals[0][0] <= began + FEED_SPACING_SECONDS
+        draining.cancel()
+        feed.close()
+
+    run(5, scenario)
 
 
 def test_a_feed_holds_back_checkpoints_that_come_too_soon() -> None:

@@ -14,11 +14,10 @@ from tailrace.kvlayer.errors import (
     RetryableTransaction,
     TransactionState,
 )
-from tailrace.kvlayer.keys import table_span
+from tailrace.kvlayer.keys import KEY_BYTES_MAX, VALUE_BYTES_MAX, table_span
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation, WhenLocked
-from tailrace.kvlayer.txn.limits import KEY_BYTES_MAX, VALUE_BYTES_MAX
 from tailrace.kvlayer.txn.transaction import PORTION_KEYS
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store

@@ -190,6 +190,8 @@ def test_an_applications_environment_holds_nothing_of_the_servers() -> None:
     files = {"PATH": "/bin", "HOME": "/h"}
     own = {**files, "TAILRACE_ROOT_PASSWORD": "x", "AWS_SECRET_ACCESS_KEY": "y"}
     assert child_environment(own) == {**files, "PYSPARK_PYTHON": sys.executable}
+    told = {**files, "PYSPARK_PYTHON": "/cluster/python"}
+    assert child_environment({**own, **told}) == told
 
 
 def test_a_workers_token_is_worth_something_while_it_runs() -> None:
