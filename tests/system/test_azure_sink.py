@@ -1,5 +1,8 @@
 """Changefeeds into Azure's blobs: the server is stopped while it is written to, and read back by
-requests of the test's own."""
+requests of the test's own.
+
+The command of `test_the_documents_command_runs` is that of docs/sinks.md.
+"""
 
 from __future__ import annotations
 
