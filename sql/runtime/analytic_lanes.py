@@ -44,8 +44,9 @@ class Asker:
     seconds: float = 0.0
 
 
-Asking = Callable[[], Asker]
-"""Says who asks: called where there is an analytical query, which most statements are not."""
+Asking = Callable[[], Asker | None]
+"""Returns who asks, None where the asking session is gone: called where there is an analytical
+query, which most statements are not. Contexts keep it, so it must not keep the session."""
 
 _asker: ContextVar[Asking | None] = ContextVar("asker", default=None)
 
@@ -66,8 +67,14 @@ def ask_as(who: Asking | None) -> Asking | None:
 def untimed() -> None:
     """From here on the context's queries may compute for as long as they like."""
     who = _asker.get()
-    if who is not None:
-        _asker.set(lambda: replace(who(), seconds=0.0))
+    if who is None:
+        return
+
+    def untimed_asker() -> Asker | None:
+        found = who()
+        return None if found is None else replace(found, seconds=0.0)
+
+    _asker.set(untimed_asker)
 
 
 class QueryTime:

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import NoReturn, TypeVar
+from weakref import ref
 
 from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
 from ...catalog.rights.audit import ASKED, DONE, AuditEvent
@@ -113,7 +115,7 @@ class Session:
         self._services = services
         self._store = services.store
         self._transactions = SessionTransactions(services, self.variables)
-        self._turn = SessionTurn(self.variables, self._asker)
+        self._turn = SessionTurn(self.variables, partial(_asker, ref(self)))
         self._sequences = SessionSequences()
         self._temporary = TemporaryTables(services, self._turn.temporary)
         self.prepared_names = names = PreparedNames(services.store.clock)
@@ -147,7 +149,9 @@ class Session:
         """Why the session is over, if it is: it is then for closing."""
         return self._transactions.terminated
 
-    def _asker(self) -> Asker:
+    @property
+    def asker(self) -> Asker:
+        """Whose analytical queries they are, and for how long they may compute."""
         own_limit = self.variables.get(STATEMENT_TIMEOUT)
         seconds = 0.0 if own_limit else self._store.settings.get(ANALYTICAL_TIMEOUT)
         return Asker(self.user, self._services.rights.current.admin(self.user), seconds)
@@ -655,3 +659,8 @@ class Session:
                 return await run_listing(actor, statement, parameters)
 
         return await self._statement(work)
+
+
+def _asker(session: ref[Session]) -> Asker | None:
+    found = session()
+    return None if found is None else found.asker
