@@ -74,8 +74,8 @@ class SchemaGate:
     """Proves schemas for one feed's tables.
 
     Events are popped as soon as they are proven, so that a locked version behind them answers at
-    once again. What they said stays here, as segments, until the feed's resolved timestamp has
-    passed it: rows that a restarted range feed delivers again are split at it again. A restarted
+    once again. What they said stays here, as segments, until the table's progress has passed it:
+    rows that a restarted range feed delivers again are split at it again. A restarted
     job has a gate and a schema feed of its own, from its durable progress on.
     """
 
@@ -99,16 +99,18 @@ class SchemaGate:
             await self._schema.peek(table_id, upto)
         return proof
 
-    def consume(self, resolved: Timestamp) -> None:
-        """Nothing at or below `resolved` will be delivered again: what held there is history."""
-        for table_id in tuple(self._divided):
-            proof = self._proofs[table_id]
-            left = list(proof.segments)
-            while len(left) > 1 and left[1].start <= resolved:
-                del left[0]
-            if len(left) < len(proof.segments):
-                left[0] = Segment(ZERO, left[0].descriptor)
-                self._keep(table_id, Proof(proof.upto, tuple(left)))
+    def consume(self, table_id: int, upto: Timestamp) -> None:
+        """No row of the table at or below `upto` will be delivered again: what held there is
+        history. A table that is behind the feed has an `upto` of its own."""
+        if table_id not in self._divided:
+            return
+        proof = self._proofs[table_id]
+        left = list(proof.segments)
+        while len(left) > 1 and left[1].start <= upto:
+            del left[0]
+        if len(left) < len(proof.segments):
+            left[0] = Segment(ZERO, left[0].descriptor)
+            self._keep(table_id, Proof(proof.upto, tuple(left)))
 
     def _note(self, table_id: int, upto: Timestamp, answer: SchemaAnswer) -> Proof:
         """What was known, and what the answer adds to it."""

@@ -461,7 +461,8 @@ class Pipeline:
         self.progress.forward(span, resolved)
         start = self._starts[target_id]
         behind = self.progress.behind(target_id)
-        start.gate.consume(self.progress.low_water(target_id) if behind else self.progress.resolved)
+        upto = self.progress.low_water(target_id) if behind else self.progress.resolved
+        start.gate.consume(target_id, upto)
         self._end_in_time()
 
     def open_backfill(self, boundary: Boundary) -> OpenBackfill:

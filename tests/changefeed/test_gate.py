@@ -58,12 +58,20 @@ def test_events_are_popped_as_soon_as_they_are_proven() -> None:
 def test_what_held_is_forgotten_behind_progress_only() -> None:
     gate, _ = gate_with_events()
     versions_at(gate, 150)
-    gate.consume(Timestamp(119))
+    gate.consume(V1.id, Timestamp(119))
     assert versions_at(gate, 150) == [1, 2, 3]
-    gate.consume(Timestamp(120))
+    gate.consume(V1.id, Timestamp(120))
     assert versions_at(gate, 150) == [2, 3]
-    gate.consume(Timestamp(150))
+    gate.consume(V1.id, Timestamp(150))
     assert versions_at(gate, 160) == [3]
+
+
+def test_what_held_in_a_table_is_not_forgotten_behind_another_one() -> None:
+    """A table that joined later, and reads its rows again, is behind the feed's resolved."""
+    gate, _ = gate_with_events()
+    versions_at(gate, 150)
+    gate.consume(V1.id + 1, Timestamp(150))
+    assert versions_at(gate, 150) == [1, 2, 3]
 
 
 def test_a_replaced_row_is_read_as_of_just_before() -> None:

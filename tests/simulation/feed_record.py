@@ -73,6 +73,8 @@ class Membership:
             self._low = self._scanning = None
             return
         low = min(at for _, at in parts)
+        if ZERO < low < self.start_at:
+            return  # of the table's time in the feed before: the job's row has not forgotten it yet
         if self._scanning is None and (low == ZERO or (self._low is None and self.scans)):
             self._scanning = (self._low or self.start_at, noted if self._low else 0)
         if low == ZERO:
