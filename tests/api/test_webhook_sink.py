@@ -83,12 +83,12 @@ def test_a_request_is_a_batch_of_messages(tmp_path: Path) -> None:
             await bench.caught_up(job_id)
             await until(lambda: "resolved" in receiver.messages[-1])
         rows = [each for each in receiver.messages if "resolved" not in each]
-        first = sorted(rows[:2], key=lambda row: str(row["key"]))
-        assert [*first, *rows[2:]] == [
+        # Each key's in their order; keys have lanes of their own.
+        assert sorted(rows, key=lambda row: str(row["key"])) == [
             {"after": {"k": 1, "name": "a"}, "key": [1], "topic": "orders"},
+            {"after": None, "key": [1], "topic": "orders"},
             {"after": {"k": 2, "name": "b"}, "key": [2], "topic": "orders"},
             {"after": {"k": 2, "name": "c"}, "key": [2], "topic": "orders"},
-            {"after": None, "key": [1], "topic": "orders"},
         ]
         assert set(receiver.paths) == {"/in/a%20b?part=1%262"}
         for headers in receiver.headers:
