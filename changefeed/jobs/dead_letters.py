@@ -13,6 +13,7 @@ Later versions of a letter's key go on. A letter behind which there is a newer v
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -94,6 +95,7 @@ class DeadLetters:
         self._names = names
         self._policy = policy
         self._pauses = pauses if policy is None else policy is not BadRowPolicy.FAIL
+        self._one_at_a_time = asyncio.Lock()
         self._known: set[bytes] | None = None
         """Letters of the feed: those that were there, and those that were added."""
 
@@ -111,15 +113,16 @@ class DeadLetters:
                 pauses=self._pauses,
             ) from error
         place, body = _encode(self._job_id, table_name, row, error, self._store.clock.last)
-        known = await self._letters()
-        if place not in known and len(known) >= self._store.settings.get(LETTERS_MAX):
-            raise RowRefused(
-                f"{error}; the changefeed has {len(known)} dead letters, as many as "
-                f"{LETTERS_MAX.name} allows: RETRY or SKIP DEAD LETTERS, and RESUME the job",
-                pauses=True,
-            ) from error
-        known.add(place)
-        await self._store.one_phase(lambda evaluation: evaluation.put([place], [body]))
+        async with self._one_at_a_time:  # lanes are refused at once
+            known = await self._letters()
+            if place not in known and len(known) >= self._store.settings.get(LETTERS_MAX):
+                raise RowRefused(
+                    f"{error}; the changefeed has {len(known)} dead letters, as many as "
+                    f"{LETTERS_MAX.name} allows: RETRY or SKIP DEAD LETTERS, and RESUME the job",
+                    pauses=True,
+                ) from error
+            await self._store.one_phase(lambda evaluation: evaluation.put([place], [body]))
+            known.add(place)
         self._store.metrics.add("changefeed_dead_letters_total")
 
     async def _letters(self) -> set[bytes]:
