@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -102,10 +103,11 @@ class HttpServer:
             backlog=ACCEPTED_AT_ONCE,
             proxy_headers=False,  # a client that is believed to come from elsewhere is not counted
             log_config=None,  # the process decides what is logged, and where
-            log_level="error",  # warnings tell of broken requests, which strangers send
             lifespan="off",
             timeout_graceful_shutdown=STOP_PATIENCE_SECONDS,
         )
+        # Its warnings tell of broken requests, of which strangers could fill the log.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _Server(config)
 
     async def run(self) -> None:

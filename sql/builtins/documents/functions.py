@@ -21,7 +21,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.json_text import read_json
 from ....catalog.values.type_kinds import TypeKind
 from ...results.passed_errors import passed_on
-from . import casts, equality, operators, paths, slices
+from . import casts, equality, operators, order, paths, slices
 from .datums import Documents, documents_in, documents_of, names_of
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
@@ -92,6 +92,7 @@ _PAIRS = "STRUCT(key VARCHAR, value JSON)[]"
 _TEXT_PAIRS = "STRUCT(key VARCHAR, value VARCHAR)[]"
 _RESULTS: dict[str, pa.DataType] = {
     "VARCHAR": pa.string(),
+    "BLOB": pa.binary(),
     "BOOLEAN": pa.bool_(),
     "BIGINT": pa.int64(),
     "JSON[]": pa.list_(pa.string()),
@@ -132,6 +133,7 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),
     ("jsonb_truth", casts.truth_of, "d", "BOOLEAN"),
     ("jsonb_same_text", equality.same, "d", "VARCHAR"),
+    ("jsonb_sort_key", order.sort_key, "d", "BLOB"),
 )
 
 

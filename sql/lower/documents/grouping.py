@@ -1,14 +1,17 @@
-"""Documents compared and grouped: equal ones are those that PostgreSQL's btree finds equal.
+"""Documents compared, ordered and grouped as PostgreSQL's btree does it.
 
     a = b                       jsonb_same(a) = jsonb_same(b)
+    a < b, ORDER BY a           jsonb_sort_key(a) < jsonb_sort_key(b)
     SELECT a … GROUP BY a       SELECT any_value(a) … GROUP BY jsonb_same(a)
     SELECT DISTINCT a, n        SELECT DISTINCT ON (jsonb_same(a), n) a, n
 
-Equal documents may be written with other zeros; which of them a group shows is left open. Documents
-have no order here, and no UNION that would compare them (0A000).
+Equal documents may be written with other zeros; which of them a group shows is left open. There is
+no greatest() of documents, and no UNION that would compare them (0A000).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -28,6 +31,9 @@ NODES = (
 )  # fmt: skip
 
 
+Wrap = Callable[[exp.Expr], exp.Expr]
+
+
 def same(node: exp.Expr) -> exp.Expr:
     """Returns an expression that is the same for equal documents."""
     inner = node.unnest()
@@ -40,23 +46,29 @@ def same(node: exp.Expr) -> exp.Expr:
     return call("jsonb_same_text", node.copy())
 
 
+def sort_key(node: exp.Expr) -> exp.Expr:
+    """Returns an expression whose values are in the order of the documents."""
+    return call("jsonb_sort_key", _as_document(node))
+
+
 def grouped(node: exp.Expr, types: Types) -> exp.Expr | None:
     """Returns the replacement of a node that compares, orders or groups; None where it stays."""
     match node:
         case exp.In():
-            _compare([node.this, *node.expressions, *_queried(node)], types)
+            _compare([node.this, *node.expressions, *_queried(node)], types, same)
         case exp.Between():
-            _refuse_order([node.this, node.args["low"], node.args["high"]], types)
+            _compare([node.this, node.args["low"], node.args["high"]], types, sort_key)
         case exp.Case():
             if node.this is not None:
                 conditions = [branch.this for branch in node.args["ifs"]]
-                _compare([node.this, *conditions], types)
+                _compare([node.this, *conditions], types, same)
         case exp.Nullif():
             return _nullif(node, types)
         case exp.Greatest() | exp.Least():
-            _refuse_order([node.this, *node.expressions], types)
+            if _are_documents([node.this, *node.expressions], types):
+                raise unsupported(f"{node.key}() of documents", node, "Say CASE WHEN a < b ….")
         case exp.Ordered():
-            _check_order(node, types)
+            _order(node, types)
         case exp.Window():
             for part in list(node.args.get("partition_by") or ()):
                 _wrap_if_document(part, types)
@@ -74,11 +86,8 @@ def grouped(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.Select():
             _distinct(node, types)
         case _:
-            sides = [node.this, node.args["expression"]]
-            if isinstance(node, _EQUALITIES):
-                _compare(sides, types)
-            else:
-                _refuse_order(sides, types)
+            wrap = same if isinstance(node, _EQUALITIES) else sort_key
+            _compare([node.this, node.args["expression"]], types, wrap)
     return None
 
 
@@ -95,12 +104,12 @@ def _queried(node: exp.In) -> list[exp.Expr]:
     return [select.expressions[0].unalias()] if isinstance(select, exp.Select) else []
 
 
-def _compare(sides: list[exp.Expr], types: Types) -> None:
-    """Puts in the place of documents what equal ones share; rows are taken apart."""
+def _compare(sides: list[exp.Expr], types: Types, wrap: Wrap) -> None:
+    """Puts in the place of documents what says how they compare; rows are taken apart."""
     rows = [_entries(side) for side in sides]
     if all(row is not None for row in rows):
         for entries in zip(*(row for row in rows if row is not None), strict=False):
-            _compare(list(entries), types)
+            _compare(list(entries), types, wrap)
         return
     sets = [side for side in sides if isinstance(side, exp.Any | exp.All)]
     if sets and _are_documents(sides, types):
@@ -111,19 +120,7 @@ def _compare(sides: list[exp.Expr], types: Types) -> None:
         _refuse_array(types.of(side), side)
     if _are_documents(sides, types):
         for side in sides:
-            side.replace(same(side))
-
-
-def _refuse_order(sides: list[exp.Expr], types: Types) -> None:
-    """Raises SQLError for documents that are to be less or greater than others."""
-    for side in sides:
-        _refuse_order(_entries(side) or [], types)
-        _refuse_array(types.of(side), side)
-        if types.of(side) == JSONB:
-            raise unsupported("an order of documents", side, _BY_MEMBER)
-
-
-_BY_MEMBER = "doc ->> 'a' and doc::TEXT have an order."
+            side.replace(wrap(side))
 
 
 def _entries(node: exp.Expr) -> list[exp.Expr] | None:
@@ -157,16 +154,18 @@ def _nullif(node: exp.Nullif, types: Types) -> exp.Expr | None:
     return exp.Case(ifs=[exp.If(this=equal, true=exp.Null())], default=_as_document(node.this))
 
 
-def _check_order(node: exp.Ordered, types: Types) -> None:
-    """Raises SQLError for an item of ORDER BY, which may be a name or a number of what is selected,
-    that is a document."""
+def _order(node: exp.Ordered, types: Types) -> None:
+    """An item of ORDER BY, which may be a name or a number of what is selected."""
     what: exp.Expr = node.this
     select = node.parent.parent if node.parent is not None else None
     if isinstance(node.parent, exp.Order) and isinstance(select, exp.Select):
         what = _selected(select, what, types) or what
     _refuse_array(types.of(what), node.this)
-    if types.of(what) == JSONB:
-        raise unsupported("an order of documents", node.this, _BY_MEMBER)
+    if types.of(what) != JSONB or isinstance(select, exp.SetOperation):
+        return
+    if isinstance(select, exp.WithinGroup):
+        raise unsupported("WITHIN GROUP of documents", node, "Say ORDER BY and LIMIT.")
+    node.this.replace(sort_key(what))
 
 
 def _selected(select: exp.Select, node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -276,4 +275,6 @@ def _check_set_operation(node: exp.SetOperation, types: Types) -> None:
         named = key.name in names and found[list(names).index(key.name)] == JSONB
         place = int(key.name) if isinstance(key, exp.Literal) and key.name.isdecimal() else 0
         if named or (0 < place <= len(found) and found[place - 1] == JSONB):
-            raise unsupported("an order of documents", key, _BY_MEMBER)
+            raise unsupported(
+                "an order of united documents", key, "Say SELECT … FROM (… UNION ALL …) AS u."
+            )
