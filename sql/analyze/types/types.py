@@ -17,6 +17,7 @@ from weakref import proxy
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
+from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.fibre import give_way
@@ -171,6 +172,39 @@ class Types:
             found: ColumnType | None = inner.meta.get(DECLARED)
             return found
         return type_of_cast(inner) if isinstance(inner, exp.Cast) else known
+
+    def passed_on(self, item: exp.Expr) -> ColumnType | None:
+        """The type that an item of a query has for who reads it: columns and casts have their own;
+        an expression has the enumeration that it is of, and a type of the catalog that all of its
+        parts have, as CASE of object ids does. None where it is what is computed."""
+        if isinstance(item, exp.Paren):
+            return self.passed_on(item.this)
+        if isinstance(item, exp.Column | exp.Cast) or DECLARED in item.meta:
+            return self.declared(item)
+        found = self.of(item)
+        if found is not None and enum_in(found) is not None:
+            return found
+        kept = self._of_parts(item)
+        return kept if kept is not None and kept.in_catalog_only else None
+
+    def _of_parts(self, item: exp.Expr) -> ColumnType | None:
+        """The type of an expression that keeps the type of its parts."""
+        match item:
+            case exp.Case() | exp.Coalesce():
+                parts = [branch.args["true"] for branch in item.args.get("ifs") or ()]
+                parts += [item.args.get("default"), *item.expressions]
+                parts += [item.this] if isinstance(item, exp.Coalesce) else []
+                given = [part for part in parts if part and not isinstance(part, exp.Null)]
+                found = {self.passed_on(part) for part in given}
+                return found.pop() if len(found) == 1 else None
+            case exp.ArrayAgg():
+                what = item.this.this if isinstance(item.this, exp.Order) else item.this
+                element = self.passed_on(what)
+                return None if element is None or element.element is not None else array_of(element)
+            case exp.Subquery():
+                _, columns = self.declared_of(item)
+                return columns[0] if columns else None
+        return None
 
     def meant(self, tree: exp.Expr) -> Chosen | None:
         """The signature of a call or an operator, where it is known. Raises Ambiguous."""
@@ -453,8 +487,8 @@ class Types:
         _, parts = self.parts_of(tree)
         found: list[ColumnType | None] = []
         for type, several in zip(types, parts, strict=True):
-            narrow = self.declared(several[0])
-            if any(self.declared(part) != narrow for part in several[1:]):
+            narrow = self.passed_on(several[0])
+            if any(self.passed_on(part) != narrow for part in several[1:]):
                 narrow = None
             if type is not None and narrow is not None and narrow.broad != type:
                 narrow = None  # a recursive column that gets more digits than its first row has
