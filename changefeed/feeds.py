@@ -104,7 +104,8 @@ class FeedStatus:
     task: TaskStatus | None
     """The state of one task of a replication, where the feed is one."""
     sending: SendingReport | None
-    """What a replication sends, as this node sees it, or as the node of its job saved it last."""
+    """The traffic of a replication, as this node sees it, or as the node of its job saved it
+    last."""
     trouble: str | None
     """Why the sink does not take what it is sent, as this node knows it."""
     table_ids: tuple[int, ...]
@@ -407,7 +408,7 @@ class Changefeeds:
     async def verify(
         self, job_id: int, payload: bytes, *, at: Timestamp | None, repairs: bool
     ) -> Verified:
-        """What a feed's sink holds otherwise than its tables (`FeedVerification.run`)."""
+        """Returns the differences between a feed's sink and its tables (`FeedVerification.run`)."""
         details, live = decode_details(payload), self.watch(job_id)
         verification = FeedVerification(self._services, job_id, details, live)
         return await verification.run(at=at, repairs=repairs)

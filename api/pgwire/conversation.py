@@ -48,7 +48,8 @@ from .states import State
 
 WEIGHT_PER_STEP = 16
 WEIGHTS: dict[type[object], int] = {Query: 16, Parse: 16, Execute: 4}
-"""What messages cost. So much of a pipeline is one step of the loop: a text, or a few rows."""
+"""The weights of messages: messages of `WEIGHT_PER_STEP` in all, a text or a few rows, are one step
+of the loop."""
 
 
 class Conversation:

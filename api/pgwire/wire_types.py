@@ -254,7 +254,7 @@ def _array_of(element: WireType, oid: int) -> WireType:
 
 
 def encoder(type: ColumnType, form: int) -> Encoder:
-    """What writes values of a type."""
+    """Returns the writer of values of a type."""
     wire = wire_type(type)
     return wire.binary if form == BINARY else wire.text
 

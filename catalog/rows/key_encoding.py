@@ -136,7 +136,7 @@ def part_writer(type: ColumnType) -> PartWriter:
 
 
 def parts_writer(type: ColumnType) -> PartsWriter:
-    """What writes several values as `part_writer` does each."""
+    """Returns the writer of several values at once, each as `part_writer` writes it."""
     write = part_writer(type)
     match type.kind:
         case _ if type.kind in _INTEGERS:

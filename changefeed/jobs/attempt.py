@@ -129,8 +129,8 @@ async def _never_again(_: Mapping[int, Timestamp]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """Where an attempt's rows and progress go. `known` is the job's copy of the progress: where a
-    sink keeps none, an attempt begins with that."""
+    """The sink of an attempt's rows, and the keepers of its progress. `known` is the job's copy of
+    the progress: where a sink keeps none, an attempt begins with that."""
 
     sink: Sink
     transactional: bool

@@ -1,4 +1,4 @@
-"""Where mirrors live: which files a `duckdb:///` URI may name, and what is to be held there.
+"""The files of mirrors: those that a `duckdb:///` URI may name, and their contents.
 
 A mirror is a file under one of the node's roots (`local_uri`), the first of which is its own.
 

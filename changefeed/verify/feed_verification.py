@@ -33,7 +33,7 @@ from .verification import InLane, Verification, VerifiedQuery
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What differs, and in `notes` what could not be compared."""
+    """The differences, and in `notes` the rows that could not be compared."""
 
     differences: Sequence[AnyDifference]
     notes: Sequence[str] = ()
@@ -62,8 +62,8 @@ class FeedVerification:
         self._live = live
 
     async def run(self, *, at: Timestamp | None, repairs: bool) -> Verified:
-        """What is not as in the feed's tables: as of a resolved timestamp from `at` on, or the one
-        where the feed stands. What may be sent again is with `repairs`.
+        """Compares the sink with the feed's tables, as of a resolved timestamp from `at` on, or the
+        one where the feed stands. With `repairs` differences are sent again where that is sound.
 
         Raises SQLError, and FeedStopped.
         """

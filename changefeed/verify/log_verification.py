@@ -59,8 +59,8 @@ Pieces = Callable[[Stretch], AsyncGenerator[_Piece, None]]
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """What differs in a log, and how much of it could not be compared: `collected` rows, at or
-    below the threshold."""
+    """The differences of a log, and the number of rows that could not be compared: `collected`, at
+    or below the threshold."""
 
     differences: list[LogDifference]
     collected: int

@@ -191,7 +191,7 @@ class TableHistory:
     async def rows_of(
         self, keys: Sequence[bytes], at: Timestamp, kind: ChangeKind
     ) -> ChangeBatch | None:
-        """Those of the keys that have rows as of `at`; None where none has."""
+        """Returns the rows of `keys` as of `at`; None where no key has one."""
         descriptor = self.at(at)
         if descriptor is None or descriptor.dropped:
             return None
@@ -221,7 +221,7 @@ class TableHistory:
         )
 
     async def change(self, keys: Sequence[bytes], at: Timestamp) -> ChangeBatch | None:
-        """What one transaction made of these keys, given without the index."""
+        """Returns the changes of one transaction to these keys, given without the index."""
         descriptor = self.at(at)
         if descriptor is None:
             return None

@@ -88,7 +88,7 @@ class Jobs(Protocol):
         ...
 
     async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:
-        """What a feed's sink holds otherwise than its tables. Raises SQLError."""
+        """Returns the differences between a feed's sink and its tables. Raises SQLError."""
         ...
 
     async def schedules(self) -> Sequence[ScheduleStatus]:

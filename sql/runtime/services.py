@@ -44,7 +44,7 @@ class Services:
     rights: RightsWatcher
     virtual_tables: VirtualTables
     relaxed_lane: OffloadLane
-    """Where many events of relaxed logs are read, beside the loop."""
+    """The lane in which many events of relaxed logs are read, beside the loop."""
     plans: PlanCache = field(default_factory=PlanCache)
     sessions: Sessions = field(default_factory=Sessions)
     images: Images | None = None

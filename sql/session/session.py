@@ -151,7 +151,7 @@ class Session:
 
     @property
     def asker(self) -> Asker:
-        """Whose analytical queries they are, and for how long they may compute."""
+        """The user of the session's analytical queries, and the seconds that they may compute."""
         own_limit = self.variables.get(STATEMENT_TIMEOUT)
         seconds = 0.0 if own_limit else self._store.settings.get(ANALYTICAL_TIMEOUT)
         return Asker(self.user, self._services.rights.current.admin(self.user), seconds)

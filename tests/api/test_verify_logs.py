@@ -230,7 +230,7 @@ def test_a_log_is_verified_behind_every_schema_change(tmp_path: Path) -> None:
 
 
 async def text_of(log: Log) -> str:
-    """What the column of texts is called by now."""
+    """The present name of the column of texts."""
     columns = [str(row[0]) for row in await log.sql("SHOW COLUMNS FROM t")]
     return "v" if "v" in columns else "w"
 

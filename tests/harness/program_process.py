@@ -22,7 +22,7 @@ class ProgramProcess(ABC):
     """One program, whose output of all its starts is in a file. It ends with the `with`."""
 
     ended_by: ClassVar[signal.Signals] = signal.SIGKILL
-    """What ends it in order."""
+    """The signal that ends the program in order."""
     user: str | None = None
     """Who runs it, where that is not who runs the tests."""
 
@@ -32,7 +32,7 @@ class ProgramProcess(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What runs it, in the folder of its log."""
+        """The command of the program, run in the folder of its log."""
 
     def answers(self) -> bool:
         """Whether it can be used. A program of which that is not known can be used at once."""

@@ -62,7 +62,7 @@ class LogMismatch:
 
 
 class SnapshotLog:
-    """One log within the transaction. All of it belongs to the lane of its reader."""
+    """A log within the reader's transaction. Its methods belong to the lane of the reader."""
 
     def __init__(self, row: LogRow, cursor: duckdb.DuckDBPyConnection) -> None:
         self.row = row
@@ -104,7 +104,7 @@ class SnapshotLog:
         return [bytes(key) for (key,) in found]  # type: ignore[arg-type]
 
     def shown_later(self, keys: Sequence[bytes], after: Timestamp) -> set[bytes]:
-        """Those of the keys of which the log has a row above `after`."""
+        """Returns the keys of which the log has a row above `after`."""
         found = self._all(
             f"SELECT DISTINCT _key FROM {self.row.base} WHERE commit_timestamp > $1 "
             "AND _key IN (SELECT unnest($2::BLOB[]))",
@@ -223,7 +223,7 @@ def _same(one: str, other: str) -> str:
 
 
 def _between(rows: pa.Table) -> str:
-    """Where the log has rows of these commit timestamps: it need not look elsewhere."""
+    """Returns the condition that bounds a search in the log by the commit timestamps of `rows`."""
     timestamps: list[int] = rows.column("ts").to_pylist()  # type: ignore[assignment]
     return f"m.commit_timestamp BETWEEN {min(timestamps):d} AND {max(timestamps):d}"
 

@@ -35,7 +35,7 @@ from .tombstones import Tombstones
 
 _OPTIONS = ChangefeedOptions(envelope=Envelope.WRAPPED, key_in_value=True, diff=True)
 SHOWN_AGAIN = {ChangeKind.INITIAL_SCAN: "scan", ChangeKind.BACKFILL: "backfill"}
-"""What the log calls rows that no commit at their timestamp wrote."""
+"""The log's operations for rows that no commit at their timestamp wrote."""
 
 LOGGED = (
     "ts AS commit_timestamp, committed_at, operation, message->'key' AS key, "

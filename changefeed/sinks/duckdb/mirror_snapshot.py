@@ -220,7 +220,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class MirrorSnapshot:
-    """What one commit left of a feed: the resolved timestamp, zero before the first; its mirror
+    """A feed as of one commit: the resolved timestamp, zero before the first; its mirror
     tables, and its logs with how far each table had come, zero while it is being scanned."""
 
     resolved: Timestamp

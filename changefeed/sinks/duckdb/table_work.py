@@ -27,4 +27,4 @@ class TableWork:
 
 
 Prepared = Callable[[Tombstones], TableWork]
-"""What a flush has taken of a table: called in the file's lane, it returns the work."""
+"""The rows that a flush has taken of a table: called in the file's lane, it returns the work."""

@@ -60,4 +60,4 @@ STATISTICS: dict[str, RowSource] = {
     "pg_stat_archiver": _counters,
     "pg_stat_gssapi": _security_rows,
 }
-"""Where the rows of each come from; the others are empty."""
+"""The source of the rows of each table; the others are empty."""

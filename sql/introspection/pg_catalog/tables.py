@@ -105,6 +105,6 @@ _ROWS: dict[str, RowSource] = {
     "pg_get_keywords": _keywords,
     **STATISTICS,
 }
-"""Where the rows of a table come from; those of no other table are known."""
+"""The source of the rows of each table that has any."""
 
 PG_CATALOG = virtual_tables("pg_catalog", -200, TABLES + EMPTY_TABLES, _ROWS)
