@@ -37,12 +37,12 @@ class AzureServer(ProgramProcess):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "azurite.log")
         self._folder = folder
-        self._port = free_port()
+        self.port = free_port()
 
     def command(self) -> list[str]:
         return [
             "node", str(azurite()), "--location", str(self._folder), "--blobHost", "127.0.0.1",
-            "--blobPort", str(self._port), "--skipApiVersionCheck", "--silent",
+            "--blobPort", str(self.port), "--skipApiVersionCheck", "--silent",
             "--disableTelemetry",
         ]  # fmt: skip
 
@@ -58,11 +58,12 @@ class AzureServer(ProgramProcess):
         self._request("PUT", f"/{CONTAINER}", restype="container")
         return self
 
-    def uri(self, prefix: str, parameters: str = "") -> str:
+    def uri(self, prefix: str, parameters: str = "", *, port: int | None = None) -> str:
+        """Blobs below `prefix`, by way of a gateway at `port` where one is named."""
         return (
             f"azure://{CONTAINER}/{prefix}?AZURE_ACCOUNT_NAME={ACCOUNT}"
             f"&AZURE_ACCOUNT_KEY={quote(KEY, safe='')}"
-            f"&AZURE_ENDPOINT=http://127.0.0.1:{self._port}{parameters}"
+            f"&AZURE_ENDPOINT=http://127.0.0.1:{port or self.port}{parameters}"
         )
 
     def objects(self) -> dict[str, bytes]:
@@ -84,7 +85,7 @@ class AzureServer(ProgramProcess):
         )
         digest = hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()
         headers["authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
-        url = f"http://127.0.0.1:{self._port}/{ACCOUNT}{path or '/'}?{urlencode(query)}"
+        url = f"http://127.0.0.1:{self.port}/{ACCOUNT}{path or '/'}?{urlencode(query)}"
         with urlopen(Request(url, headers=headers, method=verb)) as answer:
             body: bytes = answer.read()
         return body

@@ -1,7 +1,6 @@
 """An emulator of Google Cloud Storage as a process that can be stopped.
 
-Its objects are read by requests that share no code with the sink. The client of Google's that Arrow
-has finds the emulator by an environment variable.
+Its objects are read by requests that share no code with the sink.
 """
 
 from __future__ import annotations
@@ -21,6 +20,9 @@ from tests.harness.program_process import ProgramProcess
 BUCKET = "lake"
 TOKEN = "kanari7"
 
+ENDPOINT = "CLOUD_STORAGE_EMULATOR_ENDPOINT"
+"""The environment variable by which Google's client in Arrow finds the emulator."""
+
 
 class GCSServer(ProgramProcess):
     """A server with one bucket, whose objects outlive the process. Killed it may leave half a file
@@ -31,14 +33,14 @@ class GCSServer(ProgramProcess):
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(folder.with_suffix(".log"))
         self._folder = folder
-        self._port = free_port()
-        self._address = f"http://127.0.0.1:{self._port}"
-        monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", self._address)
+        self.port = free_port()
+        self._address = f"http://127.0.0.1:{self.port}"
+        monkeypatch.setenv(ENDPOINT, self._address)
 
     def command(self) -> list[str]:
         return [
             sys.executable, "-m", "gcp_storage_emulator", "--data-dir", str(self._folder), "start",
-            "--host", "127.0.0.1", "--port", str(self._port), "--default-bucket", BUCKET, "-q",
+            "--host", "127.0.0.1", "--port", str(self.port), "--default-bucket", BUCKET, "-q",
         ]  # fmt: skip
 
     def answers(self) -> bool:

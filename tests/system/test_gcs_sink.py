@@ -11,17 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.documented import documented_sql
-from tests.harness.gcs_server import TOKEN, GCSServer
-from tests.system.test_s3_sink import (
+from tests.harness.bucket_feeds import (
     MARKS,
     Written,
     caught_up,
     check_documented,
+    check_no_row_is_lost,
     create,
     documented,
+    marked,
     store,
 )
+from tests.harness.documented import documented_sql
+from tests.harness.faulty_server import FaultyGateway
+from tests.harness.gcs_server import ENDPOINT, TOKEN, GCSServer
 
 pytestmark = pytest.mark.system
 
@@ -49,15 +52,28 @@ def test_no_row_is_lost_by_a_server_that_is_stopped(
                 await asyncio.to_thread(gcs.start)
             await written.write(database, 2)
             await caught_up(database, job_id)
-            async with asyncio.timeout(30):
-                while not any(name.endswith(".RESOLVED") for name in gcs.objects()):
-                    await asyncio.sleep(0.1)
+            await marked(gcs.objects)
         found = gcs.objects()
         assert all(found.values()), "an object was seen before it was whole"
         written.check(found)
 
     with GCSServer(tmp_path / "gcs", monkeypatch) as gcs:
         asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_row_is_lost_by_a_server_with_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    with (
+        GCSServer(tmp_path / "gcs", monkeypatch) as gcs,
+        FaultyGateway(gcs.port, seed) as gateway,
+    ):
+        monkeypatch.setenv(ENDPOINT, gateway.endpoint)
+        uri = gcs.uri("changes", MARKS)
+        asyncio.run(
+            check_no_row_is_lost(tmp_path / "data", seed, uri, gateway, gcs.objects, share=0.05)
+        )
 
 
 def test_the_documents_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
