@@ -169,8 +169,12 @@ class FeedProgress:
     def _forward_behind(self, span: Span, to: Timestamp) -> None:
         for target_id, frontier in list(self._behind.items()):
             frontier.forward(span, to)
+            if frontier.low_water < self.resolved:
+                continue
+            # Where no target counts yet, this one alone says what is resolved next.
+            resolved = self.resolved if len(self.frontier) else frontier.low_water
             below, whole_from = self._passed_over.get(target_id, (ZERO, ZERO))
-            if frontier.low_water >= self.resolved and not below < self.resolved < whole_from:
+            if not below < resolved < whole_from:
                 del self._behind[target_id]
                 self._count(frontier)
 

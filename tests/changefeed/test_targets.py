@@ -192,6 +192,21 @@ def test_a_target_counts_behind_the_time_that_it_passes_over() -> None:
     assert progress.capture().frontier == ((spans[104], 125), (spans[105], 125))
 
 
+def test_a_lone_target_counts_behind_the_time_that_it_passes_over() -> None:
+    """What the feed has resolved lies within that time, and no other target takes it further."""
+    span = table_span(105)
+    start = SinkProgress(
+        frontier=((span, Timestamp(90)),), resolved=Timestamp(110), scan_complete=True
+    )
+    progress = FeedProgress(start, {105: span}, whole_transactions=True)
+    progress.forward(span, Timestamp(99))
+    progress.pass_over(105, Timestamp(99), Timestamp(120))
+    progress.forward(span, Timestamp(119))
+    assert progress.behind(105) and progress.capture().resolved == 110
+    progress.forward(span, Timestamp(120))
+    assert not progress.behind(105) and progress.capture().resolved == 120
+
+
 def test_a_restart_goes_on_with_the_scan_of_a_target() -> None:
     async def scenario() -> None:
         bench = Joining(sim)
