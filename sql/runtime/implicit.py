@@ -65,7 +65,7 @@ async def in_transaction(
         result = await work(transaction)
         changed = tables_changed(transaction)
         called_ns = store.clock.wall.monotonic_ns()
-        await scope.renew(store.clock.last)
+        await scope.renew(store.clock.last, changed)
         at = await transaction.commit(deadline=scope.deadline, commit_called_ns=called_ns)
     except BaseException:
         await transaction.rollback()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -47,6 +47,8 @@ class LeaseScope:
         self._held: dict[int, Lease] = {}
         self.settled: frozenset[int] = frozenset()
         """The tables that an earlier statement has used: they cannot become others any more."""
+        self._let_go: dict[int, int] = {}
+        """Versions that earlier statements have used, by the tables whose leases were dropped since."""
         self._past: tuple[DescriptorStore, DescriptorReader] | None = None
 
     def look_back(self, descriptors: DescriptorStore, reader: DescriptorReader) -> None:
@@ -112,11 +114,15 @@ class LeaseScope:
         deadlines = [lease.deadline() for lease in self._held.values()]
         return min(deadlines, default=MAX_TIMESTAMP)
 
-    async def renew(self, at: Timestamp) -> None:
-        """Takes the leases anew whose session ended at or before `at`, as after a long stall.
+    async def renew(self, at: Timestamp, changed: Collection[int]) -> None:
+        """Sees to it that a commit has all leases that it relies on. The transaction itself has
+        `changed` some tables.
 
-        A table that has another version by then keeps its old lease, and `deadline()` refuses the
-        commit. One that has the same version had it all the while, so the commit may rely on it.
+        Takes those anew whose session ended at or before `at`, as after a long stall: a table that
+        has another version by then keeps its old lease, and `deadline()` refuses the commit. One
+        that has the same version had it all the while, so the commit may rely on it. Likewise for
+        what `drop` let go of and the transaction did not change in the end. Raises
+        RetryableTransaction where that is another version now.
         """
         for table_id, held in list(self._held.items()):
             if not held.lapsed(at):
@@ -126,21 +132,41 @@ class LeaseScope:
                 if fresh.descriptor.version == held.descriptor.version:
                     self._held[table_id], fresh = fresh, held
                 fresh.release()
+        for table_id in self._let_go.keys() - set(changed):
+            if table_id not in self._held:
+                try:
+                    self._held[table_id] = await self._leases.acquire_freshest(table_id)
+                except DescriptorUnavailable as gone:
+                    raise RetryableTransaction(
+                        "a table that the transaction has used was dropped"
+                    ) from gone
+            self._check_used(self._held[table_id].descriptor)
 
     @property
     def holds_any(self) -> bool:
         return bool(self._held)
 
-    def drop(self, table_id: int) -> None:
-        """Lets go of one table, if it is held."""
-        lease = self._held.pop(table_id, None)
+    def drop(self, table: TableDescriptor) -> None:
+        """Lets go of a table that the transaction is about to change, and reads as `table`. Raises
+        RetryableTransaction where an earlier statement has used another version of it."""
+        lease = self._held.pop(table.id, None)
         if lease is not None:
             lease.release()
+            if table.id in self.settled:
+                self._let_go.setdefault(table.id, lease.descriptor.version)
+        self._check_used(table)
+
+    def _check_used(self, table: TableDescriptor) -> None:
+        if self._let_go.get(table.id, table.version) != table.version:
+            raise RetryableTransaction(
+                f"the schema of {table.name} changed between statements of the transaction"
+            )
 
     def release(self) -> None:
         for lease in self._held.values():
             lease.release()
         self._held.clear()
+        self._let_go.clear()
         self.settled = frozenset()
 
 

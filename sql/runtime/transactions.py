@@ -268,7 +268,7 @@ class OpenTransaction:
     async def _commit(self, commit_called_ns: int) -> tuple[Timestamp, tuple[int, ...]]:
         changed = tables_changed(self.transaction)
         try:
-            await self.scope.renew(self._store.clock.last)
+            await self.scope.renew(self._store.clock.last, changed)
             at = await self.transaction.commit(
                 deadline=self.scope.deadline, commit_called_ns=commit_called_ns
             )

@@ -25,10 +25,10 @@ async def wait_for_room(
     """Returns when a transaction may publish the table's next version: no job is at it, and nobody
     uses an older one, this session least of all.
 
-    Raises RetryableTransaction where a job was at it, for the table is another since; SQLError
-    55P03 and 55000; LeaseWaitTimeout.
+    Raises RetryableTransaction where a job was at it, for the table is another since, and where an
+    earlier statement has used another version; SQLError 55P03 and 55000; LeaseWaitTimeout.
     """
-    scope.drop(table.id)
+    scope.drop(table)
     if table.schema_change_job is not None:
         await _wait_for_turn(services, transaction, scope, table)
         raise RetryableTransaction(f'table "{table.name}" has just been changed')
