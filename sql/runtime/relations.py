@@ -48,7 +48,7 @@ class LeaseScope:
         self.settled: frozenset[int] = frozenset()
         """The tables that an earlier statement has used: they cannot become others any more."""
         self._let_go: dict[int, int] = {}
-        """Versions that earlier statements have used, by the tables whose leases were dropped since."""
+        """Versions that earlier statements have used of tables whose leases were dropped since."""
         self._past: tuple[DescriptorStore, DescriptorReader] | None = None
 
     def look_back(self, descriptors: DescriptorStore, reader: DescriptorReader) -> None:

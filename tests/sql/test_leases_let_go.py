@@ -1,5 +1,5 @@
 """A transaction that writes rows of a table and then alters it lets go of the lease that the rows
-rely on, so that nobody waits for it. Its commit still finds the version that they were written under."""
+rely on, so that nobody waits for it. Its commit finds the version that they were written under."""
 
 from __future__ import annotations
 
