@@ -20,7 +20,7 @@ from ..results.results import Origin
 class TableScan:
     """A table that DuckDB reads: registered as `registered`, with the columns at `places`.
 
-    `access` narrows the rows where the statement has one table and its WHERE allows it.
+    `access` narrows the rows where conditions of the statement allow it.
     """
 
     registered: str

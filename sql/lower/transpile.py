@@ -12,9 +12,11 @@ now() is the statement's time, not DuckDB's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, time
 from functools import partial
+from types import MappingProxyType
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -72,13 +74,15 @@ from .meaning import mean_as_postgres
 from .precisions import round_moments
 from .wide_operators import rewrite
 
+NO_ACCESSES: Final[Mapping[str, KeyAccess]] = MappingProxyType({})
+
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
 def transpile(
-    tree: exp.Expr, relations: Relations, access: KeyAccess | None = None
+    tree: exp.Expr, relations: Relations, accesses: Mapping[str, KeyAccess] = NO_ACCESSES
 ) -> AnalyticSelect:
-    """The plan of a query. `access` is that of its only table, if it has just one."""
+    """The plan of a query, which reads tables by `accesses`, by their aliases, and others whole."""
     positions = _positions(tree)
     slots = {
         slot for node in find_all(tree, exp.Literal) if (slot := node.meta.get(SLOT)) is not None
@@ -103,7 +107,7 @@ def transpile(
         _type_constants(scope, relations, parameters)
     _replace_rest(query, parameters)
     replaced = _replace_slots(query, types, parameters) if slots else slots
-    scans = _replace_tables(query, relations, access)
+    scans = _replace_tables(query, relations, accesses)
     kept = parameters.kept_in(query)
     sql = _generate(query)
     dismantle(query)
@@ -420,28 +424,31 @@ def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:
 
 
 def _replace_tables(
-    query: exp.Query, relations: Relations, access: KeyAccess | None
+    query: exp.Query, relations: Relations, accesses: Mapping[str, KeyAccess]
 ) -> tuple[TableScan, ...]:
     names = names_used(query)
     hide_columns(query, relations)
     columns = {folded(column.this) for column in find_all(query, exp.Column) if names is not None}
-    scans: dict[tuple[str, ...], TableScan] = {}
+    scans: dict[tuple[tuple[str, ...], bool, str], TableScan] = {}
     for table in tables_in(query):
-        parts = table_name(table).parts
+        parts, alias = table_name(table).parts, folded_alias(table)
         descriptor = relations[parts]
-        if parts not in scans:
-            alias = folded_alias(table)
-            whole = alias in columns and descriptor.find_column(alias) is None
-            # `t AS x (a, b)` renames columns by their places, so none may be left out.
-            whole = whole or bool(table.args.get("alias") and table.args["alias"].columns)
-            places = _places(descriptor, None if whole else names, query)
-            scans[parts] = TableScan(
-                registered=f"scan_{len(scans)}", descriptor=descriptor, places=places, access=access
+        whole = alias in columns and descriptor.find_column(alias) is None
+        # `t AS x (a, b)` renames columns by their places, so none may be left out.
+        whole = whole or bool(table.args.get("alias") and table.args["alias"].columns)
+        access = accesses.get(alias)
+        read = parts, whole, alias if access is not None else ""
+        if read not in scans:
+            scans[read] = TableScan(
+                registered=f"scan_{len(scans)}",
+                descriptor=descriptor,
+                places=_places(descriptor, None if whole else names, query),
+                access=access,
             )
         named = table.args.get("alias") or exp.TableAlias(
             this=exp.to_identifier(folded(table.this), quoted=True)
         )
-        replacement = _scanned(scans[parts], named)
+        replacement = _scanned(scans[read], named)
         for arg in ("joins", "sample", "laterals"):
             if table.args.get(arg):
                 replacement.set(arg, table.args[arg])

@@ -16,8 +16,9 @@ from ..lower.transpile import folded_alias, transpile
 from ..parse import position_of
 from ..parse.queries import table_name
 from ..syntax.row_locks import RowLock
-from .native_select import row_count, scan_access
+from .native_select import row_count
 from .plans import LockedTable, LockingPlan
+from .scan_accesses import scan_accesses
 
 
 def plan_locking(
@@ -49,7 +50,7 @@ def plan_locking(
         keyed.set("offset", None)
     return LockingPlan(
         tables=tuple(locked for _, locked in tables),
-        analytic=transpile(keyed, relations, scan_access(tree, relations)),
+        analytic=transpile(keyed, relations, scan_accesses(tree, relations)),
         limit=limit,
         offset=offset,
     )

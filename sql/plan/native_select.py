@@ -17,14 +17,14 @@ from sqlglot import exp
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.type_kinds import FLOATS
 from ...kvlayer.fibre import give_way
-from ..access.index_choice import best_access, ranked_accesses
+from ..access.index_choice import ranked_accesses
 from ..access.key_access import KeyAccess
-from ..access.predicates import Predicate, compile_predicates
+from ..access.predicates import compile_predicates
 from ..analyze.binder import Relations, check_columns, row_scope
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
-from ..lower.transpile import folded_alias, names_used
+from ..lower.transpile import folded_alias
 from ..parse import folded
 from ..parse.queries import table_name
 from ..results.results import ResultColumn
@@ -84,31 +84,6 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
             offset=offset,
         )
     return None
-
-
-def scan_access(tree: exp.Expr, relations: Relations) -> KeyAccess | None:
-    """The keys that a query on one table can be about, for DuckDB's scan; None for all."""
-    source = single_table(tree)
-    if source is None or tree.find(exp.Join) is not None:
-        return None
-    descriptor = relations[table_name(source).parts]
-    where = tree.args.get("where")
-    conjuncts = list(where.this.flatten()) if where and isinstance(where.this, exp.And) else []
-    if where and not conjuncts:
-        conjuncts = [where.this]
-    predicates: list[Predicate] = []
-    for conjunct in conjuncts:
-        try:
-            scope, relation = row_scope(descriptor), folded_alias(source)
-            predicates += compile_predicates(conjunct, scope, relation)
-        except NotNative:
-            continue
-    assert isinstance(tree, exp.Query), tree
-    names = names_used(tree)
-    columns = descriptor.visible_columns
-    needed = [column.id for column in columns if names is None or column.name in names]
-    access = best_access(descriptor, predicates, needed)
-    return access if access.restricts else None
 
 
 def single_table(tree: exp.Expr) -> exp.Table | None:

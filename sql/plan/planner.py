@@ -44,7 +44,7 @@ from ..syntax.tree_copies import copied
 from .conflict_plan import plan_conflict
 from .drawn_items import DrawnItems, split_items, without_draws
 from .locking_plan import plan_locking
-from .native_select import native_select, scan_access
+from .native_select import native_select
 from .piecewise import piecewise
 from .plans import (
     Assignment,
@@ -60,6 +60,7 @@ from .plans import (
 )
 from .returned_rows import Returning, refuse_unreturned, returned_table
 from .returning import projection
+from .scan_accesses import scan_accesses
 
 _WRITING = {
     Insert: "insert into",
@@ -153,7 +154,7 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     def analytic() -> AnalyticSelect:
         if virtual:
             return transpile(tree, relations)
-        select = transpile(tree, relations, scan_access(tree, relations))
+        select = transpile(tree, relations, scan_accesses(tree, relations))
         return replace(select, piecewise=piecewise(tree, relations))
 
     native = None if virtual else native_select(tree, relations)
@@ -186,7 +187,7 @@ def _plan_drawn(
 
     def analytic() -> AnalyticSelect:
         virtual = any(map(is_virtual, relations.values()))
-        return transpile(query, relations, None if virtual else scan_access(query, relations))
+        return transpile(query, relations, {} if virtual else scan_accesses(query, relations))
 
     plan = SelectPlan(
         relations=tuple(relations.values()),
@@ -374,7 +375,7 @@ def _finder(
     if access is None:
         query = _finding(statement, descriptor, relation, computed)
         query, drawn = split_items(query) or (query, None)
-        analytic = transpile(query, relations, scan_access(query, relations))
+        analytic = transpile(query, relations, scan_accesses(query, relations))
     return RowFinder(
         descriptor=descriptor,
         codec=codec_for(descriptor),

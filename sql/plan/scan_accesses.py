@@ -1,0 +1,251 @@
+"""Which keys of its tables a query can be about, for DuckDB's scans.
+
+    SELECT … FROM orders o JOIN lines l ON l.order_id = o.id WHERE o.id = 7
+
+`o.id = 7` narrows `orders`, and `lines` too: the equality carries it over. A table is narrowed by
+
+    every row's conditions     those of WHERE and of inner joins
+    its own join's             where it is joined by LEFT JOIN; for other tables they say nothing
+    what equalities carry      among columns of one type
+
+Conditions are comparisons, which no NULL fulfils, but for IS NULL. So it is the same whether a left
+join finds no row because of them, or WHERE refuses the row that it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.fibre import give_way
+from ..access.index_choice import best_access
+from ..access.key_access import KeyAccess
+from ..access.predicates import NullTest, Predicate, compile_predicates
+from ..analyze.binder import Relations, row_scope
+from ..analyze.scalars import NotNative, Scope
+from ..lower.transpile import folded_alias, names_used
+from ..parse import folded
+from ..parse.queries import table_name
+from ..syntax.walks import find_all
+
+_CARRIED = frozenset(
+    {
+        TypeKind.INT8, TypeKind.STRING, TypeKind.BYTES, TypeKind.UUID,
+        TypeKind.DATE, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ,
+    }
+)  # fmt: skip
+"""Broad types of which equal values are one value, and so fulfil the same conditions."""
+
+_Place = tuple[str, int]
+"""A table's alias, and the place of a column in its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A table of FROM, and how it is joined: `merged` are the columns of USING. It is `optional`
+    where a LEFT JOIN joins it."""
+
+    descriptor: TableDescriptor
+    scope: Scope
+    optional: bool
+    condition: exp.Expr | None
+    merged: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Conditions:
+    """What is known of columns: the predicates of tables, and which columns are equal."""
+
+    predicates: dict[str, list[Predicate]] = field(default_factory=dict)
+    equal: list[tuple[_Place, _Place]] = field(default_factory=list)
+
+
+def scan_accesses(tree: exp.Expr, relations: Relations) -> dict[str, KeyAccess]:
+    """The keys that a query's tables are read by, by their aliases; none for a table of which all
+    rows are read, and for a query that has subqueries, or joins of other kinds."""
+    sources = _sources(tree, relations)
+    if sources is None:
+        return {}
+    assert isinstance(tree, exp.Select), tree
+    known = _Conditions()
+    where = tree.args.get("where")
+    if where is not None:
+        _note(where.this, sources, known)
+    for alias, source in sources.items():
+        if not source.optional:
+            _note_join(alias, sources, known)
+    carried = _carried(known)
+    names = names_used(tree)
+    accesses: dict[str, KeyAccess] = {}
+    for alias, source in sources.items():
+        give_way()
+        columns = source.descriptor.visible_columns
+        needed = [column.id for column in columns if names is None or column.name in names]
+        predicates = _predicates_of(alias, sources, known, carried)
+        access = best_access(source.descriptor, predicates, needed)
+        if access.restricts:
+            accesses[alias] = access
+    return accesses
+
+
+def _sources(tree: exp.Expr, relations: Relations) -> dict[str, _Source] | None:
+    """The tables of FROM by alias, where it has nothing but tables, joined or not."""
+    if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
+        return None
+    if sum(1 for _ in find_all(tree, exp.Query)) > 1:
+        return None
+    joins: list[exp.Join] = tree.args.get("joins") or []
+    sources: dict[str, _Source] = {}
+    for table, join in [(tree.args["from_"].this, None), *((join.this, join) for join in joins)]:
+        if not _plain(table) or not (join is None or _narrowing(join)):
+            return None
+        descriptor = relations[table_name(table).parts]
+        source = _Source(
+            descriptor,
+            row_scope(descriptor),
+            optional=join is not None and join.side == "LEFT",
+            condition=None if join is None else join.args.get("on"),
+            merged=tuple(map(folded, (join and join.args.get("using")) or ())),
+        )
+        if sources.setdefault(folded_alias(table), source) is not source:
+            return None
+    return sources
+
+
+def _plain(table: exp.Expr) -> bool:
+    alias = table.args.get("alias")
+    return (
+        isinstance(table, exp.Table)
+        and isinstance(table.this, exp.Identifier)
+        and not any(table.args.get(clause) for clause in ("joins", "laterals", "sample"))
+        and not (alias is not None and alias.columns)
+    )
+
+
+def _narrowing(join: exp.Join) -> bool:
+    """Whether its rows fulfil its condition, or are rows of its left side that nothing matches."""
+    return (
+        join.side in ("", "LEFT")
+        and join.kind in ("", "INNER", "CROSS", "OUTER")
+        and not join.method
+    )
+
+
+def _note_join(alias: str, sources: Mapping[str, _Source], known: _Conditions) -> None:
+    """Adds what the join of a table says by ON, or by USING: there each column is that of the only
+    table before it that has one of its name."""
+    source = sources[alias]
+    if source.condition is not None:
+        _note(source.condition, sources, known)
+    earlier = list(sources)[: list(sources).index(alias)] if source.merged else []
+    for name in source.merged:
+        owners = [other for other in earlier if name in sources[other].scope]
+        if len(owners) == 1 and name in source.scope:
+            pair = (owners[0], sources[owners[0]].scope[name][0]), (alias, source.scope[name][0])
+            if _alike(*pair, sources):
+                known.equal.append(pair)
+
+
+def _note(condition: exp.Expr, sources: Mapping[str, _Source], known: _Conditions) -> None:
+    """Adds what the conjuncts of a condition say, as far as it can be used."""
+    conjuncts = condition.flatten() if isinstance(condition, exp.And) else [condition]
+    for conjunct in conjuncts:
+        give_way()
+        columns = [_place(column, sources) for column in find_all(conjunct, exp.Column)]
+        aliases = {place[0] for place in columns if place is not None}
+        if None in columns or not aliases:
+            continue
+        if len(aliases) == 1:
+            (alias,) = aliases
+            try:
+                found = compile_predicates(conjunct, sources[alias].scope, alias)
+            except NotNative:
+                continue
+            known.predicates.setdefault(alias, []).extend(found)
+        elif isinstance(conjunct, exp.EQ) and len(columns) == 2:
+            pair = [conjunct.this.unnest(), conjunct.expression.unnest()]
+            left, right = columns
+            assert left is not None and right is not None
+            if all(isinstance(side, exp.Column) for side in pair) and _alike(left, right, sources):
+                known.equal.append((left, right))
+
+
+def _place(column: exp.Column, sources: Mapping[str, _Source]) -> _Place | None:
+    """Where a column stands, if there is just one such."""
+    if column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
+        return None
+    name, table = folded(column.this), column.args.get("table")
+    aliases = list(sources) if table is None else [folded(table)]
+    owners = [alias for alias in aliases if alias in sources and name in sources[alias].scope]
+    if len(owners) != 1:
+        return None
+    return owners[0], sources[owners[0]].scope[name][0]
+
+
+def _alike(left: _Place, right: _Place, sources: Mapping[str, _Source]) -> bool:
+    """Whether a condition on one of the columns may be carried over to the other."""
+    one, other = (
+        sources[alias].descriptor.visible_columns[place].type.broad
+        for alias, place in (left, right)
+    )
+    return one == other and one.kind in _CARRIED
+
+
+def _carried(known: _Conditions) -> dict[_Place, list[Predicate]]:
+    """The predicates on each column that equals others, theirs among them."""
+    parents: dict[_Place, _Place] = {}
+
+    def root(place: _Place) -> _Place:
+        while (parent := parents.get(place, place)) != place:
+            parents[place] = parents.get(parent, parent)
+            place = parent
+        return place
+
+    for left, right in known.equal:
+        parents[root(left)] = root(right)
+        parents.setdefault(root(right), root(right))
+    classes: dict[_Place, list[Predicate]] = {}
+    for alias, predicates in known.predicates.items():
+        for predicate in predicates:
+            place = alias, predicate.column
+            if place in parents:
+                classes.setdefault(root(place), []).append(predicate)
+    return {place: classes.get(root(place), []) for place in parents}
+
+
+def _predicates_of(
+    alias: str,
+    sources: Mapping[str, _Source],
+    known: _Conditions,
+    carried: Mapping[_Place, Sequence[Predicate]],
+) -> list[Predicate]:
+    """What narrows one table."""
+    source = sources[alias]
+    found = list(known.predicates.get(alias, ()))
+    if source.optional:
+        # `IS NULL` is fulfilled where the join found nothing, of whatever rows there are.
+        found = [each for each in found if not (isinstance(each, NullTest) and each.null)]
+    for place, _ in source.scope.values():
+        found += _on(place, carried.get((alias, place), ()))
+    if source.optional:
+        own = _Conditions()
+        _note_join(alias, sources, own)
+        found += own.predicates.get(alias, ())
+        for pair in own.equal:
+            for (table, place), (other, column) in (pair, pair[::-1]):
+                if table == alias:
+                    found += _on(place, carried.get((other, column), ()))
+                    found += _on(place, _of_column(known, other, column))
+    return found
+
+
+def _on(place: int, predicates: Sequence[Predicate]) -> list[Predicate]:
+    return [replace(predicate, column=place) for predicate in predicates]
+
+
+def _of_column(known: _Conditions, alias: str, place: int) -> list[Predicate]:
+    return [each for each in known.predicates.get(alias, ()) if each.column == place]
