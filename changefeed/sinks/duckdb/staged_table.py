@@ -65,11 +65,13 @@ class StagedTable:
         """Whether the first resolved timestamp is still to come."""
         self._scan_writer = TableWriter(schema, cursor) if self._hidden else None
         self._scanned = PendingChanges(schema)
+        self._scanned_at = ZERO
+        """From when on the table may be shown, once that is known."""
         self._version_due = False
         parts = () if stood is None else stood.frontier
         self.holds = max((at for part, at in parts if self.span.intersect(part)), default=ZERO)
         """Up to when a restart finds the table in the file: where it has moved to, or the time of
-        its scan."""
+        its scan; ZERO while it has no row of that."""
 
     @property
     def schema(self) -> TableSchema:
@@ -177,10 +179,14 @@ class StagedTable:
         if progress is None or not progress.scan_complete:
             return None
         parts = (at for part, at in progress.frontier if self.span.intersect(part))
-        if behind(progress) and min(parts, default=progress.resolved) < progress.resolved:
+        reached = min(parts, default=progress.resolved)
+        if behind(progress) and reached < progress.resolved:
             return None
-        if self._hidden and progress.resolved < self.holds:
-            return None  # its rows are as of a scan that the feed has not resolved yet
+        if self._hidden:
+            # Its rows are as of a scan. Of one that found none only the end is known.
+            self._scanned_at = self._scanned_at or self.holds or reached
+            if progress.resolved < self._scanned_at:
+                return None
         return progress.resolved
 
     # In the file's lane

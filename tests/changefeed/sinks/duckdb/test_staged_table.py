@@ -115,3 +115,33 @@ def test_a_job_that_is_over_leaves_nothing_staged(tmp_path: Path) -> None:
         assert await mirrors.read(SHOWN) == [(1, "1@20")]
 
     run(tmp_path, scenario)
+
+
+def test_a_table_whose_scan_found_no_row_is_not_shown_below_it(tmp_path: Path) -> None:
+    """Nor does a restart find it there: its versions below the scan never came."""
+    other = table(id=ORDERS.id + 1, name="refunds")
+
+    def stands(resolved: int, empty: int) -> SinkProgress:
+        return SinkProgress(
+            frontier=(
+                (ORDERS.primary_span, Timestamp(resolved)),
+                (other.primary_span, Timestamp(empty)),
+            ),
+            resolved=Timestamp(resolved),
+            scan_complete=True,
+        )
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS, other, uri=URI) as sink:
+            sink.emit(rows_batch(ORDERS, [upsert(1, 10)], kind=ChangeKind.INITIAL_SCAN))
+            await sink.flush(stands(15, 20))
+        sink = mirrors.sink(URI, epoch=2)
+        assert await begin(sink, [ORDERS, other]) == stands(15, 0)
+        sink.emit(rows_batch(other, [upsert(2, 30)]))
+        await sink.flush(stands(19, 35))
+        assert await mirrors.read("FROM refunds") == []
+        await sink.flush(stands(40, 40))
+        assert await mirrors.read("FROM refunds") == [(2, "2@30")]
+        await sink.close()
+
+    run(tmp_path, scenario)
