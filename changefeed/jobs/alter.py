@@ -277,7 +277,8 @@ class _Altering:
         if action is TargetAction.PAUSE:
             changed = msgspec.structs.replace(target, state=TargetState.PAUSED)
         elif action is TargetAction.RESCAN:
-            changed = msgspec.structs.replace(changed, again=True, again_at=ZERO)
+            # Where it is being shown again by now, the sink may hold no other time of it than that.
+            changed = msgspec.structs.replace(changed, again=True)
         self._details = self._details.with_target(changed)
 
     async def _joining(self, target: TargetDetails) -> TargetDetails:

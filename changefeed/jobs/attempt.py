@@ -123,7 +123,7 @@ def plan_tables(
     )
 
 
-async def _never_again(_: Mapping[int, Timestamp]) -> None:
+async def _never_again(_: Mapping[int, Timestamp]) -> bool:
     raise AssertionError("nobody can ask this feed to show a target again")
 
 
@@ -138,9 +138,10 @@ class Destination:
     follows_schema: bool = False
     known: SinkProgress | None
     save: Callable[[SinkProgress], Awaitable[None]]
-    save_again: Callable[[Mapping[int, Timestamp]], Awaitable[None]] = _never_again
+    save_again: Callable[[Mapping[int, Timestamp]], Awaitable[bool]] = _never_again
     """Keeps as of when targets, by their ids, are scanned again. The progress of a scan that has
-    shown nothing yet does not tell, and another attempt would not know when to read."""
+    shown nothing yet does not tell, and another attempt would not know when to read. Returns False
+    where one of them was altered meanwhile: then nothing of it may be scanned."""
 
 
 async def run_attempt(
@@ -153,7 +154,8 @@ async def run_attempt(
 ) -> bool:
     """Runs until it fails or is cancelled, the feed has done its work, or it was `altered`. Returns
     whether no attempt is to follow, unless it was altered: one that makes room in the sink for
-    targets that begin anew is followed by the one in which they begin.
+    targets that begin anew is followed by the one in which they begin, as is one whose targets were
+    altered before it began.
 
     An attempt that returns or raises TargetFailed or TableDropped has flushed all that it emitted,
     and its progress is saved: another goes on behind it, with nothing twice.
@@ -183,8 +185,8 @@ async def run_attempt(
         tables = [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
         await sink.open(tables)
         again = {each.planned.target.id: each.scan_at for each in stands if each.planned.again}
-        if again:
-            await destination.save_again(again)
+        if again and not await destination.save_again(again):
+            return False
         live.note_flushed(progress)
         await _run_pipeline(
             services, plan, destination, stands, tables, progress, live=live, altered=altered

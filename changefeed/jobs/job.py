@@ -483,8 +483,8 @@ class ChangefeedJob:
                 }
             )
 
-    async def _save_again(self, at: Mapping[int, Timestamp]) -> None:
-        await self._change_targets(
+    async def _save_again(self, at: Mapping[int, Timestamp]) -> bool:
+        return await self._change_targets(
             {
                 target.table_id: msgspec.structs.replace(target, again_at=at[target.table_id])
                 for target in self._details.targets
@@ -492,11 +492,11 @@ class ChangefeedJob:
             }
         )
 
-    async def _change_targets(self, changed: Mapping[int, TargetDetails]) -> None:
+    async def _change_targets(self, changed: Mapping[int, TargetDetails]) -> bool:
         """Writes changed targets into the job. A target that a statement altered meanwhile keeps
-        what the statement wrote: another attempt reads that."""
+        what the statement wrote: another attempt reads that. Returns whether there is none."""
         if not changed:
-            return
+            return True
         known = self._details
 
         def change(payload: bytes) -> bytes:
@@ -507,7 +507,8 @@ class ChangefeedJob:
             return encode_details(details)
 
         self._details = decode_details(change(encode_details(known)))
-        await self._claim.change_payload(change)
+        stored = decode_details(await self._claim.change_payload(change))
+        return all(stored.target(target_id) == target for target_id, target in changed.items())
 
     async def _read(self, record_id: bytes) -> Timestamp:
         """Above it, nothing that the record protects may have been collected."""
