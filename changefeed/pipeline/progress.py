@@ -96,8 +96,9 @@ class FeedProgress:
         self.on_change: Callable[[], None] = nothing
         self._captured: SinkProgress | None = start
         self._backfills = {each.table_id: each for each in start.backfills}
-        self._passed_over: dict[int, tuple[Timestamp, Timestamp]] = {}
-        """Between which timestamps, both exclusive, the sink lacks rows of targets."""
+        self._passed_over: dict[int, list[tuple[Timestamp, Timestamp]]] = {}
+        """Between which timestamps, both exclusive, the sink lacks rows of targets. One may have
+        passed over several times that another keeps from being resolved."""
         self._shown_at: dict[int, Timestamp] = {}
         """Where targets began, or were scanned: so far they are shown, resolved or not."""
         for target_id, span in spans.items():
@@ -126,8 +127,8 @@ class FeedProgress:
 
     def _whole(self, at: Timestamp, target_ids: Iterable[int]) -> Timestamp:
         """The greatest timestamp up to `at` as of which the sink lacks nothing of these targets."""
-        gaps = sorted((self._passed_over[id] for id in target_ids), reverse=True)
-        for below, whole_from in gaps:
+        gaps = (gap for target_id in target_ids for gap in self._passed_over[target_id])
+        for below, whole_from in sorted(gaps, reverse=True):
             if below < at < whole_from:
                 at = below
         return at
@@ -136,7 +137,7 @@ class FeedProgress:
         """The sink lacks rows of the target between the two, which `forward` steps over."""
         assert self.low_water(target_id) <= below, (self, target_id, below)
         if whole_from > below + 1:
-            self._passed_over[target_id] = below, whole_from
+            self._passed_over.setdefault(target_id, []).append((below, whole_from))
 
     def behind(self, target_id: int) -> bool:
         """Whether the target does not count for what the feed resolves yet."""
@@ -161,8 +162,12 @@ class FeedProgress:
         self.frontier.forward(span, to)
         if self._behind:
             self._forward_behind(span, to)
-        for target_id, (_, whole_from) in list(self._passed_over.items()):
-            if min(self.resolved, self.low_water(target_id)) >= whole_from:
+        for target_id, gaps in list(self._passed_over.items()):
+            reached = min(self.resolved, self.low_water(target_id))
+            left = [(below, whole_from) for below, whole_from in gaps if whole_from > reached]
+            if left:
+                self._passed_over[target_id] = left
+            else:
                 del self._passed_over[target_id]
         self._changed()
 
@@ -173,8 +178,8 @@ class FeedProgress:
                 continue
             # Where no target counts yet, this one alone says what is resolved next.
             resolved = self.resolved if len(self.frontier) else frontier.low_water
-            below, whole_from = self._passed_over.get(target_id, (ZERO, ZERO))
-            if not below < resolved < whole_from:
+            gaps = self._passed_over.get(target_id, ())
+            if not any(below < resolved < whole_from for below, whole_from in gaps):
                 del self._behind[target_id]
                 self._count(frontier)
 

@@ -174,6 +174,18 @@ def test_nothing_is_resolved_in_a_time_that_is_passed_over(whole_transactions: b
     assert progress.capture().resolved == 125
 
 
+def test_a_target_passes_over_a_second_time_before_the_first_is_resolved() -> None:
+    spans = {104: table_span(104), 105: table_span(105)}
+    progress = FeedProgress(progress_at(spans.values(), Timestamp(90), scan_complete=True), spans)
+    for below, whole_from in ((99, 120), (130, 150)):
+        progress.forward(spans[104], Timestamp(below))
+        progress.pass_over(104, Timestamp(below), Timestamp(whole_from))
+    progress.forward(spans[104], Timestamp(160))
+    for reached, resolved in ((105, 99), (120, 120), (140, 130), (150, 150)):
+        progress.forward(spans[105], Timestamp(reached))
+        assert progress.capture().resolved == resolved
+
+
 def test_a_target_counts_behind_the_time_that_it_passes_over() -> None:
     spans = {104: table_span(104), 105: table_span(105)}
     start = SinkProgress(
