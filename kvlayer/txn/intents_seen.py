@@ -45,8 +45,9 @@ class IntentsSeen:
     """Ids of transactions whose intents a reader takes for versions, and of those whose keys it
     passes over. Any other's are as if they were not there.
 
-    `span` is what was asked about from its first intent on, None where it has none: before that one
-    there may be a million deletions, which only a bounded iterator, no snapshot's, steps over well.
+    `span` is what was asked about from its first intent on to where the last may be, None where it
+    has none: around those there may be a million deletions, which only a bounded iterator, no
+    snapshot's, steps over well.
     It holds of the state of the step that made it: whoever reads on later reads a snapshot of it.
     `buffered` are the reader's own writes in the span that are no intents, with their headers.
     """
@@ -104,27 +105,40 @@ def intents_seen(
     buffered = own.buffer.within(span) if own is not None else ()
     if not host.locks.intent_holders:
         return IntentsSeen(buffered=buffered) if buffered else NONE_SEEN
-    seen: list[bytes] = []
+    seen: list[TransactionRecord] = []
     open_: list[TransactionRecord] = []
     for holder in host.locks.intent_holders:
-        if not holder.may_hold_in(span):
+        if holder.held_in(span) is None:
             continue
         if holder is own:
-            seen.append(holder.id)
+            seen.append(holder)
         elif holder.write_timestamp <= at:
             if holder.status is TransactionStatus.COMMITTED:
                 if holder.write_timestamp > after:
-                    seen.append(holder.id)
+                    seen.append(holder)
             elif holder.status is TransactionStatus.PENDING:
                 # Where it stands in memory counts, not in its intents: it may have been moved up.
                 open_.append(holder)
     if open_ and when_locked is not WhenLocked.SKIP:
         _check_none_of(host, span, open_, when_locked)
-    first = next(intents_in(host.engine, span), None) if seen or open_ else None
-    if first is None:
+    held = held_part(span, [*seen, *open_])
+    first = None if held is None else next(intents_in(host.engine, held), None)
+    if held is None or first is None:
         return IntentsSeen(buffered=buffered)
-    hidden = frozenset(holder.id for holder in open_)
-    return IntentsSeen(Span(first[0], span.end), frozenset(seen), hidden, buffered)
+    return IntentsSeen(
+        Span(first[0], held.end),
+        frozenset(holder.id for holder in seen),
+        frozenset(holder.id for holder in open_),
+        buffered,
+    )
+
+
+def held_part(span: Span, holders: Collection[TransactionRecord]) -> Span | None:
+    """The part of a span in which intents of these transactions may lie; None where none does."""
+    parts = [part for holder in holders if (part := holder.held_in(span)) is not None]
+    if not parts:
+        return None
+    return Span(min(part.start for part in parts), max(part.end for part in parts))
 
 
 def _check_none_of(
@@ -149,8 +163,9 @@ def intent_of(
     if sum(len(holder.intents) for holder in holders) <= WALKED_INTENTS_MAX:
         held = (key for holder in holders for key in holder.intents if span.contains(key))
         return min(held, default=None)
-    found = (key for key, _ in intents_in(host.engine, span))
-    return next((key for key in found if host.locks.intents[key] in holders), None)
+    part = held_part(span, holders)
+    found = () if part is None else intents_in(host.engine, part)
+    return next((key for key, _ in found if host.locks.intents[key] in holders), None)
 
 
 def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 
 from ..errors import Deadlock, KVError, LockTimeout
+from ..span import Span
 from ..transaction_modes import LockMode
 from .record import TransactionRecord
 
@@ -377,7 +378,7 @@ class LockTable:
         """Table and records agree, and nobody waits for a key that is free."""
         for key, record in self.intents.items():
             assert key in record.intents, (key, record)
-            assert record.least_intent <= key <= record.greatest_intent, (key, record)
+            assert record.held_in(Span(key, key + b"\x00")) is not None, (key, record)
             assert self.locks.get(key, record) is record, key
         holders = set(self.intents.values())
         assert holders == set(self.intent_holders), (holders, self.intent_holders)

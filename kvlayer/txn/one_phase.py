@@ -313,8 +313,7 @@ def _delete_spans(
     """
     locks = host.locks
     for part in deleted:
-        holders = [each for each in locks.intent_holders if each.may_hold_in(part.span)]
-        found = intent_of(host, part.span, holders)
+        found = intent_of(host, part.span, locks.intent_holders)
         if found is not None:
             raise LockConflict(found, locks.intents[found], Wish.TAKE)
         for held in (locks.locks, locks.shares):

@@ -37,6 +37,7 @@ class TransactionRecord:
     """
 
     __slots__ = (
+        "_in_order",
         "aborted_because",
         "buffer",
         "greatest_intent",
@@ -83,6 +84,7 @@ class TransactionRecord:
         self.intents: dict[bytes, int] = {}
         # No intent lies outside of these, and those that are resolved did not.
         self.least_intent = self.greatest_intent = b""
+        self._in_order = True
         # Keys locked for themselves, exclusively and shared, and the sequence at which they were.
         # A key may be in all three: each is taken, and given back by a savepoint, by itself.
         self.locks: dict[bytes, int] = {}
@@ -91,16 +93,22 @@ class TransactionRecord:
         self.savepoints: list[int] = []
 
     def note_intents(self, written: Collection[bytes]) -> None:
-        """Keys bear intents of the transaction."""
-        least, greatest = min(written), max(written)
+        """Keys bear intents of the transaction, which are in `intents` by now."""
+        ordered = sorted(written)
+        least, greatest = ordered[0], ordered[-1]
+        self._in_order = self._in_order and self.greatest_intent < least and ordered == [*written]
         if not self.greatest_intent:
-            self.least_intent, self.greatest_intent = least, greatest
+            self.least_intent = least
         self.least_intent = min(self.least_intent, least)
         self.greatest_intent = max(self.greatest_intent, greatest)
 
-    def may_hold_in(self, span: Span) -> bool:
-        """Whether an intent of the transaction may lie in a span."""
-        return self.least_intent < span.end and span.start <= self.greatest_intent
+    def held_in(self, span: Span) -> Span | None:
+        """The part of a span in which unresolved intents of the transaction may lie: a scan beyond
+        it would step over those that are resolved, one by one. They are resolved in the order in
+        which they were written."""
+        least = next(iter(self.intents), b"") if self._in_order else self.least_intent
+        start, end = max(least, span.start), min(self.greatest_intent + b"\x00", span.end)
+        return Span(start, end) if self.greatest_intent and start < end else None
 
     def move(self, timestamp: Timestamp) -> None:
         """The transaction will commit at `timestamp` or later, which was just drawn for it."""

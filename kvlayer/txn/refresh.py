@@ -10,6 +10,7 @@ from ..engine import Reader
 from ..errors import RetryableTransaction
 from ..mvcc import SLICE_ROWS, intents_in, read_at, time_entries
 from .host import TransactionHost
+from .intents_seen import held_part
 from .record import TransactionRecord, TransactionStatus
 
 
@@ -64,8 +65,9 @@ def _check_intents(host: TransactionHost, record: TransactionRecord, upto: Times
         if key in intents and intents[key] in others:
             raise _changed(key)
     for span in record.read_spans.spans:
-        if any(holder.may_hold_in(span) for holder in others):
-            for key, _ in intents_in(host.engine, span):
+        held = held_part(span, others)
+        if held is not None:
+            for key, _ in intents_in(host.engine, held):
                 if intents[key] in others:
                     raise _changed(key)
 

@@ -11,6 +11,7 @@ from ..engine import Snapshot
 from ..mvcc import body_of, changes_between, intents_in
 from ..span import Span
 from .host import TransactionHost
+from .intents_seen import held_part
 from .locks import LockConflict, Turn, Wish
 from .reading import Row, read_version, sliced_rows
 from .record import TransactionStatus
@@ -99,13 +100,12 @@ def _check_settled(host: TransactionHost, span: Span, upto: Timestamp) -> None:
     holders = [
         holder
         for holder in host.locks.intent_holders
-        if holder.status is not TransactionStatus.ABORTED
-        and holder.write_timestamp <= upto
-        and holder.may_hold_in(span)
+        if holder.status is not TransactionStatus.ABORTED and holder.write_timestamp <= upto
     ]
-    if not holders:
+    held = held_part(span, holders)
+    if held is None:
         return
-    for key, _ in intents_in(host.engine, span):
+    for key, _ in intents_in(host.engine, held):
         holder = host.locks.intents[key]
         if holder in holders:
             raise LockConflict(key, holder, Wish.READ)

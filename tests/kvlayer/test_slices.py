@@ -146,14 +146,14 @@ def test_a_reader_passes_over_others_intents_in_slices() -> None:
         store.settings.set(BUFFER_BYTES.name, "0")  # all are intents
         reader = store.begin()
         await reader.started()
-        await reader.put([key("9")], [b"own"])
+        await reader.put([key("0"), key("9")], [b"own"] * 2)
         other = store.begin()
         await other.put([key(f"1{n:04}") for n in range(4 * RUN_INTENTS)], [b"x"] * 4 * RUN_INTENTS)
         seen = intents_seen(store._ranges, SPAN, reader.read_timestamp, reader._record)
         with closing(store.engine.snapshot()) as snapshot:
             found = list(seen.over(snapshot, reader.read_timestamp))
-        assert [body for _, body in found] == [PASSED] * 4 + [b"own"]
-        assert await reader.scan(SPAN) == [(key("9"), b"own")]
+        assert [body for _, body in found] == [b"own", *[PASSED] * 4, b"own"]
+        assert await reader.scan(SPAN) == [(key("0"), b"own"), (key("9"), b"own")]
         await reader.rollback()
         await other.rollback()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.errors import KVError
 from ....kvlayer.events import Checkpoint, DeleteRange, Event, ValueBatch
+from ....kvlayer.fibre import end_slice, give_way, in_slices_where
 from ....kvlayer.span import Span
 from .image import Image
 
@@ -23,6 +24,18 @@ from there on following it costs more than scanning the table again would."""
 
 UNREAD_ROWS_MIN = 100_000
 """Fewer changes than these are no reason to let go of an image, however small it is."""
+
+
+_KEYS_PER_STEP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """Changes that wait, none above `upto`."""
+
+    batch: ValueBatch
+    upto: Timestamp
+    byte_count: int
 
 
 def settled_below(transaction: Transaction) -> Timestamp:
@@ -48,7 +61,7 @@ class FollowedTable:
     ) -> None:
         self.image = image
         self._on_end = on_end
-        self._pending: list[ValueBatch] = []
+        self._pending: list[_Pending] = []
         self._pending_rows = 0
         self._pending_bytes = 0
         self._unread_rows = 0
@@ -111,19 +124,15 @@ class FollowedTable:
         image = self.image
         if upto <= image.at:
             return 0
-        folded = len(self._pending)  # others come while this goes on
-        newest: dict[bytes, tuple[Timestamp, bytes | None]] = {}
-        for batch in self._pending:
-            for key, body, ts in zip(batch.keys, batch.values, batch.timestamps, strict=True):
-                if image.at < ts <= upto and (key not in newest or newest[key][0] < ts):
-                    newest[key] = (ts, body)
-        changes = {key: body for key, (_, body) in newest.items()}
+        folded = list(self._pending)  # others come while this goes on
+        changes = await in_slices_where(
+            self._pending_rows > _KEYS_PER_STEP, lambda: _newest(folded, image.at, upto)
+        )
         self.image = await image.changed(changes, upto)
-        waiting, self._pending = self._pending, []
-        self._pending_rows = self._pending_bytes = 0
-        for place, batch in enumerate(waiting):
-            if place >= folded or max(batch.timestamps) > upto:
-                self._keep(batch)
+        later = [each for each in folded if each.upto > upto]
+        self._pending = [*later, *self._pending[len(folded) :]]
+        self._pending_rows = sum(len(each.batch) for each in self._pending)
+        self._pending_bytes = sum(each.byte_count for each in self._pending)
         return len(changes)
 
     # The feed
@@ -159,10 +168,28 @@ class FollowedTable:
                 return True
 
     def _keep(self, batch: ValueBatch) -> None:
-        self._pending.append(batch)
+        pending = _Pending(batch, max(batch.timestamps), _bytes_of(batch.keys, batch.values))
+        self._pending.append(pending)
         self._pending_rows += len(batch)
-        self._pending_bytes += _bytes_of(batch.keys, batch.values)
+        self._pending_bytes += pending.byte_count
+
+
+def _newest(
+    pending: Iterable[_Pending], above: Timestamp, upto: Timestamp
+) -> dict[bytes, bytes | None]:
+    """The newest change of each key above the one timestamp and up to the other."""
+    newest: dict[bytes, tuple[Timestamp, bytes | None]] = {}
+    for each in pending:
+        batch = each.batch
+        changes = zip(batch.keys, batch.values, batch.timestamps, strict=True)
+        for number, (key, body, ts) in enumerate(changes):
+            if not number % _KEYS_PER_STEP:
+                give_way()
+            if above < ts <= upto and (key not in newest or newest[key][0] < ts):
+                newest[key] = (ts, body)
+    end_slice()
+    return {key: body for key, (_, body) in newest.items()}
 
 
 def _bytes_of(keys: Sequence[bytes], values: Sequence[bytes | None]) -> int:
-    return sum(map(len, keys)) + sum(len(value) for value in values if value is not None)
+    return sum(map(len, keys)) + sum(map(len, filter(None, values)))

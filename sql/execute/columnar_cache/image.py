@@ -118,6 +118,7 @@ class Image:
 
     def _chunks_with(self, changes: Mapping[bytes, bytes | None]) -> list[Chunk]:
         keys = sorted(changes)
+        end_slice()
         chunks: list[Chunk] = []
         for chunk, start, end in _affected(self.chunks, keys):
             if start == end:

@@ -1,0 +1,70 @@
+"""A reader asks the engine for intents where they may be, not where they have been resolved."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tailrace.kvlayer.clock import Timestamp
+from tailrace.kvlayer.keys import table_span
+from tailrace.kvlayer.span import Span
+from tailrace.kvlayer.txn import resolution
+from tailrace.kvlayer.txn.record import TransactionRecord
+from tests.harness.simulation import Simulation
+from tests.harness.stores import hold_log, key, release_log, running_store
+
+TABLE = table_span(7)
+KEYS = [key(letter) for letter in "bcdefgh"]
+
+
+def noted(*written: list[bytes]) -> TransactionRecord:
+    """A transaction with intents that were written so."""
+    record = TransactionRecord(bytes(16), Timestamp(1), heartbeat_at=0.0)
+    for keys in written:
+        record.intents.update(dict.fromkeys(keys, 1))
+        record.note_intents(keys)
+    return record
+
+
+def test_intents_in_order_lie_behind_those_that_are_resolved() -> None:
+    record = noted(KEYS[:3], KEYS[3:])
+    for resolved in KEYS[:4]:
+        del record.intents[resolved]
+    assert record.held_in(TABLE) == Span(KEYS[4], KEYS[-1] + b"\x00")
+    assert record.held_in(Span(KEYS[0], KEYS[3])) is None
+
+
+@pytest.mark.parametrize("written", [(KEYS[3:], KEYS[:3]), (KEYS[::-1],), (KEYS, KEYS[:1])])
+def test_others_lie_anywhere_between_the_least_and_the_greatest(
+    written: tuple[list[bytes], ...],
+) -> None:
+    record = noted(*written)
+    del record.intents[next(iter(record.intents))]
+    assert record.held_in(TABLE) == Span(KEYS[0], KEYS[-1] + b"\x00")
+
+
+@pytest.mark.parametrize("keys", [KEYS, KEYS[::-1]])
+def test_a_reader_finds_what_is_not_resolved_yet(
+    keys: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolution, "COMMAND_ROWS_MAX", 1)
+    sim = Simulation(5)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            writer = store.begin()
+            for each in keys:
+                await writer.put([each], [b"new"])
+            hold_log(store)
+            committing = asyncio.create_task(writer.commit())
+            await asyncio.sleep(0.001)
+            release_log(store)
+            await committing
+            for _ in range(len(keys)):
+                reader = store.begin()
+                assert await reader.scan(TABLE) == [(each, b"new") for each in KEYS]
+                await reader.rollback()
+                await asyncio.sleep(0)
+
+    sim.run(main())
