@@ -101,12 +101,15 @@ class ObjectsFolder:
         hidden = f"{self._hidden}/{posixpath.basename(name)}"
         self._upload(spool, hidden)
         self._connected.copy_file(hidden, path)
-        self._connected.delete_file(hidden)
+        self._remove_unfinished()
 
     def _remove_unfinished(self) -> None:
-        selector = fs.FileSelector(self._hidden, allow_not_found=True)
-        for info in self._connected.get_file_info(selector):
-            self._connected.delete_file(info.path)
+        """Removes what is in the hidden folder.
+
+        HAZARD: not file by file. Arrow takes a lease on a blob of Azure's that it deletes, and
+        where the lease cannot be given back, for an answer was lost, it aborts the process.
+        """
+        self._connected.delete_dir_contents(self._hidden, missing_dir_ok=True)
 
     def _upload(self, spool: _Spool, path: str) -> None:
         spool.seek(0)
