@@ -95,6 +95,7 @@ class TargetKind:
     """What a flush takes."""
     away: bool = False
     """Whether targets can be released at present."""
+    sinks_made: int = 0
 
     def check_options(self, options: ChangefeedOptions) -> None:
         """Any value will do."""
@@ -108,6 +109,7 @@ class TargetKind:
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         target = self.targets.setdefault(uri, Target())
+        self.sinks_made += 1
         return TargetSink(
             self.sim, target, position=context.position(), seconds=self.seconds, fail=self.fail
         )

@@ -73,6 +73,7 @@ def test_feed_that_failed_releases_too() -> None:
             await only.bench.table.publish(state=DescriptorState.DROPPED)
             await asyncio.sleep(20)
             assert (await only.registry.get(job_id)).state is JobState.RUNNING
+            assert only.bench.kind.sinks_made == 1, "it runs again"
             only.bench.kind.away = False
             job = await only.registry.wait(job_id, JobState.FAILED, timeout=60)
             assert "dropped" in str(job.error)
