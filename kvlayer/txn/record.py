@@ -106,9 +106,11 @@ class TransactionRecord:
         """The part of a span in which unresolved intents of the transaction may lie: a scan beyond
         it would step over those that are resolved, one by one. They are resolved in the order in
         which they were written."""
+        if not self.least_intent < span.end or not span.start <= self.greatest_intent:
+            return None  # before the first of them is asked for, behind those that are gone
         least = next(iter(self.intents), b"") if self._in_order else self.least_intent
         start, end = max(least, span.start), min(self.greatest_intent + b"\x00", span.end)
-        return Span(start, end) if self.greatest_intent and start < end else None
+        return Span(start, end) if start < end else None
 
     def move(self, timestamp: Timestamp) -> None:
         """The transaction will commit at `timestamp` or later, which was just drawn for it."""

@@ -199,9 +199,9 @@ _CLAUSES = (
 
 
 def _columns_of(scope: QueryScope) -> list[exp.Column]:
-    """What sqlglot's `Scope.columns` computes when it is asked first: the columns in a scope, and
-    those of correlated subqueries. It climbs from each column to the clause around it, which for a
-    long chain of operators is quadratic. Here no node is climbed over twice."""
+    """Returns the columns in a scope, and those of correlated subqueries, as sqlglot's own
+    `Scope.columns` does when it is asked first. That climbs from each column to the clause around
+    it, which for a long chain of operators is quadratic. Here no node is climbed over twice."""
     scope._ensure_collected()
     columns = list(scope._raw_columns)
     correlated = (each for each in scope.derived_table_scopes if each.can_be_correlated)

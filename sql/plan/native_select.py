@@ -91,17 +91,22 @@ def single_table(tree: exp.Expr) -> exp.Table | None:
     if not isinstance(tree, exp.Select):
         return None
     source = tree.args.get("from_")
-    if source is None or not isinstance(source.this, exp.Table):
+    if source is None or not is_plain(source.this):
         return None
     table: exp.Table = source.this
+    queries = sum(1 for _ in find_all(tree, exp.Query))
+    return table if queries == 1 else None
+
+
+def is_plain(table: exp.Expr) -> bool:
+    """Whether an item of FROM is a table as it is: not sampled, and its columns not renamed."""
     alias = table.args.get("alias")
-    plain = (
-        isinstance(table.this, exp.Identifier)
+    return (
+        isinstance(table, exp.Table)
+        and isinstance(table.this, exp.Identifier)
         and not any(table.args.get(clause) for clause in ("joins", "laterals", "sample"))
         and not (alias is not None and alias.columns)
     )
-    queries = sum(1 for _ in find_all(tree, exp.Query))
-    return table if plain and queries == 1 else None
 
 
 def row_count(clause: exp.Expr | None) -> Scalar | None:

@@ -27,10 +27,12 @@ from ..access.key_access import KeyAccess
 from ..access.predicates import NullTest, Predicate, compile_predicates
 from ..analyze.binder import Relations, row_scope
 from ..analyze.scalars import NotNative, Scope
+from ..analyze.virtual_ids import is_virtual
 from ..lower.transpile import folded_alias, names_used
 from ..parse import folded
 from ..parse.queries import table_name
 from ..syntax.walks import find_all
+from .native_select import is_plain
 
 _CARRIED = frozenset(
     {
@@ -58,7 +60,7 @@ class _Source:
 
 @dataclass(slots=True)
 class _Conditions:
-    """What is known of columns: the predicates of tables, and which columns are equal."""
+    """Conditions on columns: the predicates of tables, and which columns are equal."""
 
     predicates: dict[str, list[Predicate]] = field(default_factory=dict)
     equal: list[tuple[_Place, _Place]] = field(default_factory=list)
@@ -83,6 +85,8 @@ def scan_accesses(tree: exp.Expr, relations: Relations) -> dict[str, KeyAccess]:
     accesses: dict[str, KeyAccess] = {}
     for alias, source in sources.items():
         give_way()
+        if is_virtual(source.descriptor):
+            continue  # its rows have no keys to be read by
         columns = source.descriptor.visible_columns
         needed = [column.id for column in columns if names is None or column.name in names]
         predicates = _predicates_of(alias, sources, known, carried)
@@ -101,7 +105,7 @@ def _sources(tree: exp.Expr, relations: Relations) -> dict[str, _Source] | None:
     joins: list[exp.Join] = tree.args.get("joins") or []
     sources: dict[str, _Source] = {}
     for table, join in [(tree.args["from_"].this, None), *((join.this, join) for join in joins)]:
-        if not _plain(table) or not (join is None or _narrowing(join)):
+        if not is_plain(table) or not (join is None or _narrowing(join)):
             return None
         descriptor = relations[table_name(table).parts]
         source = _Source(
@@ -114,16 +118,6 @@ def _sources(tree: exp.Expr, relations: Relations) -> dict[str, _Source] | None:
         if sources.setdefault(folded_alias(table), source) is not source:
             return None
     return sources
-
-
-def _plain(table: exp.Expr) -> bool:
-    alias = table.args.get("alias")
-    return (
-        isinstance(table, exp.Table)
-        and isinstance(table.this, exp.Identifier)
-        and not any(table.args.get(clause) for clause in ("joins", "laterals", "sample"))
-        and not (alias is not None and alias.columns)
-    )
 
 
 def _narrowing(join: exp.Join) -> bool:
@@ -175,7 +169,7 @@ def _note(condition: exp.Expr, sources: Mapping[str, _Source], known: _Condition
 
 
 def _place(column: exp.Column, sources: Mapping[str, _Source]) -> _Place | None:
-    """Where a column stands, if there is just one such."""
+    """Returns the place of a column; None where not just one table has it."""
     if column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
         return None
     name, table = folded(column.this), column.args.get("table")
@@ -223,7 +217,7 @@ def _predicates_of(
     known: _Conditions,
     carried: Mapping[_Place, Sequence[Predicate]],
 ) -> list[Predicate]:
-    """What narrows one table."""
+    """Returns the predicates that narrow a table."""
     source = sources[alias]
     found = list(known.predicates.get(alias, ()))
     if source.optional:

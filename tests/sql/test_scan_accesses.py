@@ -81,6 +81,21 @@ def test_what_a_join_reads(query: str, expected: list[str]) -> None:
     sim.run(scenario())
 
 
+def test_virtual_tables_have_no_keys() -> None:
+    sim = Simulation(3)
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node)
+            source = "pg_catalog.pg_class c WHERE c.oid > 0 AND c.relname = 'orders'"
+            await node.sql(f"UPDATE orders SET buyer = 77 FROM {source} AND orders.id = 3")
+            await node.sql(f"DELETE FROM orders USING {source} AND orders.id = 4")
+            rows = await node.rows("SELECT * FROM orders WHERE id IN (3, 4)")
+            assert rows == [(3, 77)]
+
+    sim.run(scenario())
+
+
 def random_query(random: Random) -> str:
     tables = [(random.choice(["orders", "lines"]), f"t{n}") for n in range(random.randint(2, 3))]
     columns = {
