@@ -66,8 +66,8 @@ async def _take_rows(channel: Channel, guard: Guard, loading: CopyIn, statement:
             case _:
                 raise HangUp
         for batch in batches:
+            await asyncio.sleep(0)  # reading a block is a step, and writing each of its batches
             await guard.run(loading.write(batch))
-            await asyncio.sleep(0)  # a message of megabytes is many batches
         if isinstance(message, CopyDone):
             return
 

@@ -137,8 +137,11 @@ class RocksSnapshot:
         else:
             iterator.seek(start)
         advance = iterator.prev if reverse else iterator.next
+        last = start if reverse else end.removesuffix(b"\x00")
         while iterator.valid() and start <= (key := iterator.key()) < end:
             yield key, iterator.value()
+            if key == last:
+                break  # the next key that is there may lie behind a million that were deleted
             if self._mover is not mover:
                 self._open_iterator().seek(key)
                 self._mover = mover
@@ -215,16 +218,22 @@ class RocksEngine:
     ) -> Iterator[tuple[bytes, bytes]]:
         # Without a bound an iterator runs on over all that was deleted behind it, to the next key
         # that is there: behind a large transaction's intents that is milliseconds a scan.
+        # HAZARD: the binding's lower bounds are upper bounds (0.3.29), and its `items` move on
+        # before they return one. Backwards, a scan is over where it has returned `start`.
         bounds = ReadOptions()
-        bounds.set_iterate_lower_bound(start)
-        bounds.set_iterate_upper_bound(end + b"\x00" if reverse else end)
-        first = end if reverse else start
-        items = self._database.items(backwards=reverse, from_key=first, read_opt=bounds)
-        for entry in cast(Iterator[tuple[bytes, bytes]], items):
-            if start <= entry[0] < end:
-                yield entry
-            elif entry[0] != end or not reverse:
-                return
+        bounds.set_iterate_upper_bound(end)
+        if not reverse:
+            items = self._database.items(from_key=start, read_opt=bounds)
+            yield from cast(Iterator[tuple[bytes, bytes]], items)
+            return
+        iterator = self._database.iter(bounds)
+        iterator.seek_for_prev(end)
+        while iterator.valid() and start <= (key := iterator.key()):
+            yield key, iterator.value()
+            if key == start:
+                break
+            iterator.prev()
+        iterator.status()
 
     def write(self, batch: EngineBatch, *, applied_index: int) -> None:
         assert applied_index > self._applied_index, (applied_index, self._applied_index)

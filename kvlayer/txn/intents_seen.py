@@ -45,9 +45,9 @@ class IntentsSeen:
     """Ids of transactions whose intents a reader takes for versions, and of those whose keys it
     passes over. Any other's are as if they were not there.
 
-    `span` is what was asked about from its first intent on to where the last may be, None where it
-    has none: around those there may be a million deletions, which only a bounded iterator, no
-    snapshot's, steps over well.
+    `span` is what was asked about from its first intent to its last, None where it has none:
+    around those there may be a million deletions, which only a bounded iterator, no snapshot's,
+    steps over well.
     It holds of the state of the step that made it: whoever reads on later reads a snapshot of it.
     `buffered` are the reader's own writes in the span that are no intents, with their headers.
     """
@@ -125,8 +125,9 @@ def intents_seen(
     first = None if held is None else next(intents_in(host.engine, held), None)
     if held is None or first is None:
         return IntentsSeen(buffered=buffered)
+    last = next(intents_in(host.engine, held, reverse=True))
     return IntentsSeen(
-        Span(first[0], held.end),
+        Span(first[0], last[0] + b"\x00"),
         frozenset(holder.id for holder in seen),
         frozenset(holder.id for holder in open_),
         buffered,

@@ -481,6 +481,7 @@ class Transaction:
         while True:
             if self._must_refresh():
                 await refresh(host, record, record.write_timestamp)
+                await asyncio.sleep(0)  # what it looked through was a step's work
             index = await self._run(step)
             if index is not None:
                 return index

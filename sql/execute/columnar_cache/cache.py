@@ -136,10 +136,10 @@ class ColumnarCache:
         builder = ImageBuilder(table)
         limit = self._store.settings.get(CACHE_BYTES)
         async for rows in transaction.scan_slices(table.primary_span):
-            builder.add(rows)
+            await builder.add(rows)
             if builder.byte_count > limit:
                 return None
-        return builder.finish(settled_below(transaction))
+        return await builder.finish(settled_below(transaction))
 
     async def _hold(self, image: Image) -> None:
         try:

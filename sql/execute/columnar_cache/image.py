@@ -25,7 +25,7 @@ from ....catalog.rows.arrow_conform import broad_schema
 from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.column_types import ColumnType, Datum
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.fibre import end_slice, give_way, in_slices_where
+from ....kvlayer.fibre import end_slice, give_way, in_slices, in_slices_where
 
 CHUNK_ROWS = 8192
 """Rows of a new chunk: copying one takes a fraction of a millisecond, and DuckDB, which works on
@@ -155,16 +155,16 @@ class ImageBuilder:
         self._row_count = 0
         self.byte_count = 0
 
-    def add(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
+    async def add(self, rows: Sequence[tuple[bytes, bytes]]) -> None:
         keys, bodies = [key for key, _ in rows], [body for _, body in rows]
         self._parts.append(_chunk(self._descriptor, keys, bodies))
         self._row_count += len(rows)
         if self._row_count >= CHUNK_ROWS:
-            self._cut()
+            await in_slices(self._cut)
 
-    def finish(self, at: Timestamp) -> Image:
+    async def finish(self, at: Timestamp) -> Image:
         if self._row_count:
-            self._cut()
+            await in_slices(self._cut)
         return Image(self._descriptor, at, tuple(self._chunks))
 
     def _cut(self) -> None:
@@ -189,6 +189,7 @@ def _joined(parts: Sequence[Chunk]) -> Chunk:
     if len(parts) == 1:
         return parts[0]
     keys = pa.concat_arrays([part.keys for part in parts])
+    end_slice()
     rows = pa.Table.from_batches([part.rows for part in parts]).combine_chunks().to_batches()[0]
     return Chunk(keys, rows)
 
@@ -245,7 +246,10 @@ def _take(chunks: Sequence[Chunk], places: array[int]) -> Chunk:
     """Rows of several chunks, by their places in all of them together."""
     indices = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
     whole = _joined(chunks)
-    return Chunk(whole.keys.take(indices), whole.rows.take(indices))
+    end_slice()
+    keys = whole.keys.take(indices)
+    end_slice()
+    return Chunk(keys, whole.rows.take(indices))
 
 
 def _append(chunks: list[Chunk], made: Chunk) -> None:

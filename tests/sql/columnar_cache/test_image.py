@@ -30,11 +30,14 @@ def row(key: int, note: str) -> tuple[Datum, ...]:
 
 
 def built(keys: list[int]) -> Image:
-    builder = ImageBuilder(WIDE)
-    encode = codec_for(WIDE).encode_row
-    for start in range(0, len(keys), 10):
-        builder.add([encode(row(key, "old")) for key in keys[start : start + 10]])
-    return builder.finish(Timestamp(100))
+    async def build() -> Image:
+        builder = ImageBuilder(WIDE)
+        encode = codec_for(WIDE).encode_row
+        for start in range(0, len(keys), 10):
+            await builder.add([encode(row(key, "old")) for key in keys[start : start + 10]])
+        return await builder.finish(Timestamp(100))
+
+    return asyncio.run(build())
 
 
 def notes(image: Image) -> list[tuple[Datum, ...]]:
