@@ -52,7 +52,8 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
     if record.buffer:
         return _commit_buffer(host, record, commit_called_ns)
     at = record.write_timestamp
-    resolved, operations = _commit_slice(host, record)
+    few = len(record.intents) <= COMMAND_ROWS_MAX
+    resolved, operations = _commit_slice(host, record) if few else ([], [])
     whole = len(resolved) == len(record.intents)
     if whole:
         index = host.propose(operations, commit_called_ns=commit_called_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -136,6 +137,7 @@ class ColumnarCache:
         builder = ImageBuilder(table)
         limit = self._store.settings.get(CACHE_BYTES)
         async for rows in transaction.scan_slices(table.primary_span):
+            await asyncio.sleep(0)  # rows are read in a step, and decoded in another
             await builder.add(rows)
             if builder.byte_count > limit:
                 return None
