@@ -23,6 +23,9 @@ from ..ddl.identity import without_overriding
 from ..queries import parse_tree, word_at
 from .assignments import Assigned, assignments, parse_conflict
 
+_SOURCES = (TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
+"""What an INSERT writes begins with one of them, if not with a parenthesis."""
+
 
 def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
     """Parses INSERT or UPSERT, by `mode`. Raises SQLError."""
@@ -33,12 +36,33 @@ def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
     insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
     tokens, overriding = without_overriding(text, tokens)
     rows = rows_behind(text, tokens)
-    tree = parse_tree(text, [insert, *tokens[1:]])
+    tree = parse_tree(text, [insert, *_enclosed_values(tokens[1:])])
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
     if rows is not None:
         tree.args["expression"].meta[ROWS] = rows
     return replace(insert_of(tree, mode, tokens), overriding=overriding)
+
+
+def _enclosed_values(tokens: list[Token]) -> list[Token]:
+    """Returns the tokens of an INSERT with another pair of parentheses around `(VALUES (…), …)`:
+    sqlglot would take it for a list of columns, and reads nothing behind its rows."""
+    depth, opening = 0, -1
+    for place, token in enumerate(tokens):
+        kind = token.token_type
+        if kind == TokenType.L_PAREN:
+            begun = [each.token_type for each in tokens[place + 1 : place + 3]]
+            if depth == 0 and begun == [TokenType.VALUES, TokenType.L_PAREN]:
+                opening = place
+            depth += 1
+        elif kind == TokenType.R_PAREN:
+            depth -= 1
+            if depth == 0 and opening >= 0:
+                inner = tokens[opening : place + 1]
+                return [*tokens[:opening], inner[0], *inner, inner[-1], *tokens[place + 1 :]]
+        elif depth == 0 and kind in _SOURCES:
+            return tokens
+    return tokens
 
 
 def parse_update(text: str, tokens: list[Token]) -> Update:
