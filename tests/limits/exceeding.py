@@ -424,11 +424,11 @@ def handshake_of_node(limit: Limit, folder: Path) -> str:
 # SQL
 
 
-def statements(*texts: str) -> str:
+def statements(*texts: str, user: str = "root") -> str:
     """What the last of these statements of one session is told; the others succeed."""
 
     async def work(door: PgDoor) -> str:
-        client = await door.client()
+        client = await door.client(user=user)
         for text in texts[:-1]:
             await client.query(text)
         client.send(b"Q", texts[-1].encode() + b"\0")
@@ -461,11 +461,19 @@ def results(limit: Limit, folder: Path) -> str:
 
 
 def zones(limit: Limit, folder: Path) -> str:
+    return _zones("root")
+
+
+def zones_user(limit: Limit, folder: Path) -> str:
+    return _zones("ada")
+
+
+def _zones(user: str) -> str:
     opened: list[str] = []
     for n in range(1, SMALL + 2):
         query = f"DECLARE c{n} CURSOR FOR SELECT * FROM generate_series(1, 1000000) g"
         opened += (f"SET TIME ZONE 'Etc/GMT+{n}'", query, f"FETCH 1 FROM c{n}")
-    return statements("BEGIN", *opened[:-1])
+    return statements("BEGIN", *opened[:-1], user=user)
 
 
 def number(limit: Limit, folder: Path) -> str:

@@ -360,6 +360,15 @@ LIMITS: tuple[Limit, ...] = (
     _row(
         "zones", SQL, "time zones of queries under way", "the server", duckdb, "ZONES_MAX", "53000"
     ),
+    _row(
+        "zones_user",
+        SQL,
+        "time zones of queries under way",
+        "a user who is no admin",
+        duckdb,
+        "ZONES_OF_USER_MAX",
+        "53000",
+    ),
     _row("number", SQL, "a number", "a statement", lexer, "NUMBER_LENGTH_MAX", "22003", C),
     _row("key", SQL, "a primary key, encoded", "a row", stored, "KEY_BYTES_MAX", "54000", B),
     _row("value", SQL, "the other columns", "a row", stored, "VALUE_BYTES_MAX", "54000", B),

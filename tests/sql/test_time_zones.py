@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime
 
 import pytest
 
 from tailrace.catalog.values.session_zone import SessionZone, clock_of, follow, forget, instant
+from tailrace.sql.execute.query import duckdb
+from tests.harness import people
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -146,3 +149,24 @@ def test_zones_that_nobody_uses_make_room() -> None:
             assert await node.rows("SELECT count(*) FROM generate_series(1, 3) g") == [(3,)]
 
     run(scenario)
+
+
+def test_one_users_zones_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open cursor has its time zone, however many of them one user opens."""
+    monkeypatch.setattr(duckdb, "ZONES_MAX", 3)
+    monkeypatch.setattr(duckdb, "ZONES_OF_USER_MAX", 2)
+    query = "SELECT * FROM generate_series(1, 1000000) g"
+
+    def opened(number: int) -> str:
+        zone = f"SET TIME ZONE 'Etc/GMT+{number}'"
+        return f"{zone}; DECLARE c{number} CURSOR FOR {query}; FETCH 1 FROM c{number}"
+
+    async def scenario(on: people.People) -> None:
+        await on.ada.execute(f"BEGIN; {opened(1)}; {opened(2)}; SAVEPOINT s")
+        assert 'user "ada"' in await people.refused(on.ada, opened(3), "53000")
+        await on.bo.execute(f"BEGIN; {opened(4)}; ROLLBACK")
+        await on.ada.execute("ROLLBACK TO s; CLOSE c1")
+        await asyncio.sleep(1)  # a result is let go in a step of its own
+        await on.ada.execute(f"{opened(3)}; ROLLBACK")
+
+    people.run(scenario)

@@ -15,9 +15,9 @@ and a column that is plainly one of a table's has the type that the table gives 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import date
 from decimal import Decimal
 from typing import TypeVar
@@ -64,6 +64,9 @@ ZONES_MAX = 16
 """Time zones in which queries may be under way at once: each is a DuckDB of its own, with its own
 limit of memory. Those that nobody uses make room."""
 
+ZONES_OF_USER_MAX = 12
+"""Of these, those of one user who is no admin: an open cursor holds its time zone."""
+
 
 class Analytics:
     """An in-memory DuckDB without access to anything but what each query is given."""
@@ -81,6 +84,8 @@ class Analytics:
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
         self._used: Counter[str] = Counter()
         """Cursors that are open, by time zone."""
+        self._used_by: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """Those of users who are no admins, by user."""
         self._offloads = [
             offload.lane(f"{name}-{number}", background=True) for number in range(lanes)
         ]
@@ -179,25 +184,42 @@ class Analytics:
 
     @asynccontextmanager
     async def _cursor(self) -> AsyncIterator[duckdb.DuckDBPyConnection]:
-        """A cursor of the session's time zone."""
+        """A cursor of the session's time zone. Raises SQLError 53000."""
         zone = zone_name()
-        self._used[zone] += 1  # before the first wait: others may look for room meanwhile
+        with self._counted_for_user(zone):
+            self._used[zone] += 1  # before the first wait: others may look for room meanwhile
+            try:
+                connection = self._connections.get(zone) or await self._connect(zone)
+                yield connection.cursor()
+            finally:
+                self._used[zone] -= 1
+
+    @contextmanager
+    def _counted_for_user(self, zone: str) -> Iterator[None]:
+        """Raises SQLError 53000 where the user's queries are in too many other time zones."""
+        who = asker()
+        if who is None or who.admin:
+            yield
+            return
+        zones = self._used_by[who.user]
+        if not zones[zone] and len(zones) >= ZONES_OF_USER_MAX:
+            raise _too_many_zones(ZONES_OF_USER_MAX, f' of user "{who.user}"')
+        zones[zone] += 1
         try:
-            connection = self._connections.get(zone) or await self._connect(zone)
-            yield connection.cursor()
+            yield
         finally:
-            self._used[zone] -= 1
+            zones[zone] -= 1
+            if not zones[zone]:
+                del zones[zone]
+            if not zones:
+                self._used_by.pop(who.user, None)
 
     def _make_room(self) -> None:
         """Closes the evaluator of an unused time zone, the one opened first. Raises SQLError
         53000."""
         unused = next((zone for zone in self._connections if not self._used[zone]), None)
         if unused is None:
-            raise SQLError(
-                "53000",
-                f"queries in more than {ZONES_MAX} time zones at once",
-                hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
-            )
+            raise _too_many_zones(ZONES_MAX)
         self._connections.pop(unused).close()
         del self._used[unused]
 
@@ -211,6 +233,14 @@ class Analytics:
                 known = await self._opening.run(lambda: _open_database(zone, self._wall))
                 self._connections[zone] = known
             return known
+
+
+def _too_many_zones(most: int, whose: str = "") -> SQLError:
+    return SQLError(
+        "53000",
+        f"queries{whose} in more than {most} time zones at once",
+        hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
+    )
 
 
 def _open_database(zone: str, wall: WallClock) -> duckdb.DuckDBPyConnection:
