@@ -16,6 +16,7 @@ from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.fibre import in_slices
 from tailrace.sql.analyze.binder import Relations, tables_of
+from tailrace.sql.analyze.types.parameter_types import PARAMETERS_MAX, type_parameters
 from tailrace.sql.analyze.types.types import Types
 from tailrace.sql.parse import parse
 from tailrace.sql.parse.pieces import PIECES_MAX, pieces
@@ -85,16 +86,45 @@ def run(work: Callable[[SqlNode], Awaitable[None]]) -> None:
     sim.run(main(sim))
 
 
-SIZES = {"not": 100, "parentheses": 100, "casts": 200, "calls": 100}
+SIZES = {"not": 100, "parentheses": 100, "casts": 200, "calls": 100, "nested_case": 100}
 
 
-@pytest.mark.parametrize("name", SHAPES)
+def nested_cases(size: int) -> str:
+    return f"SELECT {'CASE WHEN true THEN ' * size}1{' ELSE 0 END' * size} AS c"
+
+
+@pytest.mark.parametrize("name", [*SHAPES, "nested_case"])
 def test_planning_is_linear(name: str, shape: TableDescriptor) -> None:
-    size = SIZES.get(name, 200)
-    plan(SHAPES[name](20), shape)
-    few = calls_of(lambda: plan(SHAPES[name](size), shape))
-    many = calls_of(lambda: plan(SHAPES[name](2 * size), shape))
+    size, text = SIZES.get(name, 200), SHAPES.get(name, nested_cases)
+    plan(text(20), shape)
+    few = calls_of(lambda: plan(text(size), shape))
+    many = calls_of(lambda: plan(text(2 * size), shape))
     assert many <= 2.3 * few, (few, many)
+
+
+@pytest.mark.parametrize("condition", ["1 IN ({})", "n IN ({})", "n = ANY (ARRAY[{}])"])
+def test_parameters_are_typed_in_linear_time(condition: str, shape: TableDescriptor) -> None:
+    def typed(count: int) -> None:
+        listed = ", ".join(f"${number + 1}" for number in range(count))
+        (statement,) = parse(f"SELECT 1 FROM shape WHERE {condition.format(listed)}").statements
+        assert isinstance(statement, Query), statement
+        made = type_parameters(statement, {("shape",): shape}, (), count)
+        assert len(made.parameter_types) == count
+
+    typed(20)
+    few, many = calls_of(lambda: typed(1000)), calls_of(lambda: typed(2000))
+    assert many <= 2.3 * few, (few, many)
+
+
+def test_a_statement_has_as_many_parameters_as_the_protocol_counts() -> None:
+    async def work(node: SqlNode) -> None:
+        session = node.session()
+        await session.prepare(f"SELECT ${PARAMETERS_MAX}::INT8")
+        with pytest.raises(SQLError) as caught:
+            await session.prepare(f"SELECT ${PARAMETERS_MAX + 1}::INT8")
+        assert caught.value.sqlstate == "54000"
+
+    run(work)
 
 
 @pytest.mark.parametrize(
