@@ -154,6 +154,32 @@ def check_every_way_back(
     raise AssertionError("every change comes to where it cannot be undone")
 
 
+def test_database_of_a_failed_change_is_dropped() -> None:
+    """Also behind a restart."""
+    sim = Simulation(seed=10)
+
+    async def fail() -> None:
+        async with sql_node(sim) as node:
+            for database in ("shop", "later"):
+                await node.sql(f"CREATE DATABASE {database}")
+                await node.sql(f"USE {database}")
+                await ready(node, locked=False)
+                failed = await node.error("ALTER TABLE a ADD COLUMN g INT8 UNIQUE DEFAULT 1")
+                assert failed.sqlstate == "23505"
+            await node.sql("USE defaultdb")
+            await node.sql("DROP DATABASE shop CASCADE")
+
+    async def look() -> None:
+        async with sql_node(sim) as node:
+            await node.sql("DROP DATABASE later CASCADE")
+            names = [name for name, *_ in await node.rows("SHOW DATABASES")]
+            assert "shop" not in names
+            assert "later" not in names
+
+    sim.run(fail())
+    sim.run(look())
+
+
 def test_failed_change_leaves_the_table_whole_behind_a_restart() -> None:
     sim = Simulation(seed=6)
 
