@@ -79,6 +79,11 @@ async def _beside(node: SqlNode) -> None:
         "SELECT * FROM a, (SELECT v AS x) y": "42703",
         "SELECT * FROM a JOIN (SELECT a.v AS x) y ON true": "42P01",
         "SELECT (SELECT x FROM (SELECT id AS k) p, (SELECT k AS x) q) FROM a": "0A000",
+        "SELECT * FROM a, LATERAL (SELECT count(a.id) FROM a AS b LIMIT 1) y": "42803",
+        "SELECT * FROM a, LATERAL (SELECT 1 FROM a AS b HAVING max(a.id) > 0) y": "42803",
+        "SELECT * FROM a, LATERAL (SELECT (SELECT sum(a.id)) FROM a AS b) y": "42803",
+        "SELECT * FROM a JOIN LATERAL (SELECT 1 FROM a b ORDER BY count(a.id)) y ON true": "42803",
+        "SELECT a.id, (SELECT sum(a.id) FROM a AS b LIMIT 1) FROM a": "42803",
         "SELECT lag(v, 1, 0) OVER (ORDER BY id) FROM a": "42883",
         "SELECT nth_value(v, 0) OVER (ORDER BY id) FROM a": "22016",
     }.items():

@@ -73,6 +73,29 @@ def test_table_can_be_used_in_the_transaction_that_creates_it() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("unique", ["", "UNIQUE "])
+def test_table_is_made_filled_and_indexed_in_one_text(unique: str) -> None:
+    """The index is built when the rows are committed; where it cannot be, it is not there."""
+
+    async def scenario(node: SqlNode) -> None:
+        make = (
+            "CREATE TABLE {0} (k INT8 PRIMARY KEY, v INT8); INSERT INTO {0} VALUES (1, 5), (2, 6)"
+        )
+        index = f"CREATE {unique}INDEX ON {{0}} (v)"
+        await node.sql(f"{make}; {index}".format("w"))
+        assert await node.rows("SELECT k FROM w WHERE v = 6") == [(2,)]
+        assert "w_v_" in str(await node.rows("SHOW INDEXES FROM w"))
+        text = f"{make}; INSERT INTO {{0}} VALUES (3, 5); {index}".format("x")
+        if not unique:
+            await node.sql(text)
+        else:
+            assert (await node.error(text)).sqlstate == "23505"
+            assert "x_v_" not in str(await node.rows("SHOW INDEXES FROM x"))
+        assert await node.rows("SELECT k FROM x WHERE v = 5 ORDER BY k") == [(1,), (3,)]
+
+    run(scenario)
+
+
 def test_error_fails_the_transaction_until_rollback() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("BEGIN; INSERT INTO t VALUES (3, 30)")
