@@ -216,6 +216,35 @@ def test_an_unknown_oid_is_refused_with_its_number() -> None:
     at_door(work)
 
 
+@pytest.mark.parametrize("oid", [0, 705])
+def test_a_parameter_may_be_of_the_type_unknown(oid: int) -> None:
+    """Its place says of which type it is."""
+
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await client.query("INSERT INTO t VALUES (1, 'a')")
+        text = "SELECT note FROM t WHERE id = $1"
+        client.raw(parse(text, "", oid) + bind(b"1") + execute() + SYNC)
+        frames = await client.until_ready()
+        assert [kind for kind, _ in frames] == [b"1", b"2", b"D", b"C", b"Z"]
+
+    at_door(work)
+
+
+def test_a_binary_header_comes_with_the_first_row() -> None:
+    """Readers know it from PostgreSQL so."""
+
+    async def work(door: PgDoor, client: WireClient) -> None:
+        header = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+        for rows in (0, 2):
+            await client.query("".join(f"INSERT INTO t VALUES ({n}, '');" for n in range(rows)))
+            client.send(b"Q", b"COPY t TO STDOUT (FORMAT binary)\0")
+            messages = [body for kind, body in await client.until_ready() if kind == b"d"]
+            assert [body.startswith(header) for body in messages] == [True] + [False] * rows
+            assert len(messages[0]) > len(header)
+
+    at_door(work)
+
+
 def test_cancel_stops_what_runs_and_nothing_else() -> None:
     async def work(door: PgDoor, client: WireClient) -> None:
         client.send(b"Q", b"EXPERIMENTAL CHANGEFEED FOR t\0")
