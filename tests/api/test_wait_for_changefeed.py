@@ -13,6 +13,7 @@ import pytest
 import tailrace
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.values.errors import SQLError
+from tailrace.kvlayer.clock import Timestamp, duration, format_timestamp
 
 APPLY = ("row", "transaction")
 
@@ -129,5 +130,35 @@ def test_a_feed_that_follows_no_table_is_not_waited_for(tmp_path: Path) -> None:
         await database.sql("SELECT wait_for_changefeed($1)", [job_id])
         shown = await database.mirror("m.duckdb").sql("SELECT v FROM t")
         assert shown.to_pylist() == [{"v": 1}]
+
+    on_database(tmp_path, scenario)
+
+
+def test_no_analytical_querys_time_ends_a_wait(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        job_id = await feed_of(database)
+        await database.sql("SELECT wait_for_changefeed($1)", [job_id])  # it runs
+        await database.sql("SET CLUSTER SETTING sql.analytics.statement_timeout = '1s'")
+        ahead = Timestamp(await database.node.store.now() + duration(seconds=1.5))
+        waited = "SELECT wait_for_changefeed($1, $2)"
+        assert (await database.sql(waited, [job_id, format_timestamp(ahead)])).row_count == 1
+
+    on_database(tmp_path, scenario)
+
+
+def test_no_analytical_querys_time_ends_a_feed(tmp_path: Path) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        await database.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8)")
+        await database.sql("SET CLUSTER SETTING sql.analytics.statement_timeout = '1us'")
+        created = await database.sql(
+            "CREATE CHANGEFEED INTO 'duckdb:///q.duckdb' AS SELECT k, v * 2 AS w FROM t"
+        )
+        await database.sql("UPSERT INTO t VALUES (7, 21)")
+        job_id = created.fetchall()[0][0]
+        assert isinstance(job_id, int)
+        await database.feed(job_id).wait_until(await database.node.store.now())
+        await database.sql("RESET CLUSTER SETTING sql.analytics.statement_timeout")
+        shown = await database.mirror("q.duckdb").sql("SELECT k, w FROM t")
+        assert shown.to_pylist() == [{"k": 7, "w": 42}]
 
     on_database(tmp_path, scenario)

@@ -8,7 +8,13 @@ import pytest
 
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.parse import parse
-from tailrace.sql.runtime.analytic_lanes import USER_LANES_MAX, Asker, Lanes, QueryTime
+from tailrace.sql.runtime.analytic_lanes import (
+    ANALYTICAL_TIMEOUT,
+    USER_LANES_MAX,
+    Asker,
+    Lanes,
+    QueryTime,
+)
 from tailrace.sql.syntax.statements import CopyTo
 from tests.harness.people import People, refused, rows, run
 from tests.harness.simulation import Simulation
@@ -115,6 +121,15 @@ def test_select_is_timed_and_copy_and_fetch_are_not() -> None:
         assert await rows(ada, MANY), "a session that says so itself has that time"
 
     run(scenario, "GRANT SELECT ON orders TO ada")
+
+
+def test_a_query_has_half_an_hour_unless_somebody_says_otherwise() -> None:
+    async def scenario(people: People) -> None:
+        assert people.ada.asker.seconds == ANALYTICAL_TIMEOUT.default == 30 * 60
+        await people.root("SET CLUSTER SETTING sql.analytics.statement_timeout = '0s'")
+        assert people.ada.asker.seconds == 0, "for ever"
+
+    run(scenario)
 
 
 def parsed(text: str) -> CopyTo:
