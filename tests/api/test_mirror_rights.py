@@ -166,9 +166,13 @@ def test_a_read_ends_with_the_right_to_it(town: Town) -> None:
     assert problem_of(found[0])["sqlstate"] == "42501"
 
 
-def test_a_read_ends_with_its_users_login(town: Town) -> None:
-    thread, found = reading(town, ADA)
-    town.sql(ADMIN, "ALTER USER ada NOLOGIN")
+@pytest.mark.parametrize(
+    "change", ["ALTER USER cy NOLOGIN", "DROP USER cy", "DROP USER cy; CREATE USER cy"]
+)
+def test_a_read_ends_with_its_users_login(town: Town, change: str) -> None:
+    town.sql(ADMIN, "CREATE USER cy PASSWORD 'c'; GRANT SELECT ON secret TO public")
+    thread, found = reading(town, ("cy", "c"))
+    town.sql(ADMIN, change)
     thread.join()
     assert problem_of(found[0])["sqlstate"] in ("57P01", "42501")
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.sinks.duckdb import mirror_file
 from tailrace.changefeed.sinks.duckdb.interruption import end_query
 from tailrace.changefeed.sinks.duckdb.ownership import MirrorSources
 from tests.harness.descriptors import table
@@ -242,6 +243,36 @@ def test_a_result_is_bounded_in_bytes(tmp_path: Path) -> None:
                     "mirror.duckdb", "SELECT repeat('x', 1000) FROM range(100000)", bytes_max=10**6
                 )
             assert caught.value.sqlstate == "54000"
+
+    run(tmp_path, scenario)
+
+
+def test_a_mirror_takes_a_bounded_part_of_memory_and_disk(tmp_path: Path) -> None:
+    """DuckDB's own bounds are 80 % of the machine's memory, and 90 % of the disk."""
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.files.using(tmp_path / "mirror.duckdb") as file:
+            with file.using_cursor() as cursor:
+                bounds = ("memory_limit", "1.8 GiB"), ("max_temp_directory_size", "3.7 GiB")
+                for name, bound in bounds:
+                    assert cursor.sql(f"SELECT current_setting('{name}')").fetchall() == [(bound,)]
+
+    run(tmp_path, scenario)
+
+
+def test_a_read_beyond_its_memory_ends_no_feed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(mirror_file.CONFIG, "memory_limit", "20MB")
+    monkeypatch.setitem(mirror_file.CONFIG, "max_temp_directory_size", "1MB")
+
+    async def scenario(mirrors: Mirrors) -> None:
+        async with mirrors.open(ORDERS) as sink:
+            greedy = await refused(mirrors, "SELECT len(list(r)) FROM range(50000000) t(r)")
+            assert greedy.sqlstate == "53200"
+            sink.emit(rows_batch(ORDERS, [((1,), 10, (1, "a"))]))
+            await sink.flush(progress_of(ORDERS, 10))
+            assert await mirrors.read("FROM orders") == [(1, "a")]
 
     run(tmp_path, scenario)
 
