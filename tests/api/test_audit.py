@@ -13,6 +13,7 @@ from tailrace.api.node import Node
 from tailrace.api.pgwire import PostgresOptions
 from tailrace.api.pgwire.authentication import Method
 from tailrace.catalog.values.errors import SQLError
+from tests.harness.http_door import HttpDoor, problem_of
 from tests.harness.pg_door import WireError, pg_door
 
 SECRET = "pässword-of-ada"
@@ -88,6 +89,28 @@ def test_a_client_that_was_let_in_is_told(tmp_path: Path) -> None:
             assert login["application"] == "psql"
 
     asyncio.run(scenario())
+
+
+def test_tokens_are_told_and_not_shown(tmp_path: Path) -> None:
+    """One that cannot be recorded is not made."""
+    with HttpDoor(trust=False, path=tmp_path) as door:
+        session = door.node.session()
+        door.run(session.execute(f"CREATE USER ada PASSWORD '{SECRET}'"))
+        door.run(session.close())
+        login = {"user": "ada", "password": SECRET}
+        reply = door.post("/v1/login", login).json()
+        told = lines(tmp_path)[-1]
+        assert (told["event"], told["outcome"], told["user"], told["address"]) == (
+            "CreateToken",
+            "ok",
+            "ada",
+            "127.0.0.1",
+        )
+        assert told["what"] == {"expires": reply["expires"].replace("Z", "+00:00")}
+        assert reply["token"] not in (tmp_path / audit_log.AUDIT_FILE).read_text()
+        (tmp_path / audit_log.AUDIT_FILE).unlink()
+        (tmp_path / audit_log.AUDIT_FILE).mkdir()  # as a folder that cannot be written to
+        assert problem_of(door.post("/v1/login", login))["sqlstate"] == "58030"
 
 
 def test_what_cannot_be_recorded_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -37,7 +38,9 @@ class HttpDoor:
         *,
         trust: bool = True,
         node: NodeOptions | None = None,
+        path: Path | str = ":memory:",
     ) -> None:
+        self._path = path
         self._node_options = node or NodeOptions()
         self._options = options or HttpOptions(trust=trust)
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -52,7 +55,7 @@ class HttpDoor:
         self._loop = asyncio.get_running_loop()
         with self._listener:
             try:
-                node = await Node.open(":memory:", self._node_options)
+                node = await Node.open(self._path, self._node_options)
             except BaseException as error:
                 self._ready.set_exception(error)
                 return
