@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
 
@@ -133,10 +134,29 @@ def test_other_format_version_is_refused(tmp_path: Path) -> None:
         tailrace.open(tmp_path)
 
 
+def test_a_mirror_root_is_beside_the_stores_own(tmp_path: Path) -> None:
+    """A relative path starts at the root that was named; the store's own folder stays one."""
+    (tmp_path / "shared").mkdir()
+    options = NodeOptions(mirror_roots=(tmp_path / "shared",))
+    with tailrace.open(tmp_path / "data", options) as db:
+        db.sql(f"{TABLE}; INSERT INTO t VALUES (1, 'a')")
+        own = tmp_path / "data" / "mirrors" / "own.duckdb"
+        for sink in ("duckdb:///shared.duckdb", f"duckdb:///{own}"):
+            db.sql(f"CREATE CHANGEFEED FOR t INTO '{sink}'")
+        for mirror in ("shared.duckdb", str(own)):
+            db.mirror(mirror).wait()
+            assert db.mirror(mirror).sql("SELECT k FROM t").to_pylist() == [{"k": 1}]
+    assert own.exists() and (tmp_path / "shared" / "shared.duckdb").exists()
+
+
 def test_mirror_root_must_be_there(tmp_path: Path) -> None:
     options = NodeOptions(mirror_roots=(tmp_path / "nowhere",))
     with pytest.raises(NodeRefused, match="nowhere"):
         tailrace.open(tmp_path / "data", options)
+
+
+def test_the_package_knows_its_version() -> None:
+    assert tailrace.__version__ == version("tailrace")
 
 
 def test_closing_twice_is_closing_once() -> None:
@@ -169,6 +189,18 @@ def test_notebooks_show_text_as_text() -> None:
     with tailrace.open(":memory:") as db:
         shown = db.sql("SELECT '<script>' AS \"<b>\", NULL AS n")._repr_html_()
         assert "&lt;script&gt;" in shown and "&lt;b&gt;" in shown and "<td>NULL</td>" in shown
+
+
+def test_a_session_of_its_own_ends_with_its_block() -> None:
+    """And rolls back what it has not committed."""
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+        before = db.sql("SHOW SESSIONS").row_count
+        with db.session() as other:
+            other.sql("BEGIN; INSERT INTO t VALUES (1, 'a')")
+            assert db.sql("SELECT k FROM t").fetchall() == []
+        assert db.sql("SHOW SESSIONS").row_count == before
+        assert db.sql("INSERT INTO t VALUES (1, 'b')").row_count == 1
 
 
 def test_each_thread_has_its_own_transaction() -> None:
