@@ -12,6 +12,10 @@ from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.jobs.details import decode_details
+from tailrace.changefeed.jobs.reservations import PROTECTION_OWNER
+from tailrace.kvlayer.keys import table_span
+from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps, records
 from tailrace.kvlayer.store import Store
 
 
@@ -110,3 +114,31 @@ def test_a_feed_whose_owner_lost_a_right_is_not_extended_and_not_resumed(tmp_pat
             await database.feed(job_id).wait_until(await database.node.store.now())
 
     on_database(tmp_path, scenario)
+
+
+def test_what_a_feed_that_is_over_protects_is_swept_when_the_store_opens(tmp_path: Path) -> None:
+    """A process that dies between the end of a feed and its release leaves the record behind."""
+
+    async def scenario() -> None:
+        async with await aopen(tmp_path) as database:
+            await database.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+            kept = await feed(database, "FOR TABLE t INTO 'null://'")
+            store = database.node.store
+            assert isinstance(store, Store)
+            transaction = store.begin()
+            await ProtectedTimestamps(store).protect(
+                transaction,
+                owner=PROTECTION_OWNER,
+                spans=[table_span(100)],
+                timestamp=await store.now(),
+            )
+            await transaction.commit()
+            assert len(records(store.engine)) == 2
+        async with await aopen(tmp_path) as database:
+            store = database.node.store
+            assert isinstance(store, Store)
+            (left,) = records(store.engine)
+            job = await database.node.jobs.get(kept)
+            assert left.id == decode_details(job.payload).protection_id
+
+    asyncio.run(scenario())
