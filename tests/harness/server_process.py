@@ -138,6 +138,10 @@ class ServerProcess:
         """Asks it to stop, and returns its exit code."""
         return self._end(signal.SIGTERM)
 
+    def interrupt(self) -> int:
+        """As Ctrl-C at its terminal does; returns its exit code."""
+        return self._end(signal.SIGINT)
+
     def _end(self, how: signal.Signals) -> int:
         process, self._process = self._process, None
         assert process is not None, "not running"

@@ -120,6 +120,23 @@ def test_feeds_are_found_sorted_and_paged(tmp_path: Path) -> None:
         browser.check()
 
 
+def test_many_feeds_are_shown_page_by_page(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
+        server.sql("CREATE TABLE t (id INT8 PRIMARY KEY)")
+        server.sql("CREATE CHANGEFEED FOR t INTO 'null://' WITH paused;" * 53)
+        page = browser.open("/")
+        rows, place = page.locator("#feeds tr"), page.locator("#place")
+        expect(rows).to_have_count(50, timeout=PATIENCE_MS)
+        expect(place).to_have_text("Page 1 of 2, 53 feeds", timeout=PATIENCE_MS)
+        expect(page.locator("#previous")).to_be_disabled()
+        page.locator("#next").click()
+        expect(rows).to_have_count(3)
+        expect(page.locator("#next")).to_be_disabled()
+        page.locator("#previous").click()
+        expect(rows).to_have_count(50)
+        browser.check()
+
+
 def test_the_pages_work_by_keyboard(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server, Browser(server.url) as browser:
         page = browser.open("/compare")

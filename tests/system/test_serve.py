@@ -121,3 +121,31 @@ def test_endless_replies_end_with_the_server(tmp_path: Path) -> None:
             while stream.readline():
                 pass
             stream.close()
+
+
+def test_an_interrupted_server_ends_without_a_word(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        server.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        stream = urlopen(f"{server.url}/v1/debug/rangefeed?target=t")
+        assert stream.readline()
+        assert server.interrupt() == 0
+        assert server.errors() == ""
+        stream.close()
+
+
+def test_a_server_that_lets_nobody_in_says_how_to_make_the_first_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TAILRACE_ROOT_PASSWORD", raising=False)
+    told = "root has no password, and so cannot log in: start with TAILRACE_ROOT_PASSWORD"
+    with ServerProcess(tmp_path / "data", insecure=False) as server:
+        assert any(told in line for line in server.output), server.output
+        answer = server.client.get(f"{server.url}/v1/tables")
+        assert answer.status_code == 401
+        assert "ALTER USER root PASSWORD" in answer.json()["hint"]
+        assert server.terminate() == 0
+        monkeypatch.setenv("TAILRACE_ROOT_PASSWORD", "first")
+        server.start()
+        assert not any(told in line for line in server.output), server.output
+        found = server.client.get(f"{server.url}/v1/tables", auth=("root", "first"))
+        assert found.status_code == 200

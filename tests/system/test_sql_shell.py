@@ -160,3 +160,20 @@ def test_no_server_is_exit_code_two(url: str) -> None:
     done = script("postgresql://root@127.0.0.1:1/defaultdb", "-e", "SELECT 1")
     assert done.returncode == 2
     assert done.stderr.startswith("tailrace: ")
+
+
+def test_a_rest_address_is_told_from_a_postgres_one(url: str) -> None:
+    done = script("http://127.0.0.1:8080", "-e", "SELECT 1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "REST door" in done.stderr
+    assert "postgresql://root@127.0.0.1:26257/defaultdb" in done.stderr
+
+
+def test_scripts_take_backslash_commands(url: str) -> None:
+    script(url, "-e", "CREATE TABLE fed (k INT8 PRIMARY KEY)")
+    script(url, "-e", "CREATE CHANGEFEED FOR fed INTO 'null://'")
+    done = script(url, "-e", "\\feeds", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert [feed["sink_uri"] for feed in json.loads(done.stdout)] == ["null://"]
+    unknown = script(url, "-e", "\\nosuch")
+    assert "unknown command \\nosuch" in unknown.stderr
