@@ -195,6 +195,17 @@ def test_insert_behind_an_insert_is_a_duplicate() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("level", ["READ COMMITTED", "SERIALIZABLE"])
+def test_rows_are_locked_beside_a_virtual_table(level: str) -> None:
+    async def scenario(node: SqlNode) -> None:
+        query = "SELECT k, relname FROM t, pg_class WHERE relname = 't' AND k = 1 FOR UPDATE OF t"
+        begun = f"BEGIN ISOLATION LEVEL {level}; {query}"
+        assert await outcome(node.first, begun) == [(1, "t")]
+        assert await outcome(node.session(), "SELECT k FROM t FOR UPDATE NOWAIT") == "55P03"
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     ("query", "sqlstate"),
     [

@@ -16,6 +16,7 @@ from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
 from ...access.predicates import bind_predicates
 from ...analyze.scalars import Bindings
+from ...analyze.virtual_ids import is_virtual
 from ...plan.plans import LockedTable, LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
 from ...results.results import Result, Row
@@ -197,6 +198,8 @@ def _track(
             transaction.track_read(Span.point(key))
         return
     for scan in plan.analytic.scans:
+        if is_virtual(scan.descriptor):
+            continue  # its rows are made for the statement, and have no keys
         access_of, primary = scan.access, scan.descriptor.primary_span
         whole = access_of is None or (access_of.secondary and not scan.covered)
         for span in [primary] if access_of is None else access_of.spans(bindings):
