@@ -177,11 +177,14 @@ def test_what_says_nothing_new_is_read(element: str) -> None:
         ("CREATE TABLE t (n INT8, a INT8 AS (generate_series(1, n)) STORED)", "0A000"),
         ("ALTER TABLE keyless ADD COLUMN id UUID PRIMARY KEY DEFAULT gen_random_uuid()", "0A000"),
         ("INSERT INTO keyless SELECT 1 INTO t", "42601"),
+        ("DROP SCHEMA public", "42501"),
+        ("DROP SCHEMA public CASCADE", "42501"),
     ],
 )  # fmt: skip
 def test_what_is_not_offered_is_told(text: str, sqlstate: str) -> None:
     async def scenario(node: SqlNode) -> None:
         assert (await node.error(text)).sqlstate == sqlstate
+        assert await node.rows("SELECT count(*) FROM r") == [(0,)]
 
     run(scenario)
 

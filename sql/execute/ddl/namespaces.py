@@ -138,7 +138,10 @@ async def drop_schema(
         raise SQLError("3F000", f'schema "{name}" does not exist', position=statement.position)
     if name == PUBLIC_SCHEMA:
         raise SQLError(
-            "42501", 'the schema "public" cannot be dropped', position=statement.position
+            "42501",
+            'the schema "public" cannot be dropped',
+            hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE … CASCADE.",
+            position=statement.position,
         )
     tables = await catalog.list_tables(transaction, parent, name, views=True, keyspaces=True)
     others = await _others(services, transaction, parent, name)
