@@ -111,7 +111,8 @@ def test_endless_replies_end_with_the_server(tmp_path: Path) -> None:
     """At once, and without a word: nobody waits for what has no end."""
     with ServerProcess(tmp_path / "data") as server:
         server.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
-        paths = ("/v1/debug/rangefeed?target=t", "/v1/overview/events")
+        server.sql("INSERT INTO t VALUES (1)")
+        paths = "/v1/debug/rangefeed?target=t", "/v1/overview/events", "/v1/changes?table=t"
         streams = [urlopen(f"{server.url}{path}") for path in paths]
         for stream in streams:
             assert stream.readline()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from struct import pack
 
+import psycopg
 import pytest
 
 from tailrace.api.pgwire.conversation import WEIGHT_PER_STEP, WEIGHTS
@@ -212,6 +213,37 @@ def test_an_unknown_oid_is_refused_with_its_number() -> None:
         error = WireError((await client.until_ready())[0][1])
         assert error.sqlstate == "42704"
         assert "424242" in error.fields["M"]
+
+    at_door(work)
+
+
+MODES = "transaction_isolation", "transaction_read_only", "transaction_deferrable"
+
+
+def test_psycopg_sets_the_modes_of_its_transactions() -> None:
+    """By BEGIN, by the defaults of the session, and by the variables of a transaction."""
+
+    async def shown(connection: psycopg.AsyncConnection) -> list[object]:
+        found = [await (await connection.execute(f"SHOW {name}")).fetchone() for name in MODES]
+        return [row[0] for row in found if row is not None]
+
+    async def work(door: PgDoor, client: WireClient) -> None:
+        where = f"host=127.0.0.1 port={door.port} user=root dbname=defaultdb"
+        expected: list[object] = ["repeatable read", "on", "on"]
+        async with await psycopg.AsyncConnection.connect(where) as connection:
+            await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
+            await connection.set_read_only(True)
+            await connection.set_deferrable(True)
+            assert await shown(connection) == expected
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                await connection.execute("INSERT INTO t VALUES (1, 'a')")
+        for prefix, autocommit in (("default_", True), ("", False)):
+            async with await psycopg.AsyncConnection.connect(
+                where, autocommit=autocommit
+            ) as connection:
+                for name, value in zip(MODES, ("'repeatable read'", "on", "on"), strict=True):
+                    await connection.execute(f"SET {prefix}{name} TO {value}".encode())
+                assert await shown(connection) == expected
 
     at_door(work)
 
