@@ -18,6 +18,7 @@ from tailrace.kvlayer.clock import Timestamp, duration, format_timestamp
 from tailrace.kvlayer.errors import RetryableTransaction, StoreClosed
 from tailrace.kvlayer.events import Event
 from tailrace.kvlayer.frontier import Frontier
+from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.protected_timestamp import records
 from tailrace.kvlayer.span import Span
 from tests.changefeed.feeds import FeedBench, open_bench
@@ -137,6 +138,26 @@ def test_the_hint_of_an_end_leads_behind_it() -> None:
                 assert await keys_until(stream, b"[3]") == [b"[3]"]
 
     sim = Simulation(2)
+    sim.run(scenario())
+
+
+def test_a_cursor_is_good_whatever_was_collected_of_other_tables() -> None:
+    async def scenario() -> None:
+        async with open_bench(sim) as bench:
+            at = await bench.store.now()
+            await bench.table.write((3, "behind"))
+            await bench.store.collect_garbage(table_span(999), await bench.store.now())
+            assert bench.store.gc_threshold > at
+            request = bench.request(cursor=at_text(at))
+            async with await bench.feeds.stream(request) as stream:
+                assert await keys_until(stream, b"[3]") == [b"[3]"]
+            own = bench.table.descriptor.primary_span
+            await bench.store.collect_garbage(own, await bench.store.now())
+            with pytest.raises(SQLError, match="garbage collection threshold") as refused:
+                await bench.feeds.stream(request)
+            assert refused.value.sqlstate == "22023"
+
+    sim = Simulation(12)
     sim.run(scenario())
 
 
