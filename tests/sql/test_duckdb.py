@@ -19,6 +19,7 @@ from tailrace.kvlayer.offload import ThreadOffload
 from tailrace.sql.execute.query.duckdb import Analytics
 from tailrace.sql.execute.query.evaluator_errors import from_duckdb
 from tailrace.sql.results.passed_errors import passed_on
+from tailrace.sql.runtime.analytic_lanes import LANES_MAX, USER_LANES_MAX, Asker, ask_as
 from tailrace.sql.runtime.query_evaluator import Answer
 from tests.harness.pg_door import PATIENCE_SECONDS
 from tests.harness.simulation import Simulation
@@ -118,16 +119,44 @@ def test_answers_come_in_our_types() -> None:
     run(scenario)
 
 
+ENDLESS = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
+
+
 def test_cancelled_query_stops() -> None:
     async def scenario(analytics: Analytics) -> None:
-        endless = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
-        running = [asyncio.create_task(analytics.run(endless, {}, [])) for _ in range(2)]
+        running = [asyncio.create_task(analytics.run(ENDLESS, {}, [])) for _ in range(2)]
         await asyncio.sleep(0.2)  # until DuckDB is at it; a query that ends early ends the test too
         for task in running:
             task.cancel()
         await asyncio.wait(running)
         answer = await analytics.run("SELECT 1", {}, [])
         assert answer.table.num_rows == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_endless_queries_of_one_user_leave_lanes_to_others(streamed: bool) -> None:
+    async def ask(analytics: Analytics, sql: str, user: str) -> int:
+        ask_as(lambda: Asker(user, admin=False))
+        if not streamed:
+            return (await analytics.run(sql, {}, ())).table.num_rows
+        answers = analytics.answers(sql, {}, ())
+        try:
+            return (await anext(answers)).table.num_rows
+        finally:
+            await answers.aclose()
+
+    async def scenario(analytics: Analytics) -> None:
+        asked = [asyncio.create_task(ask(analytics, ENDLESS, "ada")) for _ in range(LANES_MAX)]
+        while len(analytics._running) < USER_LANES_MAX:
+            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await asyncio.create_task(ask(analytics, "SELECT 1", "bo")) == 1
+        assert len(analytics._running) == USER_LANES_MAX
+        for each in asked:
+            each.cancel()
+        await asyncio.wait(asked)
 
     run(scenario)
 

@@ -80,6 +80,29 @@ def test_a_copy_is_one_state_though_the_mirror_is_written(tmp_path: Path) -> Non
     asyncio.run(scenario())
 
 
+def test_a_copy_is_swapped_in_whole(tmp_path: Path) -> None:
+    """Who has the one before open reads it to its end, and a copy that fails leaves it there."""
+
+    async def scenario() -> None:
+        async with mirror(tmp_path) as file:
+            path = published_path(file.path)
+            await run_whole(file.lane, partial(write, file, "CREATE TABLE t AS SELECT 1 AS n"))
+            await publish(file)
+            before = path.read_bytes()
+            with path.open("rb") as opened:
+                await run_whole(file.lane, partial(write, file, "UPDATE t SET n = 2"))
+                await publish(file)
+                assert opened.read() == before
+            after = path.read_bytes()
+            assert after != before
+            path.with_name(f"{path.name}.tmp").mkdir()
+            with pytest.raises(OSError):
+                await publish(file)
+            assert path.read_bytes() == after
+
+    asyncio.run(scenario())
+
+
 def test_a_copy_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with mirror(tmp_path) as file:
