@@ -13,10 +13,9 @@ import asyncpg
 import psycopg
 import pytest
 
-from tailrace.api.node import Node
 from tailrace.api.passwords import USER_FAILURES_FREE, Guesses
 from tailrace.api.pgwire import PostgresOptions
-from tailrace.api.pgwire.authentication import Claim, Method, Scram, decoy_verifier
+from tailrace.api.pgwire.authentication import Claim, Method, Scram
 from tailrace.api.pgwire.options import postgres_options
 from tailrace.api.refusal import NodeRefused
 from tailrace.catalog.rights.users import User, make_verifier
@@ -217,14 +216,29 @@ def test_guessing_over_the_protocol_is_slowed() -> None:
     at_door(PostgresOptions(), work)
 
 
-def test_salts_of_who_does_not_exist_outlive_a_restart(tmp_path: Path) -> None:
-    async def salts() -> tuple[bytes, bytes]:
-        node = await Node.open(tmp_path / "data")
-        try:
-            return decoy_verifier("eve", node.decoy_key).salt, node.decoy_key
-        finally:
-            await node.close()
+async def told_salt(door: PgDoor, user: str) -> bytes:
+    """What the door says of a user before any proof: salt and iterations."""
+    client = await door.connect()
+    client.startup(user=user)
+    await client.frame()
+    first = b"n,,n=,r=nonce"
+    client.send(b"p", b"SCRAM-SHA-256\0" + len(first).to_bytes(4, "big") + first)
+    kind, body = await client.frame()
+    assert kind == b"R"
+    return body[4:].partition(b",s=")[2]
 
-    first, key = asyncio.run(salts())
-    assert asyncio.run(salts()) == (first, key)
-    assert len(key) == SECRET_BYTES
+
+def test_salts_of_who_does_not_exist_outlive_a_restart(tmp_path: Path) -> None:
+    async def salts() -> list[bytes]:
+        async with pg_door(PostgresOptions(), tmp_path / "data") as door:
+            session = door.node.session()
+            await session.execute("CREATE USER IF NOT EXISTS ada PASSWORD 'x'")
+            await session.close()
+            assert len(door.node.decoy_key) == SECRET_BYTES
+            return [await told_salt(door, user) for user in ("eve", "eve", "bare", "ada")]
+
+    first, again, other, known = asyncio.run(salts())
+    assert first == again
+    assert len({first, other, known}) == 3
+    assert len(first) == len(known)
+    assert asyncio.run(salts()) == [first, again, other, known]
