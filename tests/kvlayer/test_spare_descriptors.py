@@ -6,12 +6,13 @@ import errno
 import gc
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tailrace.kvlayer.data_folder import DataFolder
 from tailrace.kvlayer.disk import RealDisk
 from tailrace.kvlayer.spare_descriptors import SPARES, SpareDescriptors
 
@@ -53,6 +54,21 @@ def test_the_store_writes_its_files_all_the_same(tmp_path: Path) -> None:
             disk.replace("bound", b"%d" % number)
             disk.sync_folder()
             assert disk.read("bound") == b"%d" % number
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda folder: folder.disk.create("0000000000000001.log", 4096).close(),
+        lambda folder: folder.clock_bounds.save(1234),
+    ],
+    ids=["log", "clock"],
+)
+def test_a_data_folder_has_spares(write: Callable[[DataFolder], None], tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path / "data")
+    with no_descriptors():
+        write(folder)
+    folder.close()
 
 
 def test_spares_come_to_an_end_and_back(tmp_path: Path) -> None:
