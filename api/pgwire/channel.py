@@ -86,21 +86,27 @@ class Channel(asyncio.Protocol):
 
     async def next_message(self) -> First | Message:
         """The next message. Raises HangUp, or ProtocolViolation."""
-        while True:
-            if self._stopped:
-                raise HangUp
-            message = self.machine.next_message()
-            if message is not None:
-                return message
-            if self._ended:
-                raise HangUp
-            self.flush()
-            self._resume()
-            self._arrived = asyncio.get_running_loop().create_future()
-            try:
-                await self._arrived
-            finally:
-                self._arrived = None
+        while (message := self.message_here()) is None:
+            await self.more()
+        return message
+
+    def message_here(self) -> First | Message | None:
+        """The next message, if it has arrived whole. Raises HangUp, or ProtocolViolation."""
+        if self._stopped:
+            raise HangUp
+        return self.machine.next_message()
+
+    async def more(self) -> None:
+        """Waits for more bytes, having sent what is kept. Raises HangUp where none will come."""
+        if self._ended:
+            raise HangUp
+        self.flush()
+        self._resume()
+        self._arrived = asyncio.get_running_loop().create_future()
+        try:
+            await self._arrived
+        finally:
+            self._arrived = None
 
     def _wake(self) -> None:
         if self._arrived is not None and not self._arrived.done():

@@ -11,7 +11,6 @@ import asyncio
 from typing import assert_never
 
 from ...catalog.values.errors import SQLError
-from ...catalog.values.session_zone import follow
 from ...sql import Session
 from ...sql.results.errors import told_of
 from . import replies
@@ -63,7 +62,7 @@ class Conversation:
         self._extended = Extended(session, channel, self._output, self.guard)
         self._stopping = False
         self._weight = 0  # of the messages that were taken in this step of the loop
-        self._reported = Reported(channel, session.variables)
+        self._reported = Reported(channel, session)
 
     def begin(self) -> None:
         """Tells the client what is so before it asks for anything."""
@@ -72,16 +71,20 @@ class Conversation:
     async def run(self) -> None:
         """Takes messages until the client is gone. What is open then is rolled back."""
         channel = self._channel
-        follow(self._session.zone)  # what is written is in it, too
+        self._session.follow()  # what is written is in its zone, too
         channel.on_lost = lambda: self.guard.interrupt(Interruption.HANG_UP)
         try:
             self._ready()
             while True:
-                message = await channel.next_message()
+                message = channel.message_here()
+                if message is None:
+                    await channel.more()
+                    continue
                 if isinstance(message, Terminate):
                     return
                 await self._take(message)
-                await self._give_way(message)
+                if self._gives_way(message):
+                    await asyncio.sleep(0)
         except HangUp:
             if self._stopping and not channel.lost:
                 stopped = SQLError("57P01", Interruption.SHUTDOWN.value)
@@ -99,48 +102,48 @@ class Conversation:
         self.guard.interrupt(Interruption.SHUTDOWN)
         self._channel.end_input()
 
-    async def _give_way(self, message: First | Message) -> None:
-        """Lets others work within a pipeline: its messages wait for nothing, one behind another."""
+    def _gives_way(self, message: First | Message) -> bool:
+        """Whether others are to work now, within a pipeline: its messages wait for nothing, one
+        behind another."""
         if not self._channel.machine.buffered_bytes:
             self._weight = 0
-            return
+            return False
         self._weight += WEIGHTS.get(type(message), 1)
-        if self._weight >= WEIGHT_PER_STEP:
-            self._weight = 0
-            await asyncio.sleep(0)
+        if self._weight < WEIGHT_PER_STEP:
+            return False
+        self._weight = 0
+        return True
 
     async def _take(self, message: First | Message) -> None:
+        """Carries a message out. Raises HangUp and ProtocolViolation: other errors are told."""
         try:
-            await self._carry_out(message)
+            match message:
+                case Parse() | Bind() | Describe() | Execute() | Close() | Flush():
+                    await self._extended.take(message)
+                case Sync():
+                    await self._extended.sync()
+                case Query(text=text):
+                    await run_text(self._session, self._channel, self._output, self.guard, text)
+                    await self._extended.end_portals()
+                case Malformed(error=error):
+                    raise error
+                case Terminate() | Startup() | EncryptionRequest() | CancelRequest() | Password():
+                    raise AssertionError(f"{message} is taken elsewhere")
+                case CopyData() | CopyDone() | CopyFail():
+                    raise AssertionError(f"{message} outside of COPY")
+                case _:
+                    assert_never(message)
         except (HangUp, ProtocolViolation):
             raise
-        except Exception as error:
-            told = told_of(error)
+        except Exception as fault:
+            told = told_of(fault)
             if told is self._session.terminated:
                 self._channel.write(replies.error(told, Severity.FATAL))
                 self._stopping = False  # its client has been told
-                raise HangUp from error
+                raise HangUp from fault
             await self._fail(told)
         if self._channel.machine.state is State.BUSY:
             self._ready()
-
-    async def _carry_out(self, message: First | Message) -> None:
-        match message:
-            case Query(text=text):
-                await run_text(self._session, self._channel, self._output, self.guard, text)
-                await self._extended.end_portals()
-            case Sync():
-                await self._extended.sync()
-            case Parse() | Bind() | Describe() | Execute() | Close() | Flush():
-                await self._extended.take(message)
-            case Malformed(error=error):
-                raise error
-            case Terminate() | Startup() | EncryptionRequest() | CancelRequest() | Password():
-                raise AssertionError(f"{message} is taken elsewhere")
-            case CopyData() | CopyDone() | CopyFail():
-                raise AssertionError(f"{message} outside of COPY")
-            case _:
-                assert_never(message)
 
     async def _fail(self, error: SQLError) -> None:
         channel, machine = self._channel, self._channel.machine

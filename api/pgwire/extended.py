@@ -48,7 +48,9 @@ class Extended:
             case Parse():
                 await self._parse(message)
             case Bind():
-                await self._bind(message)
+                if message.portal in self._portals:
+                    await self._free(message.portal)
+                self._bind(message)
             case Describe(target=Target.STATEMENT, name=name):
                 await self._describe_statement(name)
             case Describe(name=name):
@@ -73,11 +75,12 @@ class Extended:
             if self._session.in_batch:
                 await self._guard.run(self._session.end_batch())
         finally:
-            await self.end_portals()
+            if self._portals:
+                await self.end_portals()
 
     async def end_portals(self) -> None:
         """Portals end with their transaction."""
-        if self._session.state is SessionState.IDLE:
+        if self._portals and self._session.state is SessionState.IDLE:
             await self.close_portals()
 
     async def close(self) -> None:
@@ -87,7 +90,9 @@ class Extended:
 
     async def close_portals(self) -> None:
         while self._portals:
-            await self._close_portal(next(iter(self._portals)))
+            _, portal = self._portals.popitem()
+            if portal.unfinished is not None:
+                await portal.unfinished.close()
 
     # Statements
 
@@ -129,12 +134,14 @@ class Extended:
 
     # Portals
 
-    async def _bind(self, message: Bind) -> None:
+    async def _free(self, name: str) -> None:
+        """Ends the portal without a name, for the next. Raises SQLError 42P03 for another."""
+        if name:
+            raise SQLError("42P03", f'cursor "{name}" already exists')
+        await self._close_portal(name)
+
+    def _bind(self, message: Bind) -> None:
         portal = bind(message, self._statement(message.statement))
-        if message.portal in self._portals:
-            if message.portal:
-                raise SQLError("42P03", f'cursor "{message.portal}" already exists')
-            await self._close_portal("")
         if len(self._portals) >= PORTALS_MAX:
             raise SQLError("53400", f"a connection has at most {PORTALS_MAX} portals")
         self._portals[message.portal] = portal
@@ -160,7 +167,8 @@ class Extended:
             assert portal.result is not None
             columns = portal.result.columns
         if columns:
-            self._channel.write(portal.shape(columns).description)
+            portal.shape = portal.shaped(columns)
+            self._channel.write(portal.shape.description)
         else:
             self._channel.write(replies.NO_DATA)
 
@@ -173,7 +181,9 @@ class Extended:
         result = portal.result = await self._guard.run(run)
         if not result.returns_rows:
             return
-        portal.encode = portal.shape(result.columns).encode
+        if portal.shape is None or portal.shape.columns is not result.columns:
+            portal.shape = portal.shaped(result.columns)
+        portal.encode = portal.shape.encode
         if result.stream is not None:
             portal.stream = result.stream
         else:
@@ -226,5 +236,5 @@ class Extended:
     async def _close_portal(self, name: str) -> None:
         """Ends the portal, and what is still to come of its result."""
         portal = self._portals.pop(name, None)
-        if portal is not None and portal.result is not None:
-            await portal.result.close()
+        if portal is not None and portal.unfinished is not None:
+            await portal.unfinished.close()

@@ -22,29 +22,31 @@ class Interruption(Enum):
 
 
 class Guard:
-    """Runs one task's work so that others can interrupt it.
+    """Runs the work of the task that makes it, so that others can interrupt it.
 
     The task is cancelled only while it is inside `run`: an interruption that comes between two
     pieces of work changes nothing.
     """
 
     def __init__(self) -> None:
-        self._task: asyncio.Task[object] | None = None
+        self._task = asyncio.current_task()
+        self._running = False
         self._interruption: Interruption | None = None
 
     def interrupt(self, why: Interruption) -> bool:
         """Says whether there was work to interrupt."""
-        if self._task is None:
+        if not self._running:
             return False
         if self._interruption is None:
+            assert self._task is not None, "work outside of a task"
             self._interruption = why
             self._task.cancel()
         return True
 
     async def run(self, work: Awaitable[T]) -> T:
         """What `work` returns. Raises SQLError 57014 or 57P01, or HangUp, when interrupted."""
-        assert self._task is None, "work inside work"
-        self._task = asyncio.current_task()
+        assert not self._running, "work inside work"
+        self._running = True
         try:
             result = await work
         except asyncio.CancelledError:
@@ -52,7 +54,7 @@ class Guard:
                 raise
             raise self._told() from None
         finally:
-            self._task = None
+            self._running = False
         if self._interruption is not None:
             # Too late for the work, but the task has been cancelled: so its client is told.
             raise self._told()
@@ -60,9 +62,8 @@ class Guard:
 
     def _told(self) -> SQLError | HangUp:
         why, self._interruption = self._interruption, None
-        task = asyncio.current_task()
-        assert task is not None
-        task.uncancel()
+        assert self._task is not None, "work outside of a task"
+        self._task.uncancel()
         match why:
             case Interruption.HANG_UP:
                 return HangUp()

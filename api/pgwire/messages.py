@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
+from itertools import chain
 from struct import Struct as Form
 from struct import error as struct_error
 
@@ -195,7 +196,28 @@ class _Body:
     def numbers(self, form: Form) -> tuple[int, ...]:
         """A count of two bytes, unsigned, and as many numbers."""
         count = self.number(_INT2) & 0xFFFF
-        return tuple([self.number(form) for _ in range(count)])
+        raw = self.raw(count * form.size)
+        return tuple(chain.from_iterable(form.iter_unpack(raw)))
+
+    def values(self) -> tuple[bytes | None, ...]:
+        """A count of two bytes, unsigned, and as many values behind their lengths: -1 for None."""
+        found: list[bytes | None] = []
+        count = self.number(_INT2) & 0xFFFF
+        whole, at = self._bytes, self._at
+        end = len(whole)
+        for _ in range(count):
+            if at + 4 > end:
+                raise SQLError("08P01", "insufficient data left in message")
+            (length,) = _INT4.unpack_from(whole, at)
+            if length < -1:
+                raise SQLError("08P01", f"invalid length of a parameter: {length}")
+            at += 4
+            found.append(None if length == -1 else whole[at : at + length])
+            at += max(length, 0)
+        if at > end:
+            raise SQLError("08P01", "insufficient data left in message")
+        self._at = at
+        return tuple(found)
 
     def end(self) -> None:
         if self._at != len(self._bytes):
@@ -266,15 +288,8 @@ _REPEATED = frozenset(b"DECSH")
 
 def _bind(body: _Body) -> Bind:
     portal, statement = body.text(), body.text()
-    formats = body.numbers(_INT2)
-    count = body.number(_INT2) & 0xFFFF
-    parameters: list[bytes | None] = []
-    for _ in range(count):
-        length = body.number(_INT4)
-        if length < -1:
-            raise SQLError("08P01", f"invalid length of a parameter: {length}")
-        parameters.append(None if length == -1 else body.raw(length))
-    return Bind(portal, statement, formats, tuple(parameters), body.numbers(_INT2))
+    formats, parameters = body.numbers(_INT2), body.values()
+    return Bind(portal, statement, formats, parameters, body.numbers(_INT2))
 
 
 def _target(body: _Body) -> Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import islice
 
 from ...sql import Result, Row, Session
@@ -35,13 +35,17 @@ class Output:
             await self.rows(PendingRows(result), encode)
 
     def complete(self, result: Result, tag: str | None = None) -> None:
+        if result.notice or result.warnings:
+            self._tell(result.notice, result.warnings)
+        self._channel.write(replies.command_complete(tag or result.full_tag))
+
+    def _tell(self, notice: str | None, warnings: Sequence[str]) -> None:
         least = self._session.variables.get(CLIENT_MIN_MESSAGES)
-        if result.notice and tells(least, "notice"):
-            self._channel.write(replies.notice(result.notice))
-        for warning in result.warnings if tells(least, "warning") else ():
+        if notice and tells(least, "notice"):
+            self._channel.write(replies.notice(notice))
+        for warning in warnings if tells(least, "warning") else ():
             told = replies.notice(warning, sqlstate="01000", severity=replies.Severity.WARNING)
             self._channel.write(told)
-        self._channel.write(replies.command_complete(tag or result.full_tag))
 
     async def rows(self, rows: PendingRows, encode: RowEncoder, limit: int = 0) -> int:
         """Sends at most `limit` rows, or all for 0. Returns how many there were.

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from struct import Struct
 
+import pyarrow as pa
+
 from ...catalog.values.errors import SQLError
 from ...sql import Result, ResultColumn, Row
 from ...sql.execute.ddl.named_enums import DeclaredTypes
@@ -31,6 +33,7 @@ SLICE_ROWS = 500
 
 _LENGTH = Struct("!i")
 _ROW_HEAD = Struct("!cIH")
+_FORMATS = frozenset((TEXT, BINARY))
 _NULL = b"\xff\xff\xff\xff"
 
 
@@ -93,10 +96,20 @@ class Portal:
     encode: RowEncoder | None = None
     rows: PendingRows | None = None
     stream: AsyncGenerator[Row, None] | None = None
+    shape: Shape | None = None
+    """How the client was told of the columns, or is to be told of the rows."""
     suspended: bool = False
     finished: bool = False
 
-    def shape(self, columns: Sequence[ResultColumn]) -> Shape:
+    @property
+    def unfinished(self) -> Result | None:
+        """The result, where something of it may still be to come."""
+        result = self.result
+        if result is None or (result.batches is None and result.stream is None):
+            return None
+        return result
+
+    def shaped(self, columns: Sequence[ResultColumn]) -> Shape:
         """Raises SQLError where the formats that were asked for do not fit."""
         formats = spread_formats(self.result_formats, len(columns), "result columns")
         return self.statement.shape(columns, formats)
@@ -118,15 +131,13 @@ def bind(message: Bind, statement: WireStatement) -> Portal:
         None if raw is None else decode_parameter(raw, oid, form, number)
         for number, (raw, oid, form) in enumerate(zip(given, oids, formats, strict=True), start=1)
     ]
-    for form in message.result_formats:
-        _check_format(form)
+    _check_formats(message.result_formats)
     return Portal(statement, values, message.result_formats)
 
 
 def spread_formats(formats: Sequence[int], count: int, what: str) -> tuple[int, ...]:
     """One format for each of `count`: none means text, a single one is for all."""
-    for form in formats:
-        _check_format(form)
+    _check_formats(formats)
     if not formats:
         return (TEXT,) * count
     if len(formats) == 1:
@@ -138,9 +149,10 @@ def spread_formats(formats: Sequence[int], count: int, what: str) -> tuple[int, 
     return tuple(formats)
 
 
-def _check_format(form: int) -> None:
-    if form not in (TEXT, BINARY):
-        raise SQLError("22023", f"unsupported format code: {form}")
+def _check_formats(formats: Sequence[int]) -> None:
+    if not _FORMATS.issuperset(formats):
+        unknown = next(form for form in formats if form not in _FORMATS)
+        raise SQLError("22023", f"unsupported format code: {unknown}")
 
 
 class PendingRows:
@@ -162,12 +174,14 @@ class PendingRows:
 
 
 def _rows_of(result: Result) -> Iterator[Row]:
-    """The rows that have come, taken out of Arrow a slice at a time."""
-    if result.table is None:
-        yield from result.rows or ()
-        return
-    for start in range(0, result.table.num_rows, SLICE_ROWS):
-        yield from replace(result, table=result.table.slice(start, SLICE_ROWS)).fetch_rows()
+    """The rows that have come."""
+    return iter(result.rows or ()) if result.table is None else _rows_in(result, result.table)
+
+
+def _rows_in(result: Result, table: pa.Table) -> Iterator[Row]:
+    """The rows of a table, taken out of Arrow a slice at a time."""
+    for start in range(0, table.num_rows, SLICE_ROWS):
+        yield from replace(result, table=table.slice(start, SLICE_ROWS)).fetch_rows()
 
 
 class RowEncoder:
@@ -179,9 +193,20 @@ class RowEncoder:
         ]
 
     def one(self, row: Row) -> bytes:
-        return self.many([row])[0]
+        pack = _LENGTH.pack
+        cells: list[bytes] = []
+        for encode, value in zip(self._encoders, row, strict=True):
+            if value is None:
+                cells.append(_NULL)
+            else:
+                raw = encode(value)
+                cells += pack(len(raw)), raw
+        body = b"".join(cells)
+        return _ROW_HEAD.pack(b"D", len(body) + 6, len(row)) + body
 
     def many(self, rows: Sequence[Row]) -> list[bytes]:
+        if len(rows) == 1:
+            return [self.one(rows[0])]
         count, head = len(self._encoders), _ROW_HEAD.pack
         if not count:
             return [head(b"D", 6, 0)] * len(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import lru_cache
 from struct import Struct, pack
 
 from ...catalog.values.errors import SQLError
@@ -24,6 +25,9 @@ PORTAL_SUSPENDED = b"s\0\0\0\x04"
 COPY_DONE = b"c\0\0\0\x04"
 TLS_ACCEPTED = b"S"
 TLS_DECLINED = b"N"
+
+TAGS_KEPT_MAX = 1000
+"""CommandComplete of statements of a row or a few is the same again and again."""
 
 READY = {
     SessionState.IDLE: b"Z\0\0\0\x05I",
@@ -112,6 +116,7 @@ def row_description(columns: Sequence[ResultColumn], formats: Sequence[int]) -> 
     return frame(b"T", b"".join(parts))
 
 
+@lru_cache(maxsize=TAGS_KEPT_MAX)
 def command_complete(tag: str) -> bytes:
     return frame(b"C", text(tag))
 

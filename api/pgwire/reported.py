@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...catalog.rights.rights import Rights
+from ...sql import Session
 from ...sql.runtime.acting_user import SESSION_AUTHORIZATION
-from ...sql.variables.client_variables import IS_SUPERUSER, REPORTED
-from ...sql.variables.variables import SessionVariables
+from ...sql.variables.client_variables import REPORTED
 from . import replies
 from .channel import Channel
 
@@ -14,20 +15,21 @@ _TOLD = {**REPORTED, "session_authorization": SESSION_AUTHORIZATION}
 class Reported:
     """The values that a client was told last. `tell` writes those that have become others."""
 
-    def __init__(self, channel: Channel, variables: SessionVariables) -> None:
+    def __init__(self, channel: Channel, session: Session) -> None:
         self._channel = channel
-        self._variables = variables
-        self._state: tuple[int, str] | None = None
+        self._session = session
+        self._version = -1
+        self._rights: Rights | None = None
         self._told: dict[str, str] = {}
 
     def tell(self) -> None:
         # Whose rights are changed by others is told, too, though no variable was set.
-        state = self._variables.version, self._variables.get(IS_SUPERUSER)
-        if state == self._state:
+        variables, rights = self._session.variables, self._session.rights
+        if variables.version == self._version and rights is self._rights:
             return
-        self._state = state
+        self._version, self._rights = variables.version, rights
         for name, variable in _TOLD.items():
-            value = self._variables.show(variable)
+            value = variables.show(variable)
             if self._told.get(name) != value:
                 self._told[name] = value
                 self._channel.write(replies.parameter_status(name, value))

@@ -35,10 +35,11 @@ async def run_text(
                 async with ClosedOnError(result):
                     if result.batches is not None:
                         await output.content(result)
-                    if not more:
+                    if not more and session.in_batch:
                         # A client that reads of the last one's completion may rely on the commit.
                         await guard.run(session.end_batch())
                     if result.batches is None:
                         await output.content(result)
                     output.complete(result)
-    await guard.run(session.end_batch())
+    if session.in_batch:
+        await guard.run(session.end_batch())

@@ -137,28 +137,24 @@ class Machine:
         What is skipped, or of no meaning in this state, is left out. Raises ProtocolViolation, and
         then the machine is CLOSED.
         """
-        while self.state not in (State.BUSY, State.CLOSED):
+        while TABLE[state := self.state]:
             try:
-                message = self._first() if self.state is State.STARTUP else self._framed()
+                message = self._first() if state is State.STARTUP else self._framed()
                 if message is None:
                     return None
                 kind = message.kind if isinstance(message, Malformed) else type(message)
-                dropped = MEANINGLESS[self.state]
-                self._enter(kind)
+                following = TABLE[state].get(kind)
+                if following is None:
+                    raise ProtocolViolation(
+                        f"unexpected message {kind.__name__} while the connection is {state.value}"
+                    )
             except ProtocolViolation:
                 self.state = State.CLOSED
                 raise
-            if kind not in dropped:
+            self.state = following
+            if kind not in MEANINGLESS[state]:
                 return message
         return None
-
-    def _enter(self, kind: type[object]) -> None:
-        following = TABLE[self.state].get(kind)
-        if following is None:
-            raise ProtocolViolation(
-                f"unexpected message {kind.__name__} while the connection is {self.state.value}"
-            )
-        self.state = following
 
     def _first(self) -> First | None:
         if self.buffered_bytes < 4:
@@ -185,7 +181,7 @@ class Machine:
             raise ProtocolViolation(
                 f"invalid message length {length}", detail=f"A message has at most {most} bytes."
             )
-        if held < length + 1:
+        if held <= length:
             return None
         return parse_message(kind, self._take(5, length + 1))
 

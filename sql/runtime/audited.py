@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from typing import get_args
 
 from ..syntax.changefeed_statements import (
     CreateSchedule,
@@ -19,23 +20,25 @@ from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
 from ..syntax.user_statements import AlterUser, CreateUser, DropUser
 
-AUDITED = (
-    RightsChange
-    | ActAs
-    | CreateUser
-    | AlterUser
-    | DropUser
-    | CreateChangefeed
-    | CreateSubscription
-    | CreateSchedule
-    | ConnectionChange
-    | ControlJobs
-    | VerifyChangefeed
-    | RetryDeadLetters
-    | SkipDeadLetters
-    | BackupKeyspace
-    | RestoreKeyspace
-    | SetClusterSetting
+AUDITED: frozenset[type[object]] = frozenset(
+    get_args(
+        RightsChange
+        | ActAs
+        | CreateUser
+        | AlterUser
+        | DropUser
+        | CreateChangefeed
+        | CreateSubscription
+        | CreateSchedule
+        | ConnectionChange
+        | ControlJobs
+        | VerifyChangefeed
+        | RetryDeadLetters
+        | SkipDeadLetters
+        | BackupKeyspace
+        | RestoreKeyspace
+        | SetClusterSetting
+    )
 )
 """Changes of users and rights, of who somebody acts as, of feeds, backups and the
 cluster's settings."""

@@ -143,6 +143,10 @@ class PlanCache:
         self._texts: dict[str, Prepared] = {}
         self._templates: dict[str, Template] = {}
 
+    def knows(self, text: str) -> bool:
+        """Whether the text is parsed already."""
+        return text in self._texts
+
     async def prepared(self, text: str) -> Prepared:
         """`prepare`, with a long text in slices of the loop."""
         if text in self._texts:

@@ -216,6 +216,11 @@ class Cursors:
             raise SQLError("34000", f'cursor "{name}" does not exist', position=position)
         return found
 
+    @property
+    def declared(self) -> bool:
+        """Whether there are any, which `forget_ended` may find to have ended."""
+        return bool(self._declared)
+
     async def forget_ended(self) -> None:
         """Cursors whose transaction is over, has begun anew, or went back to a savepoint before
         them, are no more."""

@@ -17,6 +17,7 @@ from typing import cast
 
 import duckdb
 import pyarrow as pa
+from msgspec import Struct
 
 from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
@@ -84,19 +85,16 @@ class PreparedStatement:
     timed: bool = True
     """Whether it may compute no longer than an analytical query: not a COPY."""
     _plan: Plan | None = field(default=None, repr=False)
+    statement: Statement | None = field(init=False, repr=False)
+    planned: bool = field(init=False, repr=False)
 
-    @property
-    def statement(self) -> Statement | None:
+    def __post_init__(self) -> None:
         statements = self.prepared.statements
-        return statements[self.index] if statements else None
-
-    @property
-    def planned(self) -> bool:
-        return isinstance(self.statement, PLANNED)
+        self.statement = statements[self.index] if statements else None
+        self.planned = isinstance(self.statement, PLANNED)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One statement of a prepared text, and how its client asks for it.
 
     `described` are the columns that it was told of; `streamed` says that it takes batches.

@@ -13,9 +13,9 @@ from weakref import ref
 from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
 from ...catalog.rights.audit import ASKED, DONE, AuditEvent
 from ...catalog.rights.key_errors import told_to
+from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
-from ...catalog.values.session_zone import SessionZone
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.backups import run_backup
@@ -112,6 +112,8 @@ class Session:
         self.login = user
         self.variables = SessionVariables()
         begin_as(self.variables, user, services.rights)
+        self._facts_known: tuple[str, str, float | None] = (user, user, None)
+        self._facts_version = -1
         self._services = services
         self._store = services.store
         self._transactions = SessionTransactions(services, self.variables)
@@ -130,9 +132,10 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        if self._open is None or self._transactions.batch:
+        opened = self._transactions.opened
+        if opened is None or self._transactions.batch:
             return SessionState.IDLE
-        return SessionState.FAILED if self._open.failed else SessionState.IN_TRANSACTION
+        return SessionState.FAILED if opened.failed else SessionState.IN_TRANSACTION
 
     @property
     def in_batch(self) -> bool:
@@ -142,7 +145,17 @@ class Session:
     @property
     def user(self) -> str:
         """Whose rights its statements have: see `acting_user`."""
-        return current_user(self.variables)
+        return self._facts[0]
+
+    @property
+    def _facts(self) -> tuple[str, str, float | None]:
+        """The current user, the session's, and the lock timeout, as the variables say."""
+        variables = self.variables
+        if self._facts_version != variables.version:
+            self._facts_version = variables.version
+            users = current_user(variables), session_user(variables)
+            self._facts_known = (*users, lock_timeout(variables))
+        return self._facts_known
 
     @property
     def terminated(self) -> SQLError | None:
@@ -160,9 +173,15 @@ class Session:
     def advisory_locks(self) -> AdvisoryLocks:
         return self._transactions.advisory_locks
 
+    def follow(self) -> None:
+        """From here on the running task's time zone and temporary schema are the session's: of a
+        task that does nothing else."""
+        self._turn.follow()
+
     @property
-    def zone(self) -> SessionZone:
-        return self._turn.zone
+    def rights(self) -> Rights:
+        """Everybody's rights as they are now, a value that never changes."""
+        return self._services.rights.current
 
     @property
     def application_name(self) -> str:
@@ -194,7 +213,7 @@ class Session:
 
         If `streamed`, the last one's may have batches that are still to come: see `sending`.
         """
-        async with self._turn, self._transactions.attended():
+        async with self._turn, self._transactions:
             try:
                 prepared = await self._services.plans.prepared(text)
                 given = check_parameters(parameters, prepared.parameter_count)
@@ -206,14 +225,17 @@ class Session:
                             Asked(prepared, index, given, streamed=streamed and index + 1 == count)
                         ),
                     )
-                await self.cursors.forget_ended()
                 await self._settle()
                 return results
             except BaseException as error:
                 await self._failed(error)
 
     async def _settle(self) -> None:
-        if self._open is None:
+        """Ends what the statements before have left behind."""
+        opened = self._transactions.opened
+        if opened is not None or self.cursors.declared:
+            await self.cursors.forget_ended()
+        if opened is None and self._temporary.touched:
             await self._temporary.settle()
 
     async def _failed(self, error: BaseException) -> NoReturn:
@@ -232,6 +254,8 @@ class Session:
 
     async def parse(self, text: str) -> list[PreparedStatement]:
         """The statements of a text without parameters, ready for `run`. Raises SQLError."""
+        if self._services.plans.knows(text):  # nothing of it depends on whose turn it is
+            return await statements_of(self._services, text)
         async with self._turn:
             return await statements_of(self._services, text)
 
@@ -271,7 +295,7 @@ class Session:
         transaction is open already or the batch says BEGIN. If `streamed`, the result may have
         batches that are still to come: see `sending`.
         """
-        async with self._turn, self._transactions.attended():
+        async with self._turn, self._transactions:
             try:
                 if more and self._open is None and joins_batch(prepared.statement):
                     self._transactions.open_batch()
@@ -281,9 +305,8 @@ class Session:
                 with self.activity.running(prepared.text):
                     asked = asked_of(prepared, given, streamed=streamed)
                     (result,) = await self._transactions.run_all(1, lambda _: self._run_at(asked))
-                await self.cursors.forget_ended()
                 await self._settle()
-                if prepared.planned:
+                if prepared.columns is not result.columns and prepared.planned:
                     async with ClosedOnError(result):
                         check_columns_same(prepared.columns, result.columns)
                 return result
@@ -297,7 +320,7 @@ class Session:
         So it can be cancelled, its time can run out, and its errors fail the transaction. What is
         not taken is still there when it is left without an error.
         """
-        async with self._turn, self._transactions.attended():
+        async with self._turn, self._transactions:
             try:
                 async with ClosedOnError(result):
                     with self.activity.running(self.activity.last_text or ""):
@@ -314,7 +337,7 @@ class Session:
 
         It is listed as `text`, may be cancelled, and has the time of an analytical query.
         """
-        async with self._turn, self._transactions.attended():
+        async with self._turn, self._transactions:
             try:
                 with self.activity.running(text):
                     async with self._transactions.time_limit(
@@ -342,7 +365,7 @@ class Session:
 
         `end_batch` commits it, where no transaction was open; `fail` leaves nothing of it.
         """
-        async with self._turn, self._transactions.attended():
+        async with self._turn, self._transactions:
             try:
                 self._transactions.refuse_failed()
                 self._transactions.refuse_read_only("COPY FROM")
@@ -372,11 +395,13 @@ class Session:
     def columns_of(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...] | None:
         """The columns of a statement's result as far as they are known without running it."""
         statement = prepared.statement
+        if prepared.planned:
+            return prepared.columns
         if isinstance(statement, statements.ExecutePrepared):
             return self.columns_of(self._named.executed(statement))
         if isinstance(statement, FetchCursor) and not statement.moves:
             return self.cursors.columns(statement.name)
-        if prepared.planned or prepared.columns is not None:
+        if prepared.columns is not None:
             return prepared.columns
         return known_columns(statement)
 
@@ -437,35 +462,40 @@ class Session:
                 self._calls.note_commit(result.commit_timestamp)
                 self._temporary.note(statement, self.database)
                 return result
-            self._record(statement, ASKED)
-            result = await self._transactions.timed(self._run(asked))
+            if type(statement) in AUDITED:
+                self._record(statement, ASKED)
+            if self.variables.get(STATEMENT_TIMEOUT):
+                result = await self._transactions.timed(self._run(asked))
+            else:
+                result = await self._run(asked)
             self._calls.note_commit(result.commit_timestamp)
             self._temporary.note(statement, self.database)
-            self._record(statement, DONE)
+            if type(statement) in AUDITED:
+                self._record(statement, DONE)
             return result
         except Exception as error:
             refusal = told_of(error)
             refusal.statement = asked.index
-            self._record(statement, refusal.sqlstate)
+            if type(statement) in AUDITED:
+                self._record(statement, refusal.sqlstate)
             raise refusal from error.__cause__ if refusal is error else error
 
     def _record(self, statement: object, outcome: str) -> None:
-        """Tells the audit log of a statement. Raises SQLError 58030.
+        """Tells the audit log of one of the `AUDITED` statements. Raises SQLError 58030.
 
         What was done in a transaction may yet be rolled back.
         """
-        if isinstance(statement, AUDITED):
-            self._services.audit.record(
-                AuditEvent(
-                    event=type(statement).__name__,
-                    user=self.user,
-                    outcome=outcome,
-                    address=self.activity.client_address,
-                    application=self.application_name,
-                    database=self.database,
-                    what=told(statement),
-                )
+        self._services.audit.record(
+            AuditEvent(
+                event=type(statement).__name__,
+                user=self.user,
+                outcome=outcome,
+                address=self.activity.client_address,
+                application=self.application_name,
+                database=self.database,
+                what=told(statement),
             )
+        )
 
     async def _run(self, asked: Asked) -> Result:
         """Queries, writes, and what a session has of its own; the rest is `_run_on_store`."""
@@ -481,10 +511,13 @@ class Session:
                 | statements.Delete()
                 | statements.WithWrites()
             ):
-                execution = self._execution(asked, statement)
-                result = await self._statement(
-                    lambda: run_planned(self._services, execution, self._open)
-                )
+                execution, opened = self._execution(asked, statement), self._open
+                if opened is None:
+                    result = await run_planned(self._services, execution, None)
+                else:
+                    result = await opened.statement(
+                        lambda: run_planned(self._services, execution, opened)
+                    )
                 return self._calls.told(result)
             case statements.Explain() as explained:
                 return await self._statement(lambda: self._explain(explained, parameters))
@@ -567,18 +600,19 @@ class Session:
         return await (work() if self._open is None else self._open.statement(work))
 
     def _execution(self, asked: Asked, statement: PlannedStatement) -> Execution:
+        user, of_session, lock_seconds = self._facts
         return Execution(
             prepared=asked.prepared,
             index=asked.index,
             statement=statement,
             parameters=asked.parameters,
             database=self.database,
-            user=self.user,
-            session_user=session_user(self.variables),
+            user=user,
+            session_user=of_session,
             process_id=self.activity.process_id,
             text_began_us=self.activity.text_began_us,
             described=asked.described,
-            lock_timeout=lock_timeout(self.variables),
+            lock_timeout=lock_seconds,
             sequences=self._sequences,
             variables=self.variables,
             streamed=asked.streamed,

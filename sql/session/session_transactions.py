@@ -53,10 +53,14 @@ _MODE_VARIABLES = (
 """Properties of the open transaction that SET and SHOW treat as variables."""
 
 
+_NOTHING_SAID = statements.TransactionModes()
+
+
 class SessionTransactions:
     """Holds what is open, and carries out the statements about it.
 
     `batch` says that the session opened it for a batch of statements, and that nobody said BEGIN.
+    While a statement runs, which is within `async with transactions:`, the session is not idle.
     """
 
     def __init__(self, services: Services, variables: SessionVariables) -> None:
@@ -71,6 +75,8 @@ class SessionTransactions:
         self._committing: OpenTransaction | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
+        self._default_modes = Modes()
+        self._modes_version = -1
 
     # Beginning and ending
 
@@ -91,13 +97,17 @@ class SessionTransactions:
 
     @property
     def default_modes(self) -> Modes:
-        get = self._variables.get
-        return Modes(
-            isolation=get(DEFAULT_ISOLATION),
-            priority=get(DEFAULT_PRIORITY),
-            read_only=get(DEFAULT_READ_ONLY),
-            deferrable=get(DEFAULT_DEFERRABLE),
-        )
+        variables = self._variables
+        if self._modes_version != variables.version:
+            self._modes_version = variables.version
+            get = variables.get
+            self._default_modes = Modes(
+                isolation=get(DEFAULT_ISOLATION),
+                priority=get(DEFAULT_PRIORITY),
+                read_only=get(DEFAULT_READ_ONLY),
+                deferrable=get(DEFAULT_DEFERRABLE),
+            )
+        return self._default_modes
 
     async def run(
         self, statement: statements.TransactionStatement, given: Sequence[object]
@@ -141,13 +151,15 @@ class SessionTransactions:
             await self.rollback()
             return Result(tag="ROLLBACK", notice="the transaction had failed and is rolled back")
         self.opened, self._committing = None, opened
-        if opened.committed_at is None:
+        if opened.committed_at is None and opened.deferred.orphans:
             await check_deferred(opened)
         at, changed = await opened.commit(called_ns)
         self._committing = None
-        if changes_rights(opened.transaction):
-            await self._services.rights.catch_up(at)
-        notice = await wait_until_seen(self._services, changed, jobs_begun(opened.transaction))
+        notice = None
+        if opened.transaction.commit_checks:  # it may have changed the catalog
+            if changes_rights(opened.transaction):
+                await self._services.rights.catch_up(at)
+            notice = await wait_until_seen(self._services, changed, jobs_begun(opened.transaction))
         return Result(tag="COMMIT", commit_timestamp=at, notice=notice)
 
     async def rollback(self) -> Result:
@@ -237,6 +249,8 @@ class SessionTransactions:
         self, modes: Modes, said: statements.TransactionModes, given: Sequence[object]
     ) -> Modes:
         """`modes` with what a statement says otherwise."""
+        if said == _NOTHING_SAID:
+            return modes
         for name in ("isolation", "read_only", "deferrable", "priority"):
             value = getattr(said, name)
             if value is not None:
@@ -284,11 +298,7 @@ class SessionTransactions:
 
     # Time
 
-    def attended(self) -> Attended:
-        """While a statement runs the session is not idle. Raises what ended it, if it is over."""
-        return Attended(self)
-
-    def attend(self) -> None:
+    async def __aenter__(self) -> None:
         """The session is not idle from here on. Raises what ended it, if it is over."""
         if self.terminated is None and self.advisory_locks.lost:
             self.terminated = SQLError(
@@ -300,8 +310,10 @@ class SessionTransactions:
             self._idle.cancel()
             self._idle = None
 
-    async def leave(self) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         """The session is idle from here on."""
+        if self.opened is None and self.terminated is None:
+            return
         seconds = self._variables.get(IDLE_IN_TRANSACTION_TIMEOUT)
         if self.terminated is not None:
             await self._end()
@@ -334,8 +346,6 @@ class SessionTransactions:
 
     async def timed(self, work: Awaitable[Result]) -> Result:
         """Runs a statement for `statement_timeout` at most. Raises SQLError 57014."""
-        if not self._variables.get(STATEMENT_TIMEOUT):
-            return await work
         async with self.time_limit():
             return await work
 
@@ -444,21 +454,6 @@ class SessionTransactions:
         if self.opened is None or self.batch:
             return None
         return datetime_of(self.opened.opened_at)
-
-
-class Attended:
-    """`async with` around each statement. A generator would cost it a tenth of its time."""
-
-    __slots__ = ("_transactions",)
-
-    def __init__(self, transactions: SessionTransactions) -> None:
-        self._transactions = transactions
-
-    async def __aenter__(self) -> None:
-        self._transactions.attend()
-
-    async def __aexit__(self, *raised: object) -> None:
-        await self._transactions.leave()
 
 
 def _shown_variable(name: str, position: int) -> Variable[object]:

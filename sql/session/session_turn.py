@@ -13,6 +13,8 @@ from ..runtime.analytic_lanes import Asking, ask_as
 from ..variables.client_variables import TIME_ZONE
 from ..variables.variables import SessionVariables
 
+Followed = tuple[SessionZone | None, TemporarySchema | None]
+
 
 class SessionTurn(asyncio.Lock):
     """`async with turn:` waits for the tasks before. It is not entered twice by one."""
@@ -20,18 +22,23 @@ class SessionTurn(asyncio.Lock):
     def __init__(self, variables: SessionVariables, asker: Asking) -> None:
         super().__init__()
         self._asker = asker
-        self._asked_before: Asking | None = None
         self.zone = SessionZone()
         self.temporary = TemporarySchema()
-        self._temporary_before: TemporarySchema | None = None
         self._variables = variables
-        self._before: SessionZone | None = None
+        self._before: Followed | None = None
+        """What the task in whose turn it is followed before; None where it is the session's own."""
+        self._asked_before: Asking | None = None
         variables.watch(self._look)
+
+    def follow(self) -> Followed:
+        """From here on the context's time zone and temporary schema are this session's, which its
+        turns then leave so. Returns what they were before."""
+        return follow(self.zone), temporary_schema.follow(self.temporary)
 
     async def __aenter__(self) -> None:
         await self.acquire()
-        self._before = follow(self.zone)
-        self._temporary_before = temporary_schema.follow(self.temporary)
+        if temporary_schema.session_schema() is not self.temporary:
+            self._before = self.follow()
         self._asked_before = ask_as(self._asker)
 
     async def __aexit__(
@@ -40,9 +47,12 @@ class SessionTurn(asyncio.Lock):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        forget(self._before)
-        temporary_schema.follow(self._temporary_before)
         ask_as(self._asked_before)
+        if self._before is not None:
+            zone, temporary = self._before
+            self._before = None
+            forget(zone)
+            temporary_schema.follow(temporary)
         self.release()
 
     def _look(self) -> None:

@@ -29,22 +29,23 @@ class TemporaryTables:
         self._services = services
         self._schema = schema
         self._ending: dict[tuple[str, str], OnCommit] = {}
-        self._touched = False  # whether something was done since `settle`
+        self.touched = False
+        """Whether something was done since `settle`."""
 
     def note(self, statement: Statement | None, database: str) -> None:
         """A statement has run; None for one that failed."""
+        if isinstance(statement, Query):
+            return
         if isinstance(statement, CreateTable | CreateTableAs) and statement.temporary is not None:
             self._ending[database, statement.table.parts[-1]] = statement.temporary
-        if self._schema.name and not isinstance(statement, Query):
-            self._touched = True
+        if self._schema.name:
+            self.touched = True
             if statement is None or isinstance(statement, DDL | TransactionStatement):
                 self._schema.changes += 1
 
     async def settle(self) -> None:
         """No transaction is open any more."""
-        if not self._touched:
-            return
-        self._touched = False
+        self.touched = False
         for (database, name), ends in list(self._ending.items()):
             if ends is not OnCommit.PRESERVE:
                 verb = "DROP TABLE IF EXISTS" if ends is OnCommit.DROP else "TRUNCATE"

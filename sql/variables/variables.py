@@ -110,6 +110,7 @@ class SessionVariables:
         self.version = 0
         """Grows whenever a value may have changed."""
         self._watchers: list[Callable[[], None]] = []
+        self._marked = VariableMark(self._session, self._local)
 
     def begin_with(self, name: str, text: str) -> None:
         """The value that the session begins with, instead of the default. Raises as `set`."""
@@ -196,7 +197,10 @@ class SessionVariables:
         return variable.show(self.get(variable))
 
     def mark(self) -> VariableMark:
-        return VariableMark(self._session, self._local)
+        marked = self._marked
+        if marked.session is not self._session or marked.local is not self._local:
+            marked = self._marked = VariableMark(self._session, self._local)
+        return marked
 
     def restore(self, mark: VariableMark) -> None:
         self._session, self._local = mark.session, mark.local
