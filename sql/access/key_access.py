@@ -25,7 +25,7 @@ below all floats in keys and above all of them in comparisons.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import product
 from math import prod
@@ -87,15 +87,16 @@ class KeyAccess:
     lower: Bound | None
     upper: Bound | None
 
-    @property
-    def secondary(self) -> bool:
-        """Whether entries of an index are read, and not rows."""
-        return self.index.kind is IndexKind.SECONDARY
+    secondary: bool = field(init=False)
+    """Whether entries of an index are read, and not rows."""
+    points: bool = field(init=False)
+    """Whether the whole primary key is fixed."""
 
-    @property
-    def points(self) -> bool:
-        """Whether the whole primary key is fixed."""
-        return not self.secondary and len(self.alternatives) == len(self.columns)
+    def __post_init__(self) -> None:
+        secondary = self.index.kind is IndexKind.SECONDARY
+        points = not secondary and len(self.alternatives) == len(self.columns)
+        object.__setattr__(self, "secondary", secondary)
+        object.__setattr__(self, "points", points)
 
     @property
     def unique(self) -> bool:
@@ -135,15 +136,20 @@ class KeyAccess:
         """Whether a row passes the predicates because its key is one of `keys`."""
         match predicates:
             case (ElementOf(column=place),):
-                column = self.descriptor.visible_columns[place]
-                return self.points and self.columns == (column,)
-        return False
+                pass
+            case (Comparison(column=place, comparator=Comparator.EQUAL),):
+                if self.descriptor.visible_columns[place].type.kind is not TypeKind.INT8:
+                    return False  # equal keys are not equal values of every type
+            case _:
+                return False
+        return self.points and self.columns == (self.descriptor.visible_columns[place],)
 
     def keys(self, bindings: Bindings) -> list[bytes]:
         """The keys, ascending, each once. Only where the whole primary key is fixed. Raises
         TooManyRows for arrays of more than PREFIXES_MAX elements."""
         assert self.points, self
-        return sorted(set(self._prefixes(bindings)))
+        found = self._prefixes(bindings)
+        return found if len(found) == 1 else sorted(set(found))
 
     def spans(self, bindings: Bindings) -> list[Span]:
         """The spans, ascending and disjoint; none where no key can match. Raises TooManyRows for
@@ -172,7 +178,10 @@ class KeyAccess:
         self, type: ColumnType, write: PartWriter, several: Sequence[object]
     ) -> Sequence[bytes]:
         if type.kind is TypeKind.INT8 and not self.secondary:  # stored as they are, none is NULL
-            return parts_writer(type)([value for value in several if value is not None])
+            stored = [value for value in several if value is not None]
+            if len(stored) == 1:
+                return (write(stored[0]),)
+            return parts_writer(type)(stored)
         parts = [self._part_of(type, write, value) for value in several]
         return [part for part in parts if part is not None]
 

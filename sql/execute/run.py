@@ -7,8 +7,11 @@ knows. Where they are not, the statement is planned again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.leases import DescriptorUnavailable
@@ -24,7 +27,7 @@ from ..analyze.calls.client_functions import ClientFacts
 from ..analyze.calls.sequence_calls import ValueNeeded
 from ..analyze.calls.session_calls import SessionCalls
 from ..analyze.enum_casts import unbound_types
-from ..analyze.scalars import Bindings, Generators
+from ..analyze.scalars import Bindings, Deferral, Generators
 from ..introspection.rows import Introspection
 from ..plan.needs import needs_of
 from ..plan.planner import plan_statement
@@ -58,9 +61,9 @@ from .write.with_writes import result_with_writes, run_with_writes
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
-    """One statement of a prepared text, about to run with its parameters."""
+class Execution(Struct, frozen=True, kw_only=True):
+    """One statement of a prepared text, about to run with its parameters. Each has one, and a
+    frozen dataclass of so many fields would take two microseconds to make."""
 
     prepared: Prepared
     index: int
@@ -93,48 +96,49 @@ async def run_planned(
 ) -> Result:
     """Runs a query or DML in the open transaction, or as a transaction by itself, with which what
     it sets of the session's variables ends or fails."""
-    if opened is not None:
-        return await _run_drawing(services, execution, opened)
     variables = execution.variables
-    before = variables.mark()
+    before = variables.mark() if opened is None else None
     try:
-        return await _run_drawing(services, execution, None)
+        try:
+            return await _run_planned(services, execution, opened)
+        except ValueNeeded:
+            return await _run_drawing(services, execution, opened)
     except BaseException:
-        variables.restore(before)
+        if before is not None:
+            variables.restore(before)
         raise
     finally:
-        variables.end_transaction()
+        if before is not None:
+            variables.end_transaction()
 
 
 async def _run_drawing(
     services: Services, execution: Execution, opened: OpenTransaction | None
 ) -> Result:
-    try:
-        return await _run_planned(services, execution, opened)
-    except ValueNeeded:
-        transaction = None if opened is None else opened.transaction
-        now = await services.store.now() if opened is None else opened.began
-        execution = replace(execution, now=now)
-        drawn = DrawnValues(
-            services.generators,
-            StoredSequences(
-                services.store,
-                services.catalog,
-                execution.database,
+    """Runs a statement that needs values of sequences, until it has all of them: its result is
+    whole."""
+    transaction = None if opened is None else opened.transaction
+    now = await services.store.now() if opened is None else opened.began
+    execution = replace(execution, now=now)
+    drawn = DrawnValues(
+        services.generators,
+        StoredSequences(
+            services.store,
+            services.catalog,
+            execution.database,
+            transaction,
+            SequenceRights(
+                services,
+                execution.user,
                 transaction,
-                SequenceRights(
-                    services,
-                    execution.user,
-                    transaction,
-                    reads_only=_reads_only(execution, opened),
-                ),
+                reads_only=_reads_only(execution, opened),
             ),
-            ComputedDefaults(services.analytics, _bindings(services, execution, now)),
-            execution.sequences,
-        )
-        # A statement that draws is run until it has all that it needs: its result is whole.
-        drawing = replace(execution, generators=drawn, streamed=False)
-        return await drawn.run(lambda: _run_planned(services, drawing, opened))
+        ),
+        ComputedDefaults(services.analytics, _bindings(services, execution, now)),
+        execution.sequences,
+    )
+    drawing = replace(execution, generators=drawn, streamed=False)
+    return await drawn.run(lambda: _run_planned(services, drawing, opened))
 
 
 def _reads_only(execution: Execution, opened: OpenTransaction | None) -> bool:
@@ -171,11 +175,11 @@ async def _query(
     services: Services, execution: Execution, as_of: AsOf | None, scope: LeaseScope
 ) -> Result:
     store = services.store
-    now = await store.now()
-    bindings = _bindings(services, execution, now, execution.calls)
-    read_at = (
-        None if as_of is None else resolve_as_of(as_of, bindings.parameters, now, store.settings)
-    )
+    now: Timestamp | None = None
+    read_at: Timestamp | None = None
+    if as_of is not None:
+        now = await store.now()
+        read_at = resolve_as_of(as_of, execution.parameters, now, store.settings)
     transaction = store.begin(
         read_timestamp=read_at, read_only=True, lock_timeout=execution.lock_timeout
     )
@@ -185,6 +189,8 @@ async def _query(
             scope.look_back(services.catalog.descriptors, transaction)
         plan = await _plan_in(services, execution, scope, transaction)
         assert isinstance(plan, SelectPlan), plan
+        at = transaction.read_timestamp if now is None else now
+        bindings = _bindings(services, execution, at, calls=execution.calls)
         return await _select(services, execution, plan, transaction, bindings)
     finally:
         await transaction.rollback()
@@ -192,7 +198,7 @@ async def _query(
 
 async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    bindings = _bindings(services, execution, opened.began, execution.calls)
+    bindings = _bindings(services, execution, opened.began, calls=execution.calls)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert isinstance(plan, SelectPlan), plan
     if plan.locking is not None:
@@ -266,31 +272,24 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
 
 async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    bindings = replace(_bindings(services, execution, opened.began), deferral=opened.deferred)
+    bindings = _bindings(services, execution, opened.began, deferral=opened.deferred)
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if isinstance(plan, WithPlan):
-        outcome = await _undone_where_drawn(
-            plan,
-            transaction,
-            lambda: run_with_writes(plan, transaction, bindings, services.analytics),
-        )
+        work = partial(run_with_writes, plan, transaction, bindings, services.analytics)
+        referenced = any(part.descriptor.referenced_by for part in plan.writing)
+        outcome = await (_undone_where_drawn(transaction, work) if referenced else work())
         return result_with_writes(plan, outcome, None)
-    written = await _undone_where_drawn(
-        plan, transaction, lambda: run_in(plan, transaction, bindings, services.analytics)
-    )
+    run = partial(run_in, plan, transaction, bindings, services.analytics)
+    referenced = bool(plan.descriptor.referenced_by)
+    written = await (_undone_where_drawn(transaction, run) if referenced else run())
     return result_of(plan, written, None)
 
 
-async def _undone_where_drawn(
-    plan: DML | WithPlan, transaction: Transaction, work: Callable[[], Awaitable[T]]
-) -> T:
+async def _undone_where_drawn(transaction: Transaction, work: Callable[[], Awaitable[T]]) -> T:
     """Returns the result of `work`, undoing its writes before it is evaluated anew: SET DEFAULT
     of a foreign key draws from sequences after the referenced rows are written."""
-    writing = plan.writing if isinstance(plan, WithPlan) else (plan,)
-    if not any(part.descriptor.referenced_by for part in writing):
-        return await work()
     savepoint = await transaction.savepoint()
     try:
         result = await work()
@@ -303,7 +302,12 @@ async def _undone_where_drawn(
 
 
 def _bindings(
-    services: Services, execution: Execution, at: Timestamp, calls: SessionCalls | None = None
+    services: Services,
+    execution: Execution,
+    at: Timestamp,
+    *,
+    calls: SessionCalls | None = None,
+    deferral: Deferral | None = None,
 ) -> Bindings:
     virtual_rows = Introspection(
         services,
@@ -333,6 +337,7 @@ def _bindings(
         execution.trace,
         execution.prepared.slots,
         calls,
+        deferral,
     )
 
 

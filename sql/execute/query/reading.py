@@ -142,9 +142,14 @@ def _value(column: int | Scalar, row: Row, bindings: Bindings) -> Datum:
 
 def cut(limit: Scalar | None, offset: Scalar | None, bindings: Bindings) -> slice:
     """LIMIT and OFFSET, as the part of the rows that they leave. Raises SQLError 2201W, 2201X."""
+    if limit is None and offset is None:
+        return _ALL_ROWS
     start = _count(offset, bindings, "OFFSET") or 0
     count = _count(limit, bindings, "LIMIT")
     return slice(start, None if count is None else start + count)
+
+
+_ALL_ROWS = slice(0, None)
 
 
 def _count(scalar: Scalar | None, bindings: Bindings, clause: str) -> int | None:

@@ -8,7 +8,7 @@ transaction, its own or the session's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from ....catalog.values.arrow_columns import column_datums
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.fibre import end_slice, give_way, in_slices_where
+from ....kvlayer.fibre import end_slice, give_way, in_slices, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
 from ...access.predicates import bind_predicates
 from ...analyze.columns.column_values import SlotValue
@@ -153,11 +153,14 @@ async def _values_mutation(
     plan: InsertPlan, bindings: Bindings, analytics: QueryEvaluator
 ) -> Mutation:
     many = plan.row_count > SLICE_ROWS
-    rows: Sequence[Row] = await in_slices_where(many, lambda: _values(plan, bindings))
     rules = RowRules.of(plan.descriptor)
+    if many:
+        rows: Sequence[Row] = await in_slices(lambda: _values(plan, bindings))
+    else:
+        rows = _values(plan, bindings)
     if not rules.plain:
         rows = await rules.complete_all(rows, bindings, analytics)
-    mutation = await in_slices_where(many, lambda: _encoded(rules, rows))
+    mutation = await in_slices(lambda: _encoded(rules, rows)) if many else _encoded(rules, rows)
     _finish_insert(plan, mutation)
     return mutation
 
@@ -233,8 +236,9 @@ async def _told_in(
     """The same, whoever evaluates it."""
     query = plan.returning.query
     if query is None:
-        many = len(rows) > SLICE_ROWS
-        return await in_slices_where(many, lambda: _told(plan, rows, count, bindings))
+        if len(rows) <= SLICE_ROWS:
+            return _told(plan, rows, count, bindings)
+        return await in_slices(lambda: _told(plan, rows, count, bindings))
     given = with_given(bindings, {query.rows.id: filled(query.rows, rows)})
     answer = await run_analytic(query.select, transaction, given, analytics)
     return Written((), count, answer)
@@ -391,8 +395,12 @@ def rows_in(answer: Answer) -> list[Row]:
     return list(zip(*columns, strict=True))
 
 
-def in_steps(rows: Sequence[R]) -> Iterator[R]:
-    """The rows, giving way now and then."""
+def in_steps(rows: Sequence[R]) -> Iterable[R]:
+    """The rows, giving way now and then where they are many."""
+    return rows if len(rows) <= ROWS_PER_STEP else _giving_way(rows)
+
+
+def _giving_way(rows: Sequence[R]) -> Iterator[R]:
     for number, row in enumerate(rows):
         if not number % ROWS_PER_STEP:
             give_way()

@@ -136,19 +136,23 @@ class Mutation:
                 await asyncio.sleep(0)
         if self.deletes:
             await transaction.delete(self.deletes)
-        await lock_first(transaction, self.absent)
-        await self._check_absent(transaction)
+        if self.absent:
+            await lock_first(transaction, self.absent)
+            await self._check_absent(transaction)
         bodies = self._carried_over(old)
-        indexed = bool(self.codec.descriptor.maintained_indexes)
-        many = indexed and len(old) + len(bodies) > KEYS_PER_STEP
-        entries = await in_slices_where(many, lambda: self._entries(old, bodies))
-        for key, (codec, body) in entries.unique.items():
-            if await transaction.get(key) is not None:
-                raise duplicate_values(self.codec.descriptor, codec, body)
-        if entries.deletes:
-            await transaction.delete(entries.deletes)
-        if self.keys:
-            await transaction.put([*self.keys, *entries.puts], [*bodies, *entries.puts.values()])
+        keys, written = self.keys, bodies
+        if self.codec.descriptor.maintained_indexes:
+            many = len(old) + len(bodies) > KEYS_PER_STEP
+            entries = await in_slices_where(many, lambda: self._entries(old, bodies))
+            for key, (codec, body) in entries.unique.items():
+                if await transaction.get(key) is not None:
+                    raise duplicate_values(self.codec.descriptor, codec, body)
+            if entries.deletes:
+                await transaction.delete(entries.deletes)
+            keys = [*keys, *entries.puts]
+            written = [*bodies, *entries.puts.values()]
+        if keys:
+            await transaction.put(keys, written)
         return self._changes(old, bodies) if has_references(self.codec.descriptor) else []
 
     def _changes(self, old: Mapping[bytes, bytes], bodies: Sequence[bytes]) -> list[RowChange]:
