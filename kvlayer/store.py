@@ -229,7 +229,7 @@ class Store:
             at = read_timestamp
         else:
             at = self.clock.now()
-        transaction_id = self.random.getrandbits(128).to_bytes(16, "big")
+        transaction_id = self.random.randbytes(16)
         now = asyncio.get_running_loop().time()
         record = TransactionRecord(
             transaction_id, at, heartbeat_at=now, isolation=isolation, priority=priority

@@ -158,7 +158,7 @@ class HeldVersions:
 
     def _unless_retired(self, held: HeldVersion) -> HeldVersion | Miss:
         """A retired version serves only beneath a newer one: by itself it may be out of date."""
-        retired = held.row is RowState.HELD and held.version < self.retired_below
+        retired = held.row is RowState.HELD and held.descriptor.version < self.retired_below
         return Miss.ACQUIRE if retired and held is self.versions[-1] else held
 
     def _miss(self, at: Timestamp) -> Miss:

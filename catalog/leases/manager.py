@@ -66,7 +66,7 @@ class _Entry:
 
         def release(version: HeldVersion) -> None:
             self.held.release(version)
-            if version.references == 0:
+            if version.references == 0 and version.version < self.held.retired_below:
                 reap(self)
 
         self.release = release

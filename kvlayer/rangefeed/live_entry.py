@@ -81,12 +81,17 @@ class LiveEntry:
         self.index = entry.index
         self.byte_count = entry.byte_count
 
-    def concerns(self, span: Span, after: Timestamp) -> bool:
-        """Whether the entry holds anything for a feed of `span` from `after` (exclusive)."""
+    @property
+    def bounds(self) -> list[tuple[bytes, bytes]]:
+        """A least and a greatest key for each operation that feeds may show."""
         if self._bounds is None:
             assert self._entry is not None, "decoded before anybody asked where it lies"
             self._bounds = list(_bounds(self._entry))
-        if not any(low < span.end and high >= span.start for low, high in self._bounds):
+        return self._bounds
+
+    def concerns(self, span: Span, after: Timestamp) -> bool:
+        """Whether the entry holds anything for a feed of `span` from `after` (exclusive)."""
+        if not any(low < span.end and high >= span.start for low, high in self.bounds):
             return False  # as for most feeds of a range that holds several tables
         for batch in self._decoded():
             if batch.timestamp <= after:

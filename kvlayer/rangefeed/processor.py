@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from ..clock import ZERO, Timestamp, duration
@@ -154,7 +154,7 @@ class RangeFeeds:
             live = LiveEntry(entry)
             resolved = processing.resolved.resolved
             # A feed that overflows leaves the list, and must not make us skip its neighbour.
-            for feed in tuple(self._feeds):
+            for feed in _near(self._feeds, live.bounds):
                 feed.offer(live, resolved)
             processing.consume(entry)
         if self._waiting:
@@ -292,6 +292,14 @@ class RangeFeeds:
 
     def __repr__(self) -> str:
         return f"<RangeFeeds of {self._host.span}: {len(self._feeds)} feeds, {self._processing!r}>"
+
+
+def _near(feeds: Sequence[RangeFeed], bounds: Sequence[tuple[bytes, bytes]]) -> list[RangeFeed]:
+    """The feeds that an entry of such bounds may concern: few of a range of several tables."""
+    if not bounds:
+        return []
+    least, greatest = min(low for low, _ in bounds), max(high for _, high in bounds)
+    return [feed for feed in feeds if least < feed.span.end and greatest >= feed.span.start]
 
 
 class _Processing:

@@ -153,10 +153,10 @@ class RangeStore:
     def _matters(self, at: Timestamp, reader: TransactionRecord | None) -> bool:
         # A transaction that begins after this step writes above everything ever drawn, and so
         # above this read; only those that run already can come below it.
-        return any(
-            writer.write_timestamp <= at and writer is not reader
-            for writer in self._writers.values()
-        )
+        for writer in self._writers.values():
+            if writer.write_timestamp <= at and writer is not reader:
+                return True
+        return False
 
     # Changes.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..clock import Timestamp
 from ..errors import (
@@ -549,7 +549,8 @@ class Transaction:
             self._write_count += len(keys)
             if len(keys) < len(values):
                 await asyncio.sleep(0)
-            await self._host.released(self._host.applied_index - COMMANDS_AHEAD_MAX)
+            if take is write_step:  # what is buffered is no command yet
+                await self._host.released(self._host.applied_index - COMMANDS_AHEAD_MAX)
 
     def _slices(
         self, span: Span, *, when_locked: WhenLocked, reverse: bool = False
@@ -566,8 +567,8 @@ class Transaction:
             when_locked=when_locked,
         )
 
-    async def _run(self, step: Callable[[Turn | None], T]) -> T:
-        return await run_step(self._host, step, waiter=self._record, lock_timeout=self.lock_timeout)
+    def _run(self, step: Callable[[Turn | None], T]) -> Coroutine[Any, Any, T]:
+        return run_step(self._host, step, waiter=self._record, lock_timeout=self.lock_timeout)
 
     def _check_writable(self) -> None:
         self._check_active()
