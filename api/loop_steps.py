@@ -20,6 +20,9 @@ LONG_STEP_NS = 10_000_000
 LOUD_STEP_NS = 100_000_000
 """From so much on a step is a warning; a shorter one is told to who asks for `--log-level info`."""
 
+FRESH_PARTS = 10
+"""A long step may be told a tenth of `long_ns` too long: that of what ran just before it."""
+
 LOGGED_EVERY_NS = 1_000_000_000
 """Between two lines of the log, if the later step is not the longest of all so far; a line says how
 many steps had none."""
@@ -45,18 +48,26 @@ class LoopSteps:
     def watched(self, loop: AbstractEventLoop) -> Iterator[None]:
         """Within the block, steps of `loop` are measured. Only the program that owns its process
         may ask for it: the interpreter's own `Handle` is changed, for asyncio has no hook."""
-        run, spent, long_ns = Handle._run, time.thread_time_ns, self._long_ns
-        # A reading takes a microsecond: one a step, so that what is between two is the later's.
-        ended = spent() + cpu_of_slices_ns()
+        run, long_ns, fresh_ns = Handle._run, self._long_ns, self._long_ns // FRESH_PARTS
+        clock, spent = time.monotonic_ns, time.thread_time_ns
+        # Reading CPU time takes as long as ten readings of the clock. So it is read now and then,
+        # and behind a step that was long by the clock.
+        known, known_at = spent() + cpu_of_slices_ns(), clock()
 
         def measured(handle: Handle) -> None:
-            nonlocal ended
-            run(handle)
+            nonlocal known, known_at
             if handle._loop is not loop:  # type: ignore[attr-defined]
+                run(handle)
                 return
-            began, ended = ended, spent() + cpu_of_slices_ns()
-            if ended - began > long_ns:
-                self._note(handle, ended - began)
+            began = clock()
+            if began - known_at > fresh_ns:
+                known, known_at = spent() + cpu_of_slices_ns(), began
+            run(handle)
+            elapsed = clock() - began
+            if elapsed > long_ns:
+                took = min(spent() + cpu_of_slices_ns() - known, elapsed)
+                if took > long_ns:
+                    self._note(handle, took)
 
         Handle._run = measured  # type: ignore[method-assign, assignment]
         gc.callbacks.append(self._note_collection)
