@@ -6,7 +6,8 @@ and return when what they began can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from ...catalog.descriptors.descriptor import Descriptor
@@ -17,7 +18,7 @@ from ...catalog.store.catalog_changes import CatalogChanges, jobs_begun
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ..results.results import Result
-from ..runtime.authorization import Actor, changes_rights, check_changes
+from ..runtime.authorization import changes_rights, check_changes
 from ..runtime.implicit import attempts, in_transaction
 from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
@@ -41,12 +42,22 @@ from .admin.connections import change_connection
 from .admin.feeds import create_changefeed, explain_changefeed
 from .admin.schedules import create_schedule
 from .admin.subscriptions import change_subscription
+from .changer import Changer
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
 from .ddl.ddl_needs import check_ddl
 from .ddl.owned_sequences import settle_owned
 from .ddl.ownership import own_jobs, settle_rights
 from .ddl.schema_changes import AUTO_UNLOCK
 from .ddl.serial import with_added_sequences, with_sequences
+
+FeedChange = (
+    statements.CreateChangefeed
+    | AlterChangefeed
+    | RebalanceReplication
+    | CreateSchedule
+    | SubscriptionChange
+    | ConnectionChange
+)
 
 
 def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
@@ -80,7 +91,7 @@ async def change_catalog(
             # The catalog's invariants rest on what was read, whatever the isolation.
             with opened.transaction.tracking(True):
                 return await _run_as(
-                    Actor(services, user, database, opened.transaction), statement, opened.scope
+                    Changer(services, user, database, opened.transaction, opened.scope), statement
                 )
 
         return await opened.statement(work)
@@ -88,8 +99,8 @@ async def change_catalog(
     async def alone(
         transaction: Transaction, scope: LeaseScope
     ) -> tuple[Result, tuple[int, ...], bool]:
-        actor = Actor(services, user, database, transaction)
-        result = await _run_as(actor, statement, scope)
+        changer = Changer(services, user, database, transaction, scope)
+        result = await _run_as(changer, statement)
         return result, jobs_begun(transaction), changes_rights(transaction)
 
     (result, jobs, new_rights), at, changed = await attempts(
@@ -132,118 +143,36 @@ def _disowns(command: AlterCommand) -> bool:
     return isinstance(command, AlterType | DropColumn | DropIdentity)
 
 
-async def _run_as(actor: Actor, statement: DDL, scope: LeaseScope) -> Result:
+async def _run_as(changer: Changer, statement: DDL) -> Result:
     """The statement as its user's: with the rights that it needs, and what it makes is theirs."""
-    transaction = actor.reader
+    transaction = changer.reader
     before: tuple[Descriptor, ...] = ()
     if transaction.commit_checks:
         before = CatalogChanges.of(transaction).published
-    await check_ddl(actor, statement)
-    result = await run_ddl(
-        actor.services, statement, transaction, scope, actor.database, actor.user
-    )
-    await check_changes(actor, before)
-    await settle_rights(transaction, actor.user, before)
+    await check_ddl(changer, statement)
+    result = await run_ddl(changer, statement)
+    await check_changes(changer, before)
+    await settle_rights(transaction, changer.user, before)
     if isinstance(statement, CreateKeyspace):
-        await actor.need_room(KEYSPACE_QUOTA)
-    await own_jobs(transaction, actor.user, jobs_begun(transaction))
+        await changer.need_room(KEYSPACE_QUOTA)
+    await own_jobs(transaction, changer.user, jobs_begun(transaction))
     return result
 
 
-async def begin_changefeed(
+async def change_feeds(
     services: Services,
-    statement: statements.CreateChangefeed,
+    statement: FeedChange,
     opened: OpenTransaction | None,
     database: str,
     user: str,
 ) -> Result:
-    """CREATE CHANGEFEED into a sink: its job, which starts when the transaction has committed."""
-    return await _serializably(
-        services,
-        opened,
-        lambda transaction, scope: create_changefeed(
-            services, statement, transaction, scope, database, user
-        ),
-    )
+    """Statements about feeds, schedules, subscriptions and external connections, serializably: in
+    the open transaction, whatever its isolation, or in one of their own. What they begin or change
+    goes on when the transaction has committed."""
 
+    def work(transaction: Transaction, scope: LeaseScope) -> Awaitable[Result]:
+        return _change_feeds(Changer(services, user, database, transaction, scope), statement)
 
-async def alter_feed(
-    services: Services,
-    statement: AlterChangefeed | RebalanceReplication,
-    opened: OpenTransaction | None,
-    database: str,
-    user: str,
-) -> Result:
-    """ALTER CHANGEFEED and REBALANCE REPLICATION: the nodes that run the jobs hear of the change
-    when the transaction has committed."""
-
-    async def altered(transaction: Transaction, scope: LeaseScope) -> Result:
-        if isinstance(statement, RebalanceReplication):
-            return await rebalance_replication(services, statement, transaction, user)
-        return await alter_changefeed(services, statement, transaction, scope, database, user)
-
-    return await _serializably(services, opened, altered)
-
-
-async def change_subscriptions(
-    services: Services,
-    statement: SubscriptionChange,
-    opened: OpenTransaction | None,
-    database: str,
-    user: str,
-) -> Result:
-    """CREATE, DROP and ACKNOWLEDGE SUBSCRIPTION. What a client does with the rows in the same
-    transaction is done once, whatever dies."""
-    return await _serializably(
-        services,
-        opened,
-        lambda transaction, scope: change_subscription(
-            Actor(services, user, database, transaction), statement, scope
-        ),
-    )
-
-
-async def begin_schedule(
-    services: Services,
-    statement: CreateSchedule,
-    opened: OpenTransaction | None,
-    database: str,
-    user: str,
-) -> Result:
-    """CREATE SCHEDULE."""
-    return await _serializably(
-        services,
-        opened,
-        lambda transaction, scope: create_schedule(
-            Actor(services, user, database, transaction), statement, scope
-        ),
-    )
-
-
-async def change_connections(
-    services: Services,
-    statement: ConnectionChange,
-    opened: OpenTransaction | None,
-    database: str,
-    user: str,
-) -> Result:
-    """CREATE, ALTER and DROP EXTERNAL CONNECTION, with what becomes of the feeds that use it."""
-    return await _serializably(
-        services,
-        opened,
-        lambda transaction, _: change_connection(
-            Actor(services, user, database, transaction), statement
-        ),
-    )
-
-
-async def _serializably(
-    services: Services,
-    opened: OpenTransaction | None,
-    work: Callable[[Transaction, LeaseScope], Awaitable[Result]],
-) -> Result:
-    """Returns the result of `work`, run serializably: in the open transaction, whatever its
-    isolation, or in one of its own."""
     if opened is not None:
 
         async def tracked() -> Result:
@@ -261,43 +190,46 @@ async def _serializably(
     return result
 
 
+def _change_feeds(changer: Changer, statement: FeedChange) -> Awaitable[Result]:
+    match statement:
+        case statements.CreateChangefeed():
+            return create_changefeed(changer, statement)
+        case AlterChangefeed():
+            return alter_changefeed(changer, statement)
+        case RebalanceReplication():
+            return rebalance_replication(changer, statement)
+        case CreateSchedule():
+            return create_schedule(changer, statement)
+        case _ if isinstance(statement, SubscriptionChange):
+            return change_subscription(changer, statement)
+    return change_connection(changer, statement)
+
+
 async def stream_changefeed(
     services: Services, statement: statements.CreateChangefeed, database: str, user: str
 ) -> Result:
     """CREATE CHANGEFEED without a sink: its rows are the statement's, for as long as it is read."""
-    return await _rolled_back(
-        services,
-        lambda transaction, scope: create_changefeed(
-            services, statement, transaction, scope, database, user
-        ),
-        read_only=True,
-    )
+    async with _rolled_back(services, database, user, read_only=True) as changer:
+        return await create_changefeed(changer, statement)
 
 
 async def explain_feed(
     services: Services, statement: statements.ExplainChangefeed, database: str, user: str
 ) -> Result:
     """EXPLAIN CHANGEFEED: all that creation would do is done, and undone."""
-    return await _rolled_back(
-        services,
-        lambda transaction, scope: explain_changefeed(
-            services, statement, transaction, scope, database, user
-        ),
-        read_only=False,
-    )
+    async with _rolled_back(services, database, user, read_only=False) as changer:
+        return await explain_changefeed(changer, statement)
 
 
+@asynccontextmanager
 async def _rolled_back(
-    services: Services,
-    work: Callable[[Transaction, LeaseScope], Awaitable[Result]],
-    *,
-    read_only: bool,
-) -> Result:
+    services: Services, database: str, user: str, *, read_only: bool
+) -> AsyncIterator[Changer]:
     transaction = services.store.begin(read_only=read_only)
     await transaction.started()
     scope = LeaseScope(services.leases)
     try:
-        return await work(transaction, scope)
+        yield Changer(services, user, database, transaction, scope)
     finally:
         scope.release()
         await transaction.rollback()

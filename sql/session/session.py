@@ -35,13 +35,10 @@ from ..execute.admin.show import set_cluster_setting
 from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.admin.users import UserChange, change_user
 from ..execute.catalog_statements import (
-    alter_feed,
+    FeedChange,
     as_variables_say,
-    begin_changefeed,
-    begin_schedule,
     change_catalog,
-    change_connections,
-    change_subscriptions,
+    change_feeds,
     explain_feed,
     stream_changefeed,
 )
@@ -67,17 +64,13 @@ from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
 from ..syntax.changefeed_statements import (
-    AlterChangefeed,
-    CreateSchedule,
     FetchSubscription,
     LetterStatement,
     ShowFeedLag,
     ShowFeedLatency,
-    SubscriptionChange,
 )
-from ..syntax.connection_statements import ConnectionChange
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
-from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
+from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement, Statement
 from ..syntax.transaction_statements import TransactionStatement
@@ -564,14 +557,8 @@ class Session:
                 return await self._run_changefeed(statement)
             case statements.ExplainChangefeed():
                 return await explain_feed(services, statement, database, user)
-            case AlterChangefeed() | RebalanceReplication():
-                return await alter_feed(services, statement, opened, database, user)
-            case CreateSchedule():
-                return await begin_schedule(services, statement, opened, database, user)
-            case _ if isinstance(statement, SubscriptionChange):
-                return await change_subscriptions(services, statement, opened, database, user)
-            case _ if isinstance(statement, ConnectionChange):
-                return await change_connections(services, statement, opened, database, user)
+            case _ if isinstance(statement, FeedChange):
+                return await change_feeds(services, statement, opened, database, user)
             case FetchSubscription():
                 async with self._acting() as actor:
                     return await self._subscriptions.fetch(actor, statement)
@@ -655,9 +642,7 @@ class Session:
             self._transactions.refuse_written("a changefeed without a sink")
             return await stream_changefeed(self._services, statement, self.database, self.user)
         self._transactions.refuse_read_only("CREATE CHANGEFEED")
-        return await begin_changefeed(
-            self._services, statement, self._open, self.database, self.user
-        )
+        return await change_feeds(self._services, statement, self._open, self.database, self.user)
 
     async def _discard(self, target: str) -> Result:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no channels."""

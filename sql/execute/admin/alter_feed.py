@@ -18,11 +18,9 @@ from ....changefeed import (
     TargetName,
     UnsetOptions,
 )
-from ....kvlayer.access import Transaction
 from ...results.results import Result, listing, typed_columns
 from ...runtime.authorization import Actor
-from ...runtime.relations import LeaseScope, find_table, full_name, resolve_all
-from ...runtime.services import Services
+from ...runtime.relations import full_name
 from ...syntax.changefeed_statements import (
     AddTables,
     AlterChangefeed,
@@ -34,6 +32,7 @@ from ...syntax.changefeed_statements import (
 )
 from ...syntax.keyspace_statements import RebalanceReplication
 from ...syntax.names import ObjectName, Option
+from ..changer import Changer
 from ..ddl.ownership import own_jobs
 from .feeds import check_control
 from .replications import running_tasks
@@ -48,57 +47,47 @@ SCAN_OPTIONS = {
 }
 
 
-async def alter_changefeed(
-    services: Services,
-    statement: AlterChangefeed,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-    user: str = ROOT,
-) -> Result:
+async def alter_changefeed(changer: Changer, statement: AlterChangefeed) -> Result:
     """The job's id and its new description. Does not commit."""
-    rights = services.rights.current
-    if not rights.admin(user):
-        found = {job.id: job for job in await services.jobs.find([statement.job_id])}
-        check_control(rights, user, statement.job_id, found.get(statement.job_id))
-    actor = Actor(services, user, database, transaction)
+    rights = changer.services.rights.current
+    if not rights.admin(changer.user):
+        found = {job.id: job for job in await changer.services.jobs.find([statement.job_id])}
+        check_control(rights, changer.user, statement.job_id, found.get(statement.job_id))
     alterations: list[Alteration] = []
     for clause in statement.clauses:
-        alterations += await _alterations(actor, clause, scope)
-    description = await services.changefeeds.alter(
-        transaction, statement.job_id, alterations, at=transaction.read_timestamp
+        alterations += await _alterations(changer, clause)
+    description = await changer.services.changefeeds.alter(
+        changer.transaction, statement.job_id, alterations, at=changer.transaction.read_timestamp
     )
     return listing("ALTER CHANGEFEED", ALTERED_COLUMNS, [(statement.job_id, description)])
 
 
-async def rebalance_replication(
-    services: Services, statement: RebalanceReplication, transaction: Transaction, user: str
-) -> Result:
+async def rebalance_replication(changer: Changer, statement: RebalanceReplication) -> Result:
     """The ids and descriptions of the tasks whose keys changed. New tasks belong to the
     replication's owner. Does not commit."""
-    jobs = await running_tasks(services, statement.name, user)
+    jobs = await running_tasks(changer.services, statement.name, changer.user)
     for job in jobs:
-        if not services.rights.current.admin(user):
-            check_control(services.rights.current, user, job.id, job)
+        if not changer.services.rights.current.admin(changer.user):
+            check_control(changer.services.rights.current, changer.user, job.id, job)
     known = {job.id for job in jobs}
-    rows = await services.changefeeds.rebalance(transaction, sorted(known))
+    rows = await changer.services.changefeeds.rebalance(changer.transaction, sorted(known))
     await own_jobs(
-        transaction, jobs[0].user_name or ROOT, [id for id, _ in rows if id not in known]
+        changer.transaction, jobs[0].user_name or ROOT, [id for id, _ in rows if id not in known]
     )
-    owner = Actor(services, jobs[0].user_name or ROOT, "", transaction)
+    owner = Actor(changer.services, jobs[0].user_name or ROOT, "", changer.transaction)
     await owner.need_room(FEED_QUOTA)
     return listing("REBALANCE REPLICATION", ALTERED_COLUMNS, rows)
 
 
-async def _alterations(actor: Actor, clause: FeedClause, scope: LeaseScope) -> Sequence[Alteration]:
+async def _alterations(changer: Changer, clause: FeedClause) -> Sequence[Alteration]:
     match clause:
         case AddTables():
-            return await _added(actor, clause, scope)
+            return await _added(changer, clause)
         case DropTables(tables=tables):
-            return [DropTarget(await _named(actor, name)) for name in tables]
+            return [DropTarget(await _named(changer, name)) for name in tables]
         case ControlTables(action=action, tables=tables):
             chosen = TargetAction(action)
-            return [ControlTarget(chosen, await _named(actor, name)) for name in tables]
+            return [ControlTarget(chosen, await _named(changer, name)) for name in tables]
         case SetFeedOptions(options=options):
             _refuse_twice([(option.name, option.position) for option in options])
             return [SetOptions({option.name: option.value for option in options})]
@@ -106,17 +95,8 @@ async def _alterations(actor: Actor, clause: FeedClause, scope: LeaseScope) -> S
             return [UnsetOptions(names)]
 
 
-async def _added(actor: Actor, clause: AddTables, scope: LeaseScope) -> Sequence[AddTarget]:
-    transaction = actor.reader
-    relations = await resolve_all(
-        actor.services,
-        transaction,
-        clause.tables,
-        actor.database,
-        scope,
-        transaction.read_timestamp,
-        transaction,
-    )
+async def _added(changer: Changer, clause: AddTables) -> Sequence[AddTarget]:
+    relations = await changer.resolve(clause.tables)
     scans = _scans(clause.options)
     added: list[AddTarget] = []
     for name in clause.tables:
@@ -129,15 +109,15 @@ async def _added(actor: Actor, clause: AddTables, scope: LeaseScope) -> Sequence
                 position=name.position,
             )
         try:
-            await actor.need_table(table, Privilege.CHANGEFEED)
+            await changer.need_table(table, Privilege.CHANGEFEED)
         except SQLError as error:
             raise SQLError(
                 "42501",
-                f'user "{actor.user}" requires the CHANGEFEED privilege on all target tables '
+                f'user "{changer.user}" requires the CHANGEFEED privilege on all target tables '
                 "to be able to run an enterprise changefeed",
                 detail=f"{error.message}.",
             ) from error
-        added.append(AddTarget(table, str(full_name(name, actor.database)), scans))
+        added.append(AddTarget(table, str(full_name(name, changer.database)), scans))
     return added
 
 
@@ -169,9 +149,9 @@ def _refuse_twice(options: Sequence[tuple[str, int]]) -> None:
         seen.add(name)
 
 
-async def _named(actor: Actor, name: ObjectName) -> TargetName:
+async def _named(changer: Changer, name: ObjectName) -> TargetName:
     """Returns a target by the table that has its name now; a dropped table by the name that it
     had."""
-    table = await find_table(actor.services, actor.reader, name, actor.database, views=True)
-    shown = str(full_name(name, actor.database))
+    table = await changer.find(name, views=True)
+    shown = str(full_name(name, changer.database))
     return TargetName(None if table is None else table.id, shown)

@@ -25,6 +25,7 @@ from ...runtime.keyspaces import check_keyspace, replica_resolved
 from ...runtime.relations import LeaseScope, find_table, full_name, unknown_relation
 from ...syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ...syntax.names import ObjectName, Option
+from ..changer import Changer
 from ..ddl.new_names import new_table_name
 from ..ddl.ownership import settle_rights
 from ..ddl.schema_changes import SchemaChangeStatements
@@ -94,7 +95,7 @@ async def _restore(actor: Actor, statement: RestoreKeyspace) -> Manifest:
     """Makes the keyspace, which is there whole when this returns, and not at all otherwise."""
     services = actor.services
     promotes = _promotes(statement.options)
-    name = await new_table_name(services, actor.reader, statement.name, actor.database)
+    name = await new_table_name(actor, statement.name)
     descriptors = services.catalog.descriptors
     _, schema_id = await descriptors.resolve_schema(actor.reader, name.database, name.schema)
     await actor.need_descriptor(schema_id, Privilege.CREATE)
@@ -156,8 +157,8 @@ async def _drop(actor: Actor, table: TableDescriptor) -> None:
     scope = LeaseScope(actor.services.leases)
     try:
         async with _changing(actor) as transaction:
-            changer = SchemaChangeStatements(actor.services, transaction, scope, actor.database)
-            await changer.drop(table, "RESTORE KEYSPACE")
+            changer = Changer(actor.services, actor.user, actor.database, transaction, scope)
+            await SchemaChangeStatements(changer).drop(table, "RESTORE KEYSPACE")
     finally:
         scope.release()
 

@@ -37,7 +37,7 @@ from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor, current_rights, require
 from ...runtime.jobs import JobSummary, sees, sees_schedule
 from ...runtime.keyspaces import check_keyspace, replica_resolved
-from ...runtime.relations import LeaseScope, full_name, resolve_all
+from ...runtime.relations import full_name
 from ...runtime.services import Services
 from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
 from ...syntax.names import ObjectName, Option
@@ -51,6 +51,7 @@ from ...syntax.statements import (
     ShowJobs,
     VerifyChangefeed,
 )
+from ..changer import Changer
 from ..ddl.ownership import own_jobs
 from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
@@ -117,89 +118,65 @@ def feed_options(options: Sequence[Option], at: Timestamp) -> dict[str, str | No
     return given
 
 
-async def create_changefeed(
-    services: Services,
-    statement: CreateChangefeed,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-    user: str = ROOT,
-) -> Result:
+async def create_changefeed(changer: Changer, statement: CreateChangefeed) -> Result:
     """The job's id, or the rows of a feed without a sink. Does not commit."""
-    statement, request = await requested(services, statement, transaction, scope, database, user)
+    statement, request = await requested(changer, statement)
     if statement.sink is None:
-        stream = await services.changefeeds.stream(request)
+        stream = await changer.services.changefeeds.stream(request)
         return Result(tag="CREATE CHANGEFEED", columns=CHANGEFEED_COLUMNS, stream=_rows(stream))
     if statement.replication is not None:
-        await _check_new(services, statement.replication, statement.sink)
-    feeds = services.changefeeds
+        await _check_new(changer.services, statement.replication, statement.sink)
+    feeds = changer.services.changefeeds
     if statement.workers is None:
-        ids = [await feeds.create(transaction, request, statement.sink, user_name=user)]
+        ids = [
+            await feeds.create(changer.transaction, request, statement.sink, user_name=changer.user)
+        ]
     else:
         ids = await feeds.create_replication(
-            transaction, request, statement.sink, workers=statement.workers, user_name=user
+            changer.transaction,
+            request,
+            statement.sink,
+            workers=statement.workers,
+            user_name=changer.user,
         )
-    await own_jobs(transaction, user, ids)
-    await Actor(services, user, database, transaction).need_room(FEED_QUOTA)
+    await own_jobs(changer.transaction, changer.user, ids)
+    await changer.need_room(FEED_QUOTA)
     tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
     return listing(tag, typed_columns("job_id:i"), [(job_id,) for job_id in ids])
 
 
-async def explain_changefeed(
-    services: Services,
-    explained: ExplainChangefeed,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-    user: str,
-) -> Result:
+async def explain_changefeed(changer: Changer, explained: ExplainChangefeed) -> Result:
     """Returns what the feed would do, or sample messages; the caller rolls the transaction back.
     Needs the rights of CREATE CHANGEFEED, and SELECT for messages."""
     check_sink_options(explained.changefeed.options)
-    statement, request = await requested(
-        services, explained.changefeed, transaction, scope, database, user
-    )
-    facts = await services.changefeeds.explain(transaction, request, statement.sink)
+    statement, request = await requested(changer, explained.changefeed)
+    facts = await changer.services.changefeeds.explain(changer.transaction, request, statement.sink)
     if explained.sample is None:
         rows: Sequence[Row] = facts
         return Result(tag="EXPLAIN", columns=EXPLAIN_COLUMNS, rows=list(rows), row_count=len(rows))
-    actor = Actor(services, user, database, transaction)
     for table in request.tables:
-        await actor.need_table(table, Privilege.SELECT)
-    rows = await services.changefeeds.sample(request, explained.sample)
+        await changer.need_table(table, Privilege.SELECT)
+    rows = await changer.services.changefeeds.sample(request, explained.sample)
     return Result(tag="EXPLAIN", columns=CHANGEFEED_COLUMNS, rows=list(rows), row_count=len(rows))
 
 
 async def requested(
-    services: Services,
-    statement: CreateChangefeed,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-    user: str,
+    changer: Changer, statement: CreateChangefeed
 ) -> tuple[CreateChangefeed, FeedRequest]:
     """The statement with the tables that it means, found. Raises SQLError."""
-    at = transaction.read_timestamp
+    at = changer.transaction.read_timestamp
     if statement.whole_database is not None:
-        actor = Actor(services, user, database, transaction)
-        return statement, await _of_database(actor, statement, statement.whole_database, at)
+        return statement, await _of_database(changer, statement, statement.whole_database, at)
     if statement.relaxed_log is not None:
-        statement = await _of_log(services, statement, statement.relaxed_log, transaction)
+        statement = await _of_log(
+            changer.services, statement, statement.relaxed_log, changer.transaction
+        )
     part, resolved = None, None
-    relations = await resolve_all(
-        services,
-        transaction,
-        statement.tables,
-        database,
-        scope,
-        at,
-        transaction,
-        keyspaces=statement.keyspace is not None,
-    )
+    relations = await changer.resolve(statement.tables, keyspaces=statement.keyspace is not None)
     if statement.keyspace is not None:
         keyspace = relations[statement.keyspace.name.parts]
         check_keyspace(keyspace, statement.keyspace.name)
-        resolved = await replica_resolved(services.store, keyspace, statement.keyspace.name)
+        resolved = await replica_resolved(changer.services.store, keyspace, statement.keyspace.name)
         part = KeyspacePart(
             statement.keyspace.start,
             statement.keyspace.end,
@@ -207,20 +184,20 @@ async def requested(
             or (keyspace.keyspace is not None and keyspace.keyspace.replica),
         )
     tables = [relations[name.parts] for name in statement.tables]
-    await _check_rights(Actor(services, user, database, transaction), statement, tables)
+    await _check_rights(changer, statement, tables)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
     request = FeedRequest(
         tables=tables,
-        names=[str(full_name(name, database)) for name in statement.tables],
+        names=[str(full_name(name, changer.database)) for name in statement.tables],
         options=feed_options(statement.options, at),
         at=at,
-        user=user,
+        user=changer.user,
         replication=statement.replication,
         keyspace=part,
         resolved=resolved,
         query=None
         if statement.query is None
-        else await _query(services, statement.query, tables[0]),
+        else await _query(changer.services, statement.query, tables[0]),
     )
     return statement, request
 

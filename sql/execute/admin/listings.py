@@ -17,6 +17,7 @@ from ...syntax.rights_statements import RightsListing
 from ...syntax.show_statements import Cancel, ShowObjects
 from ...syntax.statements import ExplainChange, ShowRanges
 from ...syntax.user_statements import ShowUsers
+from ..changer import Changer
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
 from .connections import show_connections
@@ -90,8 +91,8 @@ async def _explain_change(actor: Actor, statement: ExplainChange) -> Result:
     scope = LeaseScope(actor.services.leases)
     try:
         await check_ddl(actor, statement.statement)
-        changer = SchemaChangeStatements(actor.services, actor.reader, scope, actor.database)
-        return await changer.explain(statement.statement)
+        changer = Changer(actor.services, actor.user, actor.database, actor.reader, scope)
+        return await SchemaChangeStatements(changer).explain(statement.statement)
     finally:
         scope.release()
 

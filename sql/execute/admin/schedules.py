@@ -10,9 +10,9 @@ from ....kvlayer.clock import unix_us
 from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
 from ...runtime.jobs import sees_schedule
-from ...runtime.relations import LeaseScope
 from ...syntax.changefeed_statements import CreateSchedule, ShowSchedules
 from ...syntax.statements import CreateChangefeed
+from ..changer import Changer
 from ..ddl.ownership import own_jobs
 from ..query.result_shape import SCHEDULE_COLUMNS
 from .feeds import check_sink_options, requested
@@ -23,9 +23,9 @@ _COLUMNS = typed_columns(
 )
 
 
-async def create_schedule(actor: Actor, statement: CreateSchedule, scope: LeaseScope) -> Result:
+async def create_schedule(changer: Changer, statement: CreateSchedule) -> Result:
     """Needs the rights that CREATE CHANGEFEED needs. Does not commit. Raises SQLError."""
-    services, transaction = actor.services, actor.reader
+    services, transaction = changer.services, changer.transaction
     check_sink_options(statement.options)
     check_sink_options(statement.schedule_options)
     label = statement.label
@@ -36,9 +36,7 @@ async def create_schedule(actor: Actor, statement: CreateSchedule, scope: LeaseS
     changefeed = CreateChangefeed(
         tables=statement.tables, sink=statement.sink, options=statement.options
     )
-    _, request = await requested(
-        services, changefeed, transaction, scope, actor.database, actor.user
-    )
+    _, request = await requested(changer, changefeed)
     now = unix_us(request.at) / 1e6
     label = label or f"CHANGEFEED {datetime.fromtimestamp(int(now), UTC):%Y-%m-%d %H:%M:%S}"
     given = {option.name: option.value for option in statement.schedule_options}
@@ -50,8 +48,8 @@ async def create_schedule(actor: Actor, statement: CreateSchedule, scope: LeaseS
         crontab=statement.crontab,
         options=parse_schedule_options(given, now),
     )
-    await own_jobs(transaction, actor.user, [schedule_id])
-    await actor.need_room(SCHEDULE_QUOTA)
+    await own_jobs(transaction, changer.user, [schedule_id])
+    await changer.need_room(SCHEDULE_QUOTA)
     row: Row = (schedule_id, label, "ACTIVE", first_run, statement.crontab)
     return _created([row])
 

@@ -20,7 +20,7 @@ from ....kvlayer.settings import SettingError, parse_duration
 from ...results.as_of import timestamp_of_text
 from ...results.results import Result, listing, typed_columns
 from ...runtime.authorization import Actor
-from ...runtime.relations import LeaseScope, full_name, resolve_all
+from ...runtime.relations import full_name
 from ...runtime.services import Services
 from ...syntax.changefeed_statements import (
     AcknowledgeSubscription,
@@ -30,6 +30,7 @@ from ...syntax.changefeed_statements import (
     SubscriptionChange,
 )
 from ...syntax.names import Option
+from ..changer import Changer
 from ..query.result_shape import CHANGEFEED_COLUMNS
 from .feeds import check_followed, check_sink_options, feed_options
 
@@ -38,18 +39,16 @@ COLUMNS = typed_columns(
 )
 
 
-async def change_subscription(
-    actor: Actor, statement: SubscriptionChange, scope: LeaseScope
-) -> Result:
+async def change_subscription(changer: Changer, statement: SubscriptionChange) -> Result:
     """CREATE, DROP or ACKNOWLEDGE SUBSCRIPTION. Does not commit. Raises SQLError."""
     try:
         match statement:
             case CreateSubscription():
-                return await _create(actor, statement, scope)
+                return await _create(changer, statement)
             case DropSubscription():
-                return await _drop(actor, statement)
+                return await _drop(changer, statement)
             case AcknowledgeSubscription():
-                return await _acknowledge(actor, statement)
+                return await _acknowledge(changer, statement)
     except SQLError as error:
         error.position = error.position or statement.position
         raise
@@ -119,28 +118,25 @@ async def show_subscriptions(actor: Actor) -> Result:
     return listing("SHOW SUBSCRIPTIONS", COLUMNS, rows)
 
 
-async def _create(actor: Actor, statement: CreateSubscription, scope: LeaseScope) -> Result:
+async def _create(changer: Changer, statement: CreateSubscription) -> Result:
     check_sink_options(statement.options)
-    if statement.if_not_exists and await _exists(actor, statement.name):
+    if statement.if_not_exists and await _exists(changer, statement.name):
         notice = f'subscription "{statement.name}" already exists, skipping'
         return Result(tag="CREATE SUBSCRIPTION", notice=notice)
-    transaction = actor.reader
-    at = transaction.read_timestamp
-    relations = await resolve_all(
-        actor.services, transaction, statement.tables, actor.database, scope, at, transaction
-    )
+    at = changer.transaction.read_timestamp
+    relations = await changer.resolve(statement.tables)
     tables = [relations[name.parts] for name in statement.tables]
-    await _check_readable(actor, tables)
+    await _check_readable(changer, tables)
     check_followed("CREATE SUBSCRIPTION", statement.tables, tables)
     request = FeedRequest(
         tables=tables,
-        names=[str(full_name(name, actor.database)) for name in statement.tables],
+        names=[str(full_name(name, changer.database)) for name in statement.tables],
         options=feed_options(statement.options, at),
         at=at,
-        user=actor.user,
+        user=changer.user,
     )
-    await actor.services.changefeeds.subscribe(transaction, request, statement.name)
-    await actor.need_room(SUBSCRIPTION_QUOTA)
+    await changer.services.changefeeds.subscribe(changer.transaction, request, statement.name)
+    await changer.need_room(SUBSCRIPTION_QUOTA)
     return Result(tag="CREATE SUBSCRIPTION")
 
 

@@ -17,12 +17,11 @@ from ....catalog.descriptors.storage_parameters import parse_names, without_igno
 from ....catalog.leases import LeaseWaitTimeout
 from ....catalog.store.catalog import ColumnDefinition, TableDefinition
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import Transaction
 from ....kvlayer.errors import LockTimeout, RetryableTransaction
 from ...analyze.columns.hidden_columns import hidden_key
 from ...parse import text_of
 from ...results.results import Result
-from ...runtime.relations import LeaseScope, changed_tables, find_table, unknown_relation
+from ...runtime.relations import changed_tables, unknown_relation
 from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.keyspace_statements import KeyspaceStatement
@@ -40,6 +39,7 @@ from ...syntax.schema_statements import (
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
 from ...syntax.type_statements import SequenceStatement, TypeStatement
 from ...syntax.view_statements import ViewStatement
+from ..changer import Changer
 from ..write.computed_defaults import note_types
 from .enum_types import run_type_statement
 from .given_columns import column_type, defaults_in, identity_of, with_default
@@ -77,55 +77,46 @@ DDL = (
 )
 
 
-async def run_ddl(
-    services: Services,
-    statement: DDL,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-    user: str,
-) -> Result:
+async def run_ddl(changer: Changer, statement: DDL) -> Result:
     """Carries the statement out in the transaction, and does not commit it."""
-    statement = await with_named_types(services, statement, transaction, database)
-    await note_types(defaults_in(statement), services.analytics)
+    statement = await with_named_types(changer, statement)
+    await note_types(defaults_in(statement), changer.services.analytics)
     match statement:
         case statements.CreateTableAs():
-            return await create_table_as(services, statement, transaction, scope, database, user)
+            return await create_table_as(changer, statement)
         case statements.CreateDatabase(name=name, if_not_exists=if_not_exists):
-            created = await services.catalog.create_database(
-                transaction, name, if_not_exists=if_not_exists
+            created = await changer.services.catalog.create_database(
+                changer.transaction, name, if_not_exists=if_not_exists
             )
             notice = None if created else f'database "{name}" already exists, skipping'
             return Result(tag="CREATE DATABASE", notice=notice)
         case statements.CreateTable():
-            return await _create_table(services, statement, transaction, scope, database)
+            return await _create_table(changer, statement)
         case statements.DropTable():
-            return await drop_tables(services, statement, transaction, scope, database)
+            return await drop_tables(changer, statement)
         case statements.AlterTableSet():
-            return await _alter(services, statement, transaction, scope, database)
+            return await _alter(changer, statement)
         case CreateSchema():
-            return await create_schema(services, statement, transaction, database)
+            return await create_schema(changer, statement)
         case DropSchema():
-            return await drop_schema(services, statement, transaction, scope, database)
+            return await drop_schema(changer, statement)
         case DropDatabase():
-            return await drop_database(services, statement, transaction, scope, database)
+            return await drop_database(changer, statement)
         case CommentOn():
-            return await comment_on(services, statement, transaction, scope, database)
+            return await comment_on(changer, statement)
         case _ if isinstance(statement, ViewStatement):
-            views = ViewStatements(services, transaction, scope, database, user)
+            views = ViewStatements(changer)
             return await views.run(statement)
         case _ if isinstance(statement, SequenceStatement):
-            return await run_sequence_statement(services, statement, transaction, database)
+            return await run_sequence_statement(changer, statement)
         case _ if isinstance(statement, RelaxedStatement):
-            return await run_relaxed_statement(services, statement, transaction, scope, database)
+            return await run_relaxed_statement(changer, statement)
         case _ if isinstance(statement, KeyspaceStatement):
-            return await run_keyspace_statement(services, statement, transaction, scope, database)
+            return await run_keyspace_statement(changer, statement)
         case _ if isinstance(statement, TypeStatement):
-            return await run_type_statement(services, statement, transaction, database)
+            return await run_type_statement(changer, statement)
         case _:
-            return await SchemaChangeStatements(services, transaction, scope, database).run(
-                statement
-            )
+            return await SchemaChangeStatements(changer).run(statement)
 
 
 async def wait_until_seen(
@@ -162,16 +153,8 @@ async def _one_version(services: Services, table_ids: Sequence[int]) -> str | No
     return None
 
 
-async def _create_table(
-    services: Services,
-    statement: statements.CreateTable,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
-    name = await new_table_name(
-        services, transaction, statement.table, database, statement.temporary
-    )
+async def _create_table(changer: Changer, statement: statements.CreateTable) -> Result:
+    name = await new_table_name(changer, statement.table, statement.temporary)
     statement = with_sequences(statement, serials=False)
     inline = [column for column in statement.columns if column.primary_key]
     if len(inline) + bool(statement.primary_key) > 1:
@@ -196,15 +179,14 @@ async def _create_table(
         temporary=statement.temporary is not None,
     )
     with _position(_first_position(statement.parameters, statement.table.position)):
-        created = await services.catalog.create_table(
-            transaction, definition, if_not_exists=statement.if_not_exists
+        created = await changer.services.catalog.create_table(
+            changer.transaction, definition, if_not_exists=statement.if_not_exists
         )
     if created is None:
         notice = f'relation "{statement.table}" already exists, skipping'
         return Result(tag="CREATE TABLE", notice=notice)
-    await create_owned(services, statement, created, transaction, database)
-    changer = SchemaChangeStatements(services, transaction, scope, database)
-    await changer.complete(created, statement)
+    await create_owned(changer, statement, created)
+    await SchemaChangeStatements(changer).complete(created, statement)
     bare = bare_decimals((column.name, column.type) for column in statement.columns)
     told = notices(_ignored(ignored), bare, ascending(statement.elements))
     return Result(tag="CREATE TABLE", notice=told)
@@ -247,16 +229,10 @@ def _column(given: ColumnClause) -> ColumnDefinition:
     )
 
 
-async def _alter(
-    services: Services,
-    statement: statements.AlterTableSet,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
-    catalog = services.catalog
+async def _alter(changer: Changer, statement: statements.AlterTableSet) -> Result:
+    catalog = changer.services.catalog
     with _position(statement.table.position):
-        found = await _prepare(services, statement.table, transaction, scope, database)
+        found = await _prepare(changer, statement.table)
         if found is None and statement.if_exists:
             notice = f'relation "{statement.table}" does not exist, skipping'
             return Result(tag="ALTER TABLE", notice=notice)
@@ -274,26 +250,20 @@ async def _alter(
             alter = AlterTable(
                 table=statement.table, commands=(command,), if_exists=False, text="ALTER TABLE SET"
             )
-            return await SchemaChangeStatements(services, transaction, scope, database).run(alter)
+            return await SchemaChangeStatements(changer).run(alter)
         if statement.reset:
-            await catalog.reset_parameters(transaction, found, given)
+            await catalog.reset_parameters(changer.transaction, found, given)
         else:
-            await catalog.set_parameters(transaction, found, given)
+            await catalog.set_parameters(changer.transaction, found, given)
     return Result(tag="ALTER TABLE")
 
 
-async def _prepare(
-    services: Services,
-    table: ObjectName,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> TableDescriptor | None:
+async def _prepare(changer: Changer, table: ObjectName) -> TableDescriptor | None:
     """Makes room for the next version of a table: drops this session's lease, and waits."""
-    found = await find_table(services, transaction, table, database)
-    if found is None or found.id in changed_tables(transaction):
+    found = await changer.find(table)
+    if found is None or found.id in changed_tables(changer.transaction):
         return found
-    await wait_for_room(services, transaction, scope, found)
+    await wait_for_room(changer, found)
     return found
 
 

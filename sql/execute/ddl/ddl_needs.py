@@ -54,7 +54,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await _types(actor, statement)
         case statements.CreateTableAs(table=table, query=query):
             if statement.temporary is None:
-                name = await new_table_name(actor.services, actor.reader, table, actor.database)
+                name = await new_table_name(actor, table)
                 await _create_in(actor, name.database, name.schema)
             for read in tables_of(query):
                 await actor.need_named(read, Privilege.SELECT)
@@ -65,9 +65,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
         case Truncate(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)
-            _, others = await truncated_tables(
-                actor.services, actor.reader, statement, actor.database
-            )
+            _, others = await truncated_tables(actor, statement)
             for other in others:
                 await actor.need_table(other, Privilege.DROP)
         case statements.DropTable(tables=tables):
@@ -112,7 +110,7 @@ async def _create_table(actor: Actor, statement: statements.CreateTable) -> None
     for column in statement.columns:
         constraints += column.constraints
     if statement.temporary is None:  # those are made by anybody, in the session's own schema
-        name = await new_table_name(actor.services, actor.reader, statement.table, actor.database)
+        name = await new_table_name(actor, statement.table)
         await _create_in(actor, name.database, name.schema)
     await _references(actor, constraints)
 

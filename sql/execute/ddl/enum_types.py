@@ -17,7 +17,6 @@ from ....catalog.store.descriptor_store import DescriptorReader, decode_stored
 from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import Transaction
 from ....kvlayer.clock import ZERO
 from ...results.results import Result
 from ...runtime.relations import full_name
@@ -32,6 +31,7 @@ from ...syntax.type_statements import (
     RenameType,
     TypeStatement,
 )
+from ..changer import Changer
 from .new_names import new_table_name
 from .schema_changes import AUTO_UNLOCK
 
@@ -71,11 +71,9 @@ def unknown(name: ObjectName) -> SQLError:
     return SQLError("42704", f'type "{name}" does not exist', position=name.position)
 
 
-async def run_type_statement(
-    services: Services, statement: TypeStatement, transaction: Transaction, database: str
-) -> Result:
+async def run_type_statement(changer: Changer, statement: TypeStatement) -> Result:
     """Carries the statement out in the transaction. Tables follow by a job, after its commit."""
-    types = Types(services, transaction, database)
+    types = Types(changer)
     match statement:
         case CreateEnum():
             return await types.create(statement)
@@ -88,17 +86,14 @@ async def run_type_statement(
 class Types:
     """The types of one database, for a statement."""
 
-    def __init__(self, services: Services, transaction: Transaction, database: str) -> None:
-        self._services = services
-        self._transaction = transaction
-        self._database = database
-        self._descriptors = services.catalog.descriptors
+    def __init__(self, changer: Changer) -> None:
+        self._changer = changer
 
     async def create(self, statement: CreateEnum) -> Result:
-        services, transaction = self._services, self._transaction
-        name = await new_table_name(services, transaction, statement.name, self._database)
-        parents = await self._descriptors.resolve_schema(transaction, name.database, name.schema)
-        taken = await self._descriptors.lookup(transaction, *parents, name.name)
+        descriptors, transaction = self._changer.descriptors, self._changer.transaction
+        name = await new_table_name(self._changer, statement.name)
+        parents = await descriptors.resolve_schema(transaction, name.database, name.schema)
+        taken = await descriptors.lookup(transaction, *parents, name.name)
         if taken is not None and statement.if_not_exists:
             return Result(tag="CREATE TYPE", notice=f'type "{statement.name}" exists, skipping')
         if taken is not None:
@@ -107,17 +102,17 @@ class Types:
                 f'type "{statement.name}" already exists',
                 position=statement.name.position,
             )
-        type_id = await self._descriptors.allocate_id(transaction)
+        type_id = await descriptors.allocate_id(transaction)
         enum = EnumType(type_id, name.name, new_members(statement.labels))
         created = TypeDescriptor(
             id=type_id, name=name.name, database_id=parents[0], schema_id=parents[1], enum=enum
         )
-        await self._descriptors.publish(transaction, created)
+        await descriptors.publish(transaction, created)
         return Result(tag="CREATE TYPE")
 
     async def alter(self, statement: AddEnumValue | RenameEnumValue | RenameType) -> Result:
         type = await self._found(statement.name)
-        if CatalogChanges.of(self._transaction).before(type.id, type) is not type:
+        if CatalogChanges.of(self._changer.transaction).before(type.id, type) is not type:
             raise SQLError(
                 "0A000",
                 f'type "{type.name}" was already changed in this transaction',
@@ -142,7 +137,7 @@ class Types:
         self._check_locks(users)
         if not users:
             enum = replace(enum, members=tuple(replace(m, writable=True) for m in enum.members))
-        await self._publish(replace(type, name=enum.name, enum=enum))
+        await self._changer.publish_next(replace(type, name=enum.name, enum=enum))
         if users:
             await self._begin(type.id, statement)
         return Result(tag="ALTER TYPE")
@@ -150,7 +145,7 @@ class Types:
     async def drop(self, statement: DropType) -> Result:
         missing = 0
         for name in statement.names:
-            type = await find_type(self._services, self._transaction, name, self._database)
+            type = await self._find(name)
             if type is None:
                 if not statement.if_exists:
                     raise unknown(name)
@@ -177,36 +172,38 @@ class Types:
                 "on it",
                 hint="Drop the columns first.",
             )
-        await self._publish(replace(type, state=DescriptorState.DROPPED))
+        await self._changer.publish_next(replace(type, state=DescriptorState.DROPPED))
 
     async def _found(self, name: ObjectName) -> TypeDescriptor:
-        type = await find_type(self._services, self._transaction, name, self._database)
+        type = await self._find(name)
         if type is None:
             raise unknown(name)
         return type
+
+    async def _find(self, name: ObjectName) -> TypeDescriptor | None:
+        changer = self._changer
+        return await find_type(changer.services, changer.transaction, name, changer.database)
 
     async def _users(self, type_id: int) -> list[TableDescriptor]:
         """The tables with columns of the type, as the transaction reads them.
 
         All of `system.descriptor` is read, so that who makes such a table meanwhile conflicts.
         """
-        rows = await self._transaction.scan(DESCRIPTOR.primary_span)
+        rows = await self._changer.transaction.scan(DESCRIPTOR.primary_span)
         found = [decode_stored(key, body, ZERO) for key, body in rows]
         return users_of([one for one in found if isinstance(one, TableDescriptor)], type_id)
 
     def _check_locks(self, users: list[TableDescriptor]) -> None:
         """The lock of a table covers the types that it uses."""
-        if not self._services.store.settings.get(AUTO_UNLOCK):
+        if not self._changer.services.store.settings.get(AUTO_UNLOCK):
             for table in users:
                 if table.locked:
                     raise locked_error(table)
 
-    async def _publish(self, type: TypeDescriptor) -> None:
-        version = self._descriptors.next_version(self._transaction, type)
-        await self._descriptors.publish(self._transaction, replace(type, version=version))
-
     async def _begin(self, type_id: int, statement: TypeStatement) -> None:
-        jobs = JobStore(self._services.store)
+        jobs = JobStore(self._changer.services.store)
         description = f"ALTER TYPE {getattr(statement, 'name', '')}"
-        job = await jobs.create(self._transaction, JOB_KIND, description, payload_of(type_id))
-        CatalogChanges.of(self._transaction).jobs.append(job)
+        job = await jobs.create(
+            self._changer.transaction, JOB_KIND, description, payload_of(type_id)
+        )
+        CatalogChanges.of(self._changer.transaction).jobs.append(job)

@@ -16,12 +16,11 @@ from ....catalog.descriptors.named_objects import SequenceDescriptor
 from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.schema_change.targets import FactsElement, Target
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import Transaction
 from ...parse import text_of
-from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.type_statements import CreateSequence, SequenceChange
+from ..changer import Changer
 from .given_columns import check_identity_type, column_type
 from .owned_sequences import DISOWNED, owned_by
 from .schema_targets import TableChanges
@@ -35,12 +34,8 @@ class IdentityColumns:
     """Carries out what ALTER TABLE says of identities. `explains` says to make and change no
     sequence."""
 
-    def __init__(
-        self, services: Services, transaction: Transaction, database: str, *, explains: bool
-    ) -> None:
-        self._services = services
-        self._transaction = transaction
-        self._database = database
+    def __init__(self, changer: Changer, *, explains: bool) -> None:
+        self._changer = changer
         self._explains = explains
 
     async def run(self, changes: TableChanges, command: IdentityCommand, table: ObjectName) -> None:
@@ -62,9 +57,7 @@ class IdentityColumns:
                     if changes.targets:
                         self._refuse_locked(changes.before)
                     (sequence,) = await self._owned(changes.table, column)
-                    await change_sequence(
-                        self._services, self._transaction, sequence, command.options
-                    )
+                    await change_sequence(self._changer, sequence, command.options)
             case s.DropIdentity():
                 if column.identity is None and command.if_exists:
                     return
@@ -97,11 +90,8 @@ class IdentityColumns:
         """Leaves the sequences of a column to whoever drops what nobody draws from."""
         if self._explains:
             return
-        descriptors = self._services.catalog.descriptors
         for sequence in await self._owned(table, column):
-            version = descriptors.next_version(self._transaction, sequence)
-            disowned = replace(sequence, owner=(table.id, DISOWNED), version=version)
-            await descriptors.publish(self._transaction, disowned)
+            await self._changer.publish_next(replace(sequence, owner=(table.id, DISOWNED)))
 
     def _refuse_locked(self, table: TableDescriptor) -> None:
         """Raises SQLError 57000. Unlocking is the only change of its transaction, and here a
@@ -110,7 +100,7 @@ class IdentityColumns:
             raise locked_error(table)
 
     async def _owned(self, table: TableDescriptor, column: Column) -> list[SequenceDescriptor]:
-        found = await owned_by(self._transaction, table.id)
+        found = await owned_by(self._changer.transaction, table.id)
         return [s for s in found if s.owner is not None and s.owner[1] == column.id]
 
     async def _sequence(
@@ -129,15 +119,17 @@ class IdentityColumns:
         if not self._explains:
             create = CreateSequence(name=made, change=options, if_not_exists=False)
             owner = (table.id, column.id)
-            await create_sequence(self._services, create, self._transaction, self._database, owner)
+            await create_sequence(self._changer, create, owner)
         literal = exp.Literal.string(".".join(made.parts))
         return exp.Anonymous(this="nextval", expressions=[literal])
 
     async def _free_name(self, table: TableDescriptor, wanted: str) -> str:
         """The name, or the first with a number behind it that nothing has."""
-        descriptors = self._services.catalog.descriptors
+        descriptors = self._changer.descriptors
         name, number = wanted, 0
-        while await descriptors.lookup(self._transaction, table.database_id, table.schema_id, name):
+        while await descriptors.lookup(
+            self._changer.transaction, table.database_id, table.schema_id, name
+        ):
             number += 1
             name = f"{wanted}{number}"
         return name

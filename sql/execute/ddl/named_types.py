@@ -8,11 +8,10 @@ from typing import TypeVar
 
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import SQL_NAMES
-from ....kvlayer.access import Transaction
-from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.names import TypeName, UserTypeName
 from ...syntax.schema_statements import AddColumn, AlterCommand, AlterTable, AlterType
+from ..changer import Changer
 from .enum_types import named_type
 
 S = TypeVar("S")
@@ -20,9 +19,7 @@ S = TypeVar("S")
 Resolved = Callable[[TypeName], TypeName]
 
 
-async def with_named_types(
-    services: Services, statement: S, transaction: Transaction, database: str
-) -> S:
+async def with_named_types(changer: Changer, statement: S) -> S:
     """The statement with its types' names resolved. An unknown one is left, to be told of."""
     if not isinstance(statement, statements.CreateTable | AlterTable):
         return statement
@@ -30,7 +27,9 @@ async def with_named_types(
     for given in type_names(statement):
         if given.name.removesuffix("[]") in SQL_NAMES:
             continue
-        found = await named_type(services, transaction, given.name, given.position, database)
+        found = await named_type(
+            changer.services, changer.transaction, given.name, given.position, changer.database
+        )
         if found is not None:
             types[given.name] = found
     if not types:

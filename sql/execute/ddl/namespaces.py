@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
-from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ...results.results import Result
-from ...runtime.relations import LeaseScope, find_table, not_a_view
+from ...runtime.relations import not_a_view, unknown_relation
 from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
+from ..changer import Changer
 from .enum_types import Types
 from .owned_sequences import drop_owned, drop_sequence
 from .schema_changes import SchemaChangeStatements
@@ -23,40 +22,23 @@ from .sequences import refuse_users
 from .views import ViewStatements, with_comment
 
 
-async def drop_tables(
-    services: Services,
-    statement: statements.DropTable,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
+async def drop_tables(changer: Changer, statement: statements.DropTable) -> Result:
     """DROP TABLE of every table named. Raises SQLError 42P01, 42809 and 2BP01."""
     found: list[TableDescriptor] = []
     for name in statement.tables:
-        table = await find_table(
-            services, transaction, name, database, if_exists=statement.if_exists
-        )
+        table = await changer.find(name, if_exists=statement.if_exists)
         if table is not None:
             found.append(table)
         elif not statement.if_exists:
-            raise SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
-    await _drop_all(
-        services, found, transaction, scope, database, cascade=statement.cascade, what="DROP TABLE"
-    )
+            raise unknown_relation(name)
+    await _drop_all(changer, found, cascade=statement.cascade, what="DROP TABLE")
     missing = len(statement.tables) - len(found)
     notice = f"{missing} of the tables did not exist, skipping" if missing else None
     return Result(tag="DROP TABLE", notice=notice)
 
 
 async def _drop_all(
-    services: Services,
-    tables: Iterable[TableDescriptor],
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-    *,
-    cascade: bool,
-    what: str,
+    changer: Changer, tables: Iterable[TableDescriptor], *, cascade: bool, what: str
 ) -> None:
     """Drops tables, those first that refer to others, and the views among them. Raises 2BP01 where
     another table refers, or a view reads one."""
@@ -70,10 +52,10 @@ async def _drop_all(
                 hint=f"Run DROP KEYSPACE {table.name} first, as a statement of its own.",
             )
     left = {table.id: table for table in given if table.view is None}
-    views = ViewStatements(services, transaction, scope, database)
+    views = ViewStatements(changer)
     await views.drop([table for table in given if table.view is not None], cascade=cascade)
     await views.drop_readers(list(left.values()), cascade=cascade)
-    changer = SchemaChangeStatements(services, transaction, scope, database)
+    schema_changes = SchemaChangeStatements(changer)
     for table in left.values():
         for referrer in table.referenced_by:
             if referrer in left:
@@ -84,14 +66,13 @@ async def _drop_all(
                     f'cannot drop table "{table.name}" because a foreign key refers to it',
                     hint="Use CASCADE to drop the foreign key too.",
                 )
-            await changer.drop_references(referrer, table)
+            await schema_changes.drop_references(referrer, table)
     beside_locked = any(table.locked for table in left.values())
     for table in sorted(left.values(), key=lambda table: -len(table.foreign_keys)):
-        current = await services.catalog.descriptors.read(transaction, table.id)
-        assert isinstance(current, TableDescriptor), table
-        await changer.drop(current, what, beside_locked=beside_locked)
+        current = await changer.table(table.id)
+        await schema_changes.drop(current, what, beside_locked=beside_locked)
         if not beside_locked:  # an unlocking stands alone in its transaction
-            await drop_owned(services, transaction, table.id)
+            await drop_owned(changer.services, changer.transaction, table.id)
 
 
 # Schemas and databases.
@@ -103,11 +84,9 @@ def _schema_name(parts: tuple[str, ...], database: str, position: int) -> tuple[
     return (database, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
 
-async def create_schema(
-    services: Services, statement: CreateSchema, transaction: Transaction, database: str
-) -> Result:
+async def create_schema(changer: Changer, statement: CreateSchema) -> Result:
     """CREATE SCHEMA. Raises SQLError 42P06 for a schema that exists."""
-    parent, name = _schema_name(statement.parts, database, statement.position)
+    parent, name = _schema_name(statement.parts, changer.database, statement.position)
     if name.startswith("pg_"):
         raise SQLError(
             "42939",
@@ -115,24 +94,18 @@ async def create_schema(
             detail='The prefix "pg_" is reserved for system schemas.',
             position=statement.position,
         )
-    created = await services.catalog.create_schema(
-        transaction, parent, name, if_not_exists=statement.if_not_exists
+    created = await changer.services.catalog.create_schema(
+        changer.transaction, parent, name, if_not_exists=statement.if_not_exists
     )
     notice = None if created else f'schema "{name}" already exists, skipping'
     return Result(tag="CREATE SCHEMA", notice=notice)
 
 
-async def drop_schema(
-    services: Services,
-    statement: DropSchema,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
+async def drop_schema(changer: Changer, statement: DropSchema) -> Result:
     """DROP SCHEMA, with CASCADE its objects too. Raises SQLError 3F000 and 2BP01."""
-    parent, name = _schema_name(statement.parts, database, statement.position)
-    catalog = services.catalog
-    if name not in await catalog.list_schemas(transaction, parent):
+    parent, name = _schema_name(statement.parts, changer.database, statement.position)
+    catalog = changer.services.catalog
+    if name not in await catalog.list_schemas(changer.transaction, parent):
         if statement.if_exists:
             return Result(tag="DROP SCHEMA", notice=f'schema "{name}" does not exist, skipping')
         raise SQLError("3F000", f'schema "{name}" does not exist', position=statement.position)
@@ -143,55 +116,51 @@ async def drop_schema(
             hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE … CASCADE.",
             position=statement.position,
         )
-    tables = await catalog.list_tables(transaction, parent, name, views=True, keyspaces=True)
-    others = await _others(services, transaction, parent, name)
+    tables = await catalog.list_tables(
+        changer.transaction, parent, name, views=True, keyspaces=True
+    )
+    others = await _others(changer.services, changer.transaction, parent, name)
     if (tables or others) and not statement.cascade:
         raise _not_empty("schema", name, [*tables, *others], statement.position)
-    await _drop_all(services, tables, transaction, scope, parent, cascade=True, what="DROP SCHEMA")
-    await _drop_others(services, transaction, parent, others, tables)
-    _, schema_id = await catalog.descriptors.resolve_schema(transaction, parent, name)
-    await catalog.drop_namespace(transaction, schema_id)
+    await _drop_all(changer, tables, cascade=True, what="DROP SCHEMA")
+    await _drop_others(changer, others, tables)
+    _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, parent, name)
+    await catalog.drop_namespace(changer.transaction, schema_id)
     return Result(tag="DROP SCHEMA")
 
 
-async def drop_database(
-    services: Services,
-    statement: DropDatabase,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
+async def drop_database(changer: Changer, statement: DropDatabase) -> Result:
     """DROP DATABASE, with CASCADE its objects too. Raises SQLError 3D000 and 2BP01."""
-    catalog, name = services.catalog, statement.name
-    database_id = await catalog.descriptors.lookup(transaction, 0, 0, name)
+    catalog, name = changer.services.catalog, statement.name
+    database_id = await catalog.descriptors.lookup(changer.transaction, 0, 0, name)
     if database_id is None:
         if statement.if_exists:
             notice = f'database "{name}" does not exist, skipping'
             return Result(tag="DROP DATABASE", notice=notice)
         raise SQLError("3D000", f'database "{name}" does not exist', position=statement.position)
-    if database_id < FIRST_USER_ID or name == database:
+    if database_id < FIRST_USER_ID or name == changer.database:
         raise SQLError(
             "42501" if database_id < FIRST_USER_ID else "55006",
             f'database "{name}" is {"built in" if database_id < FIRST_USER_ID else "in use"}',
             position=statement.position,
         )
-    schemas = await catalog.list_schemas(transaction, name, all_sessions=True)
+    schemas = await catalog.list_schemas(changer.transaction, name, all_sessions=True)
     tables = [
         table
         for schema in schemas
         for table in await catalog.list_tables(
-            transaction, name, schema, views=True, keyspaces=True
+            changer.transaction, name, schema, views=True, keyspaces=True
         )
     ]
-    others = await _others(services, transaction, name)
+    others = await _others(changer.services, changer.transaction, name)
     if (tables or others) and not statement.cascade:
         raise _not_empty("database", name, [*tables, *others], statement.position)
-    await _drop_all(services, tables, transaction, scope, name, cascade=True, what="DROP DATABASE")
-    await _drop_others(services, transaction, name, others, tables)
+    await _drop_all(changer, tables, cascade=True, what="DROP DATABASE")
+    await _drop_others(changer, others, tables)
     for schema in schemas:
-        _, schema_id = await catalog.descriptors.resolve_schema(transaction, name, schema)
-        await catalog.drop_namespace(transaction, schema_id)
-    await catalog.drop_namespace(transaction, database_id)
+        _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, name, schema)
+        await catalog.drop_namespace(changer.transaction, schema_id)
+    await catalog.drop_namespace(changer.transaction, database_id)
     return Result(tag="DROP DATABASE")
 
 
@@ -211,9 +180,7 @@ async def _others(
 
 
 async def _drop_others(
-    services: Services,
-    transaction: Transaction,
-    database: str,
+    changer: Changer,
     others: Iterable[SequenceDescriptor | TypeDescriptor],
     tables: Iterable[TableDescriptor],
 ) -> None:
@@ -221,14 +188,14 @@ async def _drop_others(
     elsewhere uses it."""
     going = {table.id for table in tables}
     for thing in others:
-        left = await services.catalog.descriptors.read(transaction, thing.id)
+        left = await changer.descriptors.read(changer.transaction, thing.id)
         if left is None or left.dropped:
             continue  # it went with the table that owned it
         if isinstance(thing, TypeDescriptor):
-            await Types(services, transaction, database).drop_with(thing, going)
+            await Types(changer).drop_with(thing, going)
         else:
-            await refuse_users(transaction, thing, "dropped", going)
-            await drop_sequence(services, transaction, thing)
+            await refuse_users(changer.transaction, thing, "dropped", going)
+            await drop_sequence(changer.services, changer.transaction, thing)
 
 
 _SHOWN_MAX = 10
@@ -259,25 +226,18 @@ def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLErr
 # Comments.
 
 
-async def comment_on(
-    services: Services,
-    statement: CommentOn,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
+async def comment_on(changer: Changer, statement: CommentOn) -> Result:
     """A comment changes no row, so a locked table takes it without being unlocked."""
     views = statement.what is not Commented.TABLE
-    named = await find_table(services, transaction, statement.table, database, views=views)
+    named = await changer.find(statement.table, views=views)
     if named is not None and named.view is not None:
-        view = ViewStatements(services, transaction, scope, database)
+        view = ViewStatements(changer)
         return await view.comment(named, statement.column, statement.text)
     if named is not None and statement.what is Commented.VIEW:
         raise not_a_view(statement.table)
-    changer = SchemaChangeStatements(services, transaction, scope, database)
-    table = await changer.prepared(statement.table, unlocks=False)
+    schema_changes = SchemaChangeStatements(changer)
+    table = await schema_changes.prepared(statement.table, unlocks=False)
     changed = with_comment(table, statement.column, statement.text)
     if changed != table:
-        version = CatalogChanges.of(transaction).next_version(table)
-        await services.catalog.descriptors.publish(transaction, replace(changed, version=version))
+        await changer.publish_next(changed)
     return Result(tag="COMMENT")

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.system_tables import PUBLIC_SCHEMA
-from ....kvlayer.access import Transaction
+from ...runtime.authorization import Actor
 from ...runtime.relations import full_name
-from ...runtime.services import Services
 from ...runtime.temporary_schemas import make_temporary_schema
 from ...syntax.names import ObjectName
 from ...syntax.statements import OnCommit
 
 
 async def new_table_name(
-    services: Services,
-    transaction: Transaction,
-    name: ObjectName,
-    database: str,
-    temporary: OnCommit | None = None,
+    actor: Actor, name: ObjectName, temporary: OnCommit | None = None
 ) -> TableName:
     """The full name of a table to be made: in a schema of this database, or of another one. That of
     a temporary one lies in the session's schema, which is made."""
+    services, transaction, database = actor.services, actor.reader, actor.database
     if temporary is not None:
         schema = await make_temporary_schema(services, transaction, database)
         return TableName(database, schema, name.parts[-1])

@@ -24,11 +24,11 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.settings import declare_bool
 from ...results.results import Result, listing, typed_columns
-from ...runtime.relations import LeaseScope, find_table
-from ...runtime.services import Services
+from ...runtime.relations import unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
+from ..changer import Changer
 from .element_targets import ElementChanges
 from .given_columns import constraint_definitions
 from .identity_columns import IdentityColumns
@@ -69,14 +69,9 @@ def coming_keys(transaction: Transaction, table_id: int) -> list[ForeignKey]:
 class SchemaChangeStatements:
     """Carries out one statement that changes a table, and does not commit it."""
 
-    def __init__(
-        self, services: Services, transaction: Transaction, scope: LeaseScope, database: str
-    ) -> None:
-        self._services = services
-        self._transaction = transaction
-        self._scope = scope
-        self._database = database
-        self._changes = CatalogChanges.of(transaction)
+    def __init__(self, changer: Changer) -> None:
+        self._changer = changer
+        self._changes = CatalogChanges.of(changer.transaction)
 
     async def run(self, statement: s.TableChange) -> Result:
         match statement:
@@ -108,25 +103,25 @@ class SchemaChangeStatements:
     async def _targets(self, statement: s.TableChange | statements.DropTable) -> list[TableChanges]:
         match statement:
             case statements.DropTable(tables=names):
-                named = [await self._find(name) for name in names]
+                named = [await self._changer.find(name) for name in names]
                 if None in named and not statement.if_exists:
-                    await self._found(names[named.index(None)])
+                    await self._changer.found(names[named.index(None)])
                 dropped = [TableChanges(table) for table in named if table is not None]
                 for changes in dropped:
                     _drop_table(changes)
                 return dropped
             case s.AlterTable(table=name, commands=commands):
-                changes = TableChanges(await self._found(name))
+                changes = TableChanges(await self._changer.found(name))
                 for command in commands:
                     await self._command(changes, command, name, explains=True)
                 changes.finish()
                 return [changes]
             case s.CreateIndex(table=name):
-                changes = TableChanges(await self._found(name))
+                changes = TableChanges(await self._changer.found(name))
                 changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
                 return [changes]
             case s.Truncate(tables=names):
-                found = [TableChanges(await self._found(name)) for name in names]
+                found = [TableChanges(await self._changer.found(name)) for name in names]
                 for changes in found:
                     changes.truncate()
                 return found
@@ -141,7 +136,10 @@ class SchemaChangeStatements:
     # ALTER TABLE.
 
     async def _alter(self, statement: s.AlterTable) -> Result:
-        if statement.if_exists and await self._find(statement.table, if_exists=True) is None:
+        if (
+            statement.if_exists
+            and await self._changer.find(statement.table, if_exists=True) is None
+        ):
             notice = f'relation "{statement.table}" does not exist, skipping'
             return Result(tag="ALTER TABLE", notice=notice)
         table = await self.prepared(statement.table)
@@ -160,11 +158,11 @@ class SchemaChangeStatements:
         return replace(done, notice=notices(done.notice, told, of_commands(statement.commands)))
 
     async def _truncate(self, statement: s.Truncate) -> Result:
-        truncation = Truncation(self._services, self._transaction, self._scope, self._database)
+        truncation = Truncation(self._changer)
         done = await truncation.run(statement)
         for found in done.left:
             table = await self._prepared_table(found)
-            if not await self._transaction.scan(table.primary_span, limit=1):
+            if not await self._changer.transaction.scan(table.primary_span, limit=1):
                 continue  # what it would do is done
             changes = self._gathered(table)
             changes.truncate()
@@ -173,7 +171,7 @@ class SchemaChangeStatements:
 
     async def _drop_views(self, table: TableDescriptor, column: str) -> None:
         """Drops the views that read a column."""
-        views = ViewStatements(self._services, self._transaction, self._scope, self._database)
+        views = ViewStatements(self._changer)
         await views.drop_readers_of_column(table, column)
 
     async def _command(
@@ -184,10 +182,8 @@ class SchemaChangeStatements:
         *,
         explains: bool = False,
     ) -> None:
-        await check_views(self._services, self._transaction, changes.table, command)
-        identities = IdentityColumns(
-            self._services, self._transaction, self._database, explains=explains
-        )
+        await check_views(self._changer, changes.table, command)
+        identities = IdentityColumns(self._changer, explains=explains)
         match command:
             case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
                 await identities.run(changes, command, table)
@@ -209,15 +205,17 @@ class SchemaChangeStatements:
                 changes.run(command)
 
     async def _moved_to(self, table: TableDescriptor, schema: str, position: int) -> Target:
-        descriptors = self._services.catalog.descriptors
-        schema_id = await descriptors.lookup(self._transaction, table.database_id, 0, schema)
+        descriptors = self._changer.descriptors
+        schema_id = await descriptors.lookup(
+            self._changer.transaction, table.database_id, 0, schema
+        )
         if schema_id is None:
             raise SQLError("3F000", f'schema "{schema}" does not exist', position=position)
         return Target(FactsElement(label=f"set schema to {schema}", schema_id=schema_id))
 
     async def _referenced(self, changes: TableChanges, reference: s.Reference) -> TableDescriptor:
         """The table that a foreign key refers to, with room for its next version."""
-        found = await self._found(reference.table)
+        found = await self._changer.found(reference.table)
         if found.id == changes.table.id:
             return changes.table
         if found.temporary is not changes.table.temporary:
@@ -267,22 +265,22 @@ class SchemaChangeStatements:
     ) -> Sequence[TableDescriptor]:
         """The tables among whose indexes it is looked for. What stands before its name is its
         table's, or its schema's."""
-        catalog = self._services.catalog
+        catalog = self._changer.services.catalog
         if statement.table is None:
-            return await catalog.list_tables(self._transaction, self._database)
-        found = await self._find(statement.table, if_exists=True)
+            return await catalog.list_tables(self._changer.transaction, self._changer.database)
+        found = await self._changer.find(statement.table, if_exists=True)
         if found is not None:
             return [found]
         *parents, schema = statement.table.parts
-        if not parents and schema in await catalog.list_schemas(self._transaction, self._database):
-            return await catalog.list_tables(self._transaction, self._database, schema)
+        if not parents and schema in await catalog.list_schemas(
+            self._changer.transaction, self._changer.database
+        ):
+            return await catalog.list_tables(
+                self._changer.transaction, self._changer.database, schema
+            )
         if statement.if_exists:
             return []
-        raise SQLError(
-            "42P01",
-            f'relation "{statement.table}" does not exist',
-            position=statement.table.position,
-        )
+        raise unknown_relation(statement.table)
 
     # DROP TABLE.
 
@@ -298,20 +296,9 @@ class SchemaChangeStatements:
 
     # Common ways.
 
-    async def _find(self, name: ObjectName, *, if_exists: bool = False) -> TableDescriptor | None:
-        return await find_table(
-            self._services, self._transaction, name, self._database, if_exists=if_exists
-        )
-
-    async def _found(self, name: ObjectName) -> TableDescriptor:
-        found = await self._find(name)
-        if found is None:
-            raise SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
-        return found
-
     async def prepared(self, name: ObjectName, *, unlocks: bool = True) -> TableDescriptor:
         """The table of that name, with room for its next version. Raises SQLError."""
-        return await self._prepared_table(await self._found(name), unlocks=unlocks)
+        return await self._prepared_table(await self._changer.found(name), unlocks=unlocks)
 
     async def _prepared_table(
         self, table: TableDescriptor, *, unlocks: bool = True
@@ -321,10 +308,10 @@ class SchemaChangeStatements:
             raise SQLError("42501", f'permission denied: "{table.name}" is part of the system')
         if any(table.id == changed.id for changed in self._changes.published):
             return table
-        settings = self._services.store.settings
+        settings = self._changer.services.store.settings
         if unlocks and table.locked and not settings.get(AUTO_UNLOCK):
             raise locked_error(table)
-        await wait_for_room(self._services, self._transaction, self._scope, table)
+        await wait_for_room(self._changer, table)
         return table
 
     def _gathered(self, table: TableDescriptor) -> TableChanges:
@@ -350,8 +337,8 @@ class SchemaChangeStatements:
         """Publishes what there is to publish. `table` is what the transaction reads."""
         if not changes.targets:
             return Result(tag=tag, notice="there was nothing to change")
-        await refuse_lost_references(self._services, self._transaction, changes)
-        await check_expressions(changes.before, changes.table, self._services.analytics)
+        await refuse_lost_references(self._changer, changes)
+        await check_expressions(changes.before, changes.table, self._changer.services.analytics)
         if self._changes.created(table.id):
             await self._finish(changes, table)
             return Result(tag=tag)
@@ -362,8 +349,8 @@ class SchemaChangeStatements:
         if known is None and not (isinstance(stages[0], VersionStage) and stages[0].lock is False):
             self._changes.check_no_lock_change()
         base = replace(changes.before, version=table.version)
-        written = await self._services.schema_changes.begin(
-            self._transaction,
+        written = await self._changer.services.schema_changes.begin(
+            self._changer.transaction,
             base,
             changes.targets,
             stages,
@@ -377,8 +364,7 @@ class SchemaChangeStatements:
 
     async def drop_references(self, referrer_id: int, referenced: TableDescriptor) -> None:
         """Drops the foreign keys of one table that refer to another."""
-        referrer = await self._services.catalog.descriptors.read(self._transaction, referrer_id)
-        assert isinstance(referrer, TableDescriptor), (referrer_id, referrer)
+        referrer = await self._changer.table(referrer_id)
         prepared = await self._prepared_table(referrer)
         changes = self._gathered(prepared)
         for key in prepared.foreign_keys:
@@ -403,43 +389,34 @@ class SchemaChangeStatements:
                     changes.add_reference(element, await self._referenced(changes, element))
                 case s.IndexDefinition():
                     changes.add_index(element)
-        await check_expressions(None, changes.table, self._services.analytics)
+        await check_expressions(None, changes.table, self._changer.services.analytics)
         if changes.targets:
-            await publish_finished(self._services, self._transaction, changes)
+            await publish_finished(self._changer, changes)
 
     async def _finish(self, changes: TableChanges, table: TableDescriptor) -> None:
         """A table that only this transaction knows is changed at once, for it has no rows."""
-        if await self._transaction.scan(table.primary_span, limit=1):
+        if await self._changer.transaction.scan(table.primary_span, limit=1):
             raise SQLError(
                 "0A000",
                 f'table "{table.name}" was created in this transaction and has rows already',
                 hint="Commit before changing it.",
             )
-        await publish_finished(self._services, self._transaction, changes)
+        await publish_finished(self._changer, changes)
 
 
-async def publish_finished(
-    services: Services, transaction: Transaction, changes: TableChanges
-) -> TableDescriptor:
+async def publish_finished(changer: Changer, changes: TableChanges) -> TableDescriptor:
     """Publishes a table that only the transaction knows as its targets leave it."""
-    descriptors = services.catalog.descriptors
     table = changes.table
     for key in table.foreign_keys:
         if key.referenced_id == table.id:
             others = {*table.referenced_by, table.id}
             table = replace(table, referenced_by=tuple(sorted(others)))
             continue
-        other = await descriptors.read(transaction, key.referenced_id)
-        assert isinstance(other, TableDescriptor), (key, other)
-        if table.id in other.referenced_by:
-            continue
-        told = replace(
-            other,
-            referenced_by=tuple(sorted({*other.referenced_by, table.id})),
-            version=descriptors.next_version(transaction, other),
-        )
-        await descriptors.publish(transaction, told)
-    await descriptors.publish(transaction, table)
+        other = await changer.table(key.referenced_id)
+        if table.id not in other.referenced_by:
+            referrers = tuple(sorted({*other.referenced_by, table.id}))
+            await changer.publish_next(replace(other, referenced_by=referrers))
+    await changer.descriptors.publish(changer.transaction, table)
     return table
 
 
@@ -478,9 +455,7 @@ def explained(targets: Sequence[Target], stages: Sequence[Stage]) -> list[tuple[
     ]
 
 
-async def refuse_lost_references(
-    services: Services, transaction: Transaction, changes: ElementChanges
-) -> None:
+async def refuse_lost_references(changer: Changer, changes: ElementChanges) -> None:
     """Raises SQLError 2BP01 where a change of a table leaves a foreign key without its index."""
     table = changes.table
     if table.dropped or not any(
@@ -489,11 +464,7 @@ async def refuse_lost_references(
     ):
         return
     for referrer_id in table.referenced_by:
-        referrer = table
-        if referrer_id != table.id:
-            found = await services.catalog.descriptors.read(transaction, referrer_id)
-            assert isinstance(found, TableDescriptor), (table, referrer_id, found)
-            referrer = found
+        referrer = table if referrer_id == table.id else await changer.table(referrer_id)
         for key in referrer.foreign_keys:
             if key.referenced_id == table.id and referenced_index(table, key) is None:
                 raise _depended_on(changes.before, key, referrer)

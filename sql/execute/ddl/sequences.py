@@ -14,16 +14,16 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, SequenceOptions
 from ....catalog.descriptors.sequence_value import encode_value
 from ....catalog.descriptors.system_tables import DESCRIPTOR
-from ....catalog.store.descriptor_store import decode_stored, descriptor_key
+from ....catalog.store.descriptor_store import decode_stored
 from ....catalog.values.column_types import INT8_MAX, INT8_MIN
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import ZERO
 from ...results.results import Result
-from ...runtime.relations import find_sequence, find_table
-from ...runtime.services import Services
+from ...runtime.relations import find_sequence
 from ...syntax.names import ObjectName
 from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
+from ..changer import Changer
 from .new_names import new_table_name
 from .owned_sequences import draws_from, drop_sequence
 
@@ -34,33 +34,26 @@ INT8_BITS = 64
 
 
 async def run_sequence_statement(
-    services: Services,
-    statement: CreateSequence | AlterSequence | DropSequence,
-    transaction: Transaction,
-    database: str,
+    changer: Changer, statement: CreateSequence | AlterSequence | DropSequence
 ) -> Result:
     """Runs CREATE, ALTER or DROP SEQUENCE in the transaction. Raises SQLError."""
     match statement:
         case CreateSequence():
-            return await _create(services, statement, transaction, database)
+            return await _create(changer, statement)
         case AlterSequence():
-            return await _alter(services, statement, transaction, database)
+            return await _alter(changer, statement)
         case DropSequence():
-            return await _drop(services, statement, transaction, database)
+            return await _drop(changer, statement)
 
 
 async def create_sequence(
-    services: Services,
-    statement: CreateSequence,
-    transaction: Transaction,
-    database: str,
-    owner: tuple[int, int] | None = None,
+    changer: Changer, statement: CreateSequence, owner: tuple[int, int] | None = None
 ) -> SequenceDescriptor | None:
     """The new sequence; None if one of that name was there and may be."""
-    descriptors = services.catalog.descriptors
-    name = await new_table_name(services, transaction, statement.name, database)
-    parents = await descriptors.resolve_schema(transaction, name.database, name.schema)
-    taken = await descriptors.lookup(transaction, *parents, name.name)
+    descriptors = changer.descriptors
+    name = await new_table_name(changer, statement.name)
+    parents = await descriptors.resolve_schema(changer.transaction, name.database, name.schema)
+    taken = await descriptors.lookup(changer.transaction, *parents, name.name)
     if taken is not None:
         if statement.if_not_exists:
             return None
@@ -70,31 +63,29 @@ async def create_sequence(
             position=statement.name.position,
         )
     if owner is None:
-        owner = await _owner(services, statement.change, transaction, database)
+        owner = await _owner(changer, statement.change)
     created = SequenceDescriptor(
-        id=await descriptors.allocate_id(transaction),
+        id=await descriptors.allocate_id(changer.transaction),
         name=name.name,
         database_id=parents[0],
         schema_id=parents[1],
         options=changed_options(None, statement.change),
         owner=owner,
     )
-    await descriptors.publish(transaction, created)
+    await descriptors.publish(changer.transaction, created)
     return created
 
 
-async def _create(
-    services: Services, statement: CreateSequence, transaction: Transaction, database: str
-) -> Result:
-    created = await create_sequence(services, statement, transaction, database)
+async def _create(changer: Changer, statement: CreateSequence) -> Result:
+    created = await create_sequence(changer, statement)
     exists = f'relation "{statement.name}" already exists, skipping'
     return Result(tag="CREATE SEQUENCE", notice=None if created else exists)
 
 
-async def _alter(
-    services: Services, statement: AlterSequence, transaction: Transaction, database: str
-) -> Result:
-    found = await find_sequence(services.catalog, transaction, statement.name, database)
+async def _alter(changer: Changer, statement: AlterSequence) -> Result:
+    found = await find_sequence(
+        changer.services.catalog, changer.transaction, statement.name, changer.database
+    )
     if found is None:
         if statement.if_exists:
             notice = f'relation "{statement.name}" does not exist, skipping'
@@ -102,25 +93,22 @@ async def _alter(
         raise _unknown(statement.name)
     change, owner = statement.change, found.owner
     if change.owned_by is not None:
-        await _refuse_identity(transaction, found)
-        owner = await _owner(services, change, transaction, database)
+        await _refuse_identity(changer, found)
+        owner = await _owner(changer, change)
     changed = replace(found, owner=owner)
     if statement.new_name is not None:
-        await refuse_users(transaction, found, "renamed")
+        await refuse_users(changer.transaction, found, "renamed")
         changed = replace(changed, name=statement.new_name)
-    await change_sequence(services, transaction, changed, change)
+    await change_sequence(changer, changed, change)
     return Result(tag="ALTER SEQUENCE")
 
 
-async def _refuse_identity(transaction: Transaction, sequence: SequenceDescriptor) -> None:
+async def _refuse_identity(changer: Changer, sequence: SequenceDescriptor) -> None:
     """Raises SQLError 0A000 where an identity column owns the sequence, which then stays its."""
     if sequence.owner is None:
         return
     table_id, column_id = sequence.owner
-    key = descriptor_key(table_id)
-    body = await transaction.get(key)
-    table = None if body is None else decode_stored(key, body, ZERO)
-    assert isinstance(table, TableDescriptor), (sequence, table)
+    table = await changer.table(table_id)
     if any(c.id == column_id and c.identity is not None for c in table.columns):
         raise SQLError(
             "0A000",
@@ -130,20 +118,15 @@ async def _refuse_identity(transaction: Transaction, sequence: SequenceDescripto
 
 
 async def change_sequence(
-    services: Services,
-    transaction: Transaction,
-    sequence: SequenceDescriptor,
-    change: SequenceChange,
+    changer: Changer, sequence: SequenceDescriptor, change: SequenceChange
 ) -> None:
     """Publishes the next version of a sequence, with the options that the change gives."""
     changed = replace(sequence, options=changed_options(sequence.options, change))
     if change.restarts:
         value = changed.options.start if change.restart is None else change.restart
         _check_restart(changed, value)
-        await transaction.put([sequence.key], [encode_value((value, False))])
-    descriptors = services.catalog.descriptors
-    version = descriptors.next_version(transaction, sequence)
-    await descriptors.publish(transaction, replace(changed, version=version))
+        await changer.transaction.put([sequence.key], [encode_value((value, False))])
+    await changer.publish_next(changed)
 
 
 def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
@@ -157,19 +140,19 @@ def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
     raise SQLError("22023", f"RESTART value ({value}) cannot be {what} ({bound})")
 
 
-async def _drop(
-    services: Services, statement: DropSequence, transaction: Transaction, database: str
-) -> Result:
+async def _drop(changer: Changer, statement: DropSequence) -> Result:
     missing = 0
     for name in statement.names:
-        found = await find_sequence(services.catalog, transaction, name, database)
+        found = await find_sequence(
+            changer.services.catalog, changer.transaction, name, changer.database
+        )
         if found is None:
             if not statement.if_exists:
                 raise _unknown(name)
             missing += 1
             continue
-        await refuse_users(transaction, found, "dropped")
-        await drop_sequence(services, transaction, found)
+        await refuse_users(changer.transaction, found, "dropped")
+        await drop_sequence(changer.services, changer.transaction, found)
     notice = f"{missing} of the sequences did not exist, skipping" if missing else None
     return Result(tag="DROP SEQUENCE", notice=notice)
 
@@ -199,14 +182,12 @@ async def refuse_users(
                 )
 
 
-async def _owner(
-    services: Services, change: SequenceChange, transaction: Transaction, database: str
-) -> tuple[int, int] | None:
+async def _owner(changer: Changer, change: SequenceChange) -> tuple[int, int] | None:
     if not change.owned_by:
         return None
     *table_parts, column = change.owned_by
     name = ObjectName(tuple(table_parts), change.position)
-    table = await find_table(services, transaction, name, database)
+    table = await changer.find(name)
     if table is None:
         raise SQLError("42P01", f'relation "{name}" does not exist', position=change.position)
     return table.id, table.column(column).id

@@ -8,13 +8,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....kvlayer.access import Transaction
 from ...parse.ddl.tables import SERIAL
-from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.names import ObjectName
 from ...syntax.schema_statements import AddColumn, AlterTable, ColumnDefinition
 from ...syntax.type_statements import CreateSequence, SequenceChange
+from ..changer import Changer
 from .sequences import create_sequence
 
 OWNED = "owned_sequence"
@@ -59,11 +58,7 @@ def _drawing(column: ColumnDefinition) -> ColumnDefinition:
 
 
 async def create_owned(
-    services: Services,
-    statement: statements.CreateTable,
-    table: TableDescriptor,
-    transaction: Transaction,
-    database: str,
+    changer: Changer, statement: statements.CreateTable, table: TableDescriptor
 ) -> None:
     """Makes the sequences that the columns of a new table own."""
     for column in statement.columns:
@@ -78,4 +73,4 @@ async def create_owned(
                 if_not_exists=False,
             )
             owner = (table.id, table.column(column.name).id)
-            await create_sequence(services, create, transaction, database, owner)
+            await create_sequence(changer, create, owner)

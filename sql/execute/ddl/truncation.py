@@ -16,11 +16,11 @@ from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import Transaction
-from ...runtime.relations import LeaseScope, changed_tables, find_table, unknown_relation
-from ...runtime.services import Services
+from ...runtime.authorization import Actor
+from ...runtime.relations import changed_tables, find_table, unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax.type_statements import SequenceChange
+from ..changer import Changer
 from ..write.mutations import Mutation
 from ..write.row_rules import RowRules
 from .owned_sequences import owned_by
@@ -34,7 +34,7 @@ SLICE_ROWS = 500
 
 
 async def truncated_tables(
-    services: Services, transaction: Transaction, statement: s.Truncate, database: str
+    actor: Actor, statement: s.Truncate
 ) -> tuple[list[TableDescriptor], list[TableDescriptor]]:
     """The tables that a TRUNCATE names, and with CASCADE those that refer to them, each once.
 
@@ -42,7 +42,7 @@ async def truncated_tables(
     """
     found: dict[int, TableDescriptor] = {}
     for name in statement.tables:
-        table = await find_table(services, transaction, name, database)
+        table = await find_table(actor.services, actor.reader, name, actor.database)
         if table is None:
             raise unknown_relation(name)
         found[table.id] = table
@@ -53,7 +53,7 @@ async def truncated_tables(
         for referrer_id in table.referenced_by:
             if referrer_id in found:
                 continue
-            referrer = await services.catalog.descriptors.read(transaction, referrer_id)
+            referrer = await actor.services.catalog.descriptors.read(actor.reader, referrer_id)
             assert isinstance(referrer, TableDescriptor), (table, referrer)
             if not statement.cascade:
                 raise _referred_to(table, referrer)
@@ -73,18 +73,11 @@ class Truncated:
 class Truncation:
     """Carries out the parts of a TRUNCATE that are no schema change, in its transaction."""
 
-    def __init__(
-        self, services: Services, transaction: Transaction, scope: LeaseScope, database: str
-    ) -> None:
-        self._services = services
-        self._transaction = transaction
-        self._scope = scope
-        self._database = database
+    def __init__(self, changer: Changer) -> None:
+        self._changer = changer
 
     async def run(self, statement: s.Truncate) -> Truncated:
-        named, others = await truncated_tables(
-            self._services, self._transaction, statement, self._database
-        )
+        named, others = await truncated_tables(self._changer, statement)
         tables = [*named, *others]
         for table in tables:
             refuse_other_writers(table)
@@ -109,16 +102,16 @@ class Truncation:
         return Truncated(tuple(left), "; ".join(notices) or None)
 
     async def _restart(self, table: TableDescriptor) -> None:
-        for sequence in await owned_by(self._transaction, table.id):
+        for sequence in await owned_by(self._changer.transaction, table.id):
             restart = SequenceChange(position=1, restarts=True)
-            await change_sequence(self._services, self._transaction, sequence, restart)
+            await change_sequence(self._changer, sequence, restart)
 
     async def _delete(self, found: TableDescriptor) -> bool:
         """Deletes the rows of a table, unless they are too many for that."""
-        transaction = self._transaction
+        transaction = self._changer.transaction
         table = found
         if found.id not in changed_tables(transaction):
-            table = await self._scope.table(found.id, transaction.read_timestamp)
+            table = await self._changer.scope.table(found.id, transaction.read_timestamp)
         rows = await transaction.scan(table.primary_span, limit=DELETED_ROWS_MAX + 1)
         if len(rows) > DELETED_ROWS_MAX:
             return False

@@ -10,12 +10,10 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
 from ....catalog.descriptors.view_query import ViewQuery
-from ....catalog.rights.users import ROOT
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.store.descriptor_store import name_taken
 from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import Transaction
 from ....kvlayer.fibre import in_slices
 from ...analyze.binder import Relations, tables_of
 from ...analyze.calls.sequence_calls import sequence_call
@@ -27,12 +25,12 @@ from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
 from ...results.results import Result, ResultColumn
 from ...runtime.authorization import require
-from ...runtime.relations import LeaseScope, find_table, not_a_view, resolve_all, unknown_relation
-from ...runtime.services import Services
+from ...runtime.relations import not_a_view, unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import Query
 from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
+from ..changer import Changer
 from ..query.evaluator_errors import from_duckdb
 from .new_names import new_table_name
 from .table_turn import wait_for_room
@@ -41,20 +39,8 @@ from .table_turn import wait_for_room
 class ViewStatements:
     """Carries out one statement about views, and does not commit it."""
 
-    def __init__(
-        self,
-        services: Services,
-        transaction: Transaction,
-        scope: LeaseScope,
-        database: str,
-        user: str = ROOT,
-    ) -> None:
-        self._services = services
-        self._descriptors = services.catalog.descriptors
-        self._transaction = transaction
-        self._scope = scope
-        self._database = database
-        self._user = user
+    def __init__(self, changer: Changer) -> None:
+        self._changer = changer
 
     async def run(self, statement: ViewStatement) -> Result:
         match statement:
@@ -68,16 +54,18 @@ class ViewStatements:
     # CREATE VIEW
 
     async def _create(self, statement: CreateView) -> Result:
-        transaction, tag = self._transaction, "CREATE VIEW"
-        name = await new_table_name(self._services, transaction, statement.name, self._database)
-        parents = await self._descriptors.resolve_schema(transaction, name.database, name.schema)
-        taken = await self._descriptors.lookup(transaction, *parents, name.name)
+        transaction, tag = self._changer.transaction, "CREATE VIEW"
+        name = await new_table_name(self._changer, statement.name)
+        parents = await self._changer.descriptors.resolve_schema(
+            transaction, name.database, name.schema
+        )
+        taken = await self._changer.descriptors.lookup(transaction, *parents, name.name)
         if taken is not None and statement.if_not_exists:
             notice = f'relation "{statement.name}" already exists, skipping'
             return Result(tag=tag, notice=notice)
         before = await self._replaced(statement) if taken is not None else None
         if before is None:
-            new_id = await self._descriptors.allocate_id(transaction)
+            new_id = await self._changer.descriptors.allocate_id(transaction)
         made = await self._made(statement)
         columns = tuple(
             Column(id=place, name=column.name, type=column.type)
@@ -103,17 +91,15 @@ class ViewStatements:
                 columns=columns,
                 next_column_id=len(columns) + 1,
                 view=made[0],
-                version=self._descriptors.next_version(transaction, before),
+                version=self._changer.descriptors.next_version(transaction, before),
             )
-        await publish_view(self._descriptors, transaction, before, view)
+        await publish_view(self._changer.descriptors, transaction, before, view)
         return Result(tag=tag)
 
     async def _replaced(self, statement: CreateView) -> TableDescriptor:
         """The view that CREATE OR REPLACE replaces. Raises SQLError 42P07 and 42809."""
         named = statement.name
-        found = await find_table(
-            self._services, self._transaction, named, self._database, views=True
-        )
+        found = await self._changer.find(named, views=True)
         if not statement.replaces:
             raise SQLError("42P07", f'relation "{named}" already exists', position=named.position)
         if found is None or found.view is None:
@@ -127,7 +113,7 @@ class ViewStatements:
         _check_query(query)
         relations = await self._relations(query)
         needs = needs_of(query, relations)
-        await require(self._services, self._user, needs, self._transaction)
+        await require(self._changer.services, self._changer.user, needs, self._changer.transaction)
         # What is wrong is said with the author's positions.
         await in_slices(lambda: plan_statement(query, relations))
         for parts, table in relations.items():
@@ -148,23 +134,15 @@ class ViewStatements:
         return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
 
     async def _relations(self, query: Query) -> Relations:
-        return await resolve_all(
-            self._services,
-            self._transaction,
-            tables_of(query),
-            self._database,
-            self._scope,
-            self._transaction.read_timestamp,
-            self._transaction,
-        )
+        return await self._changer.resolve(tables_of(query))
 
     async def _full_name(self, table: TableDescriptor) -> tuple[str, ...]:
         if table.id < 0:
-            virtual = next(v for v in self._services.virtual_tables if v.id == table.id)
+            virtual = next(v for v in self._changer.services.virtual_tables if v.id == table.id)
             return virtual.schema, virtual.name
         inside = []
         for parent in (table.database_id, table.schema_id):
-            found = await self._descriptors.read(self._transaction, parent)
+            found = await self._changer.descriptors.read(self._changer.transaction, parent)
             assert found is not None, table
             inside.append(found.name)
         return (*inside, table.name)
@@ -176,7 +154,7 @@ class ViewStatements:
             return plan.native.names
         select = plan.analytic
         try:
-            return await self._services.analytics.describe(
+            return await self._changer.services.analytics.describe(
                 select.sql,
                 {scan.registered: scan.arrow_schema.empty_table() for scan in select.scans},
                 len(select.parameters),
@@ -200,7 +178,7 @@ class ViewStatements:
                 )
             if table_id not in seen:
                 seen.add(table_id)
-                table = await self._descriptors.read(self._transaction, table_id)
+                table = await self._changer.descriptors.read(self._changer.transaction, table_id)
                 if isinstance(table, TableDescriptor) and table.view is not None:
                     wanted += [dependency.table_id for dependency in table.view.reads]
 
@@ -211,16 +189,16 @@ class ViewStatements:
         if found is None:
             notice = f'relation "{statement.name}" does not exist, skipping'
             return Result(tag="ALTER VIEW", notice=notice)
-        await refuse_read(self._services, self._transaction, found, "rename", None)
+        await refuse_read(self._changer, found, "rename", None)
         await self._make_room(found)
-        version = self._descriptors.next_version(self._transaction, found)
+        version = self._changer.descriptors.next_version(self._changer.transaction, found)
         renamed = replace(found, name=statement.new_name, version=version)
         key = (found.parent_id, found.parent_schema_id, statement.new_name)
-        if await self._descriptors.lookup(self._transaction, *key) is not None:
+        if await self._changer.descriptors.lookup(self._changer.transaction, *key) is not None:
             error = name_taken(renamed)
             error.position = statement.position
             raise error
-        await publish_view(self._descriptors, self._transaction, found, renamed)
+        await publish_view(self._changer.descriptors, self._changer.transaction, found, renamed)
         return Result(tag="ALTER VIEW")
 
     async def _drop(self, statement: DropView) -> Result:
@@ -242,7 +220,7 @@ class ViewStatements:
         wanted = list(views)
         while wanted:
             view = wanted.pop()
-            readers = await views_of(self._descriptors, self._transaction, view.id)
+            readers = await views_of(self._changer.descriptors, self._changer.transaction, view.id)
             readers = [reader for reader in readers if reader.id not in left]
             if readers and not cascade:
                 raise depended_on(view, readers[0], "drop", None)
@@ -250,15 +228,15 @@ class ViewStatements:
             wanted += readers
         for view in left.values():
             await self._make_room(view)
-            version = self._descriptors.next_version(self._transaction, view)
-            dropped = replace(view, state=DescriptorState.DROPPED, version=version)
-            await publish_view(self._descriptors, self._transaction, view, dropped)
+            await self._publish(view, replace(view, state=DescriptorState.DROPPED))
 
     async def drop_readers(self, tables: Sequence[TableDescriptor], *, cascade: bool) -> None:
         """Drops the views that read tables which are about to be dropped. Raises SQLError 2BP01."""
         found: dict[int, TableDescriptor] = {}
         for table in tables:
-            for view in await views_of(self._descriptors, self._transaction, table.id):
+            for view in await views_of(
+                self._changer.descriptors, self._changer.transaction, table.id
+            ):
                 if not cascade:
                     raise depended_on(table, view, "drop", None)
                 found[view.id] = view
@@ -268,7 +246,7 @@ class ViewStatements:
         """Drops the views that read a column which is about to be dropped, and those upon them."""
         column = table.find_column(name)
         if column is not None:
-            readers = await _readers(self._services, self._transaction, table, column)
+            readers = await _readers(self._changer, table, column)
             await self.drop(readers, cascade=True)
 
     # COMMENT ON
@@ -276,32 +254,28 @@ class ViewStatements:
     async def comment(self, view: TableDescriptor, column: str | None, text: str | None) -> Result:
         await self._make_room(view)
         changed = with_comment(view, column, text)
-        version = self._descriptors.next_version(self._transaction, view)
-        await publish_view(
-            self._descriptors, self._transaction, view, replace(changed, version=version)
-        )
+        await self._publish(view, changed)
         return Result(tag="COMMENT")
 
     async def _find(self, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
         """The view of that name. Raises SQLError 42P01 and 42809."""
-        found = await find_table(
-            self._services,
-            self._transaction,
-            name,
-            self._database,
-            views=True,
-            if_exists=if_exists,
-        )
+        found = await self._changer.find(name, views=True, if_exists=if_exists)
         if found is None and not if_exists:
             raise unknown_relation(name)
         if found is not None and found.view is None:
             raise not_a_view(name)
         return found
 
+    async def _publish(self, before: TableDescriptor, changed: TableDescriptor) -> None:
+        """Publishes what a view has become."""
+        descriptors, transaction = self._changer.descriptors, self._changer.transaction
+        version = descriptors.next_version(transaction, before)
+        await publish_view(descriptors, transaction, before, replace(changed, version=version))
+
     async def _make_room(self, view: TableDescriptor) -> None:
-        changes = CatalogChanges.of(self._transaction)
+        changes = CatalogChanges.of(self._changer.transaction)
         if all(view.id != changed.id for changed in changes.published):
-            await wait_for_room(self._services, self._transaction, self._scope, view)
+            await wait_for_room(self._changer, view)
 
 
 def _check_query(query: Query) -> None:
@@ -365,23 +339,19 @@ _ANEW = "Drop the view, and create it anew."
 
 
 async def refuse_read(
-    services: Services,
-    transaction: Transaction,
-    table: TableDescriptor,
-    what: str,
-    column: Column | None,
+    changer: Changer, table: TableDescriptor, what: str, column: Column | None
 ) -> None:
     """Raises SQLError 2BP01 where a view reads the table, or the column of it."""
-    for view in await _readers(services, transaction, table, column):
+    for view in await _readers(changer, table, column):
         raise depended_on(table, view, what, column)
 
 
 async def _readers(
-    services: Services, transaction: Transaction, table: TableDescriptor, column: Column | None
+    changer: Changer, table: TableDescriptor, column: Column | None
 ) -> list[TableDescriptor]:
     """The views that read a table themselves, or one column of it."""
     found: list[TableDescriptor] = []
-    for view in await views_of(services.catalog.descriptors, transaction, table.id):
+    for view in await views_of(changer.descriptors, changer.transaction, table.id):
         assert view.view is not None, view
         for read in view.view.reads:
             if read.table_id == table.id and (column is None or column.id in read.columns):
@@ -418,19 +388,17 @@ def depended_on(
     )
 
 
-async def check_views(
-    services: Services, transaction: Transaction, table: TableDescriptor, command: s.AlterCommand
-) -> None:
+async def check_views(changer: Changer, table: TableDescriptor, command: s.AlterCommand) -> None:
     """Raises SQLError 2BP01 where a command of ALTER TABLE would change what a view reads."""
     match command:
         case s.RenameTable():
-            await refuse_read(services, transaction, table, "rename", None)
+            await refuse_read(changer, table, "rename", None)
         case s.SetSchema():
-            await refuse_read(services, transaction, table, "move", None)
+            await refuse_read(changer, table, "move", None)
         case s.DropColumn(cascade=True):
             pass  # they are dropped with it
         case s.DropColumn(name=name) | s.RenameColumn(name=name) | s.AlterType(name=name):
             column = table.find_column(name)
             if column is not None:
                 what = {s.DropColumn: "drop", s.RenameColumn: "rename"}.get(type(command))
-                await refuse_read(services, transaction, table, what or "alter the type of", column)
+                await refuse_read(changer, table, what or "alter the type of", column)

@@ -11,7 +11,6 @@ from .....catalog.rights.privileges import Privilege
 from .....catalog.values.errors import SQLError
 from .....changefeed import shown_key
 from .....changefeed.sinks.tailrace import ReplicaFollower, parse_target
-from .....kvlayer.access import Transaction
 from .....kvlayer.clock import format_timestamp
 from .....kvlayer.errors import KVError
 from .....kvlayer.leadership import Role
@@ -21,7 +20,7 @@ from ....results.errors import from_kv
 from ....results.results import Result, listing, typed_columns
 from ....runtime.authorization import Actor
 from ....runtime.keyspaces import check_keyspace, whole_seconds
-from ....runtime.relations import LeaseScope, find_table, unknown_relation
+from ....runtime.relations import unknown_relation
 from ....runtime.services import Services
 from ....syntax.keyspace_statements import (
     DropKeyspace,
@@ -31,6 +30,7 @@ from ....syntax.keyspace_statements import (
     TransferKeyspace,
 )
 from ....syntax.names import ObjectName, Option
+from ...changer import Changer
 from ..new_names import new_table_name
 from ..schema_changes import SchemaChangeStatements
 
@@ -50,33 +50,27 @@ async def check_keyspaces(actor: Actor, statement: KeyspaceStatement) -> None:
     if isinstance(statement, PromoteKeyspace | TransferKeyspace | SplitKeyspace):
         await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
         return
-    name = await new_table_name(actor.services, actor.reader, statement.name, actor.database)
+    name = await new_table_name(actor, statement.name)
     descriptors = actor.services.catalog.descriptors
     _, schema_id = await descriptors.resolve_schema(actor.reader, name.database, name.schema)
     await actor.need_descriptor(schema_id, Privilege.CREATE)
 
 
-async def run_keyspace_statement(
-    services: Services,
-    statement: KeyspaceStatement,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
+async def run_keyspace_statement(changer: Changer, statement: KeyspaceStatement) -> Result:
     """Runs a statement about a raw keyspace in the transaction. Raises SQLError."""
     if isinstance(statement, DropKeyspace):
-        return await _drop(services, statement, transaction, scope, database)
+        return await _drop(changer, statement)
     if isinstance(statement, PromoteKeyspace):
-        return await _promote(services, statement, transaction, database)
+        return await _promote(changer, statement)
     if isinstance(statement, TransferKeyspace):
-        return await _transfer(services, statement, transaction, database)
+        return await _transfer(changer, statement)
     if isinstance(statement, SplitKeyspace):
-        return await _split(services, statement, transaction, database)
+        return await _split(changer, statement)
     keyspace = _keyspace(statement.options)
-    name = await new_table_name(services, transaction, statement.name, database)
+    name = await new_table_name(changer, statement.name)
     try:
-        created = await services.catalog.create_keyspace(
-            transaction, name, keyspace, if_not_exists=statement.if_not_exists
+        created = await changer.services.catalog.create_keyspace(
+            changer.transaction, name, keyspace, if_not_exists=statement.if_not_exists
         )
     except SQLError as error:
         error.position = error.position or statement.name.position
@@ -121,37 +115,33 @@ def _role(option: Option) -> bool:
     return option.value == "replica"
 
 
-async def _promote(
-    services: Services, statement: PromoteKeyspace, transaction: Transaction, database: str
-) -> Result:
+async def _promote(changer: Changer, statement: PromoteKeyspace) -> Result:
     """Fences the source off, and says below what timestamp nothing of it is missing.
 
     It takes effect at once, whatever becomes of the transaction: promoting again says the same.
     """
     name = statement.name
-    table = await _found(services, name, transaction, database)
+    table = await _found(changer, name)
     assert table.keyspace is not None, table
     span = keyspace_span(table.id)
-    if not table.keyspace.replica and await services.store.replica(span, Look()) is None:
+    if not table.keyspace.replica and await changer.services.store.replica(span, Look()) is None:
         raise SQLError(
             "55000",
             f'keyspace "{name}" is no replica: it is written here already',
             position=name.position,
         )
-    await services.store.replica(span, Begin())
-    state = await services.store.replica(span, End())
+    await changer.services.store.replica(span, Begin())
+    state = await changer.services.store.replica(span, End())
     assert state is not None, table
     checkpoint = format_timestamp(state.resolved) if state.resolved else None
     return listing("ALTER KEYSPACE", typed_columns("checkpoint"), [(checkpoint,)])
 
 
-async def _transfer(
-    services: Services, statement: TransferKeyspace, transaction: Transaction, database: str
-) -> Result:
+async def _transfer(changer: Changer, statement: TransferKeyspace) -> Result:
     """Hands the keyspace to a replica of it. As with PROMOTE, no transaction undoes it."""
     name = statement.name
-    table = await _found(services, name, transaction, database)
-    leadership = services.leadership
+    table = await _found(changer, name)
+    leadership = changer.services.leadership
     if leadership is None:
         raise SQLError(
             "55000",
@@ -159,9 +149,9 @@ async def _transfer(
             hint="Say it to the process that serves the store.",
             position=name.position,
         )
-    follower = ReplicaFollower(statement.target, services.store)
+    follower = ReplicaFollower(statement.target, changer.services.store)
     try:
-        await _check_replicated(services, table, follower.address)
+        await _check_replicated(changer.services, table, follower.address)
         state = await leadership.transfer(table.id, follower, follower.address)
     except KVError as error:
         raise from_kv(error) from error
@@ -173,12 +163,10 @@ async def _transfer(
     return listing("ALTER KEYSPACE", columns, [row])
 
 
-async def _split(
-    services: Services, statement: SplitKeyspace, transaction: Transaction, database: str
-) -> Result:
+async def _split(changer: Changer, statement: SplitKeyspace) -> Result:
     """Ranges begin at the keys, for good. As with tables, no transaction undoes it."""
-    table = await _found(services, statement.name, transaction, database)
-    store = services.store
+    table = await _found(changer, statement.name)
+    store = changer.services.store
     if not isinstance(store, _SplittableStore):
         raise SQLError(
             "0A000",
@@ -211,40 +199,23 @@ async def _check_replicated(services: Services, table: TableDescriptor, address:
     )
 
 
-async def _found(
-    services: Services, name: ObjectName, transaction: Transaction, database: str
-) -> TableDescriptor:
+async def _found(changer: Changer, name: ObjectName) -> TableDescriptor:
     """Raises SQLError 42P01, and 42809 for what is no keyspace."""
-    table = await find_table(services, transaction, name, database, views=True, keyspaces=True)
+    table = await changer.find(name, views=True, keyspaces=True)
     if table is None:
         raise unknown_relation(name)
     check_keyspace(table, name)
     return table
 
 
-async def _drop(
-    services: Services,
-    statement: DropKeyspace,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
+async def _drop(changer: Changer, statement: DropKeyspace) -> Result:
     name = statement.name
-    table = await find_table(
-        services,
-        transaction,
-        name,
-        database,
-        views=True,
-        keyspaces=True,
-        if_exists=statement.if_exists,
-    )
+    table = await changer.find(name, views=True, keyspaces=True, if_exists=statement.if_exists)
     if table is None:
         if not statement.if_exists:
             raise unknown_relation(name)
         notice = f'keyspace "{name}" does not exist, skipping'
         return Result(tag="DROP KEYSPACE", notice=notice)
     check_keyspace(table, name)
-    changer = SchemaChangeStatements(services, transaction, scope, database)
-    await changer.drop(table, "DROP KEYSPACE")
+    await SchemaChangeStatements(changer).drop(table, "DROP KEYSPACE")
     return Result(tag="DROP KEYSPACE")

@@ -6,13 +6,12 @@ from .....catalog.descriptors.descriptor import TableDescriptor
 from .....catalog.relaxed.logs import create_log, drop_log, find_log
 from .....catalog.rights.privileges import Privilege
 from .....catalog.values.errors import SQLError
-from .....kvlayer.access import Transaction
 from ....results.results import Result
 from ....runtime.authorization import Actor
-from ....runtime.relations import LeaseScope, changed_tables, find_table, unknown_relation
-from ....runtime.services import Services
+from ....runtime.relations import changed_tables
 from ....syntax.names import ObjectName
 from ....syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
+from ...changer import Changer
 from ..table_turn import wait_for_room
 
 
@@ -30,58 +29,39 @@ async def check_relaxed(actor: Actor, statement: RelaxedStatement) -> None:
         await actor.need_descriptor(table_id, Privilege.CREATE)
 
 
-async def run_relaxed_statement(
-    services: Services,
-    statement: RelaxedStatement,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> Result:
+async def run_relaxed_statement(changer: Changer, statement: RelaxedStatement) -> Result:
     """Runs a statement about a relaxed log in the transaction. Raises SQLError."""
     try:
         if isinstance(statement, DropRelaxedLog):
-            return await _drop(services, statement, transaction, scope)
-        tables = [
-            await _suited(services, name, transaction, scope, database) for name in statement.tables
-        ]
-        await create_log(services.catalog.descriptors, transaction, statement.name, tables)
+            return await _drop(changer, statement)
+        tables = [await _suited(changer, name) for name in statement.tables]
+        await create_log(changer.descriptors, changer.transaction, statement.name, tables)
     except SQLError as error:
         error.position = error.position or statement.position
         raise
     return Result(tag="CREATE RELAXED LOG")
 
 
-async def _drop(
-    services: Services, statement: DropRelaxedLog, transaction: Transaction, scope: LeaseScope
-) -> Result:
+async def _drop(changer: Changer, statement: DropRelaxedLog) -> Result:
     try:
-        log = await find_log(transaction, statement.name)
+        log = await find_log(changer.transaction, statement.name)
     except SQLError:
         if not statement.if_exists:
             raise
         notice = f'relaxed log "{statement.name}" does not exist, skipping'
         return Result(tag="DROP RELAXED LOG", notice=notice)
     for table_id in log.table_ids:
-        table = await services.catalog.descriptors.read(transaction, table_id)
-        assert isinstance(table, TableDescriptor), table_id
-        if table.id not in changed_tables(transaction):
-            await wait_for_room(services, transaction, scope, table)
-    await drop_log(services.catalog.descriptors, transaction, log)
+        table = await changer.table(table_id)
+        if table.id not in changed_tables(changer.transaction):
+            await wait_for_room(changer, table)
+    await drop_log(changer.descriptors, changer.transaction, log)
     return Result(tag="DROP RELAXED LOG")
 
 
-async def _suited(
-    services: Services,
-    name: ObjectName,
-    transaction: Transaction,
-    scope: LeaseScope,
-    database: str,
-) -> TableDescriptor:
+async def _suited(changer: Changer, name: ObjectName) -> TableDescriptor:
     """The table, with room for its next version. Raises SQLError 0A000 where its rows cannot be
     made of cells: a key of one column, and all others may be without a value."""
-    table = await find_table(services, transaction, name, database)
-    if table is None:
-        raise unknown_relation(name)
+    table = await changer.found(name)
     reason = None
     if table.view is not None:
         reason = "it is a view"
@@ -101,6 +81,6 @@ async def _suited(
             hint="A row is the cells of one key: one key column, and others that may be NULL.",
             position=name.position,
         )
-    if table.id not in changed_tables(transaction):
-        await wait_for_room(services, transaction, scope, table)
+    if table.id not in changed_tables(changer.transaction):
+        await wait_for_room(changer, table)
     return table
