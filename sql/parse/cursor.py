@@ -6,9 +6,10 @@ what is a keyword depends on where it stands (`CREATE TABLE job (...)` is fine).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -17,6 +18,8 @@ from ...catalog.values.shown_text import shown_text
 from ...kvlayer.fibre import give_way
 from ..syntax.names import ObjectName, Option
 from .lexer import TOKENS_PER_STEP, is_string
+
+T = TypeVar("T")
 
 # fmt: off
 RESERVED = frozenset({
@@ -223,6 +226,32 @@ class Cursor:
         name = self.dotted_name("an option")
         value = self.option_value() if self.accept_symbol("=") else None
         return Option(name, value, position)
+
+    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """One or more items, with commas between them."""
+        found = [item()]
+        while self.accept_symbol(","):
+            found.append(item())
+        return tuple(found)
+
+    def enclosed(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """`(item, …)`"""
+        self.expect_symbol("(")
+        found = self.listed(item)
+        self.expect_symbol(")")
+        return found
+
+    def names(self, what: str) -> tuple[ObjectName, ...]:
+        """`name, …`"""
+        return self.listed(lambda: self.object_name(what))
+
+    def rest(self) -> list[Token]:
+        """The tokens from here on to the end of the statement, which are read with that."""
+        if self.finished:
+            return []
+        tokens = self.tokens[self.current.token_index :]
+        self.skip_to_token(len(self.tokens))
+        return tokens
 
     def fail(self, *, expected: str | None = None, hint: str | None = None) -> NoReturn:
         """Raises the syntax error at the current lexeme."""

@@ -29,9 +29,9 @@ def declare(cursor: Cursor) -> DeclareCursor:
     cursor.expect_words("for")
     if cursor.finished:
         cursor.fail(expected="a query")
-    index = cursor.current.token_index
-    parse_query(cursor.text, cursor.tokens[index:])
-    start, end = cursor.tokens[index].start, cursor.tokens[-1].end + 1
+    tokens = cursor.rest()
+    parse_query(cursor.text, tokens)
+    start, end = tokens[0].start, tokens[-1].end + 1
     text = " " * start + cursor.text[start:end]
     return DeclareCursor(name=name, text=text, scroll=scroll, hold=hold, position=position)
 

@@ -11,6 +11,8 @@ from itertools import pairwise
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
+from ..syntax.changefeed_statements import DropSubscription, RetryDeadLetters, SkipDeadLetters
+from ..syntax.relaxed_statements import DropRelaxedLog
 from ..syntax.schema_statements import TableChange
 from ..syntax.statements import (
     Delete,
@@ -27,10 +29,11 @@ from ..syntax.statements import (
     Update,
     WithWrites,
 )
+from ..syntax.type_statements import DropSequence, DropType
+from ..syntax.view_statements import DropView
 from . import copy, cursors, prepared, transactions
 from .admin import (
     connections,
-    dead_letters,
     feeds,
     maintenance,
     replications,
@@ -41,11 +44,13 @@ from .admin import (
     users,
 )
 from .admin.alter_feed import alter_changefeed
+from .admin.dead_letters import dead_letters
 from .admin.refused import refusal
 from .constant_lists import lists_in
 from .cursor import Cursor, LexemeKind, syntax_error
 from .ddl import alter, keyspaces, relaxed_logs, sequences, tables, types, views
 from .ddl.deferrable import set_constraints
+from .ddl.drops import drop_named, drop_objects
 from .ddl.table_copies import select_into
 from .dml.with_writes import parse_with
 from .dml.writes import parse_delete, parse_insert, parse_update
@@ -116,7 +121,9 @@ def _statement(text: str, tokens: list[Token]) -> Statement:
     cursor = Cursor(text, tokens)
     for words, grammar in _GRAMMARS.items():
         if cursor.accept_words(*words):
-            return grammar(cursor)
+            statement = grammar(cursor)
+            cursor.expect_end()
+            return statement
     raise _unknown(cursor)
 
 
@@ -140,7 +147,9 @@ def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange | Explai
         cursor = Cursor(text, tokens[1:])
         cursor.accept_words("create")
         if cursor.accept_words("changefeed"):
-            return feeds.explain_changefeed(cursor)
+            explained = feeds.explain_changefeed(cursor)
+            cursor.expect_end()
+            return explained
     analyze, told = explain_options(text, tokens[1:])
     if told == len(tokens) - 1:
         end = tokens[-1].end + 1
@@ -205,7 +214,7 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "local", "temporary", "table"): tables.create_temporary_table,
     ("create", "global", "temp", "table"): tables.create_temporary_table,
     ("create", "global", "temporary", "table"): tables.create_temporary_table,
-    ("drop", "table"): tables.drop_table,
+    ("drop", "table"): drop_objects(DropTable, "a table's name"),
     ("alter", "table"): rights.alter_table,
     ("alter", "schema"): rights.alter_schema,
     ("alter", "database"): rights.alter_database,
@@ -226,16 +235,16 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "type"): types.create_type,
     ("create", "sequence"): sequences.create_sequence,
     ("alter", "sequence"): rights.alter_sequence,
-    ("drop", "sequence"): sequences.drop_sequence,
+    ("drop", "sequence"): drop_objects(DropSequence, "a sequence's name"),
     ("create", "view"): views.create_view,
     ("create", "or", "replace", "view"): views.replace_view,
     ("alter", "view"): views.alter_view,
-    ("drop", "view"): views.drop_view,
+    ("drop", "view"): drop_objects(DropView, "a view's name"),
     ("alter", "type"): rights.alter_type,
-    ("drop", "type"): types.drop_type,
+    ("drop", "type"): drop_objects(DropType, "a type's name"),
     ("alter", "changefeed"): alter_changefeed,
     ("create", "relaxed", "log"): relaxed_logs.create_relaxed_log,
-    ("drop", "relaxed", "log"): relaxed_logs.drop_relaxed_log,
+    ("drop", "relaxed", "log"): drop_named(DropRelaxedLog, "a relaxed log's name"),
     ("create", "keyspace"): keyspaces.create_keyspace,
     ("drop", "keyspace"): keyspaces.drop_keyspace,
     ("alter", "keyspace"): keyspaces.alter_keyspace,
@@ -246,8 +255,6 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("resume", "replication"): partial(replications.control_replication, action=JobAction.RESUME),
     ("cancel", "replication"): partial(replications.control_replication, action=JobAction.CANCEL),
     ("verify", "replication"): replications.verify_replication,
-    ("show", "replications"): replications.show_replications,
-    ("show", "replication"): replications.show_tasks,
     ("rebalance", "replication"): replications.rebalance_replication,
     ("create", "changefeed"): feeds.create_changefeed,
     ("create", "schedule"): schedules.create_schedule,
@@ -257,50 +264,19 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
         for verb, action in schedules.SCHEDULE_ACTIONS.items()
     },
     ("create", "subscription"): subscriptions.create_subscription,
-    ("drop", "subscription"): subscriptions.drop_subscription,
+    ("drop", "subscription"): drop_named(DropSubscription, "a subscription's name"),
     ("acknowledge", "subscription"): subscriptions.acknowledge_subscription,
-    ("show", "subscriptions"): subscriptions.show_subscriptions,
     ("create", "external", "connection"): connections.create_connection,
     ("alter", "external", "connection"): connections.alter_connection,
     ("drop", "external", "connection"): connections.drop_connection,
-    ("show", "external", "connections"): connections.show_connections,
-    ("show", "external", "connection"): connections.show_connection,
     ("experimental", "changefeed"): feeds.create_changefeed,
     ("cancel",): show.cancel,
     ("verify", "changefeed"): feeds.verify_changefeed,
-    ("show", "schedules"): schedules.show_schedules,
-    ("show", "running", "schedules"): partial(schedules.show_schedules, paused=False),
-    ("show", "paused", "schedules"): partial(schedules.show_schedules, paused=True),
-    ("show", "schedule"): schedules.show_schedule,
-    ("show", "dead", "letters"): dead_letters.show_dead_letters,
-    ("retry", "dead", "letters"): dead_letters.retry_dead_letters,
-    ("skip", "dead", "letters"): dead_letters.skip_dead_letters,
+    ("retry", "dead", "letters"): dead_letters(RetryDeadLetters),
+    ("skip", "dead", "letters"): dead_letters(SkipDeadLetters),
     ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
     ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
-    ("show", "schemas"): show.show_schemas,
-    ("show", "sequences"): show.show_sequences,
-    **{("show", word): show.show_types for word in ("types", "enums")},
-    **{("show", word): show.show_indexes for word in ("indexes", "index", "keys")},
-    **{("show", word): show.show_constraints for word in ("constraints", "constraint")},
-    **{
-        ("show", *scope, "sessions"): show.show_sessions
-        for scope in ((), ("cluster",), ("local",), ("all",))
-    },
-    **{
-        ("show", *scope, word): show.show_queries
-        for scope in ((), ("cluster",), ("local",), ("all",))
-        for word in ("queries", "statements")
-    },
-    ("show", "users"): users.show_users,
-    ("show", "roles"): users.show_users,
-    ("show", "grants"): rights.show_grants,
-    ("show", "system", "grants"): rights.show_system_grants,
-    ("show", "default", "privileges"): rights.show_default_privileges,
-    ("show", "relaxed", "logs"): relaxed_logs.show_relaxed_logs,
-    ("show", "keyspaces"): keyspaces.show_keyspaces,
-    ("show", "changefeed", "latency"): feeds.show_feed_latency,
-    ("show", "changefeed", "lag"): feeds.show_feed_lag,
-    ("show",): feeds.show,
+    **{("show", *words): grammar for words, grammar in show.SHOW.items()},
     ("set", "constraints"): set_constraints,
     ("set",): feeds.set_statement,
     ("reset",): feeds.reset_statement,

@@ -22,7 +22,7 @@ def prepare(cursor: Cursor) -> Prepare:
     cursor.expect_words("as")
     if cursor.finished:
         cursor.fail(expected="a statement")
-    start, end = cursor.current.start, cursor.tokens[-1].end + 1
+    start, end = cursor.current.start, cursor.rest()[-1].end + 1
     return Prepare(name=name, types=tuple(types), text=" " * start + cursor.text[start:end])
 
 
@@ -59,7 +59,7 @@ def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
     """The list in parentheses that ends the statement, read by sqlglot as items of a SELECT."""
     if not cursor.at_symbol("("):
         cursor.fail(expected="arguments in parentheses")
-    tokens = cursor.tokens[cursor.current.token_index :]
+    tokens = cursor.rest()
     last = tokens[-1]
     if last.token_type != TokenType.R_PAREN:
         end = last.end + 1

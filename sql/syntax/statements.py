@@ -106,7 +106,7 @@ class CreateTableAs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable:
-    tables: tuple[ObjectName, ...]
+    names: tuple[ObjectName, ...]
     if_exists: bool
     cascade: bool = False
 

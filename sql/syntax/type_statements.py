@@ -90,6 +90,7 @@ class AlterSequence:
 class DropSequence:
     names: tuple[ObjectName, ...]
     if_exists: bool
+    cascade: bool
 
 
 SequenceStatement = CreateSequence | AlterSequence | DropSequence

@@ -68,7 +68,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             _, others = await truncated_tables(actor, statement)
             for other in others:
                 await actor.need_table(other, Privilege.DROP)
-        case statements.DropTable(tables=tables):
+        case statements.DropTable(names=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)
         case AlterTable():

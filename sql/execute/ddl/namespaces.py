@@ -25,14 +25,14 @@ from .views import ViewStatements, with_comment
 async def drop_tables(changer: Changer, statement: statements.DropTable) -> Result:
     """DROP TABLE of every table named. Raises SQLError 42P01, 42809 and 2BP01."""
     found: list[TableDescriptor] = []
-    for name in statement.tables:
+    for name in statement.names:
         table = await changer.find(name, if_exists=statement.if_exists)
         if table is not None:
             found.append(table)
         elif not statement.if_exists:
             raise unknown_relation(name)
     await _drop_all(changer, found, cascade=statement.cascade, what="DROP TABLE")
-    missing = len(statement.tables) - len(found)
+    missing = len(statement.names) - len(found)
     notice = f"{missing} of the tables did not exist, skipping" if missing else None
     return Result(tag="DROP TABLE", notice=notice)
 

@@ -102,7 +102,7 @@ class SchemaChangeStatements:
 
     async def _targets(self, statement: s.TableChange | statements.DropTable) -> list[TableChanges]:
         match statement:
-            case statements.DropTable(tables=names):
+            case statements.DropTable(names=names):
                 named = [await self._changer.find(name) for name in names]
                 if None in named and not statement.if_exists:
                     await self._changer.found(names[named.index(None)])

@@ -21,7 +21,6 @@ def create_connection(cursor: Cursor) -> CreateConnection:
     name = _name(cursor)
     cursor.expect_words("as")
     uri = cursor.string("a sink URI")
-    cursor.expect_end()
     return CreateConnection(name=name, uri=uri, if_not_exists=if_not_exists, position=position)
 
 
@@ -36,7 +35,6 @@ def alter_connection(cursor: Cursor) -> AlterConnection:
     else:
         cursor.expect_words("as")
         uri = cursor.string("a sink URI")
-    cursor.expect_end()
     return AlterConnection(name=name, uri=uri, owner=owner, if_exists=if_exists, position=position)
 
 
@@ -45,18 +43,11 @@ def drop_connection(cursor: Cursor) -> DropConnection:
     if_exists = cursor.accept_words("if", "exists")
     position = cursor.position
     name = _name(cursor)
-    cursor.expect_end()
     return DropConnection(name=name, if_exists=if_exists, position=position)
-
-
-def show_connections(cursor: Cursor) -> ShowConnections:
-    cursor.expect_end()
-    return ShowConnections(name=None)
 
 
 def show_connection(cursor: Cursor) -> ShowConnections:
     name = _name(cursor)
-    cursor.expect_end()
     return ShowConnections(name=name)
 
 

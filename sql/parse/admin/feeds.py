@@ -7,33 +7,24 @@ from dataclasses import replace
 from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
-from ...syntax.changefeed_statements import DatabaseFeed, ShowFeedLag, ShowFeedLatency
+from ...syntax.changefeed_statements import DatabaseFeed
 from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import ObjectName, Option
 from ...syntax.refusals import unsupported
 from ...syntax.statements import (
-    AwaitJobs,
     ControlJobs,
     CreateChangefeed,
     ExplainChangefeed,
     JobAction,
     Query,
     SetClusterSetting,
-    ShowClusterSettings,
-    ShowColumns,
-    ShowCreateTable,
-    ShowDatabases,
-    ShowJobs,
-    ShowSession,
-    ShowTables,
     Statement,
     UseDatabase,
     VerifyChangefeed,
 )
 from .. import transactions
-from ..cursor import Cursor, LexemeKind
+from ..cursor import Cursor
 from ..ddl.keyspaces import keyspace_feed
-from ..ddl.ranges import show_ranges
 from ..queries import parse_query
 from .feed_query import feed_select
 
@@ -64,7 +55,6 @@ def create_changefeed(cursor: Cursor) -> CreateChangefeed:
     sink = _into(cursor, sink)
     options = with_options(cursor, options)
     sink = _into(cursor, sink)
-    cursor.expect_end()
     return CreateChangefeed(
         tables=tables,
         sink=sink,
@@ -104,15 +94,11 @@ def explain_changefeed(cursor: Cursor) -> ExplainChangefeed:
 
 def feed_tables(cursor: Cursor) -> tuple[ObjectName, ...]:
     """`[TABLE] name, …`"""
-    cursor.accept_words("table")
-    tables = [_table(cursor)]
-    while cursor.accept_symbol(","):
-        cursor.accept_words("table")
-        tables.append(_table(cursor))
-    return tuple(tables)
+    return cursor.listed(lambda: _table(cursor))
 
 
 def _table(cursor: Cursor) -> ObjectName:
+    cursor.accept_words("table")
     name = cursor.object_name("a table's name")
     if cursor.at_words("family"):
         raise unsupported(
@@ -135,19 +121,9 @@ def with_options(cursor: Cursor, known: tuple[Option, ...] = ()) -> tuple[Option
     if known:
         return known
     begun = cursor.accept_words("with")
-    bracketed = cursor.accept_words("options")
-    if not (begun or bracketed):
-        return ()
-    if bracketed:
-        cursor.expect_symbol("(")
-    else:
-        bracketed = cursor.accept_symbol("(")
-    options = [cursor.option()]
-    while cursor.accept_symbol(","):
-        options.append(cursor.option())
-    if bracketed:
-        cursor.expect_symbol(")")
-    return tuple(options)
+    if cursor.accept_words("options") or (begun and cursor.at_symbol("(")):
+        return cursor.enclosed(cursor.option)
+    return cursor.listed(cursor.option) if begun else ()
 
 
 def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
@@ -161,14 +137,10 @@ def control_jobs(cursor: Cursor, action: JobAction) -> ControlJobs:
 def job_ids(cursor: Cursor, what: str = "a job's id") -> tuple[tuple[int, ...], Query | None]:
     """The ids of jobs, or the query that finds them, to the end of the statement."""
     if not cursor.finished:
-        rest = cursor.tokens[cursor.current.token_index :]
-        if rest[0].token_type in QUERY_TOKENS:
-            return (), parse_query(cursor.text, rest)
-    ids = [cursor.integer(what)]
-    while cursor.accept_symbol(","):
-        ids.append(cursor.integer(what))
-    cursor.expect_end()
-    return tuple(ids), None
+        begun = cursor.tokens[cursor.current.token_index].token_type
+        if begun in QUERY_TOKENS:
+            return (), parse_query(cursor.text, cursor.rest())
+    return cursor.listed(lambda: cursor.integer(what)), None
 
 
 def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
@@ -176,85 +148,7 @@ def verify_changefeed(cursor: Cursor) -> VerifyChangefeed:
     job_id = cursor.integer("a job's id")
     at_resolved = cursor.accept_words("at", "resolved")
     repairs = cursor.accept_words("repair")
-    cursor.expect_end()
     return VerifyChangefeed(job_id=job_id, at_resolved=at_resolved, repairs=repairs)
-
-
-def show_feed_latency(cursor: Cursor) -> ShowFeedLatency:
-    job_id = cursor.integer("a job's id")
-    cursor.expect_end()
-    return ShowFeedLatency(job_id=job_id)
-
-
-def show_feed_lag(cursor: Cursor) -> ShowFeedLag:
-    job_id = cursor.integer("a job's id")
-    cursor.expect_end()
-    return ShowFeedLag(job_id=job_id)
-
-
-def show(cursor: Cursor) -> Statement:
-    statement = _shown(cursor)
-    cursor.expect_end()
-    return statement
-
-
-def _shown(cursor: Cursor) -> Statement:
-    position = cursor.position
-    if cursor.accept_words("jobs", "when", "complete") or cursor.accept_words(
-        "job", "when", "complete"
-    ):
-        ids, query = job_ids(cursor)
-        cursor.skip_to_token(len(cursor.tokens))
-        return AwaitJobs(job_ids=ids, query=query)
-    for words, only in ((("changefeed",), True), ((), False)):
-        if cursor.accept_words(*words, "jobs"):
-            return ShowJobs(changefeeds_only=only, job_id=None, watched=only and _watched(cursor))
-        if cursor.accept_words(*words, "job"):
-            job_id = cursor.integer("a job's id")
-            return ShowJobs(changefeeds_only=only, job_id=job_id, watched=only and _watched(cursor))
-    if cursor.accept_words("cluster", "settings") or cursor.accept_words(
-        "all", "cluster", "settings"
-    ):
-        return ShowClusterSettings(name=None, position=position)
-    if cursor.accept_words("cluster", "setting"):
-        position = cursor.position
-        if cursor.accept_words("all"):
-            return ShowClusterSettings(name=None, position=position)
-        return ShowClusterSettings(name=cursor.dotted_name("a setting"), position=position)
-    if cursor.accept_words("tables"):
-        database = cursor.identifier("a database's name") if cursor.accept_words("from") else None
-        return ShowTables(database=database)
-    if cursor.accept_words("ranges"):
-        return show_ranges(cursor)
-    if cursor.accept_words("databases"):
-        return ShowDatabases()
-    if cursor.accept_words("create"):
-        view = cursor.accept_words("view")
-        if not view:
-            cursor.accept_words("table")
-        named = "a view's name" if view else "a table's name"
-        return ShowCreateTable(table=cursor.object_name(named), view=view)
-    if cursor.accept_words("columns"):
-        cursor.expect_words("from")
-        return ShowColumns(table=cursor.object_name("a table's name"))
-    if cursor.accept_words("transaction"):
-        for mode in ("isolation", "priority", "status"):
-            if cursor.accept_words(mode):
-                if mode == "isolation":
-                    cursor.expect_words("level")
-                return ShowSession(name=f"transaction_{mode}", position=position)
-        cursor.fail(expected="ISOLATION LEVEL, PRIORITY or STATUS")
-    if cursor.accept_words("all"):
-        return ShowSession(name="all", position=position)
-    if cursor.accept_words("time", "zone"):
-        return ShowSession(name="timezone", position=position)
-    if cursor.current.kind is LexemeKind.WORD:
-        return ShowSession(name=cursor.dotted_name("what to show"), position=position)
-    cursor.fail(expected="TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS")
-
-
-def _watched(cursor: Cursor) -> bool:
-    return cursor.accept_words("with", "watched_tables")
 
 
 def set_statement(cursor: Cursor) -> Statement:
@@ -266,7 +160,6 @@ def set_statement(cursor: Cursor) -> Statement:
         _expect_equals(cursor)
         default = cursor.at_words("default")
         value = cursor.option_value()
-        cursor.expect_end()
         return SetClusterSetting(name=name, value=None if default else value, position=position)
     if cursor.accept_words("transaction"):
         return transactions.set_transaction(cursor)
@@ -281,13 +174,11 @@ def reset_statement(cursor: Cursor) -> Statement:
         return transactions.reset_variable(cursor)
     position = cursor.position
     name = cursor.dotted_name("a setting")
-    cursor.expect_end()
     return SetClusterSetting(name=name, value=None, position=position)
 
 
 def use(cursor: Cursor) -> UseDatabase:
     name = cursor.identifier("a database's name")
-    cursor.expect_end()
     return UseDatabase(name=name)
 
 

@@ -51,7 +51,6 @@ def lock(cursor: Cursor) -> Maintain:
             position=position,
         )
     cursor.accept_words("nowait")
-    cursor.expect_end()
     return Maintain(chore=Chore.LOCK, tables=tuple(tables))
 
 
@@ -66,7 +65,6 @@ def _tables(cursor: Cursor) -> tuple[ObjectName, ...]:
             cursor.expect_symbol(")")
         if not cursor.accept_symbol(","):
             break
-    cursor.expect_end()
     return tuple(tables)
 
 

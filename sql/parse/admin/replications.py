@@ -38,7 +38,6 @@ def create_replication(cursor: Cursor) -> CreateChangefeed:
     cursor.expect_words("into")
     sink = cursor.string("the URI of a replica")
     given = with_options(cursor)
-    cursor.expect_end()
     _check_backup(given, whole=not keyspace.start and keyspace.end is None)
     options, workers, by_spark = _feed_options(given), _workers(given), _by_spark(given)
     return CreateChangefeed(
@@ -53,7 +52,6 @@ def create_replication(cursor: Cursor) -> CreateChangefeed:
 
 def control_replication(cursor: Cursor, action: JobAction) -> ControlJobs:
     name = cursor.identifier(_NAME)
-    cursor.expect_end()
     return ControlJobs(action=action, job_ids=(), replication=name)
 
 
@@ -61,26 +59,18 @@ def verify_replication(cursor: Cursor) -> VerifyChangefeed:
     """`name [AT RESOLVED]`"""
     name = cursor.identifier(_NAME)
     at_resolved = cursor.accept_words("at", "resolved")
-    cursor.expect_end()
     return VerifyChangefeed(job_id=0, at_resolved=at_resolved, repairs=False, replication=name)
-
-
-def show_replications(cursor: Cursor) -> ShowReplications:
-    cursor.expect_end()
-    return ShowReplications()
 
 
 def show_tasks(cursor: Cursor) -> ShowReplications:
     """`name TASKS`"""
     name = cursor.identifier(_NAME)
     cursor.expect_words("tasks")
-    cursor.expect_end()
     return ShowReplications(tasks_of=name)
 
 
 def rebalance_replication(cursor: Cursor) -> RebalanceReplication:
     name = cursor.identifier(_NAME)
-    cursor.expect_end()
     return RebalanceReplication(name)
 
 

@@ -17,7 +17,6 @@ SHOW GRANTS [ON …] [FOR role, …];  SHOW SYSTEM GRANTS;  SHOW DEFAULT PRIVILE
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 from ...syntax.names import ObjectName
 from ...syntax.rights_statements import (
@@ -29,7 +28,6 @@ from ...syntax.rights_statements import (
     ReassignOwned,
     RightsListing,
     SetOwner,
-    ShowDefaultPrivileges,
     ShowGrants,
     ShowRoleGrants,
     TargetKind,
@@ -37,8 +35,6 @@ from ...syntax.rights_statements import (
 from ...syntax.statements import Statement
 from ..cursor import Cursor, LexemeKind
 from ..ddl import alter, sequences, types
-
-T = TypeVar("T")
 
 _KINDS: dict[tuple[str, ...], TargetKind] = {
     ("database",): TargetKind.DATABASE,
@@ -75,7 +71,7 @@ def _grant(cursor: Cursor, *, revoke: bool) -> GrantPrivileges | GrantRoles:
     grant_option = revoke and cursor.accept_words("grant", "option", "for")
     admin_option = revoke and not grant_option and cursor.accept_words("admin", "option", "for")
     system = cursor.accept_words("system")
-    names = _list(cursor, _privilege)
+    names = cursor.listed(lambda: _privilege(cursor))
     if not system and not cursor.at_words("on"):
         members, option = _grantees(cursor, revoke, "admin")
         return GrantRoles(
@@ -132,9 +128,9 @@ def _accepted(cursor: Cursor, kinds: Mapping[tuple[str, ...], TargetKind]) -> Ta
 def _named_target(cursor: Cursor) -> GrantTarget:
     kind = _accepted(cursor, _KINDS) or TargetKind.TABLE
     if kind is TargetKind.TABLE:
-        return GrantTarget(kind=kind, names=_list(cursor, _table_pattern))
+        return GrantTarget(kind=kind, names=cursor.listed(lambda: _table_pattern(cursor)))
     what = _NAMED.get(kind, "a schema's name")
-    return GrantTarget(kind=kind, names=_list(cursor, lambda c: c.object_name(what)))
+    return GrantTarget(kind=kind, names=cursor.names(what))
 
 
 def _table_pattern(cursor: Cursor) -> ObjectName:
@@ -150,27 +146,18 @@ def _table_pattern(cursor: Cursor) -> ObjectName:
 def _grantees(cursor: Cursor, revoke: bool, option: str) -> tuple[tuple[str, ...], bool]:
     """Roles, and whether the option was written behind them."""
     cursor.expect_words("from" if revoke else "to")
-    found = _list(cursor, role_name)
+    found = cursor.listed(lambda: role_name(cursor))
     if revoke:
         if not cursor.accept_words("restrict"):
             cursor.accept_words("cascade")
-        cursor.expect_end()
         return found, False
     given = cursor.accept_words("with", option, "option")
-    cursor.expect_end()
     return found, given
 
 
 def role_name(cursor: Cursor) -> str:
     cursor.accept_words("role")
     return cursor.identifier("a role's name")
-
-
-def _list(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
-    found = [item(cursor)]
-    while cursor.accept_symbol(","):
-        found.append(item(cursor))
-    return tuple(found)
 
 
 def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
@@ -183,15 +170,15 @@ def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
     elif cursor.accept_words("for"):
         if not cursor.accept_words("role"):
             cursor.expect_words("user")
-        roles = _list(cursor, role_name)
+        roles = cursor.listed(lambda: role_name(cursor))
     schemas: tuple[ObjectName, ...] = ()
     if cursor.accept_words("in", "schema"):
-        schemas = _list(cursor, lambda c: c.object_name("a schema's name"))
+        schemas = cursor.names("a schema's name")
     revoke = cursor.accept_words("revoke")
     if not revoke:
         cursor.expect_words("grant")
     option = revoke and cursor.accept_words("grant", "option", "for")
-    privileges = _in_capitals(_list(cursor, _privilege))
+    privileges = _in_capitals(cursor.listed(lambda: _privilege(cursor)))
     cursor.expect_words("on")
     kind = _accepted(cursor, _DEFAULT_KINDS)
     if kind is None:
@@ -255,25 +242,22 @@ def _alter_owner(cursor: Cursor, kind: TargetKind) -> SetOwner:
 
 def _owner(cursor: Cursor, target: GrantTarget, *, if_exists: bool) -> SetOwner:
     owner = role_name(cursor)
-    cursor.expect_end()
     return SetOwner(target=target, owner=owner, if_exists=if_exists)
 
 
 def reassign_owned(cursor: Cursor) -> ReassignOwned:
     """`role, … TO role`"""
-    roles = _list(cursor, role_name)
+    roles = cursor.listed(lambda: role_name(cursor))
     cursor.expect_words("to")
     to = role_name(cursor)
-    cursor.expect_end()
     return ReassignOwned(roles=roles, to=to)
 
 
 def drop_owned(cursor: Cursor) -> ReassignOwned:
     """`role, … [CASCADE | RESTRICT]`"""
-    roles = _list(cursor, role_name)
+    roles = cursor.listed(lambda: role_name(cursor))
     if not cursor.accept_words("restrict"):
         cursor.accept_words("cascade")
-    cursor.expect_end()
     return ReassignOwned(roles=roles, to=None)
 
 
@@ -283,7 +267,11 @@ def drop_owned(cursor: Cursor) -> ReassignOwned:
 def show_grants(cursor: Cursor) -> RightsListing:
     """`[ON target | ON ROLE [role, …]] [FOR role, …]`"""
     if cursor.accept_words("on", "role"):
-        roles = () if cursor.at_words("for") or cursor.finished else _list(cursor, role_name)
+        roles = (
+            ()
+            if cursor.at_words("for") or cursor.finished
+            else cursor.listed(lambda: role_name(cursor))
+        )
         return ShowRoleGrants(roles=roles, members=_for(cursor))
     target = _target(cursor) if cursor.at_words("on") else None
     return ShowGrants(target=target, grantees=_for(cursor))
@@ -293,12 +281,6 @@ def show_system_grants(cursor: Cursor) -> ShowGrants:
     return ShowGrants(target=GrantTarget(kind=TargetKind.SYSTEM), grantees=_for(cursor))
 
 
-def show_default_privileges(cursor: Cursor) -> ShowDefaultPrivileges:
-    cursor.expect_end()
-    return ShowDefaultPrivileges()
-
-
 def _for(cursor: Cursor) -> tuple[str, ...]:
-    found = _list(cursor, role_name) if cursor.accept_words("for") else ()
-    cursor.expect_end()
+    found = cursor.listed(lambda: role_name(cursor)) if cursor.accept_words("for") else ()
     return found

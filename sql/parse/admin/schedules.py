@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...syntax.changefeed_statements import CreateSchedule, ShowSchedules
-from ...syntax.names import Option
 from ...syntax.refusals import unsupported
 from ...syntax.statements import ControlJobs, JobAction
 from ..cursor import Cursor, LexemeKind
@@ -28,13 +27,8 @@ def create_schedule(cursor: Cursor) -> CreateSchedule:
     options = with_options(cursor)
     cursor.expect_words("recurring")
     crontab = cursor.string("a crontab")
-    schedule_options: tuple[Option, ...] = ()
-    if cursor.accept_words("with", "schedule", "options"):
-        found = [cursor.option()]
-        while cursor.accept_symbol(","):
-            found.append(cursor.option())
-        schedule_options = tuple(found)
-    cursor.expect_end()
+    scheduled = cursor.accept_words("with", "schedule", "options")
+    schedule_options = cursor.listed(cursor.option) if scheduled else ()
     return CreateSchedule(
         label=label,
         if_not_exists=if_not_exists,
@@ -70,11 +64,9 @@ def control_schedules(cursor: Cursor, action: JobAction) -> ControlJobs:
 
 def show_schedules(cursor: Cursor, paused: bool | None = None) -> ShowSchedules:
     cursor.accept_words("for", "changefeed")
-    cursor.expect_end()
     return ShowSchedules(paused=paused)
 
 
 def show_schedule(cursor: Cursor) -> ShowSchedules:
     schedule_id = cursor.integer("a schedule's id")
-    cursor.expect_end()
     return ShowSchedules(schedule_id=schedule_id)

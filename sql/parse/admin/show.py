@@ -1,73 +1,195 @@
-"""The grammar of SHOW for catalogs and sessions, and of CANCEL for the latter.
+"""The grammar of SHOW, and of CANCEL.
 
-SHOW SCHEMAS [FROM database]
-SHOW { INDEXES | INDEX | KEYS | CONSTRAINTS | CONSTRAINT } FROM table
-SHOW { SEQUENCES | TYPES | ENUMS } [FROM database]
+SHOW { TABLES | SCHEMAS | SEQUENCES | TYPES | ENUMS } [FROM database]
+SHOW { COLUMNS | INDEXES | INDEX | KEYS | CONSTRAINTS | CONSTRAINT } FROM [TABLE] table
+SHOW CREATE [TABLE | VIEW] name
 SHOW [CLUSTER | LOCAL | ALL] { SESSIONS | QUERIES | STATEMENTS }
+SHOW { JOBS | JOB id | CHANGEFEED JOBS | CHANGEFEED JOB id } [WITH watched_tables]
+SHOW { JOBS | JOB } WHEN COMPLETE { id, … | query }
 CANCEL { QUERY | QUERIES | SESSION | SESSIONS } [IF EXISTS] 'id', …
 """
 
 from __future__ import annotations
 
-from ...syntax.names import ObjectName
+from collections.abc import Callable
+
+from ...syntax.changefeed_statements import (
+    ShowDeadLetters,
+    ShowFeedLag,
+    ShowFeedLatency,
+    ShowSubscriptions,
+)
+from ...syntax.connection_statements import ShowConnections
+from ...syntax.keyspace_statements import ShowKeyspaces, ShowReplications
+from ...syntax.relaxed_statements import ShowRelaxedLogs
+from ...syntax.rights_statements import ShowDefaultPrivileges
 from ...syntax.show_statements import (
     Cancel,
     ShowConstraints,
     ShowIndexes,
-    ShowObjects,
     ShowQueries,
     ShowSchemas,
     ShowSequences,
     ShowSessions,
     ShowTypes,
 )
-from ...syntax.statements import JobAction, Statement
-from ..cursor import Cursor
-from . import feeds
+from ...syntax.statements import (
+    AwaitJobs,
+    JobAction,
+    ShowClusterSettings,
+    ShowColumns,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowJobs,
+    ShowSession,
+    ShowTables,
+    Statement,
+)
+from ...syntax.user_statements import ShowUsers
+from ..cursor import Cursor, LexemeKind
+from ..ddl.ranges import show_ranges
+from . import connections, feeds, replications, rights, schedules
+from .dead_letters import dead_letters
+
+Grammar = Callable[[Cursor], Statement]
 
 
-def show_schemas(cursor: Cursor) -> ShowSchemas:
-    return ShowSchemas(database=_from_database(cursor))
+def _all(statement: Statement) -> Grammar:
+    """The grammar of a statement that is its words alone."""
+    return lambda cursor: statement
 
 
-def show_sequences(cursor: Cursor) -> ShowSequences:
-    return ShowSequences(database=_from_database(cursor))
+def _of_database(make: Callable[..., Statement]) -> Grammar:
+    """`[FROM database]`"""
+
+    def grammar(cursor: Cursor) -> Statement:
+        named = cursor.accept_words("from")
+        return make(database=cursor.identifier("a database's name") if named else None)
+
+    return grammar
 
 
-def show_types(cursor: Cursor) -> ShowTypes:
-    return ShowTypes(database=_from_database(cursor))
+def _of_table(make: Callable[..., Statement]) -> Grammar:
+    """`FROM [TABLE] table`"""
+
+    def grammar(cursor: Cursor) -> Statement:
+        cursor.expect_words("from")
+        cursor.accept_words("table")
+        return make(table=cursor.object_name("a table's name"))
+
+    return grammar
 
 
-def _from_database(cursor: Cursor) -> str | None:
-    database = cursor.identifier("a database's name") if cursor.accept_words("from") else None
-    cursor.expect_end()
-    return database
+def _of_job(make: Callable[..., Statement]) -> Grammar:
+    """`id`"""
+    return lambda cursor: make(job_id=cursor.integer("a job's id"))
 
 
-def show_indexes(cursor: Cursor) -> ShowIndexes:
-    return ShowIndexes(table=_from_table(cursor))
+def _create(cursor: Cursor) -> ShowCreateTable:
+    view = cursor.accept_words("view")
+    if not view:
+        cursor.accept_words("table")
+    named = "a view's name" if view else "a table's name"
+    return ShowCreateTable(table=cursor.object_name(named), view=view)
 
 
-def show_constraints(cursor: Cursor) -> ShowConstraints:
-    return ShowConstraints(table=_from_table(cursor))
+def _jobs(*, changefeeds: bool, one: bool) -> Grammar:
+    """`[id] [WITH watched_tables]`, the latter of changefeeds"""
+
+    def grammar(cursor: Cursor) -> Statement:
+        job_id = cursor.integer("a job's id") if one else None
+        watched = changefeeds and cursor.accept_words("with", "watched_tables")
+        return ShowJobs(changefeeds_only=changefeeds, job_id=job_id, watched=watched)
+
+    return grammar
 
 
-def _from_table(cursor: Cursor) -> ObjectName:
-    cursor.expect_words("from")
-    cursor.accept_words("table")
-    name = cursor.object_name("a table's name")
-    cursor.expect_end()
-    return name
+def _await_jobs(cursor: Cursor) -> AwaitJobs:
+    ids, query = feeds.job_ids(cursor)
+    return AwaitJobs(job_ids=ids, query=query)
 
 
-def show_sessions(cursor: Cursor) -> ShowObjects:
-    cursor.expect_end()
-    return ShowSessions()
+def _settings(cursor: Cursor) -> ShowClusterSettings:
+    return ShowClusterSettings(name=None, position=cursor.position)
 
 
-def show_queries(cursor: Cursor) -> ShowObjects:
-    cursor.expect_end()
-    return ShowQueries()
+def _setting(cursor: Cursor) -> ShowClusterSettings:
+    """`ALL`, or a setting's name"""
+    position = cursor.position
+    name = None if cursor.accept_words("all") else cursor.dotted_name("a setting")
+    return ShowClusterSettings(name=name, position=position)
+
+
+def _transaction(cursor: Cursor) -> ShowSession:
+    """`ISOLATION LEVEL`, `PRIORITY` or `STATUS`"""
+    position = cursor.position
+    for mode in (("isolation", "level"), ("priority",), ("status",)):
+        if cursor.accept_words(*mode):
+            return ShowSession(name=f"transaction_{mode[0]}", position=position)
+    cursor.fail(expected="ISOLATION LEVEL, PRIORITY or STATUS")
+
+
+def _variable(cursor: Cursor) -> ShowSession:
+    """A session variable, or ALL of them."""
+    position = cursor.position
+    if cursor.accept_words("all"):
+        return ShowSession(name="all", position=position)
+    if cursor.accept_words("time", "zone"):
+        return ShowSession(name="timezone", position=position)
+    if cursor.current.kind is LexemeKind.WORD:
+        return ShowSession(name=cursor.dotted_name("what to show"), position=position)
+    cursor.fail(expected="TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS")
+
+
+_SCOPES: tuple[tuple[str, ...], ...] = ((), ("cluster",), ("local",), ("all",))
+
+SHOW: dict[tuple[str, ...], Grammar] = {
+    ("databases",): _all(ShowDatabases()),
+    ("tables",): _of_database(ShowTables),
+    ("schemas",): _of_database(ShowSchemas),
+    ("sequences",): _of_database(ShowSequences),
+    **{(word,): _of_database(ShowTypes) for word in ("types", "enums")},
+    ("columns",): _of_table(ShowColumns),
+    **{(word,): _of_table(ShowIndexes) for word in ("indexes", "index", "keys")},
+    **{(word,): _of_table(ShowConstraints) for word in ("constraints", "constraint")},
+    ("create",): _create,
+    ("ranges",): show_ranges,
+    **{(*scope, "sessions"): _all(ShowSessions()) for scope in _SCOPES},
+    **{
+        (*scope, word): _all(ShowQueries())
+        for scope in _SCOPES
+        for word in ("queries", "statements")
+    },
+    **{(word,): _all(ShowUsers()) for word in ("users", "roles")},
+    ("grants",): rights.show_grants,
+    ("system", "grants"): rights.show_system_grants,
+    ("default", "privileges"): _all(ShowDefaultPrivileges()),
+    **{(word, "when", "complete"): _await_jobs for word in ("jobs", "job")},
+    ("jobs",): _jobs(changefeeds=False, one=False),
+    ("job",): _jobs(changefeeds=False, one=True),
+    ("changefeed", "jobs"): _jobs(changefeeds=True, one=False),
+    ("changefeed", "job"): _jobs(changefeeds=True, one=True),
+    ("changefeed", "latency"): _of_job(ShowFeedLatency),
+    ("changefeed", "lag"): _of_job(ShowFeedLag),
+    ("dead", "letters"): dead_letters(ShowDeadLetters),
+    ("schedules",): schedules.show_schedules,
+    ("running", "schedules"): lambda cursor: schedules.show_schedules(cursor, paused=False),
+    ("paused", "schedules"): lambda cursor: schedules.show_schedules(cursor, paused=True),
+    ("schedule",): schedules.show_schedule,
+    ("subscriptions",): _all(ShowSubscriptions()),
+    ("external", "connections"): _all(ShowConnections(name=None)),
+    ("external", "connection"): connections.show_connection,
+    ("relaxed", "logs"): _all(ShowRelaxedLogs()),
+    ("keyspaces",): _all(ShowKeyspaces()),
+    ("replications",): _all(ShowReplications()),
+    ("replication",): replications.show_tasks,
+    ("cluster", "settings"): _settings,
+    ("all", "cluster", "settings"): _settings,
+    ("cluster", "setting"): _setting,
+    ("transaction",): _transaction,
+    (): _variable,
+}
+"""The grammar behind each beginning of SHOW, longer beginnings first."""
 
 
 def cancel(cursor: Cursor) -> Statement:
@@ -78,8 +200,5 @@ def cancel(cursor: Cursor) -> Statement:
     if_exists = cursor.accept_words("if", "exists")
     position = cursor.position
     what = "a session's id" if session else "a query's id"
-    ids = [cursor.string(what)]
-    while cursor.accept_symbol(","):
-        ids.append(cursor.string(what))
-    cursor.expect_end()
-    return Cancel(ids=tuple(ids), session=session, if_exists=if_exists, position=position)
+    ids = cursor.listed(lambda: cursor.string(what))
+    return Cancel(ids=ids, session=session, if_exists=if_exists, position=position)

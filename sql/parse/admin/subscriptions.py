@@ -5,9 +5,7 @@ from __future__ import annotations
 from ...syntax.changefeed_statements import (
     AcknowledgeSubscription,
     CreateSubscription,
-    DropSubscription,
     FetchSubscription,
-    ShowSubscriptions,
 )
 from ...syntax.names import Option
 from ..cursor import Cursor
@@ -22,7 +20,6 @@ def create_subscription(cursor: Cursor) -> CreateSubscription:
     cursor.expect_words("for")
     tables = feed_tables(cursor)
     options = with_options(cursor)
-    cursor.expect_end()
     return CreateSubscription(
         name=name,
         tables=tables,
@@ -32,22 +29,12 @@ def create_subscription(cursor: Cursor) -> CreateSubscription:
     )
 
 
-def drop_subscription(cursor: Cursor) -> DropSubscription:
-    """`[IF EXISTS] name`"""
-    if_exists = cursor.accept_words("if", "exists")
-    position = cursor.position
-    name = cursor.identifier("a subscription's name")
-    cursor.expect_end()
-    return DropSubscription(name=name, if_exists=if_exists, position=position)
-
-
 def acknowledge_subscription(cursor: Cursor) -> AcknowledgeSubscription:
     """`name UP TO timestamp`"""
     position = cursor.position
     name = cursor.identifier("a subscription's name")
     cursor.expect_words("up", "to")
     upto = cursor.option_value()
-    cursor.expect_end()
     return AcknowledgeSubscription(name=name, upto=upto, position=position)
 
 
@@ -60,10 +47,4 @@ def fetch_subscription(cursor: Cursor, count: int | None) -> FetchSubscription:
         if option.name != "timeout" or timeout is not None:
             cursor.fail(expected="one option, timeout")
         timeout = option
-    cursor.expect_end()
     return FetchSubscription(name=name, count=count, timeout=timeout, position=position)
-
-
-def show_subscriptions(cursor: Cursor) -> ShowSubscriptions:
-    cursor.expect_end()
-    return ShowSubscriptions()

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from ....catalog.rights.privileges import ALL_OF, SecurableKind
 from ...syntax.refusals import unsupported
-from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptions, ShowUsers
+from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptions
 from ..cursor import Cursor, LexemeKind
 
 SYSTEM_OPTIONS = frozenset(str(one.name).lower() for one in ALL_OF[SecurableKind.SYSTEM])
@@ -51,16 +51,8 @@ def alter_user(cursor: Cursor) -> AlterUser:
 def drop_user(cursor: Cursor) -> DropUser:
     """`[IF EXISTS] role, …`"""
     if_exists = cursor.accept_words("if", "exists")
-    names = [_name(cursor)]
-    while cursor.accept_symbol(","):
-        names.append(_name(cursor))
-    cursor.expect_end()
-    return DropUser(names=tuple(names), if_exists=if_exists)
-
-
-def show_users(cursor: Cursor) -> ShowUsers:
-    cursor.expect_end()
-    return ShowUsers()
+    names = cursor.listed(lambda: _name(cursor))
+    return DropUser(names=names, if_exists=if_exists)
 
 
 def _name(cursor: Cursor) -> str:
@@ -81,9 +73,7 @@ def _option(cursor: Cursor, options: RoleOptions) -> RoleOptions:
     if cursor.accept_words("inherit"):
         return options  # there is no other way
     if cursor.accept_words("in", "role"):
-        roles = [_name(cursor)]
-        while cursor.accept_symbol(","):
-            roles.append(_name(cursor))
+        roles = cursor.listed(lambda: _name(cursor))
         return replace(options, in_roles=(*options.in_roles, *roles))
     if cursor.at_words("superuser"):
         raise unsupported(

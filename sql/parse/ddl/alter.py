@@ -40,7 +40,7 @@ from ...syntax.statements import AlterTableSet, RangesOf, SplitAt, UnsplitAt
 from ..cursor import Cursor, LexemeKind
 from .alterations import ignored_alteration, ignored_of_column, refuse_alteration
 from .deferrable import not_deferrable
-from .drop_behaviour import drop_behaviour
+from .drops import drop_behaviour
 from .identity import alter_identity
 from .index_columns import column_names, index_columns, index_method, refuse_partial
 from .ranges import change_of_ranges
@@ -61,10 +61,7 @@ def alter_table(cursor: Cursor) -> AlterTable | AlterTableSet | SplitAt | Unspli
     ranges = change_of_ranges(cursor, RangesOf(table=table, index=None, if_exists=if_exists))
     if ranges is not None:
         return ranges
-    commands = [_command(cursor)]
-    while cursor.accept_symbol(","):
-        commands.append(_command(cursor))
-    cursor.expect_end()
+    commands = cursor.listed(lambda: _command(cursor))
     match commands:
         case [SetParameters(parameters=parameters, reset=reset)]:
             return AlterTableSet(
@@ -72,7 +69,7 @@ def alter_table(cursor: Cursor) -> AlterTable | AlterTableSet | SplitAt | Unspli
             )
     return AlterTable(
         table=table,
-        commands=tuple(commands),
+        commands=commands,
         if_exists=if_exists,
         text=cursor.statement_text,
     )
@@ -225,7 +222,6 @@ def _create_index(cursor: Cursor, *, unique: bool) -> CreateIndex:
     index_method(cursor)
     index = index_columns(cursor, name, unique=unique, position=position)
     refuse_partial(cursor)
-    cursor.expect_end()
     return CreateIndex(
         table=table, index=index, if_not_exists=if_not_exists, text=cursor.statement_text
     )
@@ -247,7 +243,6 @@ def drop_index(cursor: Cursor) -> DropIndex:
     position = cursor.position
     table, name = _index_name(cursor)
     cascade = drop_behaviour(cursor)
-    cursor.expect_end()
     return DropIndex(
         table=table,
         name=name,
@@ -270,7 +265,6 @@ def alter_index(cursor: Cursor) -> RenameIndex | SplitAt | UnsplitAt:
             return ranges
     cursor.expect_words("rename", "to")
     new_name = cursor.identifier("an index's name")
-    cursor.expect_end()
     return RenameIndex(
         table=table,
         name=name,
@@ -285,16 +279,13 @@ def truncate(cursor: Cursor) -> Truncate:
     """`[TABLE] name, … [RESTART IDENTITY | CONTINUE IDENTITY] [CASCADE | RESTRICT]`"""
     cursor.accept_words("table")
     cursor.accept_words("only")
-    tables = [cursor.object_name("a table's name")]
-    while cursor.accept_symbol(","):
-        tables.append(cursor.object_name("a table's name"))
+    tables = cursor.names("a table's name")
     restarts = cursor.accept_words("restart", "identity")
     if not restarts:
         cursor.accept_words("continue", "identity")
     cascade = drop_behaviour(cursor)
-    cursor.expect_end()
     return Truncate(
-        tables=tuple(tables),
+        tables=tables,
         cascade=cascade,
         restart_identity=restarts,
         text=cursor.statement_text,
@@ -324,7 +315,6 @@ def comment_on(cursor: Cursor) -> CommentOn:
         if cursor.current.kind is not LexemeKind.STRING:
             cursor.fail(expected="a text in single quotes, or NULL")
         text = cursor.advance().text
-    cursor.expect_end()
     return CommentOn(what=what, table=table, column=column, text=text)
 
 
@@ -332,7 +322,6 @@ def create_schema(cursor: Cursor) -> CreateSchema:
     """`[IF NOT EXISTS] schema`"""
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = cursor.object_name("a schema's name")
-    cursor.expect_end()
     return CreateSchema(parts=name.parts, if_not_exists=if_not_exists, position=name.position)
 
 
@@ -341,7 +330,6 @@ def drop_schema(cursor: Cursor) -> DropSchema:
     if_exists = cursor.accept_words("if", "exists")
     name = cursor.object_name("a schema's name")
     cascade = drop_behaviour(cursor)
-    cursor.expect_end()
     return DropSchema(
         parts=name.parts, if_exists=if_exists, cascade=cascade, position=name.position
     )
@@ -353,5 +341,4 @@ def drop_database(cursor: Cursor) -> DropDatabase:
     position = cursor.position
     name = cursor.identifier("a database's name")
     cascade = drop_behaviour(cursor)
-    cursor.expect_end()
     return DropDatabase(name=name, if_exists=if_exists, cascade=cascade, position=position)

@@ -54,5 +54,4 @@ def set_constraints(cursor: Cursor) -> SetConstraints:
     deferred = cursor.accept_words("deferred")
     if not (deferred or cursor.accept_words("immediate")):
         cursor.fail(expected="DEFERRED or IMMEDIATE")
-    cursor.expect_end()
     return SetConstraints(names=tuple(names), deferred=deferred)

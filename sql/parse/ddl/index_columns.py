@@ -79,12 +79,7 @@ def nulls_distinct(cursor: Cursor) -> None:
 
 def column_names(cursor: Cursor) -> tuple[str, ...]:
     """`(name, …)`"""
-    cursor.expect_symbol("(")
-    names = [cursor.identifier("a column's name")]
-    while cursor.accept_symbol(","):
-        names.append(cursor.identifier("a column's name"))
-    cursor.expect_symbol(")")
-    return tuple(names)
+    return cursor.enclosed(lambda: cursor.identifier("a column's name"))
 
 
 def _indexed_columns(cursor: Cursor) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,7 +11,6 @@ from ...syntax.keyspace_statements import (
     KeyspaceFeed,
     PromoteKeyspace,
     RestoreKeyspace,
-    ShowKeyspaces,
     SplitKeyspace,
     TransferKeyspace,
 )
@@ -26,20 +25,14 @@ def create_keyspace(cursor: Cursor) -> CreateKeyspace:
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = cursor.object_name(_NAME)
     options = _options(cursor)
-    cursor.expect_end()
     return CreateKeyspace(name=name, if_not_exists=if_not_exists, options=options)
 
 
 def _options(cursor: Cursor) -> tuple[Option, ...]:
-    options: list[Option] = []
-    if cursor.accept_words("with"):
-        parenthesized = cursor.accept_symbol("(")
-        options.append(cursor.option())
-        while cursor.accept_symbol(","):
-            options.append(cursor.option())
-        if parenthesized:
-            cursor.expect_symbol(")")
-    return tuple(options)
+    if not cursor.accept_words("with"):
+        return ()
+    options = cursor.enclosed if cursor.at_symbol("(") else cursor.listed
+    return options(cursor.option)
 
 
 def backup_keyspace(cursor: Cursor) -> BackupKeyspace:
@@ -51,7 +44,6 @@ def backup_keyspace(cursor: Cursor) -> BackupKeyspace:
     if cursor.accept_words("as", "of", "system", "time"):
         position = cursor.position
         as_of = AsOf(cursor.string("a timestamp"), None, position)
-    cursor.expect_end()
     return BackupKeyspace(name=name, uri=uri, as_of=as_of)
 
 
@@ -61,7 +53,6 @@ def restore_keyspace(cursor: Cursor) -> RestoreKeyspace:
     cursor.expect_words("from")
     uri = cursor.string("the URI of a backup")
     options = _options(cursor)
-    cursor.expect_end()
     return RestoreKeyspace(name=name, uri=uri, options=options)
 
 
@@ -69,7 +60,6 @@ def drop_keyspace(cursor: Cursor) -> DropKeyspace:
     """`[IF EXISTS] name`"""
     if_exists = cursor.accept_words("if", "exists")
     name = cursor.object_name(_NAME)
-    cursor.expect_end()
     return DropKeyspace(name=name, if_exists=if_exists)
 
 
@@ -78,15 +68,11 @@ def alter_keyspace(cursor: Cursor) -> PromoteKeyspace | TransferKeyspace | Split
     name = cursor.object_name(_NAME)
     if cursor.accept_words("split"):
         cursor.expect_words("at")
-        keys = [_key(cursor)]
-        while cursor.accept_symbol(","):
-            keys.append(_key(cursor))
-        cursor.expect_end()
-        return SplitKeyspace(name, tuple(keys))
+        keys = cursor.listed(lambda: _key(cursor))
+        return SplitKeyspace(name, keys)
     if cursor.accept_words("transfer"):
         return TransferKeyspace(name, _transfer_target(cursor))
     cursor.expect_words("promote")
-    cursor.expect_end()
     return PromoteKeyspace(name)
 
 
@@ -100,7 +86,6 @@ def _transfer_target(cursor: Cursor) -> str:
     if cursor.accept_words("to"):
         part = True
         cursor.string("the URI of a replica")
-    cursor.expect_end()
     if part:
         raise SQLError(
             "0A000",
@@ -112,11 +97,6 @@ def _transfer_target(cursor: Cursor) -> str:
             position=position,
         )
     return target
-
-
-def show_keyspaces(cursor: Cursor) -> ShowKeyspaces:
-    cursor.expect_end()
-    return ShowKeyspaces()
 
 
 def keyspace_feed(cursor: Cursor) -> KeyspaceFeed:

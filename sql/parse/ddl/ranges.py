@@ -26,15 +26,12 @@ def change_of_ranges(cursor: Cursor, of: RangesOf) -> SplitAt | UnsplitAt | None
         cursor.expect_words("at")
         rows = _values(cursor)
         expiration = _expiration(cursor) if cursor.accept_words("with") else None
-        cursor.expect_end()
         return SplitAt(of=of, rows=rows, expiration=expiration, position=position)
     if cursor.accept_words("unsplit"):
         if cursor.accept_words("all"):
-            cursor.expect_end()
             return UnsplitAt(of=of, rows=None, position=position)
         cursor.expect_words("at")
         rows = _values(cursor)
-        cursor.expect_end()
         return UnsplitAt(of=of, rows=rows, position=position)
     return None
 

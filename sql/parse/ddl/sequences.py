@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ....catalog.values.errors import SQLError
-from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
+from ...syntax.type_statements import AlterSequence, CreateSequence, SequenceChange
 from ..cursor import Cursor, LexemeKind
-from .drop_behaviour import drop_behaviour
 
 
 def create_sequence(cursor: Cursor) -> CreateSequence:
@@ -13,7 +12,6 @@ def create_sequence(cursor: Cursor) -> CreateSequence:
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = cursor.object_name("a sequence's name")
     change = sequence_options(cursor)
-    cursor.expect_end()
     return CreateSequence(name=name, change=change, if_not_exists=if_not_exists)
 
 
@@ -25,19 +23,7 @@ def alter_sequence(cursor: Cursor) -> AlterSequence:
     if cursor.accept_words("rename", "to"):
         new_name = cursor.identifier("a sequence's name")
     change = sequence_options(cursor)
-    cursor.expect_end()
     return AlterSequence(name=name, change=change, new_name=new_name, if_exists=if_exists)
-
-
-def drop_sequence(cursor: Cursor) -> DropSequence:
-    """`[IF EXISTS] sequence, … [CASCADE | RESTRICT]`"""
-    if_exists = cursor.accept_words("if", "exists")
-    names = [cursor.object_name("a sequence's name")]
-    while cursor.accept_symbol(","):
-        names.append(cursor.object_name("a sequence's name"))
-    drop_behaviour(cursor)
-    cursor.expect_end()
-    return DropSequence(names=tuple(names), if_exists=if_exists)
 
 
 def sequence_options(cursor: Cursor) -> SequenceChange:

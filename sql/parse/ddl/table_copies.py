@@ -36,7 +36,7 @@ def create_table_as(
             cursor.fail(expected="AS, or a type behind each column")
         cursor.back_to_token(mark)
         return None
-    tokens = cursor.tokens[cursor.current.token_index :]
+    tokens = cursor.rest()
     words = [token.text.lower() for token in tokens]
     with_data = True
     for tail, keeps in ((["with", "no", "data"], False), (["with", "data"], True)):

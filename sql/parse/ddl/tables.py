@@ -23,7 +23,6 @@ from ...syntax.statements import (
     CreateDatabase,
     CreateTable,
     CreateTableAs,
-    DropTable,
     ObjectName,
     Option,
     TypeName,
@@ -31,7 +30,6 @@ from ...syntax.statements import (
 from ..cursor import Cursor, LexemeKind
 from ..queries import parse_tree
 from .deferrable import deferral, not_deferrable
-from .drop_behaviour import drop_behaviour
 from .identity import identity_mode, identity_options
 from .index_columns import column_names, index_definition, nulls_distinct
 from .table_copies import create_table_as, on_commit
@@ -64,7 +62,6 @@ _REFUSED = {
 def create_database(cursor: Cursor) -> CreateDatabase:
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = cursor.identifier("a database's name")
-    cursor.expect_end()
     return CreateDatabase(name=name, if_not_exists=if_not_exists)
 
 
@@ -117,7 +114,6 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
     parameters = parameter_list(cursor, with_values=True) if cursor.accept_words("with") else ()
     _refuse_partitions(cursor)
     ends = on_commit(cursor) if temporary else None
-    cursor.expect_end()
     return CreateTable(
         table=table,
         columns=tuple(columns),
@@ -138,17 +134,6 @@ def _refuse_partitions(cursor: Cursor) -> None:
                 cursor.position,
                 "Tables are split into ranges by themselves, as they grow: leave it out.",
             )
-
-
-def drop_table(cursor: Cursor) -> DropTable:
-    """`[IF EXISTS] table, … [CASCADE | RESTRICT]`"""
-    if_exists = cursor.accept_words("if", "exists")
-    tables = [cursor.object_name("a table's name")]
-    while cursor.accept_symbol(","):
-        tables.append(cursor.object_name("a table's name"))
-    cascade = drop_behaviour(cursor)
-    cursor.expect_end()
-    return DropTable(tables=tuple(tables), if_exists=if_exists, cascade=cascade)
 
 
 def parameter_list(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:

@@ -6,12 +6,10 @@ from ...syntax.refusals import unsupported
 from ...syntax.type_statements import (
     AddEnumValue,
     CreateEnum,
-    DropType,
     RenameEnumValue,
     RenameType,
 )
 from ..cursor import Cursor
-from .drop_behaviour import drop_behaviour
 
 
 def create_type(cursor: Cursor) -> CreateEnum:
@@ -33,7 +31,6 @@ def create_type(cursor: Cursor) -> CreateEnum:
         if not cursor.accept_symbol(","):
             break
     cursor.expect_symbol(")")
-    cursor.expect_end()
     return CreateEnum(name=name, labels=tuple(labels), if_not_exists=if_not_exists)
 
 
@@ -44,11 +41,9 @@ def alter_type(cursor: Cursor) -> AddEnumValue | RenameEnumValue | RenameType:
         label = cursor.string("a label")
         cursor.expect_words("to")
         new_label = cursor.string("a label")
-        cursor.expect_end()
         return RenameEnumValue(name=name, label=label, new_label=new_label)
     if cursor.accept_words("rename", "to"):
         new_name = cursor.identifier("a type's name")
-        cursor.expect_end()
         return RenameType(name=name, new_name=new_name)
     if not cursor.accept_words("add", "value"):
         cursor.fail(expected="ADD VALUE, RENAME VALUE or RENAME TO")
@@ -56,18 +51,6 @@ def alter_type(cursor: Cursor) -> AddEnumValue | RenameEnumValue | RenameType:
     label = cursor.string("a label")
     before = cursor.string("a label") if cursor.accept_words("before") else None
     after = cursor.string("a label") if before is None and cursor.accept_words("after") else None
-    cursor.expect_end()
     return AddEnumValue(
         name=name, label=label, before=before, after=after, if_not_exists=if_not_exists
     )
-
-
-def drop_type(cursor: Cursor) -> DropType:
-    """`[IF EXISTS] type, … [CASCADE | RESTRICT]`"""
-    if_exists = cursor.accept_words("if", "exists")
-    names = [cursor.object_name("a type's name")]
-    while cursor.accept_symbol(","):
-        names.append(cursor.object_name("a type's name"))
-    cascade = drop_behaviour(cursor)
-    cursor.expect_end()
-    return DropType(names=tuple(names), if_exists=if_exists, cascade=cascade)

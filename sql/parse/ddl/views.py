@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ....catalog.values.errors import SQLError
 from ...syntax.refusals import unsupported
-from ...syntax.view_statements import CreateView, DropView, RenameView
+from ...syntax.view_statements import CreateView, RenameView
 from ..cursor import Cursor
 from ..queries import parse_query
-from .drop_behaviour import drop_behaviour
 
 
 def create_view(cursor: Cursor) -> CreateView:
@@ -29,7 +28,7 @@ def _view(cursor: Cursor, *, replaces: bool) -> CreateView:
             columns.append(cursor.identifier("a column's name"))
         cursor.expect_symbol(")")
     cursor.expect_words("as")
-    tokens = cursor.tokens[cursor.current.token_index :]
+    tokens = cursor.rest()
     if not tokens:
         cursor.fail(expected="a query")
     _refuse_check_option([token.text.lower() for token in tokens], tokens[-1].start + 1)
@@ -66,16 +65,4 @@ def alter_view(cursor: Cursor) -> RenameView:
     cursor.expect_words("rename", "to")
     position = cursor.position
     new_name = cursor.identifier("a view's name")
-    cursor.expect_end()
     return RenameView(name=name, new_name=new_name, if_exists=if_exists, position=position)
-
-
-def drop_view(cursor: Cursor) -> DropView:
-    """`[IF EXISTS] name, … [CASCADE | RESTRICT]`"""
-    if_exists = cursor.accept_words("if", "exists")
-    names = [cursor.object_name("a view's name")]
-    while cursor.accept_symbol(","):
-        names.append(cursor.object_name("a view's name"))
-    cascade = drop_behaviour(cursor)
-    cursor.expect_end()
-    return DropView(names=tuple(names), if_exists=if_exists, cascade=cascade)

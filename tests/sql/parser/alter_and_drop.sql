@@ -21,11 +21,11 @@ HINT: Expected "(".
 
 DROP TABLE IF EXISTS a, b.c
 ----
-DropTable(tables=(ObjectName(parts=('a'), position=22), ObjectName(parts=('b', 'c'), position=25)), if_exists=True, cascade=False)
+DropTable(names=(ObjectName(parts=('a'), position=22), ObjectName(parts=('b', 'c'), position=25)), if_exists=True, cascade=False)
 
 DROP TABLE a CASCADE
 ----
-DropTable(tables=(ObjectName(parts=('a'), position=12)), if_exists=False, cascade=True)
+DropTable(names=(ObjectName(parts=('a'), position=12)), if_exists=False, cascade=True)
 
 DROP DATABASE x
 ----

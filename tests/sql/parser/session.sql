@@ -40,7 +40,7 @@ SetClusterSetting(name='a.b', value=None, position=23)
 
 SHOW CLUSTER SETTINGS
 ----
-ShowClusterSettings(name=None, position=6)
+ShowClusterSettings(name=None, position=22)
 
 SHOW CLUSTER SETTING a.b
 ----
