@@ -1,11 +1,9 @@
-"""pg_locks, pg_prepared_statements, pg_cursors, statistics, zones and access lists."""
+"""pg_locks, pg_prepared_statements, pg_cursors and access lists."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-
-import pytest
 
 from tailrace.sql import Session
 from tests.harness.simulation import Simulation
@@ -71,35 +69,6 @@ def test_a_session_sees_its_own_prepared_statements_and_cursors() -> None:
         ]
         await node.sql("COMMIT")
         assert await node.rows(cursors) == []
-
-    run(scenario)
-
-
-def test_statistics_are_there_and_null_where_nobody_counts() -> None:
-    async def scenario(node: SqlNode, other: Session) -> None:
-        await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v TEXT, INDEX tv (v))")
-        assert await node.rows("SELECT relname, seq_scan FROM pg_stat_user_tables") == [("t", None)]
-        assert await node.rows(
-            "SELECT s.indexrelname FROM pg_stat_user_indexes AS s "
-            "JOIN pg_class AS c ON c.oid = s.indexrelid ORDER BY 1"
-        ) == [("t_pkey",), ("tv",)]
-        assert await node.rows(
-            "SELECT numbackends, xact_commit FROM pg_stat_database WHERE datname = 'defaultdb'"
-        ) == [(2, None)]
-        assert await node.rows("SELECT count(*) FROM pg_stat_replication") == [(0,)]
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("setting", ["UTC", "Asia/Kolkata"])
-def test_zones_are_listed_by_the_names_that_set_takes(setting: str) -> None:
-    async def scenario(node: SqlNode, other: Session) -> None:
-        await node.sql(f"SET TIME ZONE '{setting}'")
-        found = await node.rows(
-            "SELECT utc_offset::TEXT, is_dst FROM pg_timezone_names "
-            "WHERE name = current_setting('timezone')"
-        )
-        assert found == [("05:30:00" if setting != "UTC" else "00:00:00", False)]
 
     run(scenario)
 

@@ -29,8 +29,6 @@ PREPARE p (INT8) AS SELECT $1 + 1;
 SELECT name, parameter_types, from_sql FROM pg_prepared_statements;
 SELECT v, pg_size_pretty(v) FROM (VALUES (0::INT8), (10239), (10240), (-10240), (10485248),
     (123456789012), (9223372036854775807)) AS t(v) ORDER BY v;
-SELECT name, abbrev, utc_offset FROM pg_timezone_names WHERE name IN ('UTC', 'Asia/Kolkata')
-    ORDER BY 1;
 CREATE USER ada; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO ada;
 \dn+ s
 \df lower_

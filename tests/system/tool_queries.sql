@@ -54,11 +54,7 @@ SELECT oid::regclass::text, relkind FROM pg_class WHERE oid = 'public.orders'::r
 SELECT t.typname, t.typinput = 'array_in'::regproc AS is_array FROM pg_type t WHERE t.typname IN ('_int4', 'int4');
 SELECT indkey[0], indoption[0] FROM pg_index WHERE indrelid = 'orders'::regclass;
 SELECT set_config('bytea_output', 'hex', false) FROM pg_show_all_settings() WHERE name = 'bytea_output';
-SELECT gss_authenticated, encrypted FROM pg_catalog.pg_stat_gssapi WHERE pid = pg_backend_pid();
 SELECT pid, locktype, datname, relation::regclass, virtualxid AS transactionid, classid::regclass, objid, mode, granted FROM pg_locks l LEFT OUTER JOIN pg_database d ON (l.database = d.oid) ORDER BY pid, locktype;
 SELECT pid, array_to_string(pg_catalog.pg_blocking_pids(pid), ', ') AS blocking_pids, pg_catalog.to_char(query_start, 'YYYY-MM-DD HH24:MI:SS TZ') FROM pg_stat_activity;
-SELECT relname, n_live_tup, COALESCE(last_vacuum, '1970-01-01Z') AS last_vacuum FROM pg_stat_user_tables;
 SELECT datname, pg_database_size(datname) FROM pg_database;
-SELECT checkpoints_timed, buffers_checkpoint FROM pg_stat_bgwriter;
-SELECT archived_count, failed_count FROM pg_stat_archiver;
 SELECT EXTRACT(EPOCH FROM (now() - pg_last_xact_replay_timestamp()));

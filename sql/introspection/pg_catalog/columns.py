@@ -112,75 +112,10 @@ pg_prepared_statements 91
     name statement prepare_time:t parameter_types:S from_sql:b generic_plans:i custom_plans:i
 pg_cursors 92
     name statement is_holdable:b is_binary:b is_scrollable:b creation_time:t
-pg_timezone_names 93
-    name abbrev utc_offset:n is_dst:b
-pg_timezone_abbrevs 94
-    abbrev utc_offset:n is_dst:b
 pg_default_acl 44
     oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:S
-pg_group 45
-    groname grosysid:o grolist:O
 pg_get_keywords 43
     word catcode:c barelabel:b catdesc baredesc
-pg_stat_all_tables 600
-    relid:o schemaname relname seq_scan:i seq_tup_read:i idx_scan:i idx_tup_fetch:i n_tup_ins:i
-    n_tup_upd:i n_tup_del:i n_tup_hot_upd:i n_live_tup:i n_dead_tup:i n_mod_since_analyze:i
-    n_ins_since_vacuum:i last_vacuum:t last_autovacuum:t last_analyze:t last_autoanalyze:t
-    vacuum_count:i autovacuum_count:i analyze_count:i autoanalyze_count:i
-pg_stat_user_tables 601
-    relid:o schemaname relname seq_scan:i seq_tup_read:i idx_scan:i idx_tup_fetch:i n_tup_ins:i
-    n_tup_upd:i n_tup_del:i n_tup_hot_upd:i n_live_tup:i n_dead_tup:i n_mod_since_analyze:i
-    n_ins_since_vacuum:i last_vacuum:t last_autovacuum:t last_analyze:t last_autoanalyze:t
-    vacuum_count:i autovacuum_count:i analyze_count:i autoanalyze_count:i
-pg_stat_sys_tables 602
-    relid:o schemaname relname seq_scan:i seq_tup_read:i idx_scan:i idx_tup_fetch:i n_tup_ins:i
-    n_tup_upd:i n_tup_del:i n_tup_hot_upd:i n_live_tup:i n_dead_tup:i n_mod_since_analyze:i
-    n_ins_since_vacuum:i last_vacuum:t last_autovacuum:t last_analyze:t last_autoanalyze:t
-    vacuum_count:i autovacuum_count:i analyze_count:i autoanalyze_count:i
-pg_statio_all_tables 603
-    relid:o schemaname relname heap_blks_read:i heap_blks_hit:i idx_blks_read:i idx_blks_hit:i
-    toast_blks_read:i toast_blks_hit:i tidx_blks_read:i tidx_blks_hit:i
-pg_statio_user_tables 604
-    relid:o schemaname relname heap_blks_read:i heap_blks_hit:i idx_blks_read:i idx_blks_hit:i
-    toast_blks_read:i toast_blks_hit:i tidx_blks_read:i tidx_blks_hit:i
-pg_stat_all_indexes 605
-    relid:o indexrelid:o schemaname relname indexrelname idx_scan:i idx_tup_read:i
-    idx_tup_fetch:i
-pg_stat_user_indexes 606
-    relid:o indexrelid:o schemaname relname indexrelname idx_scan:i idx_tup_read:i
-    idx_tup_fetch:i
-pg_statio_all_indexes 607
-    relid:o indexrelid:o schemaname relname indexrelname idx_blks_read:i idx_blks_hit:i
-pg_statio_user_indexes 608
-    relid:o indexrelid:o schemaname relname indexrelname idx_blks_read:i idx_blks_hit:i
-pg_stat_database 609
-    datid:o datname numbackends:i xact_commit:i xact_rollback:i blks_read:i blks_hit:i
-    tup_returned:i tup_fetched:i tup_inserted:i tup_updated:i tup_deleted:i conflicts:i
-    temp_files:i temp_bytes:i deadlocks:i checksum_failures:i checksum_last_failure:t
-    blk_read_time:f blk_write_time:f session_time:f active_time:f idle_in_transaction_time:f
-    sessions:i sessions_abandoned:i sessions_fatal:i sessions_killed:i stats_reset:t
-pg_stat_replication 610
-    pid:i usesysid:o usename application_name client_addr client_hostname client_port:i
-    backend_start:t backend_xmin:i state sent_lsn write_lsn flush_lsn replay_lsn write_lag
-    flush_lag replay_lag sync_priority:i sync_state reply_time:t
-pg_stat_bgwriter 613
-    checkpoints_timed:i checkpoints_req:i checkpoint_write_time:f checkpoint_sync_time:f
-    buffers_checkpoint:i buffers_clean:i maxwritten_clean:i buffers_backend:i
-    buffers_backend_fsync:i buffers_alloc:i stats_reset:t
-pg_stat_archiver 614
-    archived_count:i last_archived_wal last_archived_time:t failed_count:i last_failed_wal
-    last_failed_time:t stats_reset:t
-pg_stat_gssapi 615
-    pid:i gss_authenticated:b principal encrypted:b
-pg_stat_wal_receiver 616
-    pid:i status receive_start_lsn receive_start_tli:i written_lsn flushed_lsn received_tli:i
-    last_msg_send_time:t last_msg_receipt_time:t latest_end_lsn latest_end_time:t slot_name
-    sender_host sender_port:i conninfo
-pg_stat_user_functions 611
-    funcid:o schemaname funcname calls:i total_time:f self_time:f
-pg_stat_progress_vacuum 612
-    pid:i datid:o datname relid:o phase heap_blks_total:i heap_blks_scanned:i
-    heap_blks_vacuumed:i index_vacuum_count:i max_dead_tuples:i num_dead_tuples:i
 """
 """A name and a number, for ever the table's; behind them its columns. No letter is a text's."""
 
@@ -235,8 +170,6 @@ pg_parameter_acl 66
 pg_partitioned_table 39
     partrelid:o partstrat:c partnatts:i partdefid:o partattrs:v partclass:V partcollation:V
     partexprs
-pg_policies 67
-    schemaname tablename policyname permissive roles:S cmd qual with_check
 pg_policy 25
     oid:o polname polrelid:o polcmd:c polpermissive:b polroles:O polqual polwithcheck
 pg_prepared_xacts 68
@@ -248,59 +181,20 @@ pg_publication_namespace 29
     oid:o pnpubid:o pnnspid:o
 pg_publication_rel 28
     oid:o prpubid:o prrelid:o prqual prattrs:v
-pg_publication_tables 69
-    pubname schemaname tablename attnames:S rowfilter
 pg_range 22
     rngtypid:o rngsubtype:o rngmultitypid:o rngcollation:o rngsubopc:o rngcanonical rngsubdiff
-pg_replication_origin 70
-    roident:o roname
-pg_replication_slots 71
-    slot_name plugin slot_type datoid:o database temporary:b active:b active_pid:i xmin:i
-    catalog_xmin:i restart_lsn confirmed_flush_lsn wal_status safe_wal_size:i two_phase:b
 pg_rules 72
     schemaname tablename rulename definition
-pg_seclabel 73
-    objoid:o classoid:o objsubid:i provider label
-pg_stats 620
-    schemaname tablename attname inherited:b null_frac:f avg_width:i n_distinct:f
-    most_common_vals:S most_common_freqs:S histogram_bounds:S correlation:f most_common_elems:S
-    most_common_elem_freqs:S elem_count_histogram:S
-pg_stat_progress_create_index 621
-    pid:i datid:o datname relid:o index_relid:o command phase lockers_total:i lockers_done:i
-    current_locker_pid:i blocks_total:i blocks_done:i tuples_total:i tuples_done:i
-    partitions_total:i partitions_done:i
-pg_stat_progress_copy 622
-    pid:i datid:o datname relid:o command type bytes_processed:i bytes_total:i
-    tuples_processed:i tuples_excluded:i
-pg_stat_progress_analyze 623
-    pid:i datid:o datname relid:o phase sample_blks_total:i sample_blks_scanned:i
-    ext_stats_total:i ext_stats_computed:i child_tables_total:i child_tables_done:i
-    current_child_table_relid:o
-pg_stat_progress_basebackup 624
-    pid:i phase backup_total:i backup_streamed:i tablespaces_total:i tablespaces_streamed:i
-pg_stat_subscription 625
-    subid:o subname pid:i relid:o received_lsn last_msg_send_time:t last_msg_receipt_time:t
-    latest_end_lsn latest_end_time:t
 pg_seclabels 74
     objoid:o classoid:o objsubid:i objtype objnamespace:o objname provider label
-pg_shdepend 75
-    dbid:o classid:o objid:o objsubid:i refclassid:o refobjid:o deptype:c
 pg_shseclabel 76
     objoid:o classoid:o provider label
 pg_statistic_ext 26
     oid:o stxrelid:o stxname stxnamespace:o stxowner:o stxstattarget:i stxkeys:v stxkind:S
     stxexprs
-pg_statistic_ext_data 77
-    stxoid:o stxdinherit:b stxdndistinct stxddependencies stxdmcv stxdexpr:S
-pg_stats_ext 78
-    schemaname tablename statistics_schemaname statistics_name statistics_owner attnames:S
-    exprs:S kinds:S inherited:b n_distinct dependencies most_common_vals:S
-    most_common_val_nulls:S most_common_freqs:S most_common_base_freqs:S
 pg_subscription 79
     oid:o subdbid:o subskiplsn subname subowner:o subenabled:b subbinary:b substream:b
     subtwophasestate:c subdisableonerr:b subconninfo subslotname subsynccommit subpublications:S
-pg_subscription_rel 80
-    srsubid:o srrelid:o srsubstate:c srsublsn
 pg_transform 81
     oid:o trftype:o trflang:o trffromsql trftosql
 pg_trigger 30
@@ -317,8 +211,6 @@ pg_ts_parser 85
     oid:o prsname prsnamespace:o prsstart prstoken prsend prsheadline prslextype
 pg_ts_template 86
     oid:o tmplname tmplnamespace:o tmplinit tmpllexize
-pg_user_mapping 87
-    oid:o umuser:o umserver:o umoptions:S
 pg_user_mappings 88
     umid:o srvid:o srvname umuser:o usename umoptions:S
 """

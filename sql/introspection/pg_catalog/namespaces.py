@@ -106,18 +106,6 @@ async def user_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
-async def group_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """pg_group: the roles that nobody logs in as, and their members."""
-    rights = await read_rights(context.reader)
-    members = rights.memberships()
-    rows: list[Row] = []
-    for user in await list_users(context.reader):
-        if not user.login:
-            inside = [user_oid(member) for role, member, _ in members if role == user.name]
-            rows.append((user.name, user_oid(user.name), inside))
-    return rows
-
-
 async def tablespace_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_tablespace: the store's folder alone, under the name of PostgreSQL's default."""
     return [(TABLESPACE, "pg_default", user_oid(ROOT), None, None)]

@@ -1,16 +1,11 @@
-"""Tables of sessions: pg_locks; and what is the own session's: pg_prepared_statements, pg_cursors,
-pg_settings, and the time zones that it may set."""
+"""Tables of sessions: pg_locks; and what is the own session's: pg_prepared_statements, pg_cursors
+and pg_settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from zoneinfo import available_timezones
 
-from ....catalog.values.interval import Interval
-from ....catalog.values.session_zone import zone_of
 from ....kvlayer.transaction_modes import LockMode
-from ...results.as_of import datetime_of
 from ...results.results import Row
 from ...runtime.activity import shown
 from ...runtime.introspection_context import IntrospectionContext
@@ -70,30 +65,3 @@ def _setting_row(variable: Variable[object], variables: SessionVariables) -> Row
         variable.description, None, context, kind, variables.source(variable), None, None, None,
         boot, variables.reset_text(variable), None, None, False,
     )  # fmt: skip
-
-
-_LEFT_OUT = ("posixrules", "localtime", "Factory")
-"""Names that are of a machine, and no zone's."""
-
-
-async def zone_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """Rows of pg_timezone_names as of the statement's read timestamp."""
-    at = datetime_of(context.reader.read_timestamp)
-    return [
-        _zone_row(name, at)
-        for name in sorted(available_timezones())
-        if name not in _LEFT_OUT and not name.startswith(("posix/", "right/"))
-    ]
-
-
-async def abbreviation_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """Rows of pg_timezone_abbrevs: words that name a zone behind a moment, as in `2020-07-01
-    12:00 UTC`."""
-    return [(name, Interval(), False) for name in ("UTC", "Z")]
-
-
-def _zone_row(name: str, at: datetime) -> Row:
-    shown = at.astimezone(zone_of(name))
-    offset, saved = shown.utcoffset(), shown.dst()
-    assert offset is not None, name
-    return name, shown.tzname(), Interval.of_timedelta(offset), bool(saved and saved > timedelta(0))

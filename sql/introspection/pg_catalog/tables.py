@@ -17,7 +17,6 @@ from .functions import cast_rows, function_rows, operator_rows
 from .namespaces import (
     database_rows,
     default_acl_rows,
-    group_rows,
     indexes_rows,
     member_rows,
     namespace_rows,
@@ -35,14 +34,11 @@ from .relations import (
     index_rows,
 )
 from .session_tables import (
-    abbreviation_rows,
     cursor_rows,
     lock_rows,
     prepared_rows,
     setting_rows,
-    zone_rows,
 )
-from .statistics import STATISTICS
 from .types import enum_rows, type_rows
 from .views import dependency_rows, extension_rows, rule_rows, view_rows
 
@@ -98,12 +94,8 @@ _ROWS: dict[str, RowSource] = {
     "pg_locks": lock_rows,
     "pg_prepared_statements": prepared_rows,
     "pg_cursors": cursor_rows,
-    "pg_timezone_names": zone_rows,
-    "pg_timezone_abbrevs": abbreviation_rows,
     "pg_default_acl": default_acl_rows,
-    "pg_group": group_rows,
     "pg_get_keywords": _keywords,
-    **STATISTICS,
 }
 """The source of the rows of each table that has any."""
 
