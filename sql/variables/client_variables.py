@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...catalog.values.session_zone import UTC_NAME, known_zone
-from .variables import DEFAULT_READ_ONLY, Variable, declare, parse_bool, show_bool
+from .variables import Variable, declare, declare_bool, find
 
 SERVER_VERSION = "15.8"
 """The version of PostgreSQL whose protocol, functions and catalogs this server goes by."""
@@ -81,44 +81,27 @@ def _search_path(text: str) -> str:
     return ", ".join(f'"{name}"' if name == "$user" else name for name in names)
 
 
-def _fixed(name: str, value: str, description: str) -> Variable[str]:
+def _shown(name: str, value: str, description: str) -> Variable[str]:
+    """A variable that is shown only."""
     return declare(name, value, parse=None, description=description)
-
-
-def _single(name: str, value: str, *spellings: str, description: str) -> Variable[str]:
-    return declare(name, value, parse=_only(value, *spellings), description=description)
 
 
 APPLICATION_NAME = declare(
     "application_name", "", parse=_text, description="the client's name for itself"
 )
-CLIENT_ENCODING = _single(
-    "client_encoding", "UTF8", "utf-8", "utf_8", "unicode", description="text is UTF-8"
-)
 TIME_ZONE = declare(
     "timezone", UTC_NAME, parse=known_zone, title="TimeZone",
     description="the zone that moments are shown in, and that texts without an offset are of",
 )  # fmt: skip
-DATE_STYLE = declare(
+declare(
     "datestyle", "ISO, MDY", parse=_date_style, title="DateStyle",
     description="dates and timestamps are written and read in ISO 8601 alone",
 )  # fmt: skip
-INTERVAL_STYLE = declare(
-    "intervalstyle", "postgres", parse=_only("postgres"), title="IntervalStyle",
-    description="intervals are written as `1 year 2 mons 04:05:06`",
-)  # fmt: skip
-BYTEA_OUTPUT = _single(
-    "bytea_output", "hex", description="bytes are written as `\\x` and hexadecimal digits"
-)
-STANDARD_STRINGS = _single(
-    "standard_conforming_strings", "on", "true", "yes", "1",
-    description="a backslash in a text literal is a backslash",
-)  # fmt: skip
-SEARCH_PATH = declare(
+declare(
     "search_path", '"$user", public', parse=_search_path,
     description="of the schemas with tables of users, public is searched",
 )  # fmt: skip
-EXTRA_FLOAT_DIGITS = declare(
+declare(
     "extra_float_digits", "1", parse=_digits,
     description="floats are written with the digits that they need: 1, 2 and 3 are the same",
 )  # fmt: skip
@@ -132,75 +115,68 @@ CLIENT_MIN_MESSAGES = declare(
     parse=_one_of(*SEVERITIES),
     description="the least severe message that a client is sent",
 )
-SYNCHRONOUS_COMMIT = _single(
-    "synchronous_commit", "on", "true", "local", "remote_write", "remote_apply",
-    description="a commit is answered when it is durable",
-)  # fmt: skip
-ROW_SECURITY = declare(
-    "row_security", False, parse=parse_bool, show=show_bool,
-    description="there are no policies on rows",
-)  # fmt: skip
 
-TABLE_ACCESS_METHOD = _single(
-    "default_table_access_method", "heap", description="there is one way to keep tables"
-)
-TABLESPACE = _single("default_tablespace", "", description="a store is one folder")
-XML_OPTION = _single("xmloption", "content", description="there is no XML")
-CHECK_FUNCTION_BODIES = declare(
-    "check_function_bodies", True, parse=parse_bool, show=show_bool,
-    description="there are no functions whose bodies could be checked",
+_OFF = ("false", "no", "0")
+_ONE_VALUE: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
+    ("client_encoding", "UTF8", ("utf-8", "utf_8", "unicode"), "text is UTF-8"),
+    ("IntervalStyle", "postgres", (), "intervals are written as `1 year 2 mons 04:05:06`"),
+    ("bytea_output", "hex", (), "bytes are written as `\\x` and hexadecimal digits"),
+    ("standard_conforming_strings", "on", ("true", "yes", "1"),
+     "a backslash in a text literal is a backslash"),
+    ("synchronous_commit", "on", ("true", "local", "remote_write", "remote_apply"),
+     "a commit is answered when it is durable"),
+    ("default_table_access_method", "heap", (), "there is one way to keep tables"),
+    ("default_tablespace", "", (), "a store is one folder"),
+    ("xmloption", "content", (), "there is no XML"),
+    ("jit", "off", _OFF, "queries are not compiled while they run"),
+    ("autocommit_before_ddl", "off", _OFF,
+     "a schema change is part of its transaction, and commits nothing before it"),
 )  # fmt: skip
-SYNCHRONIZE_SEQSCANS = declare(
-    "synchronize_seqscans", True, parse=parse_bool, show=show_bool,
-    description="each scan has its own way through a table",
-)  # fmt: skip
-JIT = _single(
-    "jit", "off", "false", "no", "0", description="queries are not compiled while they run"
-)
+"""Variables that take one value: its spellings beside it, and what that says."""
+for _name, _value, _spellings, _description in _ONE_VALUE:
+    declare(
+        _name.lower(), _value, parse=_only(_value, *_spellings), description=_description,
+        title=_name,
+    )  # fmt: skip
 
-AUTOCOMMIT_BEFORE_DDL = _single(
-    "autocommit_before_ddl", "off", "false", "no", "0",
-    description="a schema change is part of its transaction, and commits nothing before it",
-)  # fmt: skip
+for _name, _switched, _description in (
+    ("row_security", False, "there are no policies on rows"),
+    ("check_function_bodies", True, "there are no functions whose bodies could be checked"),
+    ("synchronize_seqscans", True, "each scan has its own way through a table"),
+):
+    declare_bool(_name, _switched, _description)
 
 CRDB_VERSION = f"CockroachDB CCL v24.3.0 (Tailrace, PostgreSQL {SERVER_VERSION})"
 """The server version shown with `crdb_compat`: the CockroachDB version of nearest SQL."""
 
-CRDB_COMPAT = declare(
-    "crdb_compat", False, parse=parse_bool, show=show_bool,
-    description="whether version() and crdb_version say CockroachDB, for its dialects and drivers",
-)  # fmt: skip
-CRDB_VERSION_SHOWN = _fixed(
-    "crdb_version", CRDB_VERSION, "the CockroachDB version whose SQL this comes nearest to"
+CRDB_COMPAT = declare_bool(
+    "crdb_compat",
+    False,
+    "whether version() and crdb_version say CockroachDB, for its dialects and drivers",
 )
-
-SERVER_VERSION_SHOWN = _fixed(
-    "server_version", f"{SERVER_VERSION} (Tailrace)", "the Postgres version that is spoken"
-)
-SERVER_VERSION_NUMBER = _fixed("server_version_num", "150008", "the same as a number")
-SERVER_ENCODING = _fixed("server_encoding", "UTF8", "text is kept in UTF-8")
-INTEGER_DATETIMES = _fixed("integer_datetimes", "on", "times are counted in microseconds")
-IN_HOT_STANDBY = _fixed("in_hot_standby", "off", "this store takes writes")
-IS_SUPERUSER = _fixed("is_superuser", "on", "whether the current user is an admin")
-LC_COLLATE = _fixed("lc_collate", "C", "text sorts by its code points")
-LC_CTYPE = _fixed("lc_ctype", "C.UTF-8", "how letters are told from others")
-MAX_IDENTIFIER_LENGTH = _fixed("max_identifier_length", "63", "bytes of a name")
-MAX_INDEX_KEYS = _fixed("max_index_keys", "32", "columns of a key that clients may count on")
+IS_SUPERUSER = _shown("is_superuser", "on", "whether the current user is an admin")
+for _name, _value, _description in (
+    ("crdb_version", CRDB_VERSION, "the CockroachDB version whose SQL this comes nearest to"),
+    ("server_version", f"{SERVER_VERSION} (Tailrace)", "the Postgres version that is spoken"),
+    ("server_version_num", "150008", "the same as a number"),
+    ("server_encoding", "UTF8", "text is kept in UTF-8"),
+    ("integer_datetimes", "on", "times are counted in microseconds"),
+    ("in_hot_standby", "off", "this store takes writes"),
+    ("lc_collate", "C", "text sorts by its code points"),
+    ("lc_ctype", "C.UTF-8", "how letters are told from others"),
+    ("max_identifier_length", "63", "bytes of a name"),
+    ("max_index_keys", "32", "columns of a key that clients may count on"),
+):
+    _shown(_name, _value, _description)
 
 REPORTED: dict[str, Variable[Any]] = {
-    "server_version": SERVER_VERSION_SHOWN,
-    "server_encoding": SERVER_ENCODING,
-    "client_encoding": CLIENT_ENCODING,
-    "application_name": APPLICATION_NAME,
-    "DateStyle": DATE_STYLE,
-    "IntervalStyle": INTERVAL_STYLE,
-    "TimeZone": TIME_ZONE,
-    "integer_datetimes": INTEGER_DATETIMES,
-    "standard_conforming_strings": STANDARD_STRINGS,
-    "in_hot_standby": IN_HOT_STANDBY,
-    "is_superuser": IS_SUPERUSER,
-    "default_transaction_read_only": DEFAULT_READ_ONLY,
-}
+    name: find(name.lower())
+    for name in (
+        "server_version", "server_encoding", "client_encoding", "application_name", "DateStyle",
+        "IntervalStyle", "TimeZone", "integer_datetimes", "standard_conforming_strings",
+        "in_hot_standby", "is_superuser", "default_transaction_read_only",
+    )
+}  # fmt: skip
 """Variables that ParameterStatus reports, by the names that clients know."""
 
 

@@ -227,19 +227,21 @@ def parse_bool(text: str) -> bool:
     raise ValueError("Write on or off.")
 
 
-SERIALS = ("rowid", "sql_sequence")
+def show_bool(value: bool) -> str:
+    return "on" if value else "off"
+
+
+def declare_bool(name: str, default: bool, description: str) -> Variable[bool]:
+    """Registers a variable that is on or off."""
+    return declare(name, default, parse=parse_bool, show=show_bool, description=description)
 
 
 def parse_serial(text: str) -> str:
     """Reads a value of serial_normalization. Raises ValueError."""
     word = text.strip().lower()
-    if word not in SERIALS:
+    if word not in ("rowid", "sql_sequence"):
         raise ValueError("Write rowid or sql_sequence.")
     return word
-
-
-def show_bool(value: bool) -> str:
-    return "on" if value else "off"
 
 
 def parse_timeout(text: str) -> float:
@@ -257,6 +259,11 @@ def show_timeout(seconds: float) -> str:
     if seconds == 0:
         return "0"
     return f"{seconds:g}s" if seconds == int(seconds) else f"{seconds * 1000:g}ms"
+
+
+def declare_timeout(name: str, description: str) -> Variable[float]:
+    """Registers a variable of seconds, of which zero is none."""
+    return declare(name, 0.0, parse=parse_timeout, show=show_timeout, description=description)
 
 
 _LEVELS = {
@@ -299,19 +306,15 @@ DEFAULT_ISOLATION = declare(
     show=show_isolation,
     description="the isolation level of transactions that do not say theirs",
 )
-DEFAULT_READ_ONLY = declare(
+DEFAULT_READ_ONLY = declare_bool(
     "default_transaction_read_only",
     False,
-    parse=parse_bool,
-    show=show_bool,
-    description="whether transactions that do not say so only read",
+    "whether transactions that do not say so only read",
 )
-DEFAULT_DEFERRABLE = declare(
+DEFAULT_DEFERRABLE = declare_bool(
     "default_transaction_deferrable",
     False,
-    parse=parse_bool,
-    show=show_bool,
-    description="accepted for Postgres: a transaction that only reads never has to be retried here",
+    "accepted for Postgres: a transaction that only reads never has to be retried here",
 )
 DEFAULT_PRIORITY = declare(
     "default_transaction_priority",
@@ -320,26 +323,17 @@ DEFAULT_PRIORITY = declare(
     show=show_priority,
     description="the priority of transactions that do not say theirs",
 )
-LOCK_TIMEOUT = declare(
+LOCK_TIMEOUT = declare_timeout(
     "lock_timeout",
-    0.0,
-    parse=parse_timeout,
-    show=show_timeout,
-    description="how long to wait for a locked row; 0 for the cluster setting kv.lock_timeout",
+    "how long to wait for a locked row; 0 for the cluster setting kv.lock_timeout",
 )
-STATEMENT_TIMEOUT = declare(
+STATEMENT_TIMEOUT = declare_timeout(
     "statement_timeout",
-    0.0,
-    parse=parse_timeout,
-    show=show_timeout,
-    description="how long a statement may take; 0 for ever",
+    "how long a statement may take; 0 for ever",
 )
-IDLE_IN_TRANSACTION_TIMEOUT = declare(
+IDLE_IN_TRANSACTION_TIMEOUT = declare_timeout(
     "idle_in_transaction_session_timeout",
-    0.0,
-    parse=parse_timeout,
-    show=show_timeout,
-    description="how long a session may sit idle in a transaction before it is ended; 0 for ever",
+    "how long a session may sit idle in a transaction before it is ended; 0 for ever",
 )
 SERIAL_NORMALIZATION = declare(
     "serial_normalization",
@@ -349,11 +343,9 @@ SERIAL_NORMALIZATION = declare(
     description="what SERIAL makes: rowid, a number that each node draws by itself, or "
     "sql_sequence, a sequence that the column owns",
 )
-NEW_TABLES_LOCKED = declare(
+NEW_TABLES_LOCKED = declare_bool(
     "create_table_with_schema_locked",
     False,
-    parse=parse_bool,
-    show=show_bool,
-    description="whether CREATE TABLE locks a table that does not say; schema changes and TRUNCATE "
+    "whether CREATE TABLE locks a table that does not say; schema changes and TRUNCATE "
     "unlock it by themselves",
 )
