@@ -253,6 +253,15 @@ class Cursor:
         self.skip_to_token(len(self.tokens))
         return tokens
 
+    def until(self, ends: Callable[[], bool]) -> list[Token]:
+        """The tokens up to where `ends` holds outside of parentheses, or to the end."""
+        first, depth = self.current.token_index, 0
+        while not self.finished and (depth or not ends()):
+            depth += self.at_symbol("(") + self.at_symbol("[")
+            depth -= self.at_symbol(")") + self.at_symbol("]")
+            self.advance()
+        return self.tokens[first : self.current.token_index]
+
     def fail(self, *, expected: str | None = None, hint: str | None = None) -> NoReturn:
         """Raises the syntax error at the current lexeme."""
         if hint is None and expected is not None:

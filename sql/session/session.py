@@ -23,7 +23,6 @@ from ..execute.admin.dead_letters import tell_dead_letters
 from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency
 from ..execute.admin.feeds import (
     await_jobs,
-    check_sink_options,
     control_jobs,
     list_jobs,
     named_jobs,
@@ -46,6 +45,7 @@ from ..execute.ddl.constraint_times import set_constraints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.named_enums import DeclaredTypes
 from ..execute.explaining import run_explain
+from ..execute.positions import refuse_twice
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
@@ -637,7 +637,7 @@ class Session:
                 await reader.rollback()
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
-        check_sink_options(statement.options)
+        refuse_twice(statement.options)
         if statement.sink is None:
             self._transactions.refuse_written("a changefeed without a sink")
             return await stream_changefeed(self._services, statement, self.database, self.user)

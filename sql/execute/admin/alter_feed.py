@@ -34,6 +34,7 @@ from ...syntax.keyspace_statements import RebalanceReplication
 from ...syntax.names import ObjectName, Option
 from ..changer import Changer
 from ..ddl.ownership import own_jobs
+from ..positions import refuse_twice
 from .feeds import check_control
 from .replications import running_tasks
 
@@ -89,7 +90,7 @@ async def _alterations(changer: Changer, clause: FeedClause) -> Sequence[Alterat
             chosen = TargetAction(action)
             return [ControlTarget(chosen, await _named(changer, name)) for name in tables]
         case SetFeedOptions(options=options):
-            _refuse_twice([(option.name, option.position) for option in options])
+            refuse_twice(options)
             return [SetOptions({option.name: option.value for option in options})]
         case UnsetFeedOptions(names=names):
             return [UnsetOptions(names)]
@@ -138,15 +139,6 @@ def _scans(options: Sequence[Option]) -> bool | None:
     if len(chosen) > 1:
         raise SQLError("22023", "initial_scan and no_initial_scan exclude each other")
     return chosen.pop() if chosen else None
-
-
-def _refuse_twice(options: Sequence[tuple[str, int]]) -> None:
-    seen: set[str] = set()
-    for name, position in options:
-        if name in seen:
-            message = f'option "{name}" specified more than once'
-            raise SQLError("42601", message, position=position)
-        seen.add(name)
 
 
 async def _named(changer: Changer, name: ObjectName) -> TargetName:

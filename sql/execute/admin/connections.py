@@ -17,17 +17,15 @@ from ...syntax.connection_statements import (
     DropConnection,
     ShowConnections,
 )
+from ..positions import at
 
 COLUMNS = typed_columns("connection_name connection_uri connection_type owner_name")
 
 
 async def change_connection(actor: Actor, statement: ConnectionChange) -> Result:
     """CREATE, ALTER or DROP EXTERNAL CONNECTION. Does not commit. Raises SQLError."""
-    try:
+    with at(statement.position):
         return await _change(actor, statement)
-    except SQLError as error:
-        error.position = error.position or statement.position
-        raise
 
 
 async def _change(actor: Actor, statement: ConnectionChange) -> Result:

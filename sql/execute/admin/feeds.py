@@ -53,6 +53,7 @@ from ...syntax.statements import (
 )
 from ..changer import Changer
 from ..ddl.ownership import own_jobs
+from ..positions import refuse_twice
 from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
 from .replications import replication_jobs, running_replication
@@ -85,18 +86,6 @@ def check_followed(
             message = f'table "{name}" specified more than once'
             raise SQLError("42712", message, position=name.position)
         seen.add(table.id)
-
-
-def check_sink_options(options: Sequence[Option]) -> None:
-    """Raises SQLError 42601 where an option is given twice."""
-    seen: set[str] = set()
-    for option in options:
-        if option.name in seen:
-            raise SQLError(
-                "42601", f'option "{option.name}" specified more than once',
-                position=option.position,
-            )  # fmt: skip
-        seen.add(option.name)
 
 
 def feed_options(options: Sequence[Option], at: Timestamp) -> dict[str, str | None]:
@@ -148,7 +137,7 @@ async def create_changefeed(changer: Changer, statement: CreateChangefeed) -> Re
 async def explain_changefeed(changer: Changer, explained: ExplainChangefeed) -> Result:
     """Returns what the feed would do, or sample messages; the caller rolls the transaction back.
     Needs the rights of CREATE CHANGEFEED, and SELECT for messages."""
-    check_sink_options(explained.changefeed.options)
+    refuse_twice(explained.changefeed.options)
     statement, request = await requested(changer, explained.changefeed)
     facts = await changer.services.changefeeds.explain(changer.transaction, request, statement.sink)
     if explained.sample is None:

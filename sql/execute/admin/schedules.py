@@ -14,8 +14,9 @@ from ...syntax.changefeed_statements import CreateSchedule, ShowSchedules
 from ...syntax.statements import CreateChangefeed
 from ..changer import Changer
 from ..ddl.ownership import own_jobs
+from ..positions import refuse_twice
 from ..query.result_shape import SCHEDULE_COLUMNS
-from .feeds import check_sink_options, requested
+from .feeds import requested
 
 _COLUMNS = typed_columns(
     "id:i label schedule_status next_run:t state recurrence running_job_id:i owner created:t "
@@ -26,8 +27,8 @@ _COLUMNS = typed_columns(
 async def create_schedule(changer: Changer, statement: CreateSchedule) -> Result:
     """Needs the rights that CREATE CHANGEFEED needs. Does not commit. Raises SQLError."""
     services, transaction = changer.services, changer.transaction
-    check_sink_options(statement.options)
-    check_sink_options(statement.schedule_options)
+    refuse_twice(statement.options)
+    refuse_twice(statement.schedule_options)
     label = statement.label
     if statement.if_not_exists and any(
         each.label == label for each in await services.jobs.schedules()

@@ -31,8 +31,9 @@ from ...syntax.changefeed_statements import (
 )
 from ...syntax.names import Option
 from ..changer import Changer
+from ..positions import at, refuse_twice
 from ..query.result_shape import CHANGEFEED_COLUMNS
-from .feeds import check_followed, check_sink_options, feed_options
+from .feeds import check_followed, feed_options
 
 COLUMNS = typed_columns(
     "subscription_name owner_name table_names acknowledged behind_seconds:f status"
@@ -41,7 +42,7 @@ COLUMNS = typed_columns(
 
 async def change_subscription(changer: Changer, statement: SubscriptionChange) -> Result:
     """CREATE, DROP or ACKNOWLEDGE SUBSCRIPTION. Does not commit. Raises SQLError."""
-    try:
+    with at(statement.position):
         match statement:
             case CreateSubscription():
                 return await _create(changer, statement)
@@ -49,9 +50,6 @@ async def change_subscription(changer: Changer, statement: SubscriptionChange) -
                 return await _drop(changer, statement)
             case AcknowledgeSubscription():
                 return await _acknowledge(changer, statement)
-    except SQLError as error:
-        error.position = error.position or statement.position
-        raise
 
 
 class SubscriptionReaders:
@@ -119,7 +117,7 @@ async def show_subscriptions(actor: Actor) -> Result:
 
 
 async def _create(changer: Changer, statement: CreateSubscription) -> Result:
-    check_sink_options(statement.options)
+    refuse_twice(statement.options)
     if statement.if_not_exists and await _exists(changer, statement.name):
         notice = f'subscription "{statement.name}" already exists, skipping'
         return Result(tag="CREATE SUBSCRIPTION", notice=notice)

@@ -7,8 +7,7 @@ has let go of the version that it replaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
@@ -40,6 +39,7 @@ from ...syntax.schema_statements import ColumnDefinition as ColumnClause
 from ...syntax.type_statements import SequenceStatement, TypeStatement
 from ...syntax.view_statements import ViewStatement
 from ..changer import Changer
+from ..positions import at, refuse_twice
 from ..write.computed_defaults import note_types
 from .enum_types import run_type_statement
 from .given_columns import column_type, defaults_in, identity_of, with_default
@@ -178,7 +178,7 @@ async def _create_table(changer: Changer, statement: statements.CreateTable) -> 
         parameters=parameters,
         temporary=statement.temporary is not None,
     )
-    with _position(_first_position(statement.parameters, statement.table.position)):
+    with at(_first_position(statement.parameters, statement.table.position)):
         created = await changer.services.catalog.create_table(
             changer.transaction, definition, if_not_exists=statement.if_not_exists
         )
@@ -231,12 +231,12 @@ def _column(given: ColumnClause) -> ColumnDefinition:
 
 async def _alter(changer: Changer, statement: statements.AlterTableSet) -> Result:
     catalog = changer.services.catalog
-    with _position(statement.table.position):
+    with at(statement.table.position):
         found = await _prepare(changer, statement.table)
         if found is None and statement.if_exists:
             notice = f'relation "{statement.table}" does not exist, skipping'
             return Result(tag="ALTER TABLE", notice=notice)
-    with _position(_first_position(statement.parameters, statement.table.position)):
+    with at(_first_position(statement.parameters, statement.table.position)):
         given, ignored = without_ignored(_given(statement.parameters))
         if ignored and not given:
             return Result(tag="ALTER TABLE", notice=_ignored(ignored))
@@ -268,28 +268,9 @@ async def _prepare(changer: Changer, table: ObjectName) -> TableDescriptor | Non
 
 
 def _given(parameters: Sequence[Option]) -> dict[str, object]:
-    given: dict[str, object] = {}
-    for parameter in parameters:
-        if parameter.name in given:
-            raise SQLError(
-                "42601",
-                f'parameter "{parameter.name}" specified more than once',
-                position=parameter.position,
-            )
-        given[parameter.name] = parameter.value
-    return given
+    refuse_twice(parameters, "parameter")
+    return {parameter.name: parameter.value for parameter in parameters}
 
 
 def _first_position(parameters: Sequence[Option], otherwise: int) -> int:
     return parameters[0].position if parameters else otherwise
-
-
-@contextmanager
-def _position(position: int | None) -> Iterator[None]:
-    """Errors that do not know where they belong belong here."""
-    try:
-        yield
-    except SQLError as error:
-        if error.position is None:
-            error.position = position
-        raise

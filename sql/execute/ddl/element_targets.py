@@ -28,6 +28,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...parse import columns_in, renamed, text_of
 from ...syntax import schema_statements as s
+from ..positions import placed
 from ..write.row_expressions import compile_check
 
 
@@ -46,19 +47,16 @@ class ElementChanges:
                 if not status.by_work:
                     self.table = apply_move(self.table, target, Move(len(self.targets) - 1, status))
 
-    def column(self, name: str, position: int) -> Column:
-        try:
-            return self.table.column(name)
-        except SQLError as error:
-            error.position = position
-            raise
+    def column(self, name: str) -> Column:
+        return self.table.column(name)
 
     # Constraints.
 
+    @placed
     def add_check(self, given: s.Check) -> None:
-        columns = [self.column(name, given.position) for name in columns_in(given.tree)]
+        columns = [self.column(name) for name in columns_in(given.tree)]
         stem = "_".join([self.table.name, *(column.name for column in columns), "check"])
-        name = self._free_name(given.name, stem, given.position)
+        name = self._free_name(given.name, stem)
         check = CheckConstraint(
             name=name,
             expression=text_of(given.tree),
@@ -68,13 +66,11 @@ class ElementChanges:
         element = ConstraintElement(
             constraint=check,
             unproven=given.not_valid,
-            interim=self._interim(check, columns, given.position),
+            interim=self._interim(check, columns),
         )
         self.add(Target(element))
 
-    def _interim(
-        self, check: CheckConstraint, columns: Sequence[Column], position: int
-    ) -> str | None:
+    def _interim(self, check: CheckConstraint, columns: Sequence[Column]) -> str | None:
         """The check while columns that it names are coming, by the names that they have then."""
         there = {column.id for column in self.before.visible_columns}
         coming = {column.name: column for column in columns if column.id not in there}
@@ -90,12 +86,12 @@ class ElementChanges:
                         f'a check of column "{column.name}" cannot be added with it, for its '
                         "rows are filled",
                         hint="Add the check when the column is there.",
-                        position=position,
                     )
         return renamed(
             check.expression, {name: hidden_name(column) for name, column in coming.items()}
         )
 
+    @placed
     def add_unique(self, given: s.Unique) -> None:
         self.add_index(
             s.IndexDefinition(
@@ -107,15 +103,14 @@ class ElementChanges:
             )
         )
 
+    @placed
     def add_reference(self, given: s.Reference, referenced: TableDescriptor) -> None:
         """A foreign key to a table that is there, as it is or (of this one) as it will be."""
-        columns = [self.column(name, given.position) for name in given.columns]
+        columns = [self.column(name) for name in given.columns]
         targets = self._referenced_columns(given, referenced)
         if len(columns) != len(targets):
             raise SQLError(
-                "42830",
-                "number of referencing and referenced columns for foreign key disagree",
-                position=given.position,
+                "42830", "number of referencing and referenced columns for foreign key disagree"
             )
         for column, target in zip(columns, targets, strict=True):
             if not _comparable(column.type, target.type):
@@ -123,11 +118,10 @@ class ElementChanges:
                     "42804",
                     f'foreign key column "{column.name}" is of type {column.type} and the '
                     f'referenced column "{target.name}" of type {target.type}',
-                    position=given.position,
                 )
         stem = "_".join([self.table.name, *given.columns, "fkey"])
         key = ForeignKey(
-            name=self._free_name(given.name, stem, given.position),
+            name=self._free_name(given.name, stem),
             columns=tuple(column.id for column in columns),
             referenced_id=referenced.id,
             referenced_columns=tuple(target.id for target in targets),
@@ -136,7 +130,7 @@ class ElementChanges:
             deferrable=given.deferrable,
             initially_deferred=given.initially_deferred,
         )
-        _check_actions(key, columns, given.position)
+        _check_actions(key, columns)
         self.add(Target(ConstraintElement(constraint=key, unproven=given.not_valid)))
 
     def _referenced_columns(
@@ -145,9 +139,7 @@ class ElementChanges:
         if not given.referenced_columns:
             if referenced.keyless:
                 raise SQLError(
-                    "42704",
-                    f'there is no primary key for referenced table "{referenced.name}"',
-                    position=given.position,
+                    "42704", f'there is no primary key for referenced table "{referenced.name}"'
                 )
             return referenced.key_columns
         columns = [referenced.column(name) for name in given.referenced_columns]
@@ -159,7 +151,6 @@ class ElementChanges:
                 "42830",
                 "there is no unique constraint matching given keys for referenced table "
                 f'"{referenced.name}"',
-                position=given.position,
             )
         return columns
 
@@ -172,13 +163,13 @@ class ElementChanges:
         if constraint is None and command.if_exists:
             return
         if constraint is None:
-            raise self._no_constraint(command.name, command.position)
+            raise self._no_constraint(command.name)
         self.add(Target(ConstraintElement(constraint=constraint), present=False))
 
     def validate(self, command: s.ValidateConstraint) -> None:
         constraint = self.table.find_constraint(command.name)
         if constraint is None:
-            raise self._no_constraint(command.name, command.position)
+            raise self._no_constraint(command.name)
         if constraint.validity is Validity.VALIDATED:
             return
         place = self._unproven_place(constraint.name)
@@ -201,7 +192,7 @@ class ElementChanges:
         return None
 
     def rename_constraint(self, command: s.RenameConstraint) -> None:
-        self._free_name(command.new_name, "", command.position)
+        self._free_name(command.new_name, "")
         index = self.table.find_index(command.name)
         label = f"rename constraint {command.name} to {command.new_name}"
         if index is not None and index.unique:
@@ -213,7 +204,7 @@ class ElementChanges:
             return
         constraint = self.table.find_constraint(command.name)
         if constraint is None:
-            raise self._no_constraint(command.name, command.position)
+            raise self._no_constraint(command.name)
         new = replace(constraint, name=command.new_name)
         self.add(Target(FactsElement(label=label, constraints=((command.name, new),))))
 
@@ -221,21 +212,18 @@ class ElementChanges:
         label = f"rename primary key to {name}"
         self.add(Target(FactsElement(label=label, primary_name=name)))
 
-    def _no_constraint(self, name: str, position: int) -> SQLError:
+    def _no_constraint(self, name: str) -> SQLError:
         if name == self.table.primary_index_name:
             return SQLError(
                 "0A000",
                 f'constraint "{name}" is the primary key, which is not dropped',
                 hint="ALTER TABLE … ALTER PRIMARY KEY USING COLUMNS (…) puts another in its place.",
-                position=position,
             )
         return SQLError(
-            "42704",
-            f'constraint "{name}" of relation "{self.table.name}" does not exist',
-            position=position,
+            "42704", f'constraint "{name}" of relation "{self.table.name}" does not exist'
         )
 
-    def _free_name(self, given: str | None, stem: str, position: int) -> str:
+    def _free_name(self, given: str | None, stem: str) -> str:
         """The name given, which must be free, or a free one made from `stem`."""
         taken = {index.name for index in self.table.indexes}
         taken |= {constraint.name for constraint in self.table.constraints}
@@ -248,32 +236,31 @@ class ElementChanges:
             return name
         if given in taken:
             raise SQLError(
-                "42710",
-                f'constraint "{given}" for relation "{self.table.name}" already exists',
-                position=position,
+                "42710", f'constraint "{given}" for relation "{self.table.name}" already exists'
             )
         return given
 
     # Indexes.
 
+    @placed
     def add_index(self, given: s.IndexDefinition, *, if_not_exists: bool = False) -> None:
-        columns = [self.column(name, given.position) for name in given.columns]
+        columns = [self.column(name) for name in given.columns]
         for column in columns:
             check_indexable(column)
-        storing = [self.column(name, given.position) for name in given.storing]
+        storing = [self.column(name) for name in given.storing]
         if len({column.id for column in columns}) != len(columns):
-            raise SQLError("42701", "a column appears twice in an index", position=given.position)
+            raise SQLError("42701", "a column appears twice in an index")
         if {column.id for column in storing} & {column.id for column in columns}:
-            raise SQLError("42701", "a column is both indexed and stored", position=given.position)
+            raise SQLError("42701", "a column is both indexed and stored")
         if given.name is not None and self.table.find_index(given.name) is not None:
             if if_not_exists:
                 return
-            raise SQLError("42P07", f'index "{given.name}" already exists', position=given.position)
+            raise SQLError("42P07", f'index "{given.name}" already exists')
         suffix = "key" if given.unique else "idx"
         stem = "_".join([self.table.name, *given.columns, suffix])
         index = Index(
             id=self.table.next_index_id,
-            name=self._free_name(given.name, stem, given.position),
+            name=self._free_name(given.name, stem),
             columns=tuple(column.id for column in columns),
             unique=given.unique,
             storing=tuple(
@@ -293,13 +280,12 @@ class ElementChanges:
                 "2BP01",
                 f'cannot drop index "{statement.name}" because the primary key of table '
                 f'"{self.table.name}" requires it',
-                position=statement.position,
             )
-        self._free_name(statement.new_name, "", statement.position)
+        self._free_name(statement.new_name, "")
         self._name_primary_key(statement.new_name)
 
-    def rename_index(self, index: Index, new_name: str, position: int) -> None:
-        self._free_name(new_name, "", position)
+    def rename_index(self, index: Index, new_name: str) -> None:
+        self._free_name(new_name, "")
         changed = replace(index, name=new_name)
         label = f"rename index {index.name} to {new_name}"
         self.add(Target(FactsElement(label=label, indexes=(changed,))))
@@ -313,7 +299,7 @@ def _comparable(one: ColumnType, other: ColumnType) -> bool:
     return broad == other.broad and broad.kind in (TypeKind.INT8, TypeKind.STRING)
 
 
-def _check_actions(key: ForeignKey, columns: Sequence[Column], position: int) -> None:
+def _check_actions(key: ForeignKey, columns: Sequence[Column]) -> None:
     """A computed column takes no value but its own."""
     writing = (ReferentialAction.SET_NULL, ReferentialAction.SET_DEFAULT)
     event = None
@@ -324,7 +310,5 @@ def _check_actions(key: ForeignKey, columns: Sequence[Column], position: int) ->
     computed = next((column for column in columns if column.computed is not None), None)
     if event is not None and computed is not None:
         raise SQLError(
-            "42601",
-            f'foreign key with {event} cannot write computed column "{computed.name}"',
-            position=position,
+            "42601", f'foreign key with {event} cannot write computed column "{computed.name}"'
         )

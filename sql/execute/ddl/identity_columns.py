@@ -39,7 +39,7 @@ class IdentityColumns:
         self._explains = explains
 
     async def run(self, changes: TableChanges, command: IdentityCommand, table: ObjectName) -> None:
-        column = changes.column(command.name, command.position)
+        column = changes.column(command.name)
         match command:
             case s.AddIdentity(clause=clause):
                 self._refuse_locked(changes.table)
@@ -49,7 +49,7 @@ class IdentityColumns:
                 changed = replace(column, identity=clause.identity, default_expression=text)
                 _add(changes, changed, f"add identity of {column.name}")
             case s.SetIdentity():
-                _must_be_identity(changes.table, column, command.position)
+                _must_be_identity(changes.table, column)
                 if command.identity is not None and command.identity is not column.identity:
                     changed = replace(column, identity=command.identity)
                     _add(changes, changed, f"set identity of {column.name}")
@@ -61,7 +61,7 @@ class IdentityColumns:
             case s.DropIdentity():
                 if column.identity is None and command.if_exists:
                     return
-                _must_be_identity(changes.table, column, command.position)
+                _must_be_identity(changes.table, column)
                 self._refuse_locked(changes.table)
                 changed = replace(column, identity=None, default_expression=None)
                 _add(changes, changed, f"drop identity of {column.name}")
@@ -150,13 +150,11 @@ def _refuse_added(table: TableDescriptor, column: Column, command: s.AddIdentity
         message = f"{what} already has a default value"
     else:
         return
-    raise SQLError("55000", message, position=command.position)
+    raise SQLError("55000", message)
 
 
-def _must_be_identity(table: TableDescriptor, column: Column, position: int) -> None:
+def _must_be_identity(table: TableDescriptor, column: Column) -> None:
     if column.identity is None:
         raise SQLError(
-            "55000",
-            f'column "{column.name}" of relation "{table.name}" is not an identity column',
-            position=position,
+            "55000", f'column "{column.name}" of relation "{table.name}" is not an identity column'
         )

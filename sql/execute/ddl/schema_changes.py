@@ -29,6 +29,7 @@ from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
 from ..changer import Changer
+from ..positions import at
 from .element_targets import ElementChanges
 from .given_columns import constraint_definitions
 from .identity_columns import IdentityColumns
@@ -130,7 +131,8 @@ class SchemaChangeStatements:
                 if table is None:
                     return []
                 changes = TableChanges(table)
-                _change_index(changes, statement)
+                with at(statement.position):
+                    _change_index(changes, statement)
                 return [changes]
 
     # ALTER TABLE.
@@ -182,35 +184,36 @@ class SchemaChangeStatements:
         *,
         explains: bool = False,
     ) -> None:
-        await check_views(self._changer, changes.table, command)
-        identities = IdentityColumns(self._changer, explains=explains)
-        match command:
-            case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
-                await identities.run(changes, command, table)
-            case s.AddConstraint(constraint=s.Reference() as reference):
-                changes.add_reference(reference, await self._referenced(changes, reference))
-            case s.RenameTable(new_name=name):
-                label = f"rename table to {name}"
-                key = changes.table.primary_index_name  # which keeps its name
-                changes.add(Target(FactsElement(label=label, name=name, primary_name=key)))
-            case s.SetSchema(schema=schema, position=position):
-                changes.add(await self._moved_to(changes.table, schema, position))
-            case s.AddColumn(definition=definition):
-                changes.run(await identities.added(changes, command, table))
-                for constraint in definition.constraints:
-                    if isinstance(constraint, s.Reference):
-                        referenced = await self._referenced(changes, constraint)
-                        changes.add_reference(constraint, referenced)
-            case _:
-                changes.run(command)
+        with at(_position(command)):
+            await check_views(self._changer, changes.table, command)
+            identities = IdentityColumns(self._changer, explains=explains)
+            match command:
+                case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
+                    await identities.run(changes, command, table)
+                case s.AddConstraint(constraint=s.Reference() as reference):
+                    changes.add_reference(reference, await self._referenced(changes, reference))
+                case s.RenameTable(new_name=name):
+                    label = f"rename table to {name}"
+                    key = changes.table.primary_index_name  # which keeps its name
+                    changes.add(Target(FactsElement(label=label, name=name, primary_name=key)))
+                case s.SetSchema(schema=schema):
+                    changes.add(await self._moved_to(changes.table, schema))
+                case s.AddColumn(definition=definition):
+                    changes.run(await identities.added(changes, command, table))
+                    for constraint in definition.constraints:
+                        if isinstance(constraint, s.Reference):
+                            referenced = await self._referenced(changes, constraint)
+                            changes.add_reference(constraint, referenced)
+                case _:
+                    changes.run(command)
 
-    async def _moved_to(self, table: TableDescriptor, schema: str, position: int) -> Target:
+    async def _moved_to(self, table: TableDescriptor, schema: str) -> Target:
         descriptors = self._changer.descriptors
         schema_id = await descriptors.lookup(
             self._changer.transaction, table.database_id, 0, schema
         )
         if schema_id is None:
-            raise SQLError("3F000", f'schema "{schema}" does not exist', position=position)
+            raise SQLError("3F000", f'schema "{schema}" does not exist')
         return Target(FactsElement(label=f"set schema to {schema}", schema_id=schema_id))
 
     async def _referenced(self, changes: TableChanges, reference: s.Reference) -> TableDescriptor:
@@ -238,7 +241,8 @@ class SchemaChangeStatements:
             return Result(tag=tag, notice=f'index "{statement.name}" does not exist, skipping')
         table = await self._prepared_table(found)
         changes = self._gathered(table)
-        _change_index(changes, statement)
+        with at(statement.position):
+            _change_index(changes, statement)
         return await self._done(changes, table, statement.text, tag)
 
     async def _table_of_index(
@@ -428,6 +432,15 @@ def _drop_table(changes: TableChanges) -> None:
     changes.add(Target(FactsElement(label=label, dropped=True, keyspace=keyspace)))
 
 
+def _position(command: s.AlterCommand) -> int:
+    match command:
+        case s.AddColumn(definition=definition):
+            return definition.position
+        case s.AddConstraint(constraint=constraint):
+            return constraint.position
+    return command.position
+
+
 def _has_index(table: TableDescriptor, name: str) -> bool:
     return table.find_index(name) is not None or table.named_key(name)
 
@@ -438,13 +451,11 @@ def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex)
         changes.change_key(statement)
         return
     if index is None:
-        raise SQLError(
-            "42704", f'index "{statement.name}" does not exist', position=statement.position
-        )
+        raise SQLError("42704", f'index "{statement.name}" does not exist')
     if isinstance(statement, s.DropIndex):
         changes.drop_index(index)
     else:
-        changes.rename_index(index, statement.new_name, statement.position)
+        changes.rename_index(index, statement.new_name)
 
 
 def explained(targets: Sequence[Target], stages: Sequence[Stage]) -> list[tuple[int, str, str]]:

@@ -6,6 +6,7 @@ Each command is read against the table as it will be when the commands before it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -28,6 +29,7 @@ from ....catalog.values.type_kinds import TypeKind
 from ...analyze.columns.column_values import check_assignable
 from ...parse import columns_in, renamed, text_of, uses_any
 from ...syntax import schema_statements as s
+from ..positions import at
 from ..write.row_expressions import compile_expression
 from .element_targets import ElementChanges
 from .given_columns import (
@@ -63,9 +65,9 @@ class TableChanges(ElementChanges):
                 self._set_default(command)
             case s.DropExpression():
                 self._drop_expression(command)
-            case s.IgnoredAlteration(column=name, position=position):
+            case s.IgnoredAlteration(column=name):
                 if name is not None:
-                    self.column(name, position)  # which must be there
+                    self.column(name)  # which must be there
             case s.SetNotNull():
                 self._set_not_null(command)
             case s.AddConstraint(constraint=s.Check() as check):
@@ -82,8 +84,8 @@ class TableChanges(ElementChanges):
                 self.rename_constraint(command)
             case s.AddPrimaryKey():
                 self._add_primary_key(command)
-            case s.AlterPrimaryKey():
-                self._alter_primary_key(command)
+            case s.AlterPrimaryKey(columns=columns):
+                self._alter_primary_key(columns)
             case s.SetParameters():
                 self._set_parameters(command)
             case _:
@@ -92,7 +94,8 @@ class TableChanges(ElementChanges):
     def finish(self) -> None:
         """Behind the last command. Raises SQLError 0A000 where the table is left without a key."""
         if self._key_dropped is not None:
-            raise self._no_constraint(self._key_dropped.name, self._key_dropped.position)
+            with at(self._key_dropped.position):
+                raise self._no_constraint(self._key_dropped.name)
 
     # Columns.
 
@@ -102,22 +105,17 @@ class TableChanges(ElementChanges):
             if command.if_not_exists:
                 return
             raise SQLError(
-                "42701",
-                f'column "{given.name}" of relation "{self.table.name}" already exists',
-                position=given.position,
+                "42701", f'column "{given.name}" of relation "{self.table.name}" already exists'
             )
         if given.primary_key and self.table.keyless:
             raise SQLError(
                 "0A000",
                 f'column "{given.name}" cannot be added and become the primary key at once',
                 hint="Add it NOT NULL, then ADD PRIMARY KEY.",
-                position=given.position,
             )
         if given.primary_key:
             raise SQLError(
-                "42P16",
-                f'multiple primary keys for table "{self.table.name}" are not allowed',
-                position=given.position,
+                "42P16", f'multiple primary keys for table "{self.table.name}" are not allowed'
             )
         check_width(len(self.table.visible_columns) + 1)
         self._refuse_coming(given)
@@ -146,7 +144,6 @@ class TableChanges(ElementChanges):
                     "0A000",
                     f'computed column "{given.name}" uses column "{name}", which is added with it',
                     hint="Add the computed column when the other one is there.",
-                    position=given.position,
                 )
 
     def check_computed(self, given: s.ColumnDefinition) -> None:
@@ -159,15 +156,14 @@ class TableChanges(ElementChanges):
     def _drop_column(self, command: s.DropColumn) -> None:
         if command.if_exists and self.table.find_column(command.name) is None:
             return
-        column = self.column(command.name, command.position)
+        column = self.column(command.name)
         if len(self.table.visible_columns) == 1:
-            raise SQLError("0A000", "a table keeps at least one column", position=command.position)
+            raise SQLError("0A000", "a table keeps at least one column")
         if column.id in self.table.primary_key:
             raise SQLError(
                 "42P10",
                 f'column "{column.name}" is referenced by the primary key',
                 hint="Run ALTER TABLE … ALTER PRIMARY KEY USING COLUMNS (…) first.",
-                position=command.position,
             )
         for index in self.table.indexes:
             if column.id in (*index.columns, *index.storing):
@@ -177,18 +173,17 @@ class TableChanges(ElementChanges):
                 self.add(Target(ConstraintElement(constraint=constraint), present=False))
         for other in self.table.visible_columns:
             if other.computed is not None and uses_any(other.computed, [column.name]):
-                raise _depends(column, f'computed column "{other.name}"', command.position)
+                raise _depends(column, f'computed column "{other.name}"')
         self.add(Target(ColumnElement(column=column), present=False))
 
     def _rename_column(self, command: s.RenameColumn) -> None:
-        column = self.column(command.name, command.position)
+        column = self.column(command.name)
         if command.new_name == column.name:
             return
         if self.table.find_column(command.new_name) is not None:
             raise SQLError(
                 "42701",
                 f'column "{command.new_name}" of relation "{self.table.name}" already exists',
-                position=command.position,
             )
         names = {column.name: command.new_name}
         columns = [replace(column, name=command.new_name)]
@@ -213,7 +208,7 @@ class TableChanges(ElementChanges):
         )
 
     def _alter_type(self, command: s.AlterType) -> None:
-        column = self.column(command.name, command.position)
+        column = self.column(command.name)
         type = column_type(command.type)
         if type == column.type and command.using is None:
             return
@@ -224,13 +219,12 @@ class TableChanges(ElementChanges):
             label = f"give column {column.name} the type {type}"
             self.add(Target(FactsElement(label=label, columns=(replace(column, type=type),))))
             return
-        self._refuse_users(column, "its type be changed", command.position)
+        self._refuse_users(column, "its type be changed")
         if TypeKind.ENUM in (type.kind, column.type.kind):
             raise SQLError(
                 "0A000",
                 f'the type of column "{column.name}" cannot be changed from or to an enumeration',
                 hint="Add a column, fill it by UPDATE, and drop this one.",
-                position=command.position,
             )
         source = command.using or exp.cast(
             exp.column(column.name, quoted=True), type.broad.declared_name
@@ -260,38 +254,29 @@ class TableChanges(ElementChanges):
             ),
         )
 
-    def _refuse_users(self, column: Column, what: str, position: int) -> None:
+    def _refuse_users(self, column: Column, what: str) -> None:
         if column.id in self.table.primary_key:
-            raise _depends(column, "the primary key", position)
+            raise _depends(column, "the primary key")
         for index in self.table.indexes:
             if column.id in (*index.columns, *index.storing):
-                raise _depends(column, f'index "{index.name}"', position)
+                raise _depends(column, f'index "{index.name}"')
         for constraint in self.table.constraints:
             if column.id in constraint.columns:
-                raise _depends(column, f'constraint "{constraint.name}"', position)
+                raise _depends(column, f'constraint "{constraint.name}"')
         for other in self.table.visible_columns:
             if other.computed is not None and uses_any(other.computed, [column.name]):
-                raise _depends(column, f'computed column "{other.name}"', position)
+                raise _depends(column, f'computed column "{other.name}"')
         if column.computed is not None:
-            raise SQLError(
-                "0A000",
-                f'column "{column.name}" is computed and cannot have {what}',
-                position=position,
-            )
+            raise SQLError("0A000", f'column "{column.name}" is computed and cannot have {what}')
 
     def _set_default(self, command: s.SetDefault) -> None:
-        column = self.column(command.name, command.position)
+        column = self.column(command.name)
         if column.computed is not None:
-            raise SQLError(
-                "42601",
-                f'column "{column.name}" is computed and takes no default',
-                position=command.position,
-            )
+            raise SQLError("42601", f'column "{column.name}" is computed and takes no default')
         if column.identity is not None:
             raise SQLError(
                 "42601",
                 f'column "{column.name}" of relation "{self.table.name}" is an identity column',
-                position=command.position,
             )
         plain = replace(column, has_default=False, default=None, default_expression=None)
         changed = plain if command.default is None else with_default(plain, command.default)
@@ -299,7 +284,7 @@ class TableChanges(ElementChanges):
         self.add(Target(FactsElement(label=f"{verb} default of {column.name}", columns=(changed,))))
 
     def _drop_expression(self, command: s.DropExpression) -> None:
-        column = self.column(command.name, command.position)
+        column = self.column(command.name)
         if column.computed is None and command.if_exists:
             return
         if column.computed is None:
@@ -307,30 +292,24 @@ class TableChanges(ElementChanges):
                 "55000",
                 f'column "{column.name}" of relation "{self.table.name}" is not a stored generated '
                 "column",
-                position=command.position,
             )
         written = replace(column, computed=None)
         label = f"drop expression of {column.name}"
         self.add(Target(FactsElement(label=label, columns=(written,))))
 
     def _set_not_null(self, command: s.SetNotNull) -> None:
-        column = self.column(command.name, command.position)
+        column = self.column(command.name)
         if column.nullable is not command.not_null:
             return
         if command.not_null:
             self._demand_not_null(column)
             return
         if column.id in self.table.primary_key:
-            raise SQLError(
-                "42P16",
-                f'column "{column.name}" is in a primary key',
-                position=command.position,
-            )
+            raise SQLError("42P16", f'column "{column.name}" is in a primary key')
         if column.identity is not None:
             raise SQLError(
                 "42601",
                 f'column "{column.name}" of relation "{self.table.name}" is an identity column',
-                position=command.position,
             )
         self.add(Target(ConstraintElement(constraint=_not_null(column)), present=False))
 
@@ -363,32 +342,28 @@ class TableChanges(ElementChanges):
                 "42P16",
                 f'multiple primary keys for table "{table.name}" are not allowed',
                 hint="ALTER PRIMARY KEY USING COLUMNS (…) changes the one that is there.",
-                position=command.position,
             )
         hidden = table.key_columns if table.keyless else ()
         name = command.name or (f"{table.name}_pkey" if dropped is not None else None)
         if name is not None and not table.named_key(name):
-            self._name_primary_key(self._free_name(name, "", command.position))
-        for column in [self.column(name, command.position) for name in command.columns]:
+            self._name_primary_key(self._free_name(name, ""))
+        for column in [self.column(name) for name in command.columns]:
             if column.nullable:
                 self._demand_not_null(column)
-        self._alter_primary_key(
-            s.AlterPrimaryKey(columns=command.columns, position=command.position)
-        )
+        self._alter_primary_key(command.columns)
         for column in hidden:
             self.add(Target(ColumnElement(column=column), present=False))
 
-    def _alter_primary_key(self, command: s.AlterPrimaryKey) -> None:
+    def _alter_primary_key(self, names: Sequence[str]) -> None:
         if self._primary is not None:
             raise SQLError(
                 "0A000",
                 "ALTER PRIMARY KEY cannot stand beside another change that rewrites the table",
-                position=command.position,
             )
-        columns = [self.column(name, command.position) for name in command.columns]
+        columns = [self.column(name) for name in names]
         key = tuple(column.id for column in columns)
         if len(set(key)) != len(key):
-            raise SQLError("42701", "a column appears twice in the key", position=command.position)
+            raise SQLError("42701", "a column appears twice in the key")
         for column in columns:
             check_indexable(column)
             if column.nullable:
@@ -396,15 +371,12 @@ class TableChanges(ElementChanges):
                     "42P16",
                     f'column "{column.name}" is nullable and cannot be in a primary key',
                     hint=f'Run ALTER TABLE … ALTER COLUMN "{column.name}" SET NOT NULL first.',
-                    position=command.position,
                 )
         if key == self.table.primary_key:
             return
         if self.table.referenced_by:
             raise SQLError(
-                "2BP01",
-                f'the primary key of "{self.table.name}" is referenced by foreign keys',
-                position=command.position,
+                "2BP01", f'the primary key of "{self.table.name}" is referenced by foreign keys'
             )
         old = list(self.table.indexes)
         self._new_primary(key)
@@ -441,13 +413,8 @@ class TableChanges(ElementChanges):
         self.add(Target(FactsElement(label="set storage parameters", parameters=kept)))
 
 
-def _depends(column: Column, what: str, position: int) -> SQLError:
-    return SQLError(
-        "2BP01",
-        f'column "{column.name}" is used by {what}',
-        hint="Drop that first.",
-        position=position,
-    )
+def _depends(column: Column, what: str) -> SQLError:
+    return SQLError("2BP01", f'column "{column.name}" is used by {what}', hint="Drop that first.")
 
 
 def _check_using(

@@ -9,6 +9,7 @@ from ....catalog.values.errors import SQLError
 from ...syntax.maintenance_statements import Chore, Maintain
 from ...syntax.names import ObjectName
 from ..cursor import Cursor
+from ..ddl.index_columns import column_names
 
 _VACUUM_WORDS = ("full", "freeze", "verbose")
 
@@ -38,10 +39,12 @@ def lock(cursor: Cursor) -> Maintain:
     snapshot needs none. Raises SQLError 0A000 for the others."""
     position = cursor.position
     cursor.accept_words("table")
-    tables: list[ObjectName] = []
-    while not tables or cursor.accept_symbol(","):
+
+    def table() -> ObjectName:
         cursor.accept_words("only")
-        tables.append(cursor.object_name("a table's name"))
+        return cursor.object_name("a table's name")
+
+    tables = cursor.listed(table)
     if not cursor.accept_words("in", "access", "share", "mode"):
         raise SQLError(
             "0A000",
@@ -51,30 +54,25 @@ def lock(cursor: Cursor) -> Maintain:
             position=position,
         )
     cursor.accept_words("nowait")
-    return Maintain(chore=Chore.LOCK, tables=tuple(tables))
+    return Maintain(chore=Chore.LOCK, tables=tables)
 
 
 def _tables(cursor: Cursor) -> tuple[ObjectName, ...]:
-    tables: list[ObjectName] = []
-    while not cursor.finished:
-        tables.append(cursor.object_name("a table's name"))
-        if cursor.accept_symbol("("):
-            cursor.identifier("a column's name")
-            while cursor.accept_symbol(","):
-                cursor.identifier("a column's name")
-            cursor.expect_symbol(")")
-        if not cursor.accept_symbol(","):
-            break
-    return tuple(tables)
+    def table() -> ObjectName:
+        name = cursor.object_name("a table's name")
+        if cursor.at_symbol("("):
+            column_names(cursor)
+        return name
+
+    return () if cursor.finished else cursor.listed(table)
 
 
 def _options(cursor: Cursor) -> None:
     """`(option [value], …)`"""
-    cursor.expect_symbol("(")
-    while True:
+
+    def option() -> None:
         cursor.identifier("an option")
         if not (cursor.at_symbol(",") or cursor.at_symbol(")")):
             cursor.option_value()
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
+
+    cursor.enclosed(option)

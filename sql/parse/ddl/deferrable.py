@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ....catalog.values.errors import SQLError
-from ...syntax.names import ObjectName
 from ...syntax.statements import SetConstraints
 from ..cursor import Cursor
 
@@ -46,12 +45,9 @@ def not_deferrable(cursor: Cursor) -> None:
 
 def set_constraints(cursor: Cursor) -> SetConstraints:
     """`{ALL | name [, …]} {DEFERRED | IMMEDIATE}`"""
-    names: list[ObjectName] = []
-    if not cursor.accept_words("all"):
-        names.append(cursor.object_name("ALL, or a constraint's name"))
-        while cursor.accept_symbol(","):
-            names.append(cursor.object_name("a constraint's name"))
+    named = not cursor.accept_words("all")
+    names = cursor.names("ALL, or a constraint's name") if named else ()
     deferred = cursor.accept_words("deferred")
     if not (deferred or cursor.accept_words("immediate")):
         cursor.fail(expected="DEFERRED or IMMEDIATE")
-    return SetConstraints(names=tuple(names), deferred=deferred)
+    return SetConstraints(names=names, deferred=deferred)

@@ -85,19 +85,15 @@ def column_names(cursor: Cursor) -> tuple[str, ...]:
 def _indexed_columns(cursor: Cursor) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`(name [COLLATE "C"] [operator class] [ASC | DESC] [NULLS LAST], …)`: the columns, and those
     among them that are to be descending."""
-    cursor.expect_symbol("(")
-    names: list[str] = []
-    descending: list[str] = []
-    while True:
+
+    def column() -> tuple[str, bool]:
         _refuse_expression(cursor)
-        names.append(cursor.identifier("a column's name"))
+        name = cursor.identifier("a column's name")
         _refuse_expression(cursor)
-        if _ordered_otherwise(cursor):
-            descending.append(names[-1])
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
-    return tuple(names), tuple(descending)
+        return name, _ordered_otherwise(cursor)
+
+    found = cursor.enclosed(column)
+    return tuple(name for name, _ in found), tuple(name for name, other in found if other)
 
 
 _OPERATOR_CLASSES = frozenset(

@@ -42,7 +42,9 @@ def show_ranges(cursor: Cursor) -> ShowRanges | ShowKeyspaceRanges:
     if cursor.accept_words("keyspace"):
         return ShowKeyspaceRanges(cursor.object_name("a keyspace's name"))
     if cursor.accept_words("index"):
-        of = _index_of(cursor, if_exists=False)
+        table = cursor.object_name("a table's name")
+        cursor.expect_symbol("@")
+        of = RangesOf(table=table, index=cursor.identifier("an index's name"))
     else:
         cursor.expect_words("table")
         of = RangesOf(table=cursor.object_name("a table's name"), index=None)
@@ -52,19 +54,13 @@ def show_ranges(cursor: Cursor) -> ShowRanges | ShowKeyspaceRanges:
     return ShowRanges(of=of, details=details)
 
 
-def _index_of(cursor: Cursor, *, if_exists: bool) -> RangesOf:
-    table = cursor.object_name("a table's name")
-    cursor.expect_symbol("@")
-    return RangesOf(table=table, index=cursor.identifier("an index's name"), if_exists=if_exists)
-
-
 def _values(cursor: Cursor) -> tuple[tuple[exp.Expr, ...], ...]:
     if cursor.at_words("select"):
         raise unsupported("SPLIT AT SELECT", cursor.position, "Write SPLIT AT VALUES (…), (…).")
     if not cursor.at_words("values"):
         cursor.fail(expected="VALUES")
     position = cursor.position
-    tree = _tree(cursor, until="with")
+    tree = parse_tree(cursor.text, cursor.until(lambda: cursor.at_words("with")))
     assert isinstance(tree, exp.Values), tree
     rows = tuple(
         tuple(row.expressions) if isinstance(row, exp.Tuple) else (row.unnest(),)
@@ -79,13 +75,4 @@ def _expiration(cursor: Cursor) -> exp.Expr:
     cursor.expect_words("expiration")
     if cursor.finished:
         cursor.fail(expected="a time")
-    return _tree(cursor, until=None)
-
-
-def _tree(cursor: Cursor, *, until: str | None) -> exp.Expr:
-    """The tokens up to a word outside parentheses, or to the end, as a tree."""
-    first, depth = cursor.current.token_index, 0
-    while not cursor.finished and not (until and depth == 0 and cursor.at_words(until)):
-        depth += cursor.at_symbol("(") - cursor.at_symbol(")")
-        cursor.advance()
-    return parse_tree(cursor.text, cursor.tokens[first : cursor.current.token_index])
+    return parse_tree(cursor.text, cursor.rest())

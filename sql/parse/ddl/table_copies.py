@@ -23,13 +23,9 @@ def create_table_as(
     CREATE TABLE, the cursor being where it was."""
     mark = cursor.current.token_index
     columns = _names_alone(cursor)
-    parameters: list[Option] = []
+    parameters: tuple[Option, ...] = ()
     if columns is not None and cursor.accept_words("with"):
-        cursor.expect_symbol("(")
-        parameters.append(cursor.option())
-        while cursor.accept_symbol(","):
-            parameters.append(cursor.option())
-        cursor.expect_symbol(")")
+        parameters = cursor.enclosed(cursor.option)
     ends = on_commit(cursor) if temporary and columns is not None else None
     if columns is None or not cursor.accept_words("as"):
         if parameters or columns:
@@ -58,7 +54,7 @@ def create_table_as(
         columns=tuple(columns),
         query=query,
         if_not_exists=if_not_exists,
-        parameters=tuple(parameters),
+        parameters=parameters,
         with_data=with_data,
         temporary=ends,
     )

@@ -23,7 +23,6 @@ from ...syntax.statements import (
     CreateDatabase,
     CreateTable,
     CreateTableAs,
-    ObjectName,
     Option,
     TypeName,
 )
@@ -105,7 +104,11 @@ def create_table(cursor: Cursor, *, temporary: bool = False) -> CreateTable | Cr
         elif not isinstance(element, PrimaryKey):
             elements.append(element)
         elif primary_key is not None:
-            raise _two_keys(table, position)
+            raise SQLError(
+                "42P16",
+                f'multiple primary keys for table "{table.parts[-1]}" are not allowed',
+                position=position,
+            )
         else:
             primary_key = element
         if not cursor.accept_symbol(","):
@@ -138,20 +141,17 @@ def _refuse_partitions(cursor: Cursor) -> None:
 
 def parameter_list(cursor: Cursor, *, with_values: bool) -> tuple[Option, ...]:
     """`(name [= value], …)`; names alone unless `with_values`."""
-    cursor.expect_symbol("(")
-    found: list[Option] = []
-    while True:
+
+    def parameter() -> Option:
         position = cursor.position
         name = cursor.dotted_name("a parameter")
         value = None
         if with_values:
             # A boolean parameter may stand alone, as in Postgres.
             value = cursor.option_value() if cursor.accept_symbol("=") else "true"
-        found.append(Option(name, value, position))
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
-    return tuple(found)
+        return Option(name, value, position)
+
+    return cursor.enclosed(parameter)
 
 
 def table_element(cursor: Cursor) -> PrimaryKey | TableConstraint | IndexDefinition | None:
@@ -187,7 +187,12 @@ def constraint_of(cursor: Cursor, name: str | None, position: int) -> TableConst
         return None
     if cursor.accept_words("unique"):
         if cursor.at_words("using", "index"):
-            raise _using_index(cursor)
+            raise unsupported(
+                "constraints USING INDEX",
+                cursor.position,
+                "A unique index is a constraint already: ALTER INDEX … RENAME TO gives it the "
+                "name.",
+            )
         nulls_distinct(cursor)
         unique = Unique(name=name, columns=column_names(cursor), position=position)
         not_deferrable(cursor)
@@ -260,13 +265,7 @@ def _action(cursor: Cursor) -> str:
 def parenthesised(cursor: Cursor) -> exp.Expr:
     """`(expression)`"""
     cursor.expect_symbol("(")
-    first = cursor.current.token_index
-    depth = 0
-    while not cursor.finished and (depth or not cursor.at_symbol(")")):
-        depth += cursor.at_symbol("(") + cursor.at_symbol("[")
-        depth -= cursor.at_symbol(")") + cursor.at_symbol("]")
-        cursor.advance()
-    tokens = cursor.tokens[first : cursor.current.token_index]
+    tokens = cursor.until(lambda: cursor.at_symbol(")"))
     if not tokens:
         cursor.fail(expected="an expression")
     cursor.expect_symbol(")")
@@ -310,11 +309,7 @@ class _ColumnClauses:
             wanted = not cursor.accept_words("not")
             cursor.expect_words("null")
             if self._nullable is not None and self._nullable != wanted:
-                raise SQLError(
-                    "42601",
-                    f'conflicting NULL/NOT NULL declarations for column "{self._name}"',
-                    position=here,
-                )
+                raise self._conflict("conflicting NULL/NOT NULL declarations", here)
             self._nullable = wanted
         elif cursor.accept_words("default"):
             self._set_default(expression(cursor), here)
@@ -342,11 +337,7 @@ class _ColumnClauses:
 
     def _set_default(self, tree: exp.Expr, position: int) -> None:
         if self._default is not None:
-            raise SQLError(
-                "42601",
-                f'multiple default values specified for column "{self._name}"',
-                position=position,
-            )
+            raise self._conflict("multiple default values specified", position)
         self._default = tree
 
     def _set_computed(self, tree: exp.Expr, position: int) -> None:
@@ -360,11 +351,7 @@ class _ColumnClauses:
         if self._type.name in SERIALS:
             self._make_serial()
         if self._default is not None and self._computed is not None:
-            raise SQLError(
-                "42601",
-                f'both default and computed value specified for column "{self._name}"',
-                position=self._position,
-            )
+            raise self._conflict("both default and computed value specified", self._position)
         return ColumnDefinition(
             name=self._name,
             type=self._type,
@@ -398,17 +385,9 @@ class _ColumnClauses:
 
     def _make_serial(self) -> None:
         if self._default is not None or self._computed is not None:
-            raise SQLError(
-                "42601",
-                f'multiple default values specified for column "{self._name}"',
-                position=self._position,
-            )
+            raise self._conflict("multiple default values specified", self._position)
         if self._nullable is True:
-            raise SQLError(
-                "42601",
-                f'conflicting NULL/NOT NULL declarations for column "{self._name}"',
-                position=self._position,
-            )
+            raise self._conflict("conflicting NULL/NOT NULL declarations", self._position)
         self._default = exp.Anonymous(this="unique_rowid", expressions=[])
         self._default.meta[SERIAL] = True
         self._nullable = False
@@ -427,19 +406,16 @@ def type_name(cursor: Cursor) -> TypeName:
     for following in TYPES_OF_SEVERAL_WORDS.get(words[0], ()):
         if cursor.accept_words(following):
             words.append(following)
-    arguments: list[int] = []
-    if cursor.accept_symbol("("):
-        arguments.append(cursor.integer("a whole number"))
-        while cursor.accept_symbol(","):
-            arguments.append(cursor.integer("a whole number"))
-        cursor.expect_symbol(")")
+    arguments: tuple[int, ...] = ()
+    if cursor.at_symbol("("):
+        arguments = cursor.enclosed(lambda: cursor.integer("a whole number"))
     if words[0] in ("timestamp", "time"):
         for zone in ("with", "without"):
             if cursor.accept_words(zone, "time", "zone"):
                 words += [zone, "time", "zone"]
     if _array_marks(cursor):
         words[-1] += "[]"
-    return TypeName(" ".join(words), tuple(arguments), position)
+    return TypeName(" ".join(words), arguments, position)
 
 
 def _array_marks(cursor: Cursor) -> bool:
@@ -458,30 +434,18 @@ def _array_marks(cursor: Cursor) -> bool:
 
 def expression(cursor: Cursor) -> exp.Expr:
     """The tokens up to the next constraint, comma or closing parenthesis, as an expression."""
-    first = cursor.current.token_index
-    depth = 0
-    while not cursor.finished:
-        started = cursor.current.token_index > first
-        if depth == 0 and (cursor.at_symbol(",") or cursor.at_symbol(")")):
-            break
+    begun = cursor.mark()
+
+    def ends() -> bool:
+        if cursor.at_symbol(",") or cursor.at_symbol(")"):
+            return True
         word = cursor.current.kind is LexemeKind.WORD
-        if depth == 0 and started and word and cursor.current.text in _COLUMN_CONSTRAINTS:
-            break
-        depth += cursor.at_symbol("(") + cursor.at_symbol("[")
-        depth -= cursor.at_symbol(")") + cursor.at_symbol("]")
-        cursor.advance()
-    tokens = cursor.tokens[first : cursor.current.token_index]
+        return word and cursor.mark() > begun and cursor.current.text in _COLUMN_CONSTRAINTS
+
+    tokens = cursor.until(ends)
     if not tokens:
         cursor.fail(expected="a constant")
     return parse_tree(cursor.text, tokens)
-
-
-def _using_index(cursor: Cursor) -> SQLError:
-    return unsupported(
-        "constraints USING INDEX",
-        cursor.position,
-        "A unique index is a constraint already: ALTER INDEX … RENAME TO gives it the name.",
-    )
 
 
 def _refuse_unsupported(cursor: Cursor) -> None:
@@ -489,11 +453,3 @@ def _refuse_unsupported(cursor: Cursor) -> None:
     what = _REFUSED.get(lexeme.text) if lexeme.kind is LexemeKind.WORD else None
     if what is not None:
         raise unsupported(what, cursor.position)
-
-
-def _two_keys(table: ObjectName, position: int) -> SQLError:
-    return SQLError(
-        "42P16",
-        f'multiple primary keys for table "{table.parts[-1]}" are not allowed',
-        position=position,
-    )

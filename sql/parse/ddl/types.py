@@ -25,13 +25,10 @@ def create_type(cursor: Cursor) -> CreateEnum:
         )
     cursor.expect_words("enum")
     cursor.expect_symbol("(")
-    labels: list[str] = []
-    while not cursor.at_symbol(")"):
-        labels.append(cursor.string("a label"))
-        if not cursor.accept_symbol(","):
-            break
+    none = cursor.at_symbol(")")
+    labels = () if none else cursor.listed(lambda: cursor.string("a label"))
     cursor.expect_symbol(")")
-    return CreateEnum(name=name, labels=tuple(labels), if_not_exists=if_not_exists)
+    return CreateEnum(name=name, labels=labels, if_not_exists=if_not_exists)
 
 
 def alter_type(cursor: Cursor) -> AddEnumValue | RenameEnumValue | RenameType:

@@ -7,6 +7,7 @@ from ...syntax.refusals import unsupported
 from ...syntax.view_statements import CreateView, RenameView
 from ..cursor import Cursor
 from ..queries import parse_query
+from .index_columns import column_names
 
 
 def create_view(cursor: Cursor) -> CreateView:
@@ -21,12 +22,7 @@ def replace_view(cursor: Cursor) -> CreateView:
 def _view(cursor: Cursor, *, replaces: bool) -> CreateView:
     if_not_exists = not replaces and cursor.accept_words("if", "not", "exists")
     name = cursor.object_name("a view's name")
-    columns: list[str] = []
-    if cursor.accept_symbol("("):
-        columns.append(cursor.identifier("a column's name"))
-        while cursor.accept_symbol(","):
-            columns.append(cursor.identifier("a column's name"))
-        cursor.expect_symbol(")")
+    columns = column_names(cursor) if cursor.at_symbol("(") else ()
     cursor.expect_words("as")
     tokens = cursor.rest()
     if not tokens:
@@ -44,7 +40,7 @@ def _view(cursor: Cursor, *, replaces: bool) -> CreateView:
         raise SQLError("0A000", "a view cannot lock rows", hint="Leave FOR UPDATE out.")
     return CreateView(
         name=name,
-        columns=tuple(columns),
+        columns=columns,
         text=" " * tokens[0].start + cursor.text[tokens[0].start : tokens[-1].end + 1],
         if_not_exists=if_not_exists,
         replaces=replaces,

@@ -31,6 +31,7 @@ from ....syntax.keyspace_statements import (
 )
 from ....syntax.names import ObjectName, Option
 from ...changer import Changer
+from ...positions import at, refuse_twice
 from ..new_names import new_table_name
 from ..schema_changes import SchemaChangeStatements
 
@@ -68,13 +69,10 @@ async def run_keyspace_statement(changer: Changer, statement: KeyspaceStatement)
         return await _split(changer, statement)
     keyspace = _keyspace(statement.options)
     name = await new_table_name(changer, statement.name)
-    try:
+    with at(statement.name.position):
         created = await changer.services.catalog.create_keyspace(
             changer.transaction, name, keyspace, if_not_exists=statement.if_not_exists
         )
-    except SQLError as error:
-        error.position = error.position or statement.name.position
-        raise
     notice = None if created else f'relation "{statement.name}" already exists, skipping'
     return Result(tag="CREATE KEYSPACE", notice=notice)
 
@@ -82,12 +80,8 @@ async def run_keyspace_statement(changer: Changer, statement: KeyspaceStatement)
 def _keyspace(options: Sequence[Option]) -> Keyspace:
     ttl: int | None = None
     replica = False
-    for place, option in enumerate(options):
-        if any(option.name == other.name for other in options[:place]):
-            raise SQLError(
-                "42601", f'option "{option.name}" specified more than once',
-                position=option.position,
-            )  # fmt: skip
+    refuse_twice(options)
+    for option in options:
         if option.name == "role":
             replica = _role(option)
             continue

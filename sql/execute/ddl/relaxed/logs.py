@@ -12,6 +12,7 @@ from ....runtime.relations import changed_tables
 from ....syntax.names import ObjectName
 from ....syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...changer import Changer
+from ...positions import at
 from ..table_turn import wait_for_room
 
 
@@ -31,14 +32,11 @@ async def check_relaxed(actor: Actor, statement: RelaxedStatement) -> None:
 
 async def run_relaxed_statement(changer: Changer, statement: RelaxedStatement) -> Result:
     """Runs a statement about a relaxed log in the transaction. Raises SQLError."""
-    try:
+    with at(statement.position):
         if isinstance(statement, DropRelaxedLog):
             return await _drop(changer, statement)
         tables = [await _suited(changer, name) for name in statement.tables]
         await create_log(changer.descriptors, changer.transaction, statement.name, tables)
-    except SQLError as error:
-        error.position = error.position or statement.position
-        raise
     return Result(tag="CREATE RELAXED LOG")
 
 
