@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.values.errors import SQLError
 from ..syntax.changefeed_statements import DropSubscription, RetryDeadLetters, SkipDeadLetters
 from ..syntax.relaxed_statements import DropRelaxedLog
+from ..syntax.rights_statements import TargetKind
 from ..syntax.schema_statements import TableChange
 from ..syntax.statements import (
     Delete,
@@ -208,24 +209,23 @@ _TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
 _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("create", "database"): tables.create_database,
     ("create", "table"): tables.create_table,
-    ("create", "temp", "table"): tables.create_temporary_table,
-    ("create", "temporary", "table"): tables.create_temporary_table,
-    ("create", "local", "temp", "table"): tables.create_temporary_table,
-    ("create", "local", "temporary", "table"): tables.create_temporary_table,
-    ("create", "global", "temp", "table"): tables.create_temporary_table,
-    ("create", "global", "temporary", "table"): tables.create_temporary_table,
+    **{
+        ("create", *scope, word, "table"): tables.create_temporary_table
+        for scope in ((), ("local",), ("global",))
+        for word in ("temp", "temporary")
+    },
     ("drop", "table"): drop_objects(DropTable, "a table's name"),
-    ("alter", "table"): rights.alter_table,
-    ("alter", "schema"): rights.alter_schema,
-    ("alter", "database"): rights.alter_database,
+    ("alter", "table"): rights.owner_or(TargetKind.TABLE, alter.alter_table),
+    ("alter", "schema"): rights.owner_alone(TargetKind.SCHEMA),
+    ("alter", "database"): rights.owner_alone(TargetKind.DATABASE),
     ("alter", "default", "privileges"): rights.alter_default_privileges,
-    ("grant",): rights.grant,
-    ("revoke",): rights.revoke,
+    ("grant",): partial(rights.grant, revoke=False),
+    ("revoke",): partial(rights.grant, revoke=True),
     ("reassign", "owned", "by"): rights.reassign_owned,
     ("drop", "owned", "by"): rights.drop_owned,
     ("alter", "index"): alter.alter_index,
-    ("create", "index"): alter.create_index,
-    ("create", "unique", "index"): alter.create_unique_index,
+    ("create", "index"): partial(alter.create_index, unique=False),
+    ("create", "unique", "index"): partial(alter.create_index, unique=True),
     ("create", "schema"): alter.create_schema,
     ("drop", "index"): alter.drop_index,
     ("drop", "schema"): alter.drop_schema,
@@ -234,13 +234,11 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("comment", "on"): alter.comment_on,
     ("create", "type"): types.create_type,
     ("create", "sequence"): sequences.create_sequence,
-    ("alter", "sequence"): rights.alter_sequence,
+    ("alter", "sequence"): rights.owner_or(TargetKind.SEQUENCE, sequences.alter_sequence),
     ("drop", "sequence"): drop_objects(DropSequence, "a sequence's name"),
     ("create", "view"): views.create_view,
-    ("create", "or", "replace", "view"): views.replace_view,
-    ("alter", "view"): views.alter_view,
     ("drop", "view"): drop_objects(DropView, "a view's name"),
-    ("alter", "type"): rights.alter_type,
+    ("alter", "type"): rights.owner_or(TargetKind.TYPE, types.alter_type),
     ("drop", "type"): drop_objects(DropType, "a type's name"),
     ("alter", "changefeed"): alter_changefeed,
     ("create", "relaxed", "log"): relaxed_logs.create_relaxed_log,
@@ -289,8 +287,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("abort",): transactions.rollback,
     ("savepoint",): transactions.savepoint,
     ("release",): transactions.release,
-    ("create", "user"): users.create_user,
-    ("create", "role"): users.create_role,
+    ("create", "user"): partial(users.create_user, login=True),
+    ("create", "role"): partial(users.create_user, login=False),
     ("alter", "user"): users.alter_user,
     ("alter", "role"): users.alter_user,
     ("drop", "user"): users.drop_user,

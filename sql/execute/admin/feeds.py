@@ -371,40 +371,36 @@ def named_jobs(found: Result) -> tuple[int, ...]:
     return tuple(job_id for job_id in ids if isinstance(job_id, int))
 
 
-async def check_sees_job(services: Services, user: str, job_id: int) -> None:
-    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS."""
+async def check_sees_job(services: Services, user: str, job_id: int) -> Sequence[JobSummary]:
+    """The job of that id. Raises SQLError 42704 where the user sees no such job in SHOW JOBS."""
     rights = services.rights.current
-    if rights.admin(user):
-        return
     jobs = await services.jobs.find([job_id])
-    if not any(sees(rights, user, job) for job in jobs):
+    if not (rights.admin(user) or any(sees(rights, user, job) for job in jobs)):
         raise SQLError("42704", f"job with ID {job_id} does not exist")
+    return jobs
 
 
 async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
-    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS, and 42501 where another
-    user's feed is of tables that this one may not SELECT: what is told of it holds keys."""
-    rights = services.rights.current
-    if rights.admin(user):
-        return
-    jobs = [job for job in await services.jobs.find([job_id]) if sees(rights, user, job)]
-    if not jobs:
-        raise SQLError("42704", f"job with ID {job_id} does not exist")
-    for job in jobs:
-        if (job.user_name or ROOT) not in rights.roles_of(user):
-            await _check_tables(services, job, user, Privilege.SELECT)
+    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS, and 42501 as
+    `_check_keys`."""
+    await _check_keys(services, user, await check_sees_job(services, user, job_id))
 
 
 async def check_controls_feed(services: Services, user: str, job_id: int) -> None:
-    """Raises SQLError 42501 and 42704 as for PAUSE JOB, and 42501 where another user's feed is of
-    tables that this one may not SELECT: what is told of it holds keys."""
+    """Raises SQLError 42501 and 42704 as for PAUSE JOB, and 42501 as `_check_keys`."""
     rights = services.rights.current
-    if rights.admin(user):
-        return
-    jobs = await services.jobs.find([job_id])
-    check_control(rights, user, job_id, jobs[0] if jobs else None)
+    if not rights.admin(user):
+        jobs = await services.jobs.find([job_id])
+        check_control(rights, user, job_id, jobs[0] if jobs else None)
+        await _check_keys(services, user, jobs)
+
+
+async def _check_keys(services: Services, user: str, jobs: Sequence[JobSummary]) -> None:
+    """Raises SQLError 42501 where another user's feed is of tables that this one may not SELECT:
+    what is told of it holds keys."""
+    rights = services.rights.current
     for job in jobs:
-        if (job.user_name or ROOT) not in rights.roles_of(user):
+        if not rights.admin(user) and (job.user_name or ROOT) not in rights.roles_of(user):
             await _check_tables(services, job, user, Privilege.SELECT)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
-from ...runtime.authorization import Actor, check_show
+from ...runtime.authorization import Actor
 from ...runtime.relations import LeaseScope
 from ...syntax.changefeed_statements import ShowSchedules, ShowSubscriptions
 from ...syntax.connection_statements import ShowConnections
@@ -83,8 +83,7 @@ async def run_listing(
         case _ if isinstance(statement, ShowObjects):
             return await show_objects(actor, statement)
     assert isinstance(statement, Show), statement
-    await check_show(actor, statement)
-    return await run_show(actor.services, statement, actor.reader, actor.database)
+    return await run_show(actor, statement)
 
 
 async def _explain_change(actor: Actor, statement: ExplainChange) -> Result:

@@ -7,13 +7,12 @@ from difflib import get_close_matches
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.store.cluster_settings import reset_setting, set_setting
-from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY, SettingError
 from ...plan.needs import Need
 from ...results.results import Result, Row, listing, typed_columns
-from ...runtime.authorization import require
+from ...runtime.authorization import Actor, check_show, require
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax import statements
@@ -31,25 +30,25 @@ Show = (
 )
 
 
-async def run_show(
-    services: Services, statement: Show, reader: DescriptorReader, database: str
-) -> Result:
-    """Runs a SHOW statement as of the snapshot of `reader`."""
+async def run_show(actor: Actor, statement: Show) -> Result:
+    """Runs a SHOW statement as its user may. Raises SQLError 42501."""
+    await check_show(actor, statement)
+    services, database = actor.services, actor.database
     match statement:
         case statements.ShowTables(database=named):
-            return await _tables(services, reader, named or database)
+            return await _tables(actor, named or database)
         case statements.ShowDatabases():
-            names = await services.catalog.list_databases(reader)
+            names = await services.catalog.list_databases(actor.reader)
             return listing("SHOW DATABASES", typed_columns("database_name"), [(n,) for n in names])
         case statements.ShowCreateTable(table=name):
-            table = await resolve(services, reader, name, database)
+            table = await resolve(services, actor.reader, name, database)
             if statement.view and table.view is None:
                 raise not_a_view(name)
-            text = show_create(table, await _referenced(services, reader, table))
+            text = show_create(table, await _referenced(actor, table))
             columns = typed_columns("table_name create_statement")
             return listing("SHOW CREATE TABLE", columns, [(table.name, text)])
         case statements.ShowColumns(table=name):
-            return _columns(await resolve(services, reader, name, database))
+            return _columns(await resolve(services, actor.reader, name, database))
         case statements.ShowClusterSettings(name=None):
             return _settings(services)
         case statements.ShowClusterSettings(name=str(setting), position=position):
@@ -57,30 +56,29 @@ async def run_show(
             value = _value(services, setting)
             return listing("SHOW CLUSTER SETTING", typed_columns(setting), [(value,)])
         case Maintain():
-            return await maintain(services, statement, reader, database)
+            return await _maintain(actor, statement)
         case statements.ShowSession(name="database"):
             return listing("SHOW DATABASE", typed_columns("database"), [(database,)])
     raise AssertionError(statement)
 
 
-async def _referenced(
-    services: Services, reader: DescriptorReader, table: TableDescriptor
-) -> dict[int, TableDescriptor]:
+async def _referenced(actor: Actor, table: TableDescriptor) -> dict[int, TableDescriptor]:
     """The tables that foreign keys of this one refer to."""
     found: dict[int, TableDescriptor] = {}
     for key in table.foreign_keys:
-        other = await services.catalog.descriptors.read(reader, key.referenced_id)
+        other = await actor.services.catalog.descriptors.read(actor.reader, key.referenced_id)
         assert isinstance(other, TableDescriptor), (key, other)
         found[other.id] = other
     return found
 
 
-async def _tables(services: Services, reader: DescriptorReader, database: str) -> Result:
+async def _tables(actor: Actor, database: str) -> Result:
+    catalog, reader = actor.services.catalog, actor.reader
     columns = typed_columns("schema_name table_name type changefeed_optimized:b")
     rows: list[Row] = [
         (schema, table.name, "table" if table.view is None else "view", table.locked)
-        for schema in await services.catalog.list_schemas(reader, database)
-        for table in await services.catalog.list_tables(reader, database, schema, views=True)
+        for schema in await catalog.list_schemas(reader, database)
+        for table in await catalog.list_tables(reader, database, schema, views=True)
     ]
     return listing("SHOW TABLES", columns, rows)
 
@@ -141,12 +139,10 @@ NOTICES = {
 }
 
 
-async def maintain(
-    services: Services, statement: Maintain, reader: DescriptorReader, database: str
-) -> Result:
+async def _maintain(actor: Actor, statement: Maintain) -> Result:
     """Raises SQLError 42P01 for a table that is not there."""
     for table in statement.tables:
-        await resolve(services, reader, table, database)
+        await resolve(actor.services, actor.reader, table, actor.database)
     return Result(tag=statement.chore.value, notice=NOTICES.get(statement.chore))
 
 

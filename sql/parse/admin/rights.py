@@ -34,7 +34,8 @@ from ...syntax.rights_statements import (
 )
 from ...syntax.statements import Statement
 from ..cursor import Cursor, LexemeKind
-from ..ddl import alter, sequences, types
+
+Grammar = Callable[[Cursor], Statement]
 
 _KINDS: dict[tuple[str, ...], TargetKind] = {
     ("database",): TargetKind.DATABASE,
@@ -59,15 +60,7 @@ _DEFAULT_KINDS: dict[tuple[str, ...], TargetKind] = {
 }
 
 
-def grant(cursor: Cursor) -> GrantPrivileges | GrantRoles:
-    return _grant(cursor, revoke=False)
-
-
-def revoke(cursor: Cursor) -> GrantPrivileges | GrantRoles:
-    return _grant(cursor, revoke=True)
-
-
-def _grant(cursor: Cursor, *, revoke: bool) -> GrantPrivileges | GrantRoles:
+def grant(cursor: Cursor, *, revoke: bool) -> GrantPrivileges | GrantRoles:
     grant_option = revoke and cursor.accept_words("grant", "option", "for")
     admin_option = revoke and not grant_option and cursor.accept_words("admin", "option", "for")
     system = cursor.accept_words("system")
@@ -199,50 +192,36 @@ def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
 # Owners.
 
 
-def alter_table(cursor: Cursor) -> Statement:
-    return _new_owner(cursor, TargetKind.TABLE, alter.alter_table)
-
-
-def alter_sequence(cursor: Cursor) -> Statement:
-    return _new_owner(cursor, TargetKind.SEQUENCE, sequences.alter_sequence)
-
-
-def alter_type(cursor: Cursor) -> Statement:
-    return _new_owner(cursor, TargetKind.TYPE, types.alter_type)
-
-
-def _new_owner(
-    cursor: Cursor, kind: TargetKind, otherwise: Callable[[Cursor], Statement]
-) -> Statement:
+def owner_or(kind: TargetKind, otherwise: Callable[[Cursor], Statement]) -> Grammar:
     """OWNER TO, or anything else that alters such a thing."""
-    before = cursor.mark()
-    if_exists = cursor.accept_words("if", "exists")
-    cursor.accept_words("only")
-    name = cursor.object_name(f"a {kind.value}'s name")
-    if cursor.accept_words("owner", "to"):
-        target = GrantTarget(kind=kind, names=(name,))
-        return _owner(cursor, target, if_exists=if_exists)
-    cursor.rewind(before)
-    return otherwise(cursor)
+
+    def grammar(cursor: Cursor) -> Statement:
+        before = cursor.mark()
+        if_exists = cursor.accept_words("if", "exists")
+        cursor.accept_words("only")
+        name = cursor.object_name(f"a {kind.value}'s name")
+        if cursor.accept_words("owner", "to"):
+            return _owner(cursor, kind, name, if_exists=if_exists)
+        cursor.rewind(before)
+        return otherwise(cursor)
+
+    return grammar
 
 
-def alter_schema(cursor: Cursor) -> SetOwner:
-    return _alter_owner(cursor, TargetKind.SCHEMA)
+def owner_alone(kind: TargetKind) -> Grammar:
+    """OWNER TO, and nothing else."""
+
+    def grammar(cursor: Cursor) -> Statement:
+        name = cursor.object_name(f"a {kind.value}'s name")
+        cursor.expect_words("owner", "to")
+        return _owner(cursor, kind, name, if_exists=False)
+
+    return grammar
 
 
-def alter_database(cursor: Cursor) -> SetOwner:
-    return _alter_owner(cursor, TargetKind.DATABASE)
-
-
-def _alter_owner(cursor: Cursor, kind: TargetKind) -> SetOwner:
-    name = cursor.object_name(f"a {kind.value}'s name")
-    cursor.expect_words("owner", "to")
-    return _owner(cursor, GrantTarget(kind=kind, names=(name,)), if_exists=False)
-
-
-def _owner(cursor: Cursor, target: GrantTarget, *, if_exists: bool) -> SetOwner:
-    owner = role_name(cursor)
-    return SetOwner(target=target, owner=owner, if_exists=if_exists)
+def _owner(cursor: Cursor, kind: TargetKind, name: ObjectName, *, if_exists: bool) -> SetOwner:
+    target = GrantTarget(kind=kind, names=(name,))
+    return SetOwner(target=target, owner=role_name(cursor), if_exists=if_exists)
 
 
 def reassign_owned(cursor: Cursor) -> ReassignOwned:

@@ -21,17 +21,8 @@ from ..cursor import Cursor, LexemeKind
 SYSTEM_OPTIONS = frozenset(str(one.name).lower() for one in ALL_OF[SecurableKind.SYSTEM])
 
 
-def create_user(cursor: Cursor) -> CreateUser:
-    """`[IF NOT EXISTS] role [[WITH] option …]`; it may log in."""
-    return _create(cursor, login=True)
-
-
-def create_role(cursor: Cursor) -> CreateUser:
-    """`[IF NOT EXISTS] role [[WITH] option …]`; it may not log in."""
-    return _create(cursor, login=False)
-
-
-def _create(cursor: Cursor, *, login: bool) -> CreateUser:
+def create_user(cursor: Cursor, *, login: bool) -> CreateUser:
+    """`[IF NOT EXISTS] role [[WITH] option …]`"""
     if_not_exists = cursor.accept_words("if", "not", "exists")
     name = _name(cursor)
     options = _options(cursor)

@@ -203,15 +203,7 @@ _COMMANDS: dict[str, Callable[[Cursor, int], AlterCommand]] = {
 # Indexes.
 
 
-def create_index(cursor: Cursor) -> CreateIndex:
-    return _create_index(cursor, unique=False)
-
-
-def create_unique_index(cursor: Cursor) -> CreateIndex:
-    return _create_index(cursor, unique=True)
-
-
-def _create_index(cursor: Cursor, *, unique: bool) -> CreateIndex:
+def create_index(cursor: Cursor, *, unique: bool) -> CreateIndex:
     """`[CONCURRENTLY] [IF NOT EXISTS] [name] ON t [USING btree] (columns) [STORING (columns)]`"""
     cursor.accept_words("concurrently")
     if_not_exists = cursor.accept_words("if", "not", "exists")
