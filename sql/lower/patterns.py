@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
 from ..analyze.types.types import Types
-from ..builtins.patterns.nodes import may_be_empty
 from ..builtins.patterns.options import GLOBAL, options_of
 from ..builtins.patterns.pattern import Pattern, pattern_of
 from ..builtins.patterns.searches import replacement_pieces
@@ -42,7 +41,7 @@ class _Constant:
     def splits(self) -> bool:
         """Whether DuckDB finds all the matches that PostgreSQL does: of empty ones behind others
         they differ."""
-        return self.pattern.extractable and not may_be_empty(self.pattern.choice)
+        return self.pattern.extractable and not self.pattern.matches("")
 
 
 def _constant(pattern: exp.Expr, flags: exp.Expr, *, tree: exp.Expr) -> _Constant | None:

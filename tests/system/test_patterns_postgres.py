@@ -12,7 +12,7 @@ import pytest
 from benchmarks.servers import postgres_server
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.builtins.patterns import searches
-from tailrace.sql.builtins.patterns.alphabets import CLASSES
+from tailrace.sql.builtins.patterns.classes import CLASSES
 from tailrace.sql.builtins.patterns.options import options_of
 from tailrace.sql.builtins.patterns.pattern import pattern_of
 from tests.sql.patterns.random_patterns import random_pattern, random_text

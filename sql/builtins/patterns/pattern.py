@@ -15,29 +15,38 @@ from functools import lru_cache
 import re2
 
 from ...syntax.refusals import unsupported
-from .native import compiled, native_text
-from .nodes import Choice, Group, Preference, repeats_in
 from .options import Options
-from .reader import read
+from .reader import TOO_COMPLEX, Reader, invalid
 
 PATTERNS_MAX = 256
-"""Patterns that are kept, each with an automaton of `native.AUTOMATON_BYTES_MAX` at most."""
+"""Patterns that are kept, each with an automaton of AUTOMATON_BYTES_MAX at most."""
+NATIVE_MAX = 1 << 14
+"""Letters of a pattern in RE2's syntax. A longer text takes RE2 milliseconds to compile."""
+AUTOMATON_BYTES_MAX = 1 << 20
+"""For one pattern: a larger automaton takes milliseconds to make."""
 
 
 class Pattern:
     """`native` is the pattern in RE2's syntax, `groups` the number of its capturing groups.
+    `extractable`: a text has one match from a place, divided among the groups in one way, so that
+    RE2's first match is the longest: no alternatives, no repeated groups, and at most one set of
+    letters that comes a variable number of times.
 
     Raises SQLError 2201B for what is no pattern or too large, and 0A000 for what is not supported.
     """
 
-    __slots__ = ("_preferred", "_regexp", "choice", "groups", "native")
+    __slots__ = ("_preferred", "_read", "_regexp", "extractable", "groups", "native")
 
     def __init__(self, text: str, options: Options) -> None:
-        tree = read(text, options)
-        self.choice = tree.choice
-        self.groups = tree.groups
-        self.native = native_text(tree.choice)
-        self._regexp = compiled(self.native)
+        self._read = read = Reader(text, options)
+        self.native = read.native
+        self.groups = read.groups
+        self.extractable = (
+            not (read.alternatives or read.repeats_groups) and read.lazy + read.greedy <= 1
+        )
+        if len(read.native) > NATIVE_MAX:
+            raise invalid(TOO_COMPLEX)
+        self._regexp = _compiled(read.native)
         self._preferred: re2._Regexp | None = None
 
     def matches(self, text: str) -> bool:
@@ -50,40 +59,33 @@ class Pattern:
         Raises SQLError 0A000 where PostgreSQL's choice of a match is none of RE2's.
         """
         if self._preferred is None:
-            longest = _prefers_longest(self.choice)
-            self._preferred = compiled(self.native, longest=True) if longest else self._regexp
+            longest = _prefers_longest(self._read)
+            self._preferred = _compiled(self.native, longest=True) if longest else self._regexp
         return self._preferred.search(text, begin)
 
-    @property
-    def extractable(self) -> bool:
-        """Whether a text has one match from a place, divided among the groups in one way, so that
-        RE2's first match is the longest: no alternatives, no repeated groups, and at most one set
-        of letters that comes a variable number of times."""
-        repeats = list(repeats_in(self.choice))
-        return (
-            not _has_alternatives(self.choice)
-            and all(
-                each.least == each.most == 1 for each in repeats if isinstance(each.atom, Group)
-            )
-            and sum(each.least != each.most for each in repeats) <= 1
-        )
 
-
-def _has_alternatives(choice: Choice) -> bool:
-    within = (each.atom.body for each in repeats_in(choice) if isinstance(each.atom, Group))
-    return any(len(each.branches) > 1 for each in (choice, *within))
-
-
-def _prefers_longest(choice: Choice) -> bool:
-    wanted = {each.preference for each in repeats_in(choice)}
-    if Preference.SHORTER not in wanted:
-        return True
-    if Preference.LONGER in wanted or _has_alternatives(choice):
+def _prefers_longest(read: Reader) -> bool:
+    if read.lazy and (read.greedy or read.alternatives):
         raise unsupported(
             "non-greedy quantifiers beside greedy ones or alternatives in a regular expression",
             hint="Write [^x]* in place of .*? before an x.",
         )
-    return False
+    return not read.lazy
+
+
+def _compiled(native: str, *, longest: bool = False) -> re2._Regexp:
+    """RE2's automaton over UTF-8 bytes. `longest` makes the leftmost-longest match the match.
+
+    Raises SQLError 2201B where it would take more than AUTOMATON_BYTES_MAX.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = AUTOMATON_BYTES_MAX
+    options.longest_match = longest
+    try:
+        return re2.compile(native.encode(), options)
+    except re2.error as error:
+        raise invalid(TOO_COMPLEX) from error
 
 
 @lru_cache(maxsize=PATTERNS_MAX)

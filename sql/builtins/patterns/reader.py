@@ -1,233 +1,315 @@
-"""The tree of a pattern from its text.
+"""A pattern written in RE2's syntax, token by token.
+
+a.c        a(?s:.)c
+(?n)^a.$   (?m:^)a[^\\x{a}](?m:$)
+(?i)k      [Kk]
 
 The grammar is that of PostgreSQL's "advanced regular expressions" (section 9.7.3), with the words
-of its errors. A quantifier behind an anchor or behind another quantifier is one.
+of its errors. No option of RE2 changes what the text means.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Callable
 
-from .brackets import brackets
-from .escapes import BackReference, escape, in_unicode
-from .letters import ANY, NO_NEWLINE, Letters, one
-from .nodes import (
-    Anchor,
-    Branch,
-    Choice,
-    Group,
-    Item,
-    Preference,
-    Repeat,
-    Tree,
-)
-from .options import Options, Syntax, with_letter
-from .scanner import (
-    BAD_ARGUMENT,
-    BAD_BRACES,
-    BAD_COUNT,
-    BAD_OPERAND,
-    BAD_OPTION,
-    BAD_PARENTHESES,
-    BAD_REFERENCE,
-    TOO_COMPLEX,
-    Scanner,
-    invalid,
-)
+from ....catalog.values.errors import SQLError
+from ...syntax.refusals import unsupported
+from .classes import CLASSES, NO_DIGIT, NO_SPACE, written
+from .options import Options, with_letter
 
 COUNT_MAX = 255
 """PostgreSQL's limit of a quantifier in braces."""
 DEPTH_MAX = 50
-"""Parentheses in parentheses: each takes a few frames of Python's stack."""
+"""Parentheses in parentheses."""
 LENGTH_MAX = 1 << 16
 """Letters of a pattern. What is longer is a list of words, for which there are joins."""
+SHOWN_MAX = 60
+"""Letters of a pattern that an error message repeats."""
+TOO_COMPLEX = "regular expression is too complex"
+_CODE_MAX = 0x10FFFF
+_CASED_END = 0x1E944
+"""Behind it no letter has another case."""
 
-_AROUND = ("(?=", "(?!", "(?<=", "(?<!")
-_WORD_EDGES = ("[[:<:]]", "[[:>:]]")
-_BOUNDS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-
-
-def read(text: str, options: Options) -> Tree:
-    """Raises SQLError 2201B for what is no pattern, and 0A000 for what is not supported."""
-    if len(text) > LENGTH_MAX:
-        raise invalid(TOO_COMPLEX)
-    scanner = Scanner(text, options)
-    if options.syntax is Syntax.LITERAL:
-        if options.expanded or options.stops or options.lines:
-            raise invalid(BAD_ARGUMENT)
-    elif options.syntax is Syntax.ADVANCED or scanner.sees("***"):
-        _read_prefix(scanner)
-    if scanner.options.syntax is Syntax.LITERAL:
-        return Tree(Choice((_literal(scanner),)), 0)
-    if scanner.options.syntax is not Syntax.ADVANCED:
-        raise scanner.unsupported(
-            "the syntax of POSIX", "Write it without the options b and e, as section 9.7.3 has it."
-        )
-    choice = _choice(scanner, 0)
-    return Tree(choice, scanner.groups)
-
-
-def _read_prefix(scanner: Scanner) -> None:
-    """`***=`, `***:` and `(?…)` at the very beginning."""
-    if scanner.sees("***") and len(scanner.text) > 3:
-        if scanner.takes("***="):
-            plain = Options(Syntax.LITERAL, any_case=scanner.options.any_case)
-            scanner.options = plain
-            return
-        if not scanner.takes("***:"):
-            raise invalid(
-                "invalid regexp (reg version 0.8)" if scanner.sees("***?") else BAD_OPERAND
-            )
-        scanner.options = replace(scanner.options, syntax=Syntax.ADVANCED)
-    following = scanner.text[scanner.at + 2 : scanner.at + 3]
-    if not (scanner.sees("(?") and following.isascii() and following.isalpha()):
-        return
-    scanner.at += len("(?")
-    while scanner.letter.isascii() and scanner.letter.isalpha():
-        said = with_letter(scanner.options, scanner.take())
-        if said is None:
-            raise invalid(BAD_OPTION)
-        scanner.options = said
-    if not scanner.takes(")"):
-        raise invalid(BAD_OPTION)
-    if scanner.options.syntax is Syntax.LITERAL:
-        scanner.options = Options(Syntax.LITERAL, any_case=scanner.options.any_case)
+_ESCAPE = r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]+|[^uUx])"
+_NAME = r"\[(?P<{0}>[:.=])[^\]]*(?P={0})\]"
+_TOKENS = re.compile(
+    rf"""
+      (?P<around> \(\?<?[=!])
+    | (?P<edge> \[\[:[<>]:\]\])
+    | (?P<open> \(\?: | \((?!\?))
+    | (?P<close> \))
+    | (?P<bar> \|)
+    | (?P<anchor> [\^$] | \\[AZ])
+    | (?P<count> (?: [*+?] | \{{(?P<least>[0-9]+)(?P<ranged>,(?P<most>[0-9]*))?\}})(?P<lazy>\??))
+    | (?P<any> \.)
+    | (?P<brackets> \[(?P<negated>\^?+)(?P<inner>
+        \]?+(?: {_NAME.format("kind")} | {_ESCAPE} | \[(?![:.=]) | [^\[\]\\] )*+
+      )\])
+    | (?P<escape> {_ESCAPE})
+    | (?P<letter> \{{(?![0-9]) | [^\\\[({{])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ELEMENTS = re.compile(
+    rf"""
+      (?P<named> {_NAME.format("kind")})
+    | (?P<low> {_ESCAPE} | [^\\]) (?: -(?P<high> {_NAME.format("end")} | {_ESCAPE} | [^\\]))?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_UNREAD = {
+    "(": "quantifier operand invalid",
+    "[": "brackets [] not balanced",
+    "\\": "invalid escape \\ sequence",
+    "{": "invalid repetition count(s)",
+}
+"""What is wrong where no token begins, by the letter there."""
+_LETTERS = {"a": 7, "b": 8, "B": 0x5C, "e": 0x1B, "f": 0xC, "n": 0xA, "r": 0xD, "t": 9, "v": 0xB}
+_CLASSES = {
+    "d": CLASSES["digit"],
+    "w": CLASSES["word"],
+    "s": CLASSES["space"],
+    "D": NO_DIGIT,
+    "S": NO_SPACE,
+}
 
 
-def _literal(scanner: Scanner) -> Branch:
-    rest = scanner.text[scanner.at :]
-    return tuple(Repeat(one(letter, any_case=scanner.options.any_case)) for letter in rest)
+class Reader:
+    """Reads one pattern. Raises SQLError 2201B for what is no pattern, and 0A000 for what is not
+    supported.
 
+    `native` is the pattern in RE2's syntax and `groups` the number of its capturing groups. `lazy`
+    and `greedy` count the quantifiers of each kind that are of a variable number of times.
+    """
 
-def _choice(scanner: Scanner, depth: int) -> Choice:
-    if depth > DEPTH_MAX:
-        raise invalid(TOO_COMPLEX)
-    branches = [_branch(scanner, depth)]
-    while scanner.takes("|"):
-        branches.append(_branch(scanner, depth))
-    return Choice(tuple(branches))
+    def __init__(self, text: str, options: Options) -> None:
+        self._text = text
+        self._options = options
+        self._depth = 0
+        self._before = "open"  # the kind of the token before
+        self.groups = self.lazy = self.greedy = 0
+        self.alternatives = self.repeats_groups = False
+        if len(text) > LENGTH_MAX:
+            raise invalid(TOO_COMPLEX)
+        if text.startswith("***"):
+            raise self._unsupported("***", "Write the pattern without it.")
+        self.native = "".join(self._pieces(self._prefix()))
 
+    def _prefix(self) -> int:
+        """Reads the options at the beginning; returns where the pattern goes on."""
+        prefix = re.match(r"\(\?([a-zA-Z]+)(\)?)", self._text)
+        if prefix is None:
+            return 0
+        for letter in prefix[1]:
+            said = with_letter(self._options, letter)
+            if said is None:
+                raise invalid("invalid embedded option")
+            self._options = said
+        if not prefix[2]:
+            raise invalid("invalid embedded option")
+        return prefix.end()
 
-def _branch(scanner: Scanner, depth: int) -> Branch:
-    items: list[Item] = []
-    scanner.skip_comments()
-    while not scanner.ended and scanner.letter != "|":
-        if scanner.letter == ")":
-            if depth == 0:
-                raise invalid(BAD_PARENTHESES)
-            break
-        items.append(_item(scanner, depth))
-        scanner.skip_comments()
-    return tuple(items)
+    def _pieces(self, at: int) -> list[str]:
+        pieces: list[str] = []
+        while at < len(self._text):
+            token = _TOKENS.match(self._text, at)
+            if token is None:
+                raise self._unread(at)
+            kind = self._kind(token)
+            pieces.append(_WRITERS[kind](self, token))
+            self._before = kind
+            at = token.end()
+        if self._depth:
+            raise invalid("parentheses () not balanced")
+        return pieces
 
+    @staticmethod
+    def _kind(token: re.Match[str]) -> str:
+        return next(kind for kind in _WRITERS if token[kind] is not None)
 
-def _item(scanner: Scanner, depth: int) -> Item:
-    atom = _atom(scanner, depth)
-    if isinstance(atom, Anchor):
-        return atom
-    scanner.skip_comments()
-    if scanner.letter and scanner.letter in _BOUNDS:
-        least, most = _BOUNDS[scanner.take()]
-        return Repeat(atom, least, most, _preference(scanner))
-    if _bound_begins(scanner):
-        return _bounded(scanner, atom)
-    return Repeat(atom)
+    def _unread(self, at: int) -> SQLError:
+        if self._text.startswith("(?#", at):
+            return self._unsupported("a comment", "Leave it out.")
+        if re.match(r"\{[0-9]+(,[0-9]*)?$", self._text[at:]):
+            return invalid("braces {} not balanced")
+        return invalid(_UNREAD[self._text[at]])
 
-
-def _atom(scanner: Scanner, depth: int) -> Letters | Group | Anchor:
-    options = scanner.options
-    if scanner.letter in _BOUNDS or _bound_begins(scanner):
-        raise invalid(BAD_OPERAND)
-    if any(map(scanner.sees, _WORD_EDGES)):
-        raise scanner.word_edge()
-    if scanner.letter == "(":
-        return _group(scanner, depth)
-    match letter := scanner.take():
-        case "^":
-            return Anchor.LINE_START if options.lines else Anchor.TEXT_START
-        case "$":
-            return Anchor.LINE_END if options.lines else Anchor.TEXT_END
-        case ".":
-            return NO_NEWLINE if options.stops else ANY
-        case "[":
-            return brackets(scanner)
-        case "\\":
-            return _escaped(scanner)
-    return one(letter, any_case=options.any_case)
-
-
-def _escaped(scanner: Scanner) -> Letters | Anchor:
-    meant = escape(scanner)
-    if isinstance(meant, BackReference):
-        if meant.number > scanner.groups:
-            raise invalid(BAD_REFERENCE)
-        raise scanner.unsupported(
-            "a back reference",
-            "Take the groups with regexp_match(), and compare its elements.",
-        )
-    if isinstance(meant, int):
-        any_case = scanner.options.any_case
-        return one(chr(meant), any_case=any_case) if in_unicode(meant) else Letters()
-    return meant
-
-
-def _group(scanner: Scanner, depth: int) -> Group:
-    if any(map(scanner.sees, _AROUND)):
-        raise scanner.unsupported(
+    def _around(self, token: re.Match[str]) -> str:
+        raise self._unsupported(
             "lookaround", "Match what is around as well, and take a group or a second condition."
         )
-    number: int | None = None
-    if not scanner.takes("(?:"):
-        if scanner.takes("(?"):
-            raise invalid(BAD_OPERAND)
-        scanner.at += 1
-        scanner.groups += 1
-        number = scanner.groups
-    body = _choice(scanner, depth + 1)
-    if not scanner.takes(")"):
-        raise invalid(BAD_PARENTHESES)
-    return Group(number, body)
+
+    def _edge(self, token: re.Match[str]) -> str:
+        raise self._unsupported(
+            "the edge of a word", r"Match what may stand beside the word: (^|\W)word(\W|$)."
+        )
+
+    def _open(self, token: re.Match[str]) -> str:
+        self._depth += 1
+        if self._depth > DEPTH_MAX:
+            raise invalid(TOO_COMPLEX)
+        self.groups += token[0] == "("
+        return token[0]
+
+    def _close(self, token: re.Match[str]) -> str:
+        self._depth -= 1
+        if self._depth < 0:
+            raise invalid("parentheses () not balanced")
+        return ")"
+
+    def _bar(self, token: re.Match[str]) -> str:
+        self.alternatives = True
+        return "|"
+
+    def _anchor(self, token: re.Match[str]) -> str:
+        if token[0] in ("^", "$") and self._options.lines:
+            return f"(?m:{token[0]})"
+        return r"\A" if token[0] in ("^", r"\A") else r"\z"
+
+    def _count(self, token: re.Match[str]) -> str:
+        """`*`, `+`, `?`, `{m}`, `{m,}` and `{m,n}`, with `?` behind it where fewer are better."""
+        if self._before in ("open", "bar", "anchor", "count"):
+            raise invalid(_UNREAD["("])
+        counts = [int(token[name]) for name in ("least", "most") if token[name]]
+        if counts != sorted(counts) or any(count > COUNT_MAX for count in counts):
+            raise invalid(_UNREAD["{"])
+        fixed = bool(counts) and (token["ranged"] is None or counts == [counts[0]] * 2)
+        if self._before == "close" and not (fixed and counts[0] == 1):
+            self.repeats_groups = True
+        if token["lazy"] and (not counts or token["ranged"]):
+            self.lazy += 1
+        elif not fixed:
+            self.greedy += 1
+        return token[0]
+
+    def _any(self, token: re.Match[str]) -> str:
+        return r"[^\x{a}]" if self._options.stops else "(?s:.)"
+
+    def _brackets(self, token: re.Match[str]) -> str:
+        body = "".join(map(self._element, _ELEMENTS.finditer(token["inner"])))
+        newline = r"\x{a}" if token["negated"] and self._options.stops else ""
+        return f"[{token['negated']}{body}{newline}]"
+
+    def _element(self, element: re.Match[str]) -> str:
+        """A letter, a range or a class within brackets."""
+        first, low, high = element.start() == 0, element["low"], element["high"]
+        if low is None:
+            return self._class(self._named(element[0]))
+        if low == "-" and not first and element.end() < len(element.string):
+            raise invalid("invalid character range")
+        begin = self._letter(low)
+        if isinstance(begin, str):
+            if high is not None:
+                raise invalid("invalid character range")
+            return begin
+        end = begin if high is None else self._letter(high)
+        if isinstance(end, str) or end < begin:
+            raise invalid("invalid character range")
+        return _ranges(begin, end, any_case=self._options.any_case)
+
+    def _named(self, text: str) -> str:
+        """The name in `[:alpha:]`."""
+        if text[1] != ":":
+            raise self._unsupported("the name of a letter", "Write the letter.")
+        if text[2:-2] not in CLASSES:
+            raise invalid("invalid character class")
+        return text[2:-2]
+
+    def _class(self, name: str) -> str:
+        """Where case means nothing, a letter of either is one of any."""
+        cased = self._options.any_case and name in ("upper", "lower")
+        return CLASSES["alpha" if cased else name]
+
+    def _escape(self, token: re.Match[str]) -> str:
+        if token[0] == r"\W":
+            return f"[^{CLASSES['word']}]"
+        meant = self._letter(token[0])
+        return f"[{meant}]" if isinstance(meant, str) else self._one(meant)
+
+    def _plain(self, token: re.Match[str]) -> str:
+        return self._one(ord(token[0]))
+
+    def _one(self, code: int) -> str:
+        codes = sorted(_cases(code)) if self._options.any_case else [code]
+        letters = "".join(map(written, codes))
+        return f"[{letters}]" if len(codes) > 1 else letters
+
+    def _letter(self, text: str) -> int | str:
+        """Returns the code of a letter or of an escape; of a class, what stands in brackets."""
+        if len(text) == 1:
+            return ord(text)
+        if text[0] == "[":
+            return CLASSES[self._named(text)]
+        letter = text[1]
+        if len(text) > 2:
+            code = int(text[2:], 16)
+            if code > _CODE_MAX or 0xD800 <= code <= 0xDFFF:
+                raise self._unsupported("a letter outside of Unicode", "Leave it out.")
+            return code
+        if letter in _LETTERS:
+            return _LETTERS[letter]
+        if letter in _CLASSES:
+            return _CLASSES[letter]
+        if not (letter.isascii() and letter.isalnum()):
+            return ord(letter)
+        raise self._refused_escape(letter)
+
+    def _refused_escape(self, letter: str) -> SQLError:
+        if letter.isdigit():
+            return self._unsupported(
+                "a back reference or an octal number",
+                "Take the groups with regexp_match(), and compare its elements.",
+            )
+        if letter in "mMyY":
+            return self._unsupported(
+                "the edge of a word", r"Match what may stand beside the word: (^|\W)word(\W|$)."
+            )
+        if letter in "cW":
+            return self._unsupported(
+                f"\\{letter}{' in brackets' if letter == 'W' else ''}",
+                r"Write a control letter as \x and its number, and \W beside brackets, with a |.",
+            )
+        return invalid(_UNREAD["\\"])
+
+    def _unsupported(self, what: str, hint: str) -> SQLError:
+        text = self._text
+        shown = text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
+        return unsupported(f'{what} in the regular expression "{shown}"', hint=hint)
 
 
-def _preference(scanner: Scanner) -> Preference:
-    return Preference.SHORTER if scanner.takes("?") else Preference.LONGER
+_WRITERS: dict[str, Callable[[Reader, re.Match[str]], str]] = {
+    "around": Reader._around,
+    "edge": Reader._edge,
+    "open": Reader._open,
+    "close": Reader._close,
+    "bar": Reader._bar,
+    "anchor": Reader._anchor,
+    "count": Reader._count,
+    "any": Reader._any,
+    "brackets": Reader._brackets,
+    "escape": Reader._escape,
+    "letter": Reader._plain,
+}
 
 
-def _bound_begins(scanner: Scanner) -> bool:
-    """Whether a brace here is no letter: a digit follows it."""
-    if scanner.letter != "{":
-        return False
-    begin = scanner.at
-    scanner.at += 1
-    scanner.skip_blanks()
-    found = scanner.letter.isascii() and scanner.letter.isdigit()
-    scanner.at = begin
-    return found
+def _cases(code: int) -> set[int]:
+    """A letter and what it is in lower and in upper case, one step in each direction."""
+    letter = chr(code)
+    return {code, *(ord(each) for each in (letter.lower(), letter.upper()) if len(each) == 1)}
 
 
-def _bounded(scanner: Scanner, atom: Letters | Group) -> Repeat:
-    """`{m}`, `{m,}` and `{m,n}`. The first prefers what its atom does."""
-    scanner.at += 1
-    least = _count(scanner)
-    most: int | None = least
-    ranged = scanner.takes(",")
-    if ranged:
-        scanner.skip_blanks()
-        most = _count(scanner) if scanner.letter.isdigit() else None
-    if scanner.ended:
-        raise invalid(BAD_BRACES)
-    if not scanner.takes("}") or (most is not None and most < least):
-        raise invalid(BAD_COUNT)
-    preference = _preference(scanner)
-    return Repeat(atom, least, most, preference if ranged else Preference.NONE)
+def _ranges(low: int, high: int, *, any_case: bool) -> str:
+    """A range within brackets; with `any_case`, with the other cases of its letters."""
+    ranges = [(low, high)]
+    if any_case:
+        found = {each for code in range(low, min(high + 1, _CASED_END)) for each in _cases(code)}
+        ranges += [(code, code) for code in sorted(found) if not low <= code <= high]
+    return "".join(
+        written(low) if low == high else f"{written(low)}-{written(high)}" for low, high in ranges
+    )
 
 
-def _count(scanner: Scanner) -> int:
-    digits = ""
-    scanner.skip_blanks()
-    while scanner.letter.isascii() and scanner.letter.isdigit():
-        digits += scanner.take()
-        scanner.skip_blanks()
-    if len(digits.lstrip("0")) > len(f"{COUNT_MAX}") or int(digits) > COUNT_MAX:
-        raise invalid(BAD_COUNT)
-    return int(digits)
+def invalid(reason: str) -> SQLError:
+    """Returns PostgreSQL's error for an invalid pattern (2201B)."""
+    return SQLError("2201B", f"invalid regular expression: {reason}")

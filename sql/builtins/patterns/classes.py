@@ -1,4 +1,4 @@
-"""Kinds of letters: what `\\w`, `[[:alpha:]]` and their like are of every alphabet.
+"""Classes of letters: what `\\w`, `[[:alpha:]]` and their like are of every alphabet.
 
 The classes are those of PostgreSQL with the locale C.UTF-8 of the GNU C library (Unicode 14):
 a letter is of the categories L, Nl and Nd (without 0-9) or has the property Other_Alphabetic.
@@ -6,61 +6,7 @@ a letter is of the categories L, Nl and Nd (without 0-9) or has the property Oth
 
 from __future__ import annotations
 
-import sys
-from enum import IntFlag
-from functools import cache
-
-Ranges = tuple[tuple[int, int], ...]
-"""Code points from the first to the last of each, in order, without overlap."""
-
-LAST = sys.maxunicode
-
-
-class Kind(IntFlag):
-    """Each letter is of exactly one kind."""
-
-    NONE = 1  # blanks, controls, and what Unicode has not assigned
-    MARK = 2  # what is seen and is no letter, digit or underscore
-    UNDERSCORE = 4
-    DIGIT = 8  # 0 to 9; digits of other alphabets are letters
-    LETTER = 16  # of no case
-    UPPER = 32
-    LOWER = 64
-    TITLE = 128  # ǅ, which is of both cases
-
-
-_ALPHA = Kind.LETTER | Kind.UPPER | Kind.LOWER | Kind.TITLE
-_ALNUM = _ALPHA | Kind.DIGIT
-WORD = _ALNUM | Kind.UNDERSCORE
-NOTHING = Kind(0)
-EVERY = WORD | Kind.MARK | Kind.NONE
-KIND_CLASSES: dict[str, Kind] = {
-    "alpha": _ALPHA,
-    "alnum": _ALNUM,
-    "word": WORD,
-    "upper": Kind.UPPER | Kind.TITLE,
-    "lower": Kind.LOWER | Kind.TITLE,
-    "digit": Kind.DIGIT,
-    "punct": Kind.MARK | Kind.UNDERSCORE,
-    "graph": EVERY & ~Kind.NONE,
-    "print": EVERY & ~Kind.NONE,
-}
-"""Classes by their kinds; `print` has `BLANKS` besides."""
-
-BLANKS: Ranges = (
-    (0x20, 0x20), (0x1680, 0x1680), (0x2000, 0x2006), (0x2008, 0x200A), (0x205F, 0x205F),
-    (0x3000, 0x3000),
-)  # fmt: skip
-"""The spaces at which a line may be broken, which are printed and not seen."""
-RANGE_CLASSES: dict[str, Ranges] = {
-    "space": ((0x9, 0xD), *BLANKS[:4], (0x2028, 0x2029), *BLANKS[4:]),
-    "blank": ((0x9, 0x9), (0x20, 0x20)),
-    "cntrl": ((0x0, 0x1F), (0x7F, 0x9F)),
-    "ascii": ((0x0, 0x7F),),
-    "xdigit": ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66)),
-    "print": BLANKS,
-}
-CLASSES = frozenset(KIND_CLASSES) | frozenset(RANGE_CLASSES)
+import re
 
 _UPPER_BESIDES = "2160-216f 24b6-24cf 1f130-1f149 1f150-1f169 1f170-1f189"
 _LOWER_BESIDES = (
@@ -109,29 +55,42 @@ _DIGITS_ELSEWHERE = (
 """The category Nd without 0 to 9."""
 
 
-def _ranges(written: str) -> Ranges:
-    pairs = [part.partition("-") for part in written.split()]
-    return tuple((int(low, 16), int(high or low, 16)) for low, _, high in pairs)
+def written(code: int) -> str:
+    """Returns a letter in RE2's syntax, within or outside of brackets."""
+    letter = chr(code)
+    if 0xD800 <= code <= 0xDFFF or code < 0x20 or code == 0x7F:
+        return f"\\x{{{code:x}}}"
+    return re.escape(letter) if letter.isascii() and letter != " " else letter
 
 
-@cache
-def re2_class(kinds: Kind) -> tuple[str, Ranges] | None:
-    """Kinds as RE2 says them within brackets: categories and, beside them, ranges.
+def _body(ranges: str, categories: str = "") -> str:
+    """Returns what stands within RE2's brackets for categories and ranges of code points."""
+    pairs = (part.partition("-") for part in ranges.split())
+    return categories + "".join(
+        f"{written(int(low, 16))}-{written(int(high or low, 16))}" for low, _, high in pairs
+    )
 
-    None where neither says it without naming thousands of letters.
-    """
-    beside = _ranges(_ALPHABETIC_MARKS) + _ranges(_UPPER_BESIDES) + _ranges(_LOWER_BESIDES)
-    title = _ranges(_TITLE)
-    known: dict[Kind, tuple[str, Ranges]] = {
-        NOTHING: ("", ()),
-        Kind.NONE: (r"\p{Cc}\p{Zl}\p{Zp}", BLANKS),
-        Kind.MARK | Kind.UNDERSCORE: (r"\pP\pS\p{No}\p{Me}\p{Cf}\p{Co}", ()),
-        Kind.DIGIT: ("0-9", ()),
-        _ALPHA: (r"\pL\p{Nl}", beside + _ranges(_DIGITS_ELSEWHERE)),
-        _ALNUM: (r"\pL\p{Nl}\p{Nd}", beside),
-        _ALPHA | Kind.UNDERSCORE: (r"\pL\p{Nl}_", beside + _ranges(_DIGITS_ELSEWHERE)),
-        WORD: (r"\pL\p{Nl}\p{Nd}_", beside),
-        Kind.UPPER | Kind.TITLE: (r"\p{Lu}\p{Lt}", _ranges(_UPPER_BESIDES)),
-        Kind.LOWER | Kind.TITLE: (r"\p{Ll}", _ranges(_LOWER_BESIDES) + title),
-    }
-    return known.get(kinds)
+
+_BESIDE = f"{_ALPHABETIC_MARKS}{_UPPER_BESIDES} {_LOWER_BESIDES}"
+_GRAPH = _body("a0 2007 202f", r"\pL\pM\pN\pP\pS\p{Cf}\p{Co}")
+_ALNUM = _body(_BESIDE, r"\pL\p{Nl}\p{Nd}")
+CLASSES: dict[str, str] = {
+    "alpha": _body(f"{_BESIDE} {_DIGITS_ELSEWHERE}", r"\pL\p{Nl}"),
+    "alnum": _ALNUM,
+    "word": f"{_ALNUM}_",
+    "upper": _body(_UPPER_BESIDES, r"\p{Lu}\p{Lt}"),
+    "lower": _body(f"{_LOWER_BESIDES} {_TITLE}", r"\p{Ll}"),
+    "digit": "0-9",
+    "punct": r"\pP\pS\p{No}\p{Me}\p{Cf}\p{Co}",
+    "graph": _GRAPH,
+    "print": _GRAPH + _body("20 1680 2000-2006 2008-200a 205f 3000"),
+    "space": _body("9-d 20 1680 2000-2006 2008-200a 2028-2029 205f 3000"),
+    "blank": _body("9 20"),
+    "cntrl": _body("0-1f 7f-9f"),
+    "ascii": _body("0-7f"),
+    "xdigit": "0-9A-Fa-f",
+}
+"""What stands within RE2's brackets for each class: the digits of other alphabets are letters, and
+the spaces at which a line may be broken are printed and not seen."""
+NO_DIGIT = _body("0-2f 3a-10ffff")
+NO_SPACE = _body("0-8 e-1f 21-167f 1681-1fff 2007 200b-2027 202a-205e 2060-2fff 3001-10ffff")
