@@ -43,6 +43,9 @@ for."""
 _KNOWN = _OTHERS | set(FUNCTIONS) | set(ELSEWHERE) | set(SESSION_FUNCTIONS) | set(CATALOG_CALLS)
 
 _IN_PATHS = "-> and #> lead into a document, jsonb_array_elements and jsonb_each list what it has."
+_BY_OPERATORS = (
+    "?, ?|, ?&, @>, <@, ||, - and #- do the same; JDBC writes ?? for the sign of an operator."
+)
 _BY_PATTERN = (
     "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, make_date() takes numbers."
 )
@@ -57,6 +60,11 @@ _REFUSED = {
         _IN_PATHS,
     ),
     "to_date": _BY_PATTERN,
+    **dict.fromkeys(
+        ("jsonb_exists", "jsonb_exists_any", "jsonb_exists_all", "jsonb_contained", "jsonb_concat",
+         "jsonb_delete", "jsonb_delete_path"),
+        _BY_OPERATORS,
+    ),
     "jsonb_insert": "jsonb_set() sets a member, || appends to an array.",
     "jsonb_set_lax": "jsonb_set() sets a member, #- removes it.",
     "jsonb_object": "jsonb_build_object() takes names and values by turns.",
@@ -74,6 +82,7 @@ _REFUSED = {
 """PostgreSQL's functions that are not offered: what does the same."""
 
 REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.JSONBContains: ("jsonb_contains()", _BY_OPERATORS),
     exp.JSONBPathExists: ("the operator @?", _IN_PATHS),
     exp.MatchAgainst: ("the operator @@", f"{_IN_PATHS} LIKE and ~ search texts."),
     exp.MakeInterval: ("make_interval()", "n * INTERVAL '1 day' is an interval of n days."),

@@ -34,7 +34,7 @@ from .pieces import NESTING_MAX, OPERATORS_MAX
 from .repairs.array_syntax import plain_arrays
 from .repairs.called_types import plain_names
 from .repairs.derived_tables import plain_derived
-from .repairs.json_functions import plain_calls, plain_documents
+from .repairs.json_functions import plain_documents
 from .repairs.meant_tokens import meant_tokens
 from .repairs.row_syntax import plain_rows
 from .repairs.shown_tables import shown_tables
@@ -109,7 +109,6 @@ def _below(node: exp.Expr) -> Iterable[exp.Expr]:
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
     (plain_rows, (exp.Star, exp.Values)),
     (plain_derived, (exp.Join, exp.Lateral)),
-    (plain_calls, (exp.Anonymous, exp.JSONBContains)),
     (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)),
     (plain_documents, (exp.Anonymous, exp.JSONExtract)),
     (plain_sets, (exp.Anonymous, exp.Unnest)),

@@ -56,14 +56,14 @@ async def _named_windows(node: SqlNode) -> None:
 
 
 async def _operators(node: SqlNode) -> None:
-    for call, expected in (
-        ("jsonb_exists_any('{\"a\": 1}', ARRAY['a', 'b'])", True),
-        ("jsonb_exists_all('{\"a\": 1}', ARRAY['a', 'b'])", False),
-        ("jsonb_contained('{\"a\": 1}', '{}')", False),
-        ("jsonb_concat('[1]', '[2]') = '[1, 2]'", True),
-        ("jsonb_delete_path('{\"a\": {\"b\": 1}}', '{a,b}') = '{\"a\": {}}'", True),
+    for call in (
+        "jsonb_exists_any('{\"a\": 1}', ARRAY['a', 'b'])",
+        "jsonb_contains('{\"a\": 1}', '{}')",
+        "jsonb_concat('[1]', '[2]')",
     ):
-        assert await node.rows(f"SELECT {call}") == [(expected,)], call
+        error = await node.error(f"SELECT {call}")
+        assert error.sqlstate == "0A000", call
+        assert "JDBC" in (error.hint or ""), call
 
 
 @pytest.mark.parametrize("scenario", [_rows, _frames, _named_windows, _operators])

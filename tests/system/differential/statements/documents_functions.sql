@@ -114,5 +114,3 @@ SELECT jsonb_agg((a, 'x')), jsonb_object_agg(a, ROW(a, NULL)) FROM (VALUES (1)) 
 SELECT row_to_json(5);
 SELECT row_to_json(ROW(1, ROW('x', 4.50)))::JSONB;
 -- Operators by the names of their functions.
-SELECT jsonb_exists_any('{"a": 1}', ARRAY['a', 'b']), jsonb_exists_all('{"a": 1}', ARRAY['a', 'b']), jsonb_contains('{"a": 1}', '{}'), jsonb_contained('{"a": 1}', '{}');
-SELECT jsonb_concat('{"a": 1}', '{"b": 2}'), jsonb_delete('{"a": 1}', 'a'), jsonb_delete('[1, 2]'::JSONB, 0), jsonb_delete_path('{"a": {"b": 1}}', '{a,b}');
