@@ -23,6 +23,7 @@ from ..builtins.operators import COMPARISONS
 from ..builtins.templates import call, duckdb, number, plain
 from ..parse import position_of
 from ..syntax.walks import walk
+from .aggregation.aggregates import around, in_place_of
 
 _EXACT = (TypeKind.INT8, TypeKind.DECIMAL)
 _DIGITS_MAX = 38
@@ -80,22 +81,11 @@ def averaged(tree: exp.Avg, types: Types) -> None:
     type = types.of(argument)
     if type is None or type.kind not in _EXACT:
         return
-    whole: exp.Expr = tree
-    while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
-        whole = whole.parent
-    parts: list[exp.Expr] = []
-    for aggregate in (exp.Sum, exp.Count):
-        copied = whole.copy()
-        inner = copied if isinstance(copied, exp.Avg) else copied.find(exp.Avg)
-        assert inner is not None, whole
-        made = aggregate(this=inner.this.copy())
-        if inner is copied:
-            copied = made
-        else:
-            inner.replace(made)
-        parts.append(copied)
-    summed = ColumnType(TypeKind.DECIMAL, _DIGITS_MAX, _scale(type))
-    whole.replace(quotient(parts[0], summed, parts[1], ColumnType(TypeKind.INT8)))
+    summed, counted = (
+        in_place_of(tree, aggregate(this=tree.this.copy())) for aggregate in (exp.Sum, exp.Count)
+    )
+    type_of_sum = ColumnType(TypeKind.DECIMAL, _DIGITS_MAX, _scale(type))
+    around(tree).replace(quotient(summed, type_of_sum, counted, ColumnType(TypeKind.INT8)))
 
 
 def rounded(arguments: list[exp.Expr], types: Types) -> exp.Expr:

@@ -7,6 +7,7 @@ from sqlglot import exp
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types
 from ..builtins.templates import duckdb, plain
+from .aggregation.aggregates import around, in_place_of
 
 _FUNCTIONS = {exp.Sum: "interval_sum", exp.Avg: "interval_average"}
 _TIME_OF_INTERVAL = """
@@ -34,15 +35,8 @@ def summed(tree: exp.Sum | exp.Avg, types: Types) -> bool:
     """sum() and avg() of intervals, with whatever FILTER and OVER they have: of a list of them."""
     if types.kind(tree) is not TypeKind.INTERVAL:
         return False
-    whole: exp.Expr = tree
-    while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
-        whole = whole.parent
-    listed = exp.ArrayAgg(this=tree.this.copy())
-    made: exp.Expr = listed
-    if whole is not tree:
-        tree.replace(listed)
-        made = whole.copy()
-    whole.replace(plain(_FUNCTIONS[type(tree)], made))
+    listed = in_place_of(tree, exp.ArrayAgg(this=tree.this.copy()))
+    around(tree).replace(plain(_FUNCTIONS[type(tree)], listed))
     return True
 
 

@@ -34,6 +34,26 @@ OF_PAIRS = (
 """Aggregates of two columns, Y and X."""
 
 
+def around(aggregate: exp.Expr) -> exp.Expr:
+    """Returns the aggregate with whatever FILTER and OVER it has."""
+    whole = aggregate
+    while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
+        whole = whole.parent
+    return whole
+
+
+def in_place_of(aggregate: exp.Expr, made: exp.Expr) -> exp.Expr:
+    """Returns another aggregate with a copy of the FILTER and OVER that the first one has."""
+    whole = around(aggregate)
+    if whole is aggregate:
+        return made
+    copied = whole.copy()
+    inner = copied.find(type(aggregate))
+    assert inner is not None, whole
+    inner.replace(made)
+    return copied
+
+
 def sorted_distinct(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
     """Distinct values are listed in their order, where no other is asked for."""
     distinct = tree.this
@@ -60,16 +80,7 @@ def spread(tree: exp.Expr, types: Types) -> None:
     """Lowers the deviation of floats: a NaN among them makes the result NaN."""
     if types.kind(tree.this) is not TypeKind.FLOAT8:
         return
-    whole = tree
-    while isinstance(whole.parent, exp.Filter | exp.Window) and whole.arg_key == "this":
-        whole = whole.parent
-    summed = whole.copy()
-    if whole is tree:
-        summed = exp.Sum(this=tree.this.copy())
-    else:
-        inner = summed.find(type(tree))
-        assert inner is not None, whole
-        inner.replace(exp.Sum(this=tree.this.copy()))
+    whole, summed = around(tree), in_place_of(tree, exp.Sum(this=tree.this.copy()))
     template = "CASE WHEN isnan(:s - :s) AND :v IS NOT NULL THEN CAST('NaN' AS DOUBLE) ELSE :v END"
     whole.replace(duckdb(template, s=summed, v=whole.copy()))
 
