@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 import pyarrow as pa
 
 from ...catalog.values.interval import interval_of
+from .row_functions import define
 
 _MACROS = (
     "array_upper(l, d) AS if(d = 1, nullif(len(l), 0), NULL)",
@@ -48,13 +47,7 @@ _MACROS = (
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:
     """Defines them in an evaluator's database."""
-    # Its stubs know no type that is written as SQL writes it.
-    define: Any = connection.create_function
-    define("interval_text", _interval_texts, ["INTERVAL"], "VARCHAR", type="arrow")
+    text = ("VARCHAR", pa.string())
+    define(connection, "interval_text", lambda value: str(interval_of(value)), text, ["INTERVAL"])
     for macro in _MACROS:
         connection.execute(f"CREATE MACRO {macro}")
-
-
-def _interval_texts(column: Any) -> Any:
-    values = [interval_of(value) for value in column.to_pylist()]
-    return pa.array([None if value is None else str(value) for value in values], pa.string())

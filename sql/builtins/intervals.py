@@ -17,17 +17,16 @@ import pyarrow as pa
 
 from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import MONTH_DAYS, Interval, interval_of
-from ..results.passed_errors import passed_on
+from .row_functions import define
 
 _DAY_SECONDS = 86_400
 
 
 def install_intervals(connection: duckdb.DuckDBPyConnection) -> None:
     """Defines them in an evaluator's database."""
-    define: Any = connection.create_function  # its stubs know no type that is written as SQL's
+    result = ("INTERVAL", pa.month_day_nano_interval())
     for name, function, parameters in _FUNCTIONS:
-        define(name, _by_columns(function, len(parameters)), parameters, "INTERVAL", type="arrow",
-               null_handling="special")  # fmt: skip
+        define(connection, name, _of_datums(function), result, parameters)
 
 
 def times(interval: Interval, factor: float) -> Interval:
@@ -87,25 +86,11 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Interval | None], list[str]], ...] = 
 )
 
 
-def _by_columns(function: Callable[..., Interval | None], count: int) -> Callable[..., Any]:
-    """The function on columns: NULL where an operand is, and errors that pass through DuckDB."""
+def _of_datums(function: Callable[..., Interval | None]) -> Callable[..., Any]:
+    """The function on Arrow's values."""
 
-    def row(values: Sequence[Any]) -> Any:
-        if None in values:
-            return None
+    def call(*values: Any) -> Any:
         made = function(*(interval_of(value) or value for value in values))
-        if made is None:
-            return None
-        return (made.months, made.days, made.microseconds * 1000)
+        return None if made is None else (made.months, made.days, made.microseconds * 1000)
 
-    def several(*columns: Any) -> Any:
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        try:
-            return pa.array([row(values) for values in rows], pa.month_day_nano_interval())
-        except SQLError as error:
-            raise passed_on(error) from None
-
-    # DuckDB counts the parameters of what it is given.
-    one: Callable[..., Any] = lambda column: several(column)  # noqa: E731
-    two: Callable[..., Any] = lambda first, second: several(first, second)  # noqa: E731
-    return one if count == 1 else two
+    return call

@@ -7,7 +7,6 @@ rest is for these. An argument that is NULL makes the result NULL.
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import Parameter, Signature
 from typing import Any
 
 import duckdb
@@ -15,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...catalog.values.errors import SQLError
-from ..results.passed_errors import passed_on
 from .patterns import searches
 from .patterns.options import options_of
 from .patterns.pattern import pattern_of
+from .row_functions import define, over_columns, told
 
 PREFIX = "pattern_"
 _TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
@@ -64,33 +63,12 @@ type."""
 
 def install_pattern_functions(connection: duckdb.DuckDBPyConnection) -> None:
     """Defines `pattern_found` and its kin in an evaluator's database."""
-    define: Any = connection.create_function  # its stubs know no type that is written as SQL's
     for name, (function, arguments, result) in _FUNCTIONS.items():
         types = ["VARCHAR"] * len(arguments)
-        define(f"{PREFIX}{name}", _by_rows(function, len(types), _ARROW[result]), types, result,
-               type="arrow", null_handling="special")  # fmt: skip
-    define(f"{PREFIX}found", _found, ["VARCHAR"] * 3, "BOOLEAN", type="arrow",
+        define(connection, f"{PREFIX}{name}", function, (result, _ARROW[result]), types)
+    create: Any = connection.create_function  # its stubs know no function over Arrow's columns
+    create(f"{PREFIX}found", told(_found, 3), ["VARCHAR"] * 3, "BOOLEAN", type="arrow",
            null_handling="special")  # fmt: skip
 
 
-def _by_rows(
-    function: Callable[..., object], count: int, result: pa.DataType
-) -> Callable[..., Any]:
-    """The function for columns of `count` arguments, with errors that pass through DuckDB."""
-
-    def computed(*columns: Any) -> Any:
-        assert len(columns) == count, (function, columns)
-        given = [column.to_pylist() for column in columns]
-        rows = zip(*given, strict=True)
-        try:
-            found = [None if None in row else function(*row) for row in rows]
-        except SQLError as error:
-            raise passed_on(error) from None
-        return pa.array(found, result)
-
-    names = (Parameter(f"argument_{place}", Parameter.POSITIONAL_ONLY) for place in range(count))
-    computed.__signature__ = Signature(list(names))  # type: ignore[attr-defined]  # DuckDB reads it
-    return computed
-
-
-_found_by_rows = _by_rows(searches.found, 3, pa.bool_())
+_found_by_rows = over_columns(searches.found, pa.bool_())

@@ -19,6 +19,7 @@ from ...catalog.values.session_zone import zone_of
 from ...kvlayer.clock import WallClock
 from .hashes import hashtext
 from .macros import PREFIX
+from .row_functions import define
 
 _TYPES: dict[str, pa.DataType] = {"BIGINT": pa.int64(), "BLOB": pa.binary()}
 
@@ -38,36 +39,21 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str], ...] = (
 
 def install(connection: duckdb.DuckDBPyConnection) -> None:
     """Defines them in an evaluator's database."""
-    # Its stubs know no function over Arrow's columns.
-    define: Any = connection.create_function
     for name, function, result in _FUNCTIONS:
-        call = _over_columns(function, _TYPES[result])
-        define(f"{PREFIX}{name}", call, None, result, type="arrow", null_handling="special")
+        define(connection, f"{PREFIX}{name}", function, (result, _TYPES[result]))
 
 
 def install_in_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
     """Defines the functions that read the session's time zone, `zone`, in an evaluator's
     database."""
-    define: Any = connection.create_function
 
     def abbreviation(moment: datetime) -> str | None:
         return moment.astimezone(zone_of(zone)).tzname()
 
-    call, name = _over_columns(abbreviation, pa.string()), "zone_abbreviation"
-    define(f"{PREFIX}{name}", call, None, "VARCHAR", type="arrow", null_handling="special")
+    define(connection, f"{PREFIX}zone_abbreviation", abbreviation, ("VARCHAR", pa.string()))
 
 
 def install_clock(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> None:
     """`wall_clock_us()`: microseconds since 1970, read anew for every row."""
-    define: Any = connection.create_function
-    define("wall_clock_us", wall.unix_us, [], "BIGINT", side_effects=True)
-
-
-def _over_columns(function: Callable[..., Any], type: pa.DataType) -> Callable[..., Any]:
-    """The function on columns; NULL where a value is NULL."""
-
-    def call(*columns: Any) -> Any:
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
-        return pa.array([None if None in row else function(*row) for row in rows], type)
-
-    return call
+    create: Any = connection.create_function
+    create("wall_clock_us", wall.unix_us, [], "BIGINT", side_effects=True)

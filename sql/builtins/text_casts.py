@@ -14,11 +14,10 @@ import pyarrow as pa
 from ...catalog.values.array_text import read_array
 from ...catalog.values.arrow_columns import column_array
 from ...catalog.values.column_types import ColumnType, coerce
-from ...catalog.values.errors import SQLError
 from ...catalog.values.physical import to_physical
 from ...catalog.values.session_zone import SessionZone, follow, forget
 from ...catalog.values.type_kinds import TypeKind
-from ..results.passed_errors import passed_on
+from .row_functions import define, told
 
 PREFIX = "text_as_"
 READ = (
@@ -30,34 +29,22 @@ READ = (
 
 def install_text_casts(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
     """Defines `text_as_date` and its kin in an evaluator's database, whose time zone is `zone`."""
-    define: Any = connection.create_function  # its stubs know no type that is written as SQL's
+    create: Any = connection.create_function  # its stubs know no type that is written as SQL's
     for kind in READ:
         type = ColumnType(kind)
-        define(f"{PREFIX}{kind.value.lower()}", _reader(type, zone), ["VARCHAR"], type.duckdb_name,
+        create(f"{PREFIX}{kind.value.lower()}", _reader(type, zone), ["VARCHAR"], type.duckdb_name,
                type="arrow", null_handling="special")  # fmt: skip
-    define(f"{PREFIX}array", _arrays, ["VARCHAR"], "VARCHAR[]", type="arrow",
-           null_handling="special")  # fmt: skip
+    texts = ("VARCHAR[]", pa.list_(pa.string()))
+    define(connection, f"{PREFIX}array", read_array, texts, ["VARCHAR"])
 
 
 def _reader(type: ColumnType, zone: str) -> Callable[[Any], Any]:
     def read(column: Any) -> Any:
         before = follow(SessionZone(zone))  # DuckDB's threads are no session's
         try:
-            datums = _told(lambda text: coerce(type, text), column)
+            datums = [None if text is None else coerce(type, text) for text in column.to_pylist()]
         finally:
             forget(before)
         return column_array(type, [to_physical(type, datum) for datum in datums])
 
-    return read
-
-
-def _arrays(column: Any) -> Any:
-    return pa.array(_told(read_array, column), pa.list_(pa.string()))
-
-
-def _told(read: Callable[[str], Any], column: Any) -> list[Any]:
-    """Returns the value of each text; an SQLError is marked so that it passes through DuckDB."""
-    try:
-        return [None if text is None else read(text) for text in column.to_pylist()]
-    except SQLError as error:
-        raise passed_on(error) from None
+    return told(read, 1)

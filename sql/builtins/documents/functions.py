@@ -20,7 +20,7 @@ from ....catalog.values.column_types import ColumnType, array_of, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.json_text import read_json
 from ....catalog.values.type_kinds import TypeKind
-from ...results.passed_errors import passed_on
+from ..row_functions import told
 from . import casts, equality, operators, order, paths, slices
 from .datums import Documents, documents_in, documents_of, names_of
 
@@ -37,7 +37,7 @@ def install(connection: duckdb.DuckDBPyConnection) -> None:
         call = _over_columns(function, [_READERS[letter] for letter in readers], result)
         define(name, call, None, result, type="arrow", null_handling="special")
     for name, (over_columns, result) in _OVER_COLUMNS.items():
-        define(name, _told(over_columns), None, result, type="arrow", null_handling="special")
+        define(name, told(over_columns), None, result, type="arrow", null_handling="special")
     for macro in _MACROS:
         connection.execute(f"CREATE MACRO {macro}")
 
@@ -52,25 +52,13 @@ def _over_columns(
         found = [None if None in row else function(*row) for row in zip(*values, strict=True)]
         return _column(result, found)
 
-    return _told(call)
+    return told(call)
 
 
 def _column(result: str, values: list[Any]) -> Any:
     if result == "JSON":
         return pa.ExtensionArray.from_storage(pa.json_(), pa.array(values, pa.string()))
     return pa.array(values, _RESULTS[result])
-
-
-def _told(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with errors that pass through DuckDB."""
-
-    def call(*columns: Any) -> Any:
-        try:
-            return function(*columns)
-        except SQLError as error:
-            raise passed_on(error) from None
-
-    return call
 
 
 def _plain(column: Any) -> list[Any]:
