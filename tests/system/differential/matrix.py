@@ -48,9 +48,6 @@ _UNARY = [
     "quote_nullable",
     "age",
     "isfinite",
-    "justify_days",
-    "justify_hours",
-    "justify_interval",
     "cardinality",
     "array_ndims",
     "array_dims",
@@ -62,7 +59,6 @@ _OF_MANY = ("trunc", "age")
 """PostgreSQL has them for types that are not here, so a literal leaves them open."""
 _BINARY = [
     "mod",
-    "div",
     "power",
     "lpad",
     "rpad",
