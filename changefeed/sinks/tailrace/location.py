@@ -33,6 +33,10 @@ PARAMETERS = (
     "tls",
 )
 CONCURRENCY_MAX = 64
+CONCURRENCY_DEFAULT = 16
+"""So that a backlog is bound by the stores' work, not by a link of 60 ms there and back. What is no
+backlog has one request under way."""
+
 BATCH_MAX = 5_000
 """Entries of one request: the target decodes them in one step of its loop."""
 
@@ -57,7 +61,7 @@ class ReplicaTarget:
     password: str = field(repr=False)
     tls: bool
     root_certificate: str | None = None
-    concurrency: int = 4
+    concurrency: int = CONCURRENCY_DEFAULT
     batch_size: int = 500
     rate_limit: int | None = None
     backoff_min: float = 0.1
@@ -102,7 +106,7 @@ def parse_target(text: str) -> ReplicaTarget:
         password=uri.password or "",
         tls=tls == "on",
         root_certificate=values.get("sslrootcert"),
-        concurrency=_whole(text, values, "concurrency", 4, CONCURRENCY_MAX),
+        concurrency=_whole(text, values, "concurrency", CONCURRENCY_DEFAULT, CONCURRENCY_MAX),
         batch_size=_whole(text, values, "batch_size", 500, BATCH_MAX),
         rate_limit=_whole(text, values, "rate_limit", 0, RATE_MAX) or None,
         backoff_min=_seconds(text, values, "backoff_min", 0.1),

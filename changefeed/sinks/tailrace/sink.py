@@ -15,11 +15,9 @@ from ....kvlayer.replica import origin_of, source_of
 from ....kvlayer.span import EVERYTHING
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
-from ...contract.sink_config import FlushConfig, RetryConfig
-from ...encode import EncodedBatch, Topics
-from ..delivery import Messages, MessageSink
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
+from .entry_queue import EntryQueue
 from .location import ReplicaTarget
 from .requests import Refused, ReplicaRequests, Sent, SentEntry, Stand
 
@@ -52,7 +50,7 @@ class BackupMaker(Protocol):
 
 
 class EntryEncoder:
-    """Implements `encode.Encoder`: a message is an entry, as a replica takes it.
+    """Encodes changes of a keyspace as the entries that a replica takes.
 
     A deletion is kept for `kept_seconds` from when it was made, as its keyspace keeps it.
     """
@@ -60,24 +58,21 @@ class EntryEncoder:
     def __init__(self, kept_seconds: Callable[[], float]) -> None:
         self._kept_seconds = kept_seconds
 
-    def encode(self, batch: ChangeBatch) -> EncodedBatch:
+    def encode(self, batch: ChangeBatch) -> list[tuple[bytes, bytes]]:
+        """Returns a key and an encoded entry for each change."""
         table = batch.descriptor
         prefix = len(index_prefix(table.id, table.primary_index_id))
         names = [column.name for column in table.visible_columns]
-        value, ends = names.index("value"), names.index(EXPIRES_AT)
+        key, value, ends = map(names.index, ("key", "value", EXPIRES_AT))
         kept = duration(seconds=self._kept_seconds())
         stamps = batch.timestamps if batch.versions is None else batch.versions
-        keys = [decode_bytes(key, prefix)[0] for key in batch.keys]
         entries = [
-            SentEntry(key, None, at, at + kept)
+            SentEntry(decode_bytes(row_key, prefix)[0], None, at, at + kept)
             if row is None
-            else SentEntry(key, row[value], at, row[ends])  # type: ignore[arg-type]
-            for key, at, row in zip(keys, stamps, batch.iterate_rows(), strict=True)
+            else SentEntry(row[key], row[value], at, row[ends])  # type: ignore[arg-type]
+            for row_key, at, row in zip(batch.keys, stamps, batch.iterate_rows(), strict=True)
         ]
-        return EncodedBatch(topic="", keys=keys, values=[_encode_entry(each) for each in entries])
-
-    def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
-        raise AssertionError("a replica is told what is resolved with the progress")
+        return [(entry.key, _encode_entry(entry)) for entry in entries]
 
 
 async def restore_replica(
@@ -142,9 +137,7 @@ def read_stand(stand: Stand, position: StorePosition) -> SinkStand | None:
 
 
 class EntrySender:
-    """Implements `delivery.MessageSender`: a batch is an ingest in the epoch that was opened."""
-
-    resolved_by_topic = False
+    """Sends in the epoch that was opened."""
 
     def __init__(self, requests: ReplicaRequests, context: SinkContext) -> None:
         store_id, (table_id,) = context.identity.store_id, context.names
@@ -168,20 +161,15 @@ class EntrySender:
         self.epoch = stand.epoch
         return stand
 
-    async def open(self) -> None:
-        assert self.epoch, "the sink's `stand` has begun the epoch"
-
-    async def send(self, messages: Messages) -> None:
-        entries = [msgspec.Raw(value or b"") for value in messages.values]
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Returns when the replica has the encoded entries, durably."""
+        entries = [msgspec.Raw(message) for message in messages]
         await self._requests.send(Sent(self.source, self.epoch, self._origin, entries))
 
     async def tell(self, note: bytes, resolved: Timestamp | None) -> None:
         """Returns when the replica has both, durably."""
         sent = Sent(self.source, self.epoch, self._origin, resolved=resolved, note=note)
         await self._requests.send(sent)
-
-    async def send_resolved(self, topic: str | None, value: bytes) -> None:
-        raise AssertionError("a replica is told what is resolved with the progress")
 
     async def close(self) -> None:
         await self._requests.close()
@@ -190,8 +178,8 @@ class EntrySender:
 class ReplicaSink:
     """Sends a keyspace's entries to a replica of it.
 
-    Delivery deals them by key over `concurrency` lanes. The replica is told a flush's progress, and
-    with it what is resolved, when it has acknowledged all that was emitted before.
+    The replica is told a flush's progress, and with it what is resolved, when it has acknowledged
+    all that was emitted before.
     """
 
     def __init__(
@@ -206,15 +194,8 @@ class ReplicaSink:
         self._target = target
         self._backups = backups
         self._sender = EntrySender(requests, context)
-        self._messages = MessageSink(
-            self._sender,
-            context,
-            EntryEncoder(kept_seconds),
-            Topics(),
-            flush=FlushConfig(messages=target.batch_size),
-            retry=RetryConfig(max=0),  # `requests` tries again by itself
-            requests=target.concurrency,
-        )
+        self._encoder = EntryEncoder(kept_seconds)
+        self._queue: EntryQueue | None = None
 
     async def stand(self) -> SinkStand | None:
         """Begins an epoch, and says how far the replica has come."""
@@ -225,17 +206,25 @@ class ReplicaSink:
         return read_stand(await self._sender.begin(), self._context.position())
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
-        await self._messages.open(tables)
+        assert self._sender.epoch, "the sink's `stand` has begun the epoch"
+        self._queue = EntryQueue(
+            self._encoder.encode,
+            self._sender.send,
+            requests_max=self._target.concurrency,
+            entries_max=self._target.batch_size,
+        )
 
     def emit(self, batch: ChangeBatch) -> None:
-        self._messages.emit(batch)
+        assert self._queue is not None, "the sink is open"
+        self._queue.put(batch)
 
     def change_schema(self, event: TableEvent) -> None:
         """A keyspace has one schema for ever."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
+        assert self._queue is not None, "the sink is open"
         position = self._context.position()
-        await self._messages.flush(progress)
+        await self._queue.acknowledged()
         if progress is None:
             return
         resolved = progress.resolved if progress.scan_complete else None
@@ -245,4 +234,6 @@ class ReplicaSink:
         """The replica was told with the flush."""
 
     async def close(self) -> None:
-        await self._messages.close()
+        if self._queue is not None:
+            await self._queue.close()
+        await self._sender.close()

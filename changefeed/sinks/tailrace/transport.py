@@ -81,6 +81,7 @@ class HttpTransport:
         import httpx2
 
         target = self._target
+        connections_max = target.concurrency + 1  # progress is told beside entries
         context: ssl.SSLContext | bool = False  # authorities are read, in 20 ms, where they vouch
         if target.tls:
             try:
@@ -94,7 +95,7 @@ class HttpTransport:
             auth=(target.user, target.password),
             timeout=REQUEST_SECONDS,
             limits=httpx2.Limits(
-                max_connections=target.concurrency, max_keepalive_connections=target.concurrency
+                max_connections=connections_max, max_keepalive_connections=connections_max
             ),
             verify=context,
             trust_env=False,
