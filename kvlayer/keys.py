@@ -53,6 +53,7 @@ _TABLE = struct.Struct(">cI")
 _INVERT = (1 << 64) - 1
 _TIME_INDEX_STAMP = _U64.unpack_from
 _SIGN = 1 << 63
+_LAST_MARKERS = [bytes((0xFF - (8 - rest),)) for rest in range(8)]
 
 ALL_KEYS = Span(b"\x00", b"\xff")
 """Every key of the KV layer (kinds are letters)."""
@@ -136,8 +137,10 @@ def encode_bytes(value: bytes) -> bytes:
     '61 62 63 00 00 00 00 00 fa'
     """
     full, rest = divmod(len(value), 8)
+    if not full:
+        return value.ljust(8, b"\x00") + _LAST_MARKERS[rest]
     groups = [value[i * 8 : i * 8 + 8] + b"\xff" for i in range(full)]
-    groups.append(value[full * 8 :].ljust(8, b"\x00") + bytes((0xFF - (8 - rest),)))
+    groups.append(value[full * 8 :].ljust(8, b"\x00") + _LAST_MARKERS[rest])
     return b"".join(groups)
 
 

@@ -15,7 +15,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.raw import TTL_SECONDS_MAX
+from ...kvlayer.raw import TTL_SECONDS_MAX, IngestedEntry
 from ..json_values import JsonValue
 from .problems import Problem
 
@@ -240,16 +240,6 @@ class RawLeading(msgspec.Struct, forbid_unknown_fields=True):
     secret: bytes
 
 
-class RawEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """A version of a key: put, or deleted where there is no value. `timestamp` and `expires_at` are
-    the store's, as whole numbers; a deletion says when it ends."""
-
-    key: bytes
-    value: bytes | None
-    timestamp: int
-    expires_at: int | None = None
-
-
 class RawIngest(msgspec.Struct, forbid_unknown_fields=True):
     """What a source sends in its epoch. `origin` is a number of the store that wrote the entries;
     the versions of a key are in the order of their timestamps. At or below `resolved` nothing is
@@ -258,7 +248,7 @@ class RawIngest(msgspec.Struct, forbid_unknown_fields=True):
     source: str
     epoch: int
     origin: int
-    entries: list[RawEntry] = []
+    entries: list[IngestedEntry] = []
     resolved: int | None = None
     note: bytes | None = None
 

@@ -276,17 +276,24 @@ def _check_ahead(order: Ingest, store: RangeStore) -> None:
 
 
 def _fresh(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) -> _Fresh:
-    """Sorts out the versions of `span` that are new; everything up to `resolved` is here."""
-    header = Header(origin=order.origin)
+    """Sorts out the versions of `span` that are new; everything up to `resolved` is here. What lies
+    above all that is here is looked for nowhere."""
+    if not order.keys:
+        return _Fresh([], [], [])
+    for key in (min(order.keys), max(order.keys)):
+        if not span.contains(key):
+            raise ReplicaRefused(f"key {key.hex()} is none of the replica's, or of its task's")
+    header = encode_value(b"", Header(origin=order.origin))
     threshold = store.gc_threshold_of(span)
+    newest = max(part.max_timestamp for part in store.ranges.overlapping(span))
     fresh = _Fresh([], [], [])
     seen: set[tuple[bytes, Timestamp]] = set()
     for key, body, at in zip(order.keys, order.bodies, order.timestamps, strict=True):
-        if not span.contains(key):
-            raise ReplicaRefused(f"key {key.hex()} is none of the replica's, or of its task's")
-        if (key, at) in seen or store.engine.get(keys.version_key(key, at)) is not None:
+        if (key, at) in seen:
             continue
-        if at <= max(resolved, threshold):
+        if at <= newest and store.engine.get(keys.version_key(key, at)) is not None:
+            continue
+        if at <= resolved or at <= threshold:
             raise ReplicaRefused(
                 f"an unknown version of key {key.hex()} at {format_timestamp(at)} is not above "
                 f"what is resolved, {format_timestamp(resolved)}, or collected, "
@@ -294,7 +301,7 @@ def _fresh(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) ->
             )
         seen.add((key, at))
         fresh.keys.append(key)
-        fresh.values.append(encode_value(body, header))
+        fresh.values.append(header + body)
         fresh.timestamps.append(at)
     return fresh
 

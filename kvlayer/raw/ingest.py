@@ -15,17 +15,15 @@ from ..clock import Timestamp
 from ..replica import Ingest, Open, ReplicaState
 from ..span import Span
 from .entry import encode_deletion, encode_entry
-from .keyspace import check_key, keyspace_part, keyspace_span, raw_key
+from .keyspace import check_key, keyspace_part, keyspace_span, raw_keys
 
 KeyInterval = tuple[bytes, bytes | None]
 """The keys of `[start, end)`; None is behind the last."""
 
 
-class IngestedEntry(msgspec.Struct, frozen=True, array_like=True):
-    """What was written of a key, and when, by the store where it was written first.
-
-    A deletion has no value, and a time at which it ends.
-    """
+class IngestedEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A version of a key: put, or deleted where there is no value. Both times are those of the
+    store where it was written first, as whole numbers; a deletion says when it ends."""
 
     key: bytes
     value: bytes | None
@@ -71,13 +69,13 @@ class ReplicaKeyspace:
     ) -> ReplicaState:
         """Takes what is not here yet; it is durable when the call returns. Raises ValueError for
         what is no entry."""
-        for entry in entries:
-            check_key(entry.key)
+        written = [entry.key for entry in entries]
+        check_key(max(written, key=len, default=b""))
         order = Ingest(
             source=source,
             epoch=epoch,
             origin=origin,
-            keys=[raw_key(self._id, entry.key) for entry in entries],
+            keys=raw_keys(self._id, written),
             bodies=[entry.body() for entry in entries],
             timestamps=[entry.timestamp for entry in entries],
             resolved=resolved,

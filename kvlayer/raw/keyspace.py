@@ -80,6 +80,12 @@ def raw_key(keyspace_id: int, key: bytes) -> bytes:
     return _prefix(keyspace_id) + encode_bytes(key)
 
 
+def raw_keys(keyspace_id: int, keys: Iterable[bytes]) -> list[bytes]:
+    """As `raw_key`, for each key."""
+    prefix = _prefix(keyspace_id)
+    return [prefix + encode_bytes(key) for key in keys]
+
+
 def user_key(key: bytes) -> bytes:
     """The user's key of a key of the store. Raises ValueError where it is none."""
     found, end = decode_bytes(key, KEYSPACE_LENGTH)

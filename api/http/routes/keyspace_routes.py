@@ -17,6 +17,7 @@ Keys are bytes: in a URL percent-encoded, in JSON their base64, as values are th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
@@ -231,21 +232,13 @@ def _ingest_routes(router: APIRouter, node: Node) -> None:
         """Takes entries at the timestamps that they were given elsewhere; those that are there
         already are dropped. What is answered is durable."""
         sent = await read_json(request, RawIngest, bytes_max=JSON_BYTES_MAX)
-        entries = [
-            IngestedEntry(
-                entry.key,
-                entry.value,
-                _timestamp(entry.timestamp),
-                None if entry.expires_at is None else _timestamp(entry.expires_at),
-            )
-            for entry in sent.entries
-        ]
+        _check_stamps(sent.entries)
         if not 0 <= sent.origin < 1 << 32:
             raise HTTPException(422, "origin is a number of 32 bits")
         async with _opened(node, request, keyspace, _INGEST) as raw:
             try:
                 state = await ReplicaKeyspace(node.store, raw.id).ingest(
-                    entries,
+                    sent.entries,
                     source=sent.source,
                     epoch=sent.epoch,
                     origin=sent.origin,
@@ -272,6 +265,15 @@ def _timestamp(given: int) -> Timestamp:
     if not 0 < given <= MAX_TIMESTAMP:
         raise HTTPException(422, f"{given} is no timestamp of a store")
     return Timestamp(given)
+
+
+def _check_stamps(entries: Sequence[IngestedEntry]) -> None:
+    """Raises HTTPException 422 for an entry with a number that is no timestamp."""
+    stamps: list[int] = [entry.timestamp for entry in entries]
+    stamps += [entry.expires_at for entry in entries if entry.expires_at is not None]
+    if stamps:
+        _timestamp(min(stamps))
+        _timestamp(max(stamps))
 
 
 def _json(reply: msgspec.Struct) -> Response:
