@@ -14,7 +14,7 @@ from ...kvlayer.keys import RAW_KIND
 from ...kvlayer.remote import messages
 from ...kvlayer.remote.evaluation import digest
 from ...kvlayer.remote.failures import failure_of
-from ...kvlayer.remote.feed import sent_of
+from ...kvlayer.remote.feed import sent_of, together
 from ...kvlayer.remote.messages import (
     PROTOCOL,
     Answer,
@@ -291,7 +291,7 @@ class StoreService:
             while True:
                 events = await feed.next()
                 next_at = loop.time() + spacing
-                yield encode([sent_of(event) for event in events])
+                yield encode([sent_of(event) for event in together(events)])
                 await asyncio.sleep(max(0.0, next_at - loop.time()))
         finally:
             feed.close()

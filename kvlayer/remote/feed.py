@@ -9,13 +9,16 @@ feed goes on from its frontier, and may bring again what lies above it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
+from itertools import chain
 
 from ..clock import Timestamp
 from ..errors import FeedEnd, KVError, RangeFeedEnded, StoreUnreachable
 from ..events import Checkpoint, DeleteRange, Event, SteadyState, ValueBatch
 from ..frontier import Frontier
+from ..keys import KEYSPACE_LENGTH, RAW_KIND
 from ..span import Span
 from .connection import Connection
 from .messages import (
@@ -33,6 +36,9 @@ BUFFER_MESSAGES_MAX = 16
 """Messages read ahead; each holds what the server's feed had at one moment."""
 
 RESTART_SECONDS = 0.1
+
+TOGETHER_MAX = 500
+"""Batches that become one, and rows of one that still joins others."""
 
 
 class RemoteFeed:
@@ -191,3 +197,44 @@ def sent_of(event: Event) -> WireEvent:
             return WireCheckpoint([wire(span) for span in event.spans], event.resolved)
         case SteadyState():
             return WireSteadyState(wire(event.span))
+
+
+def together(events: Iterable[Event]) -> Iterator[Event]:
+    """The same events, with neighbouring batches of a raw keyspace as one.
+
+    Commits there are many and small, and a batch costs both processes what ten rows do. Its stage
+    times are those of the oldest commit, which waited longest.
+    """
+    run: list[ValueBatch] = []
+    for event in events:
+        if run and not (isinstance(event, ValueBatch) and _joins(event, run)):
+            yield _one(run)
+            run = []
+        if isinstance(event, ValueBatch) and event.keys[0].startswith(RAW_KIND):
+            run.append(event)
+        else:
+            yield event
+    if run:
+        yield _one(run)
+
+
+def _joins(batch: ValueBatch, run: Sequence[ValueBatch]) -> bool:
+    first = run[0]
+    return (
+        batch.keys[0][:KEYSPACE_LENGTH] == first.keys[0][:KEYSPACE_LENGTH]
+        and (batch.previous is None) == (first.previous is None)
+        and len(batch) + len(run) <= TOGETHER_MAX
+    )
+
+
+def _one(run: Sequence[ValueBatch]) -> ValueBatch:
+    if len(run) == 1:
+        return run[0]
+    previous = [each.previous for each in run if each.previous is not None]
+    return replace(
+        run[0],
+        keys=list(chain.from_iterable(each.keys for each in run)),
+        values=list(chain.from_iterable(each.values for each in run)),
+        timestamps=list(chain.from_iterable(each.timestamps for each in run)),
+        previous=list(chain.from_iterable(previous)) if previous else None,
+    )
