@@ -91,7 +91,8 @@ class LiveEntry:
 
     def concerns(self, span: Span, after: Timestamp) -> bool:
         """Whether the entry holds anything for a feed of `span` from `after` (exclusive)."""
-        if not any(low < span.end and high >= span.start for low, high in self.bounds):
+        start, end = span.start, span.end
+        if not any(low < end and high >= start for low, high in self.bounds):
             return False  # as for most feeds of a range that holds several tables
         for batch in self._decoded():
             if batch.timestamp <= after:
@@ -99,7 +100,7 @@ class LiveEntry:
             if isinstance(batch, DeleteRange):
                 if batch.span.overlaps(span):
                     return True
-            elif batch.highest >= span.start and batch.lowest < span.end:
+            elif batch.highest >= start and batch.lowest < end:
                 return True
         return False
 
