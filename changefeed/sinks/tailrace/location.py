@@ -37,6 +37,9 @@ CONCURRENCY_DEFAULT = 16
 """So that a backlog is bound by the stores' work, not by a link of 60 ms there and back. What is no
 backlog has one request under way."""
 
+SPARK_CONCURRENCY_DEFAULT = 4
+"""Of each task of Spark, which deals keys over connections and threads of its own."""
+
 BATCH_MAX = 5_000
 """Entries of one request: the target decodes them in one step of its loop."""
 
@@ -106,7 +109,13 @@ def parse_target(text: str) -> ReplicaTarget:
         password=uri.password or "",
         tls=tls == "on",
         root_certificate=values.get("sslrootcert"),
-        concurrency=_whole(text, values, "concurrency", CONCURRENCY_DEFAULT, CONCURRENCY_MAX),
+        concurrency=_whole(
+            text,
+            values,
+            "concurrency",
+            SPARK_CONCURRENCY_DEFAULT if by_spark else CONCURRENCY_DEFAULT,
+            CONCURRENCY_MAX,
+        ),
         batch_size=_whole(text, values, "batch_size", 500, BATCH_MAX),
         rate_limit=_whole(text, values, "rate_limit", 0, RATE_MAX) or None,
         backoff_min=_seconds(text, values, "backoff_min", 0.1),
