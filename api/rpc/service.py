@@ -35,8 +35,8 @@ store's half of that: of commits that follow one another closely the node is tol
 a lone one at once."""
 
 RAW_FEED_SPACING_SECONDS = 0.02
-"""Of a feed of raw keyspaces, whose commits are many and small: at 5 ms a tenth of a processor went
-into messages. Who follows from another process mostly sends on over a link that takes longer."""
+"""Of a feed of raw keyspaces, whose commits are many and small. Who follows from another process
+mostly sends on over a link that takes longer."""
 
 _NONE = encode(None)
 
