@@ -237,6 +237,8 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("alter", "sequence"): rights.owner_or(TargetKind.SEQUENCE, sequences.alter_sequence),
     ("drop", "sequence"): drop_objects(DropSequence, "a sequence's name"),
     ("create", "view"): views.create_view,
+    ("create", "or", "replace", "view"): views.replace_view,
+    ("alter", "view"): views.alter_view,
     ("drop", "view"): drop_objects(DropView, "a view's name"),
     ("alter", "type"): rights.owner_or(TargetKind.TYPE, types.alter_type),
     ("drop", "type"): drop_objects(DropType, "a type's name"),
