@@ -10,6 +10,7 @@ from typing import Any
 from ...kvlayer.access import Evaluation, StoreAccess
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import KVError, TransactionAborted
+from ...kvlayer.events import ValueBatch
 from ...kvlayer.keys import RAW_KIND
 from ...kvlayer.remote import messages
 from ...kvlayer.remote.evaluation import digest
@@ -37,6 +38,10 @@ a lone one at once."""
 RAW_FEED_SPACING_SECONDS = 0.02
 """Of a feed of raw keyspaces, whose commits are many and small. Who follows from another process
 mostly sends on over a link that takes longer."""
+
+SPACED_ROWS_MAX = 250
+"""A message of more rows than these costs what its rows cost, and the next one waits for nothing: a
+feed that catches up is told of a backlog as fast as it is read."""
 
 _NONE = encode(None)
 
@@ -290,7 +295,8 @@ class StoreService:
         try:
             while True:
                 events = await feed.next()
-                next_at = loop.time() + spacing
+                rows = sum(len(event) for event in events if isinstance(event, ValueBatch))
+                next_at = loop.time() + (spacing if rows <= SPACED_ROWS_MAX else 0.0)
                 yield encode([sent_of(event) for event in together(events)])
                 await asyncio.sleep(max(0.0, next_at - loop.time()))
         finally:
