@@ -27,18 +27,23 @@ _MEANT: dict[str, dict[str, bool]] = {
     "s": {"stops": False, "lines": False},
     "w": {"stops": False, "lines": True},
 }
-_REFUSED = "beqtx"
+_REFUSED = {
+    "b": "Leave it out, and write the pattern as section 9.7.3 of PostgreSQL's manual has it.",
+    "e": "Leave it out: what an extended pattern means, an advanced one does, too.",
+    "q": "Leave it out, and write a backslash before what is neither letter nor digit.",
+    "t": "Leave it out: a pattern is read so.",
+    "x": "Leave it out, and the pattern's blanks and comments.",
+}
+"""What to do without the syntaxes of POSIX, literal texts and expanded patterns."""
 GLOBAL = "g"
 
 
 def with_letter(options: Options, letter: str) -> Options | None:
     """The options with one more letter said of them, or None for no letter of theirs. Raises
-    SQLError 0A000 for the syntaxes of POSIX, literal texts and expanded patterns."""
+    SQLError 0A000 for those of `_REFUSED`."""
     if letter in _REFUSED:
-        raise unsupported(
-            f'the option "{letter}" of a regular expression',
-            hint="Write it as section 9.7.3 of PostgreSQL's manual has it, without blanks.",
-        )
+        what = f'the option "{letter}" of a regular expression'
+        raise unsupported(what, hint=_REFUSED[letter])
     meant = _MEANT.get(letter)
     return None if meant is None else replace(options, **meant)
 
