@@ -21,6 +21,7 @@ from tailrace.kvlayer.errors import (
     TransactionAborted,
 )
 from tailrace.kvlayer.events import Checkpoint, Event, ValueBatch
+from tailrace.kvlayer.mvcc import SLICE_ROWS
 from tailrace.kvlayer.remote import RemoteStore
 from tailrace.kvlayer.remote.messages import Reply, WireEvent, WireValues, decode
 from tailrace.kvlayer.replica import (
@@ -83,6 +84,10 @@ def run(seed: int, scenario: Callable[[Joined], Awaitable[None]]) -> None:
 async def put(store: StoreAccess, key: bytes, body: bytes) -> Timestamp:
     _, at = await store.one_phase(lambda evaluation: evaluation.put((key,), (body,)))
     return at
+
+
+async def put_all(store: StoreAccess, keys: list[bytes]) -> None:
+    await store.one_phase(lambda evaluation: evaluation.put(keys, keys))
 
 
 async def get(store: StoreAccess, key: bytes) -> bytes | None:
@@ -490,23 +495,29 @@ def test_each_table_has_its_own_threshold_from_afar() -> None:
     run(41, scenario)
 
 
+def noted_arrivals(on: Joined) -> list[tuple[float, int]]:
+    """When messages of feeds with rows are sent to a node, from now on, and how many rows."""
+    arrivals: list[tuple[float, int]] = []
+    stream = on.network.service.stream
+    time = asyncio.get_running_loop().time
+
+    async def noted(method: str, body: bytes) -> AsyncGenerator[bytes, None]:
+        async for message in stream(method, body):
+            events = (
+                decode(decode(message, Reply).body, list[WireEvent]) if method == "feed" else []
+            )
+            count = sum(len(each.keys) for each in events if isinstance(each, WireValues))
+            if count:
+                arrivals.append((time(), count))
+            yield message
+
+    on.network.service.stream = noted  # type: ignore[method-assign]
+    return arrivals
+
+
 def test_a_feed_tells_of_close_commits_together_and_of_a_lone_one_at_once() -> None:
     async def scenario(on: Joined) -> None:
-        arrivals: list[tuple[float, int]] = []
-        stream = on.network.service.stream
-        time = asyncio.get_running_loop().time
-
-        async def noted(method: str, body: bytes) -> AsyncGenerator[bytes, None]:
-            async for message in stream(method, body):
-                events = (
-                    decode(decode(message, Reply).body, list[WireEvent]) if method == "feed" else []
-                )
-                count = sum(len(each.keys) for each in events if isinstance(each, WireValues))
-                if count:
-                    arrivals.append((time(), count))
-                yield message
-
-        on.network.service.stream = noted  # type: ignore[method-assign]
+        arrivals = noted_arrivals(on)
         feed = on.far.span_feed([ALL], ZERO)
 
         async def drain() -> None:
@@ -523,7 +534,7 @@ def test_a_feed_tells_of_close_commits_together_and_of_a_lone_one_at_once() -> N
         await asyncio.sleep(1.0)
         arrivals.clear()
         await put(on.near, B, b"lone")
-        began = time()
+        began = asyncio.get_running_loop().time()
         await asyncio.sleep(0.5)
         assert [count for _, count in arrivals] == [1]
         assert arrivals[0][0] <= began + FEED_SPACING_SECONDS
@@ -531,6 +542,23 @@ def test_a_feed_tells_of_close_commits_together_and_of_a_lone_one_at_once() -> N
         feed.close()
 
     run(5, scenario)
+
+
+def test_a_backlog_is_told_of_as_fast_as_it_is_read() -> None:
+    async def scenario(on: Joined) -> None:
+        for number in range(10):
+            keys = [A + b"%d-%d" % (number, row) for row in range(SLICE_ROWS)]
+            await put_all(on.near, keys)
+        arrivals = noted_arrivals(on)
+        feed = on.far.span_feed([ALL], ZERO)
+        while sum(count for _, count in arrivals) < 10 * SLICE_ROWS:
+            await feed.next()
+        assert len(arrivals) >= 10
+        spaced = (len(arrivals) - 1) * FEED_SPACING_SECONDS
+        assert arrivals[-1][0] - arrivals[0][0] < spaced / 2
+        feed.close()
+
+    run(6, scenario)
 
 
 def test_a_feed_holds_back_checkpoints_that_come_too_soon() -> None:
