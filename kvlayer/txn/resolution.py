@@ -92,8 +92,7 @@ def abort(host: TransactionHost, record: TransactionRecord, because: str) -> Non
     assert record.status is TransactionStatus.PENDING, record
     record.status = TransactionStatus.ABORTED
     record.aborted_because = because
-    if record.buffer or record.savepoints:
-        record.buffer.clear()
+    record.buffer.clear()
     host.locks.interrupt(record, TransactionAborted(because))
     host.locks.release_locks(record)
     if not record.intents:

@@ -1,4 +1,4 @@
-"""What a statement that changes the catalog works with."""
+"""The actor of a statement that changes the catalog."""
 
 from __future__ import annotations
 

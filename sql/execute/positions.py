@@ -1,4 +1,4 @@
-"""Where in its statement an error belongs."""
+"""Positions of errors in their statements."""
 
 from __future__ import annotations
 

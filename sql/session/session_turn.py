@@ -26,7 +26,8 @@ class SessionTurn(asyncio.Lock):
         self.temporary = TemporarySchema()
         self._variables = variables
         self._before: Followed | None = None
-        """What the task in whose turn it is followed before; None where it is the session's own."""
+        """The zone and schema of the task that has the turn, as they were before it; None where the
+        task is the session's own."""
         self._asked_before: Asking | None = None
         variables.watch(self._look)
 

@@ -90,7 +90,7 @@ CLASSES: dict[str, str] = {
     "ascii": _body("0-7f"),
     "xdigit": "0-9A-Fa-f",
 }
-"""What stands within RE2's brackets for each class: the digits of other alphabets are letters, and
+"""The text of each class within RE2's brackets: the digits of other alphabets are letters, and
 the spaces at which a line may be broken are printed and not seen."""
 NO_DIGIT = _body("0-2f 3a-10ffff")
 NO_SPACE = _body("0-8 e-1f 21-167f 1681-1fff 2007 200b-2027 202a-205e 2060-2fff 3001-10ffff")

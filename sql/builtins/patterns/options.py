@@ -34,7 +34,7 @@ _REFUSED = {
     "t": "Leave it out: a pattern is read so.",
     "x": "Leave it out, and the pattern's blanks and comments.",
 }
-"""What to do without the syntaxes of POSIX, literal texts and expanded patterns."""
+"""Hints for patterns in the syntaxes of POSIX, literal texts and expanded patterns."""
 GLOBAL = "g"
 
 

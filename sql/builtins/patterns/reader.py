@@ -64,7 +64,7 @@ _UNREAD = {
     "\\": "invalid escape \\ sequence",
     "{": "invalid repetition count(s)",
 }
-"""What is wrong where no token begins, by the letter there."""
+"""The error of a place where no token begins, by its letter."""
 _LETTERS = {"a": 7, "b": 8, "B": 0x5C, "e": 0x1B, "f": 0xC, "n": 0xA, "r": 0xD, "t": 9, "v": 0xB}
 _CLASSES = {
     "d": CLASSES["digit"],
@@ -181,7 +181,7 @@ class Reader:
             self.lazy += 1
         elif not fixed:
             self.greedy += 1
-        return token[0]
+        return re.sub("[0-9]+", lambda count: str(int(count[0])), token[0])  # RE2 takes no {02}
 
     def _any(self, token: re.Match[str]) -> str:
         return r"[^\x{a}]" if self._options.stops else "(?s:.)"
@@ -217,7 +217,7 @@ class Reader:
         return text[2:-2]
 
     def _class(self, name: str) -> str:
-        """Where case means nothing, a letter of either is one of any."""
+        """Returns a class by its name; `upper` and `lower` are `alpha` where case means nothing."""
         cased = self._options.any_case and name in ("upper", "lower")
         return CLASSES["alpha" if cased else name]
 

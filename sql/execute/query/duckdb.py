@@ -85,7 +85,7 @@ class Analytics:
         self._used: Counter[str] = Counter()
         """Cursors that are open, by time zone."""
         self._used_by: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        """Those of users who are no admins, by user."""
+        """Cursors that users who are no admins have open, by user and time zone."""
         self._offloads = [
             offload.lane(f"{name}-{number}", background=True) for number in range(lanes)
         ]

@@ -24,7 +24,7 @@ from ..queries import parse_tree, word_at
 from .assignments import Assigned, assignments, parse_conflict
 
 _SOURCES = (TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
-"""What an INSERT writes begins with one of them, if not with a parenthesis."""
+"""First words of the source of an INSERT, which may also begin with a parenthesis."""
 
 
 def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:

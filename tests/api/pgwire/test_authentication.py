@@ -217,7 +217,7 @@ def test_guessing_over_the_protocol_is_slowed() -> None:
 
 
 async def told_salt(door: PgDoor, user: str) -> bytes:
-    """What the door says of a user before any proof: salt and iterations."""
+    """Salt and iterations of a user, which the door says before any proof."""
     client = await door.connect()
     client.startup(user=user)
     await client.frame()
