@@ -28,6 +28,7 @@ from ..txn.record import TransactionRecord, TransactionStatus
 from ..txn.resolution import abort, push
 from ..txn.steps import run_step
 from ..txn.timestamp_cache import NOBODY, TimestampCache
+from ..write_shares import charge
 from .delivery import Delivery, Ending, PartOf
 from .descriptor import FIRST_RANGE, thresholds_key
 from .division import Parts, divide, key_count
@@ -259,6 +260,7 @@ class RangeStore:
             self._visible_index = index
         self.closed.entry_appended(index, lowest)
         self.applied_bytes += len(payload)
+        charge(len(payload))
         return index, len(payload)
 
     def committed(self, at: Timestamp) -> None:

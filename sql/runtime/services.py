@@ -19,6 +19,7 @@ from ...changefeed import Changefeeds
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.offload import OffloadLane
 from ...kvlayer.raw import Leadership
+from ...kvlayer.write_shares import WriteShares
 from ..analyze.default_expressions import StoreGenerators
 from ..analyze.scalars import Generators
 from ..results.result_batches import WaitingResults
@@ -56,6 +57,11 @@ class Services:
     def waiting_results(self) -> WaitingResults:
         """Results that are not whole. Close them before the analytics and the store."""
         return WaitingResults(self.store)
+
+    @cached_property
+    def write_shares(self) -> WriteShares:
+        """The debts of the node's users to one another."""
+        return WriteShares(self.store.settings)
 
     @cached_property
     def generators(self) -> Generators:

@@ -109,8 +109,9 @@ class Session:
         self._facts_version = -1
         self._services = services
         self._store = services.store
-        self._transactions = SessionTransactions(services, self.variables)
-        self._turn = SessionTurn(self.variables, partial(_asker, ref(self)))
+        share = services.write_shares.of_session(user)
+        self._transactions = SessionTransactions(services, self.variables, share)
+        self._turn = SessionTurn(self.variables, partial(_asker, ref(self)), share)
         self._sequences = SessionSequences()
         self._temporary = TemporaryTables(services, self._turn.temporary)
         self.prepared_names = names = PreparedNames(services.store.clock)

@@ -13,6 +13,7 @@ from ...catalog.store.catalog_changes import jobs_begun
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError, RetryableTransaction, StoreClosed
 from ...kvlayer.txn import Transaction
+from ...kvlayer.write_shares import SessionShare
 from ..analyze.scalars import Bindings
 from ..execute.ddl.ddl import wait_until_seen
 from ..execute.write.deferred_checks import check_deferred
@@ -63,7 +64,9 @@ class SessionTransactions:
     While a statement runs, which is within `async with transactions:`, the session is not idle.
     """
 
-    def __init__(self, services: Services, variables: SessionVariables) -> None:
+    def __init__(
+        self, services: Services, variables: SessionVariables, share: SessionShare
+    ) -> None:
         self.opened: OpenTransaction | None = None
         self.batch = False
         self.advisory_locks = AdvisoryLocks(services.store)
@@ -71,6 +74,7 @@ class SessionTransactions:
         """Why the session is over, once it is: what every further statement is answered with."""
         self._services = services
         self._variables = variables
+        self._share = share
         self._store = services.store
         self._committing: OpenTransaction | None = None
         self._idle: asyncio.TimerHandle | None = None
@@ -299,7 +303,12 @@ class SessionTransactions:
     # Time
 
     async def __aenter__(self) -> None:
-        """The session is not idle from here on. Raises what ended it, if it is over."""
+        """The session is not idle from here on. Raises what ended it, if it is over.
+
+        Where no transaction is open it waits until what the session wrote is paid for.
+        """
+        if self._share.due and self.opened is None:
+            await self._share.settle()
         if self.terminated is None and self.advisory_locks.lost:
             self.terminated = SQLError(
                 "08006", "terminating connection: its advisory locks were lost with the store's"

@@ -9,6 +9,7 @@ from types import TracebackType
 from ...catalog.descriptors import temporary_schema
 from ...catalog.descriptors.temporary_schema import TemporarySchema
 from ...catalog.values.session_zone import SessionZone, follow, forget
+from ...kvlayer.write_shares import SessionShare, write_as
 from ..runtime.analytic_lanes import Asking, ask_as
 from ..variables.client_variables import TIME_ZONE
 from ..variables.variables import SessionVariables
@@ -19,9 +20,10 @@ Followed = tuple[SessionZone | None, TemporarySchema | None]
 class SessionTurn(asyncio.Lock):
     """`async with turn:` waits for the tasks before. It is not entered twice by one."""
 
-    def __init__(self, variables: SessionVariables, asker: Asking) -> None:
+    def __init__(self, variables: SessionVariables, asker: Asking, share: SessionShare) -> None:
         super().__init__()
         self._asker = asker
+        self._share = share
         self.zone = SessionZone()
         self.temporary = TemporarySchema()
         self._variables = variables
@@ -29,6 +31,7 @@ class SessionTurn(asyncio.Lock):
         """The zone and schema of the task that has the turn, as they were before it; None where the
         task is the session's own."""
         self._asked_before: Asking | None = None
+        self._wrote_before: SessionShare | None = None
         variables.watch(self._look)
 
     def follow(self) -> Followed:
@@ -41,6 +44,7 @@ class SessionTurn(asyncio.Lock):
         if temporary_schema.session_schema() is not self.temporary:
             self._before = self.follow()
         self._asked_before = ask_as(self._asker)
+        self._wrote_before = write_as(self._share)
 
     async def __aexit__(
         self,
@@ -49,6 +53,7 @@ class SessionTurn(asyncio.Lock):
         traceback: TracebackType | None,
     ) -> None:
         ask_as(self._asked_before)
+        write_as(self._wrote_before)
         if self._before is not None:
             zone, temporary = self._before
             self._before = None
