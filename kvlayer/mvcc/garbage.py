@@ -36,6 +36,9 @@ class Garbage:
     resume: bytes | None
 
 
+BYTES_PER_ENTRY = 1024
+"""Reading so many bytes of a value takes as long as another entry."""
+
 DeadBody = Callable[[bytes], bool]
 """Whether no reader above the threshold misses a body that is at or below it."""
 
@@ -49,10 +52,12 @@ def find_garbage(
     entries: int,
     dead: DeadBody | None = None,
 ) -> Garbage:
-    """Looks at up to `entries` versions from `resume` (the span's start when None).
+    """Looks at up to `entries` versions from `resume` (the span's start when None), large values
+    counting as several.
 
-    A slice ends between two keys; or within one that has too many versions, once some of them go.
-    The next slice then begins at that key again, so apply this one first.
+    A slice ends between two keys; or within one that has too many versions: above the threshold,
+    and below it once some of them go. In that case the next slice begins at that key again, so
+    apply this one first.
 
     HAZARD: a deletion that hides older versions goes last of its key, in the slice that removes
     the last of them. Gone before them, it would let a reader above the threshold see them again.
@@ -76,8 +81,12 @@ def find_garbage(
             key, covered, deletion = candidate, False, None
         elif seen >= 2 * entries and removed:
             return Garbage(removed, timestamps, keys.VERSION + key)
-        seen += 1
-        if engine_key[-8:] < newest or not span.contains(key):
+        seen += 1 + len(value) // BYTES_PER_ENTRY
+        if engine_key[-8:] < newest:
+            if seen >= 2 * entries:
+                return Garbage(removed, timestamps, engine_key[:-8] + newest)
+            continue
+        if not span.contains(key):
             continue
         if covered or (hidden and hidden.hides(key, _timestamp_of(engine_key), threshold)):
             removed.append(key)

@@ -129,6 +129,7 @@ class RangeQueue:
                     lock_timeout=None,
                 )
                 changed += 1
+                await asyncio.sleep(0)
             if number % RANGES_AT_ONCE == 0:
                 await asyncio.sleep(0)
         return changed
@@ -168,6 +169,7 @@ class RangeQueue:
                     lock_timeout=None,
                 )
                 changed += 1
+                await asyncio.sleep(0)
                 left = self._store.ranges.holding(left.span.start)
             looked += 1
             if looked % RANGES_AT_ONCE == 0:

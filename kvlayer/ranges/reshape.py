@@ -30,7 +30,7 @@ from .descriptor import (
 )
 from .range import Range
 from .range_store import RangeStore
-from .size import MEASURED_MAX, RangeSize
+from .size import MEASURED_BYTES_MAX, MEASURED_MAX, RangeSize
 from .thresholds import Thresholds
 
 
@@ -139,7 +139,7 @@ def make_sticky(store: RangeStore, found: Range, until: Timestamp) -> int:
 
 
 def _sizes(store: RangeStore, old: Range, key: bytes) -> tuple[RangeSize, RangeSize]:
-    if old.size.version_count > MEASURED_MAX:
+    if old.size.version_count > MEASURED_MAX or old.size.byte_count > MEASURED_BYTES_MAX:
         return old.size.split_at(key)
     left, right = Span(old.span.start, key), Span(key, old.span.end)
     measured = RangeSize.measured(store.engine, left), RangeSize.measured(store.engine, right)

@@ -20,8 +20,9 @@ SAMPLES_MIN = 8
 """With fewer nobody knows where the middle is."""
 
 MEASURED_MAX = 1000
-"""A split counts the versions of its halves one by one when there are no more than so many, which
-takes less than a millisecond."""
+MEASURED_BYTES_MAX = 1024 * 1024
+"""A split counts the versions of its halves one by one when there are no more than so many, of so
+many bytes, which takes about a millisecond."""
 
 _FORMAT = struct.Struct(">QQ")
 
@@ -47,14 +48,15 @@ class RangeSize:
 
     @classmethod
     def measured(cls, reader: Reader, span: Span) -> RangeSize | None:
-        """By reading all versions of the span; None if there are more than `MEASURED_MAX`."""
+        """By reading all versions of the span; None if there are more than `MEASURED_MAX`, or they
+        have more than `MEASURED_BYTES_MAX`."""
         byte_count = version_count = 0
         for engine_key, value in reader.scan(*version_bounds(span)):
             if not span.contains(engine_key[1:-8]):
                 continue
             byte_count += len(engine_key) + len(value)
             version_count += 1
-            if version_count > MEASURED_MAX:
+            if version_count > MEASURED_MAX or byte_count > MEASURED_BYTES_MAX:
                 return None
         return cls(byte_count, version_count)
 

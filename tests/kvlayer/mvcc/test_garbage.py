@@ -46,6 +46,28 @@ class Versions:
         return self.written[name, max(older)] if older else None
 
 
+def test_a_slice_is_bounded_within_one_key_and_in_bytes() -> None:
+    """Versions above the threshold were read to the last of them, and values whatever their
+    size."""
+    versions = Versions()
+    for ts in range(101, 501):
+        versions.write(key("hot"), ts, b"v")
+    for number in range(20):
+        versions.write(key(f"wide {number:02}"), 100, b"v" * 60_000)
+    slices, resume, removed = 0, None, 0
+    while True:
+        gone, resume = versions.collect(entries=50, resume=resume)
+        slices, removed = slices + 1, removed + gone
+        if resume is None:
+            break
+    assert removed == 19, "the versions below the one that a reader at the threshold sees"
+    assert slices >= 20, "a wide value fills a slice"
+    assert versions.expected(key("hot"), 120) == versions.read(key("hot"), 120)
+    first = find_garbage(versions.engine, SPAN, THRESHOLD, resume=None, entries=50)
+    assert first.resume is not None
+    assert first.resume.startswith(b"".join([first.resume[:1], key("hot")])), "it ends within it"
+
+
 def test_only_what_no_reader_sees_goes() -> None:
     versions = Versions()
     for ts, body in ((90, b"a"), (100, b"b"), (110, b"c"), (130, b"d")):
