@@ -69,7 +69,7 @@ def test_split_cuts_and_merge_joins() -> None:
 
 @pytest.mark.parametrize(("size", "known"), [(10, False), (100_000, True)])
 def test_large_values_are_not_read_for_the_sizes_of_the_halves(size: int, known: bool) -> None:
-    """Twenty rows of a megabyte, some times rewritten, were read in one step of the loop: 170 ms."""
+    """Rows of a megabyte, some times rewritten, were read in one step of the loop: 170 ms."""
     sim = Simulation(4)
 
     async def main() -> None:
