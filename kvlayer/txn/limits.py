@@ -10,7 +10,7 @@ from ..keys import KEY_BYTES_MAX, KEYSPACE_LENGTH, VALUE_BYTES_MAX
 COMMAND_ROWS_MAX = 500
 """Intents that one command writes or resolves, so that it stays under a millisecond."""
 
-COMMAND_BYTES_MAX = 4 * 1024 * 1024
+COMMAND_BYTES_MAX = 1024 * 1024
 """And bytes of values."""
 
 COMMANDS_AHEAD_MAX = 64

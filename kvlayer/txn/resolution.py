@@ -7,7 +7,7 @@ first, and its intents follow in slices; until then whoever meets one consults t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from .. import keys
@@ -25,7 +25,7 @@ from ..command import (
 from ..engine import EngineStall
 from ..errors import StoreClosed, TransactionAborted
 from ..log import LogFull
-from ..mvcc import intents_on
+from ..mvcc import Intent, intents_on
 from ..transaction_modes import Isolation
 from .host import TransactionHost
 from .limits import (
@@ -37,6 +37,8 @@ from .limits import (
 from .record import CommitRecord, TransactionRecord, TransactionStatus, encode_commit_record
 
 FULL_BACKOFF_SECONDS = 0.25
+
+INTENTS_READ_AT_ONCE = 16
 """How often to try again while the disk is full."""
 
 
@@ -144,6 +146,15 @@ async def _resolve(
             await give_way()
 
 
+def _intents_read(
+    host: TransactionHost, wanted: Sequence[bytes], *, dense: bool
+) -> Iterator[tuple[bytes, Intent | None]]:
+    """The intents on the keys, read a few at a time: each may be as long as a command."""
+    for start in range(0, len(wanted), INTENTS_READ_AT_ONCE):
+        part = wanted[start : start + INTENTS_READ_AT_ONCE]
+        yield from zip(part, intents_on(host.engine, part, dense=dense), strict=True)
+
+
 def _commit_slice(
     host: TransactionHost, record: TransactionRecord, *, dense: bool = False
 ) -> tuple[list[bytes], list[LogicalOp]]:
@@ -151,7 +162,7 @@ def _commit_slice(
     resolved: list[bytes] = []
     values: list[bytes] = []
     size = 0
-    for key, intent in zip(wanted, intents_on(host.engine, wanted, dense=dense), strict=True):
+    for key, intent in _intents_read(host, wanted, dense=dense):
         assert intent is not None, ("the lock table names an intent that is not there", key)
         assert intent.transaction_id == record.id, (intent, record)
         if resolved and size + len(intent.value) > COMMAND_BYTES_MAX:

@@ -7,7 +7,7 @@ what it read is checked when the transaction commits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import itemgetter
 
 import duckdb
@@ -37,6 +37,9 @@ from .index_entries import rows_of_entries
 CHUNK_ROWS = 256
 """Rows that a native scan reads at a time: decoding them takes about a millisecond."""
 
+CHUNK_BYTES = 256 * 1024
+"""And bytes of their bodies, or the one row that has more."""
+
 SPANS_PER_STEP = 64
 """Spans of a native scan, most of which have a row or none, between two turns of the loop."""
 
@@ -45,6 +48,10 @@ NATIVE_ROWS_MAX = 4096
 
 JOINED_ROWS_MAX = 1024
 """The same for one that reads a row by its key for each entry of an index: some 20 µs each."""
+
+POINTS_FIRST = 16
+POINTS_WIDE = 4
+"""Rows that are read by their keys at first, and where those were more than `CHUNK_BYTES`."""
 
 VALUES_PER_STEP = 1000
 """Values that are computed in one step of the loop, of a microsecond or two each."""
@@ -205,7 +212,10 @@ async def read_rows(
                 rows = await rows_of_entries(
                     access.descriptor, pairs, transaction, covered=covered, when_locked=when_locked
                 )
-            yield [(key, codec.decode_row(key, body)) for key, body in rows]
+            for place, part in enumerate(_parts(rows)):
+                if place:
+                    await asyncio.sleep(0)
+                yield [(key, codec.decode_row(key, body)) for key, body in part]
             read += len(pairs)
             if bounded and read > rows_max:
                 raise TooManyRows
@@ -225,12 +235,31 @@ async def read_points(
     if reverse:
         keys.reverse()
     rows: list[KeyedRow] = []
-    for start in range(0, len(keys), CHUNK_ROWS):
+    start, count = 0, POINTS_FIRST
+    while start < len(keys):
         if start:
             await asyncio.sleep(0)
-        chosen = keys[start : start + CHUNK_ROWS]
-        rows += decoded(codec, chosen, await transaction.get_each(chosen))
+        chosen = keys[start : start + count]
+        bodies = await transaction.get_each(chosen)
+        rows += decoded(codec, chosen, bodies)
+        start += count
+        wide = sum(len(body) for body in bodies if body is not None) > CHUNK_BYTES
+        count = POINTS_WIDE if wide else CHUNK_ROWS
     return rows
+
+
+def _parts(rows: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    """The rows, cut where their bodies are more than `CHUNK_BYTES`."""
+    if sum(len(body) for _, body in rows) <= CHUNK_BYTES:
+        yield rows
+        return
+    start = size = 0
+    for place, (_, body) in enumerate(rows):
+        if size and size + len(body) > CHUNK_BYTES:
+            yield rows[start:place]
+            start, size = place, 0
+        size += len(body)
+    yield rows[start:]
 
 
 def decoded(

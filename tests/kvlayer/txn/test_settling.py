@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 from tailrace.kvlayer import keys
@@ -108,16 +109,20 @@ def test_rows_that_another_may_change_are_passed_over() -> None:
 
 
 class CountingEngine(MemoryEngine):
-    """Counts the intents that scans have been asked for over more than one key."""
+    """Counts the scans of intents over more than one key, and the bytes that they return."""
 
     intent_scans = 0
+    intent_bytes = 0
 
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         if start.startswith(keys.INTENT) and end != start + b"\x00":
             self.intent_scans += 1
-        return super().scan(start, end, reverse=reverse)
+        for engine_key, value in super().scan(start, end, reverse=reverse):
+            if start.startswith(keys.INTENT):
+                self.intent_bytes += len(value)
+            yield engine_key, value
 
 
 def test_keys_far_apart_are_not_scanned_for() -> None:
@@ -132,6 +137,27 @@ def test_keys_far_apart_are_not_scanned_for() -> None:
         before = engine.intent_scans
         await writer.commit()
         assert engine.intent_scans == before
+        await store.close()
+
+    sim.run(main())
+
+
+def test_wide_intents_are_read_about_once() -> None:
+    """Each command's worth of them was found by reading all that were left: seconds of the loop."""
+    sim = Simulation(6)
+
+    async def main() -> None:
+        engine = CountingEngine()
+        store = await open_store(sim, engine=engine)
+        writer = store.begin()
+        names = [key(f"{number:05}") for number in range(120)]
+        await writer.put(names, [b"v" * 250_000] * 120)
+        before = engine.intent_bytes
+        await writer.commit()
+        await asyncio.sleep(60)
+        assert (await store.snapshot(store.clock.last).scan(SPAN))[-1][0] == names[-1]
+        resolved = engine.intent_bytes - before
+        assert 120 * 250_000 <= resolved < 6 * 120 * 250_000, resolved
         await store.close()
 
     sim.run(main())
