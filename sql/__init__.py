@@ -24,6 +24,7 @@ doors' business.
 """
 
 from .execute.query.duckdb import Analytics
+from .execute.write.dml import Apart
 from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
@@ -37,6 +38,7 @@ from .session.session_state import SessionState
 
 __all__ = [
     "Analytics",
+    "Apart",
     "ClosedOnError",
     "JobSummary",
     "Jobs",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import assert_never
 
 from ...catalog.values.errors import SQLError
-from ...sql import Session, SessionState
+from ...sql import Apart, Session, SessionState
 from ...sql.syntax.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel
 from .copying import copy_in, copy_out
 from .interruption import Guard
-from .messages import Bind, Close, Describe, Execute, Flush, Parse, Target
+from .messages import Bind, Close, Describe, Execute, Flush, Parse, Target, bind_again
 from .output import Output
 from .portals import (
     PORTALS_MAX,
@@ -20,9 +23,16 @@ from .portals import (
     WireStatement,
     bind,
     hints_of,
+    parameters_of,
     wire_statement,
 )
 from .wire_types import TEXT
+
+TOGETHER_MAX = 128
+VALUES_TOGETHER_MAX = 1024
+"""Executes and their parameters that become one write: a few milliseconds of the loop."""
+
+BOUND_AND_DESCRIBED = replies.BIND_COMPLETE + replies.NO_DATA
 
 ExtendedMessage = Parse | Bind | Describe | Execute | Close | Flush
 
@@ -172,9 +182,10 @@ class Extended:
         else:
             self._channel.write(replies.NO_DATA)
 
-    async def _start(self, portal: Portal, *, executes_left: int) -> None:
-        """Runs the statement. `executes_left` of the pipeline's Executes ahead are its own."""
-        more = self._channel.machine.executes_ahead(executes_left)
+    async def _start(self, portal: Portal, *, executes_left: int, more: bool = False) -> None:
+        """Runs the statement. `executes_left` of the pipeline's Executes ahead are its own; with
+        `more` there are others that were taken already."""
+        more = more or self._channel.machine.executes_ahead(executes_left)
         run = self._session.run(
             portal.statement.prepared, portal.parameters, more=more, streamed=True
         )
@@ -200,10 +211,64 @@ class Extended:
             await self._copy(statement, prepared.text)
             return
         if portal.result is None:
+            if prepared.together and not message.portal and await self._repeat(portal):
+                return
             await self._start(portal, executes_left=0)
         elif portal.finished and not portal.result.returns_rows:
             raise SQLError("55000", f'portal "{message.portal}" cannot be run')
         await self._send(portal, max(message.row_limit, 0))
+
+    async def _repeat(self, portal: Portal) -> bool:
+        """Runs the portal and those that are bound alike behind it, as one write where that does
+        the same. Says whether there are any."""
+        machine, values = self._channel.machine, len(portal.parameters)
+        most = min(TOGETHER_MAX, VALUES_TOGETHER_MAX // (values + 1))
+        beginning = b"\0%b\0" % portal.bound.statement.encode()
+        repetitions = machine.repetitions(beginning, most)
+        if not repetitions:
+            return False
+        binds = [partial(bind_again, body, len(beginning), portal.bound) for body, _ in repetitions]
+        described = [each for _, each in repetitions]
+        try:
+            await self._run_together(portal, binds, described)
+        except Apart:
+            await self._run_in_turn(portal, binds, described)
+        if machine.buffered_bytes:
+            await asyncio.sleep(0)
+        return True
+
+    async def _run_together(
+        self, portal: Portal, binds: Sequence[Callable[[], Bind]], described: Sequence[bool]
+    ) -> None:
+        """Raises Apart, having told the client nothing."""
+        statement = portal.statement
+        try:
+            further = [parameters_of(bound(), statement) for bound in binds]
+        except SQLError as error:
+            raise Apart from error  # the runs of those that are bound before it come before it
+        run = self._session.run(statement.prepared, portal.parameters, further=further)
+        result = portal.result = await self._guard.run(run)
+        portal.finished = True
+        self._output.complete(result)
+        for known, other in zip(described, result.further, strict=True):
+            self._channel.write(BOUND_AND_DESCRIBED if known else replies.BIND_COMPLETE)
+            self._output.complete(other)
+
+    async def _run_in_turn(
+        self, portal: Portal, binds: Sequence[Callable[[], Bind]], described: Sequence[bool]
+    ) -> None:
+        """Raises SQLError for the run that fails: those behind it are left out."""
+        await self._start(portal, executes_left=0, more=True)
+        await self._send(portal, 0)
+        for left, (bound, known) in enumerate(zip(binds, described, strict=True), 1 - len(binds)):
+            await asyncio.sleep(0)
+            await self._close_portal("")
+            self._bind(bound())
+            if known:
+                await self._describe_portal("")
+            portal = self._portal("")
+            await self._start(portal, executes_left=0, more=left < 0)
+            await self._send(portal, 0)
 
     async def _copy(self, statement: CopyFrom | CopyTo, text: str) -> None:
         more = self._channel.machine.executes_ahead(0)

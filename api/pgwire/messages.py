@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
-from itertools import chain
 from struct import Struct as Form
+from struct import calcsize, unpack_from
 from struct import error as struct_error
 
 from msgspec import Struct
@@ -21,7 +21,6 @@ from ...catalog.values.errors import SQLError
 
 _INT2 = Form("!h")
 _INT4 = Form("!i")
-_UINT4 = Form("!I")
 
 REPEATED_MAX = 1024
 REPEATED_BYTES_MAX = 64
@@ -164,9 +163,9 @@ class _Body:
 
     __slots__ = ("_at", "_bytes")
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, at: int = 0) -> None:
         self._bytes = body
-        self._at = 0
+        self._at = at
 
     def text(self) -> str:
         end = self._bytes.find(b"\0", self._at)
@@ -193,11 +192,18 @@ class _Body:
         self._at += form.size
         return value
 
-    def numbers(self, form: Form) -> tuple[int, ...]:
-        """A count of two bytes, unsigned, and as many numbers."""
+    def numbers(self, code: str) -> tuple[int, ...]:
+        """A count of two bytes, unsigned, and as many numbers of the format `code`."""
         count = self.number(_INT2) & 0xFFFF
-        raw = self.raw(count * form.size)
-        return tuple(chain.from_iterable(form.iter_unpack(raw)))
+        if not count:
+            return ()
+        form = f"!{count}{code}"
+        try:
+            found = unpack_from(form, self._bytes, self._at)
+        except struct_error:
+            raise SQLError("08P01", "insufficient data left in message") from None
+        self._at += calcsize(form)
+        return found
 
     def values(self) -> tuple[bytes | None, ...]:
         """A count of two bytes, unsigned, and as many values behind their lengths: -1 for None."""
@@ -288,8 +294,18 @@ _REPEATED = frozenset(b"DECSH")
 
 def _bind(body: _Body) -> Bind:
     portal, statement = body.text(), body.text()
-    formats, parameters = body.numbers(_INT2), body.values()
-    return Bind(portal, statement, formats, parameters, body.numbers(_INT2))
+    formats, parameters = body.numbers("h"), body.values()
+    return Bind(portal, statement, formats, parameters, body.numbers("h"))
+
+
+def bind_again(body: bytes, at: int, before: Bind) -> Bind:
+    """The Bind of a frame's body that names, up to `at`, what the one before does. Raises SQLError
+    on a body that does not fit."""
+    reader = _Body(body, at)
+    formats, parameters = reader.numbers("h"), reader.values()
+    message = Bind(before.portal, before.statement, formats, parameters, reader.numbers("h"))
+    reader.end()
+    return message
 
 
 def _target(body: _Body) -> Target:
@@ -306,7 +322,7 @@ def _rest(body: _Body) -> bytes:
 
 PARSERS: dict[int, Callable[[_Body], Message]] = {
     ord("Q"): lambda body: Query(body.text()),
-    ord("P"): lambda body: Parse(body.text(), body.text(), body.numbers(_UINT4)),
+    ord("P"): lambda body: Parse(body.text(), body.text(), body.numbers("I")),
     ord("B"): _bind,
     ord("D"): lambda body: Describe(_target(body), body.text()),
     ord("E"): lambda body: Execute(body.text(), body.number(_INT4)),

@@ -8,6 +8,7 @@ from struct import Struct
 
 import pyarrow as pa
 
+from ...catalog.values.column_types import Datum
 from ...catalog.values.errors import SQLError
 from ...sql import Result, ResultColumn, Row
 from ...sql.execute.ddl.named_enums import DeclaredTypes
@@ -18,10 +19,12 @@ from .wire_types import (
     BINARY,
     TEXT,
     UNKNOWN_OIDS,
+    Decoder,
     Encoder,
     decode_parameter,
     encoder,
     hint_of,
+    parameter_decoder,
     wire_type,
 )
 
@@ -54,6 +57,17 @@ class WireStatement:
     prepared: PreparedStatement
     oids: tuple[int, ...]
     _shape: Shape | None = None
+    _decoders: tuple[tuple[int, ...], list[Decoder]] | None = None
+
+    def decoders(self, formats: tuple[int, ...]) -> list[Decoder]:
+        """What decodes the parameters in a Bind's formats, of which the last are remembered. Raises
+        SQLError where they do not fit."""
+        known = self._decoders
+        if known is None or known[0] != formats:
+            spread = spread_formats(formats, len(self.oids), "parameters")
+            known = formats, list(map(parameter_decoder, self.oids, spread))
+            self._decoders = known
+        return known[1]
 
     def shape(self, columns: Sequence[ResultColumn], formats: tuple[int, ...]) -> Shape:
         """The last one is remembered: as a rule a statement has the same columns at each run."""
@@ -90,8 +104,8 @@ class Portal:
     """A bound statement. It runs when rows, or only its columns, are first asked for."""
 
     statement: WireStatement
+    bound: Bind
     parameters: Sequence[object]
-    result_formats: tuple[int, ...]
     result: Result | None = None
     encode: RowEncoder | None = None
     rows: PendingRows | None = None
@@ -111,28 +125,47 @@ class Portal:
 
     def shaped(self, columns: Sequence[ResultColumn]) -> Shape:
         """Raises SQLError where the formats that were asked for do not fit."""
-        formats = spread_formats(self.result_formats, len(columns), "result columns")
+        formats = spread_formats(self.bound.result_formats, len(columns), "result columns")
         return self.statement.shape(columns, formats)
 
 
 def bind(message: Bind, statement: WireStatement) -> Portal:
     """The portal of a Bind. Raises SQLError where it does not fit its statement."""
-    oids = statement.oids
+    return Portal(statement, message, parameters_of(message, statement))
+
+
+def parameters_of(message: Bind, statement: WireStatement) -> list[Datum]:
+    """The values of a Bind. Raises SQLError where it does not fit its statement."""
     given = message.parameters
-    if len(given) != len(oids):
+    if len(given) != len(statement.oids):
         shown = f'"{message.statement}"'
         raise SQLError(
             "08P01",
             f"bind message supplies {len(given)} parameters, but prepared statement {shown} "
-            f"requires {len(oids)}",
+            f"requires {len(statement.oids)}",
         )
-    formats = spread_formats(message.parameter_formats, len(oids), "parameters")
-    values = [
-        None if raw is None else decode_parameter(raw, oid, form, number)
-        for number, (raw, oid, form) in enumerate(zip(given, oids, formats, strict=True), start=1)
-    ]
+    decoders = statement.decoders(message.parameter_formats)
+    try:
+        values = [
+            None if raw is None else decode(raw)
+            for decode, raw in zip(decoders, given, strict=True)
+        ]
+    except Exception:
+        values = _decoded(message, statement)
     _check_formats(message.result_formats)
-    return Portal(statement, values, message.result_formats)
+    return values
+
+
+def _decoded(message: Bind, statement: WireStatement) -> list[Datum]:
+    """The values, with an error that says which is wrong."""
+    oids = statement.oids
+    formats = spread_formats(message.parameter_formats, len(oids), "parameters")
+    return [
+        None if raw is None else decode_parameter(raw, oid, form, number)
+        for number, (raw, oid, form) in enumerate(
+            zip(message.parameters, oids, formats, strict=True), start=1
+        )
+    ]
 
 
 def spread_formats(formats: Sequence[int], count: int, what: str) -> tuple[int, ...]:
@@ -150,7 +183,7 @@ def spread_formats(formats: Sequence[int], count: int, what: str) -> tuple[int, 
 
 
 def _check_formats(formats: Sequence[int]) -> None:
-    if not _FORMATS.issuperset(formats):
+    if formats and not _FORMATS.issuperset(formats):
         unknown = next(form for form in formats if form not in _FORMATS)
         raise SQLError("22023", f"unsupported format code: {unknown}")
 

@@ -111,9 +111,14 @@ MEANINGLESS: dict[State, frozenset[type[object]]] = {
 }
 """What the table lets pass and is to be dropped, by the state before it."""
 
+REPEATED_BIND_BYTES_MAX = 4096
+"""A Bind that is longer is taken by itself: its values are many, or long."""
+
 _HEADER = Struct("!Bi")
 _LENGTH = Struct("!i")
-_SYNC, _EXECUTE, _QUERY = ord("S"), ord("E"), ord("Q")
+_SYNC, _EXECUTE, _QUERY, _BIND = ord("S"), ord("E"), ord("Q"), ord("B")
+_DESCRIBE_UNNAMED = b"D\0\0\0\x06P\0"
+_EXECUTE_UNNAMED = b"E\0\0\0\x09\0\0\0\0\0"
 
 
 class Machine:
@@ -212,6 +217,30 @@ class Machine:
                 return True
             at += length + 1
         return True
+
+    def repetitions(self, beginning: bytes, most: int) -> list[tuple[bytes, bool]]:
+        """Takes the Binds that stand next whole, each with the Execute of all rows of the portal
+        without a name behind it, and perhaps a Describe of that between: their bodies, and whether
+        there is one. At most so many, and only those whose body begins with `beginning`."""
+        assert self.state is State.PIPELINE, self.state
+        buffer, at = self._buffer, self._at
+        found: list[tuple[bytes, bool]] = []
+        while len(found) < most and len(buffer) - at >= 5:
+            kind, length = _HEADER.unpack_from(buffer, at)
+            start, end = at + 5, at + 1 + length
+            if kind != _BIND or not len(beginning) <= length <= REPEATED_BIND_BYTES_MAX:
+                break
+            described = buffer.startswith(_DESCRIBE_UNNAMED, end)
+            behind = end + len(_DESCRIBE_UNNAMED) if described else end
+            if not buffer.startswith(beginning, start):
+                break
+            if not buffer.startswith(_EXECUTE_UNNAMED, behind):
+                break
+            found.append((bytes(buffer[start:end]), described))
+            at = behind + len(_EXECUTE_UNNAMED)
+        if found:
+            self._take(0, at - self._at)
+        return found
 
     # What the server has done
 

@@ -424,6 +424,24 @@ def decode_parameter(raw: bytes, oid: int, form: int, number: int) -> Datum:
     return decode_binary(known, raw, f"bind parameter {number}")
 
 
+@lru_cache(maxsize=KNOWN_MAX)
+def parameter_decoder(oid: int, form: int) -> Decoder:
+    """What decodes a type's values in a format. What it raises says less than `decode_parameter`,
+    which is to be asked then."""
+    known = INPUT_TYPES.get(oid) or user_input(oid)
+    if form == BINARY:
+        return known.binary
+    if known.type == _STRING:
+        return _plain_text
+    return lambda raw: decode_parameter(raw, oid, form, 0)
+
+
+def _plain_text(raw: bytes) -> str:
+    if b"\0" in raw:
+        raise ValueError(raw)
+    return raw.decode()
+
+
 def decode_binary(known: InputType, raw: bytes, what: str) -> Datum:
     try:
         return known.binary(raw)

@@ -30,7 +30,7 @@ def check_parameters(given: Sequence[object], wanted: int) -> Sequence[object]:
             f"{len(given)} parameters are given, but the statement has {wanted}",
             hint="Parameters are written $1, $2, …",
         )
-    if all(value.__class__ in _PLAIN for value in given):
+    if _PLAIN_SET.issuperset(map(type, given)):
         return given
     return [_plain(value, number) for number, value in enumerate(given, start=1)]
 

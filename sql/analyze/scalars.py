@@ -104,6 +104,21 @@ class Bindings:
     calls: SessionCalls | None = None
     deferral: Deferral | None = None
 
+    def given(self, parameters: Sequence[object]) -> Bindings:
+        """Returns these values with other parameters."""
+        return Bindings(
+            parameters,
+            self.now,
+            self.virtual_rows,
+            self.generators,
+            self.client,
+            self.images,
+            self.trace,
+            self.slots,
+            self.calls,
+            self.deferral,
+        )
+
 
 Values = Sequence[Datum]
 Evaluator = Callable[[Values, Bindings], object]

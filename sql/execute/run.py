@@ -7,6 +7,7 @@ knows. Where they are not, the statement is planned again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace as replaced
 from functools import partial
 from typing import TypeVar
 
@@ -52,7 +53,7 @@ from .query.reading import run_select
 from .query.result_shape import check_columns_same, plain_columns
 from .query.streaming import stream_select
 from .write.computed_defaults import ComputedDefaults
-from .write.dml import DML, OnePhase, one_phase_applies, result_of, run_in
+from .write.dml import DML, OnePhase, one_phase_applies, result_of, run_in, run_together
 from .write.sequence_functions import DrawnValues, SessionSequences
 from .write.sequence_rights import SequenceRights
 from .write.stored_sequences import StoredSequences
@@ -70,6 +71,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     statement: PlannedStatement
     parameters: Sequence[object]
     database: str
+    further: Sequence[Sequence[object]] = ()
+    """The parameters of runs behind this one, all of which are to be one write."""
     user: str = ROOT
     session_user: str = ROOT
     process_id: int = 0
@@ -276,6 +279,10 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
     plan = await _plan_in(services, execution, opened.scope, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
+    if execution.further:
+        runs = [bindings, *map(bindings.given, execution.further)]
+        first, *others = await run_together(plan, transaction, runs, services.analytics)
+        return replaced(first, further=tuple(others))
     if isinstance(plan, WithPlan):
         work = partial(run_with_writes, plan, transaction, bindings, services.analytics)
         referenced = any(part.descriptor.referenced_by for part in plan.writing)

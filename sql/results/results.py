@@ -61,6 +61,8 @@ class Result:
     notice: str | None = None
     warnings: tuple[str, ...] = ()
     """Warnings, which clients show more loudly than the notice."""
+    further: tuple[Result, ...] = ()
+    """The results of runs that were carried out with this one (`Session.run`)."""
 
     @property
     def returns_rows(self) -> bool:

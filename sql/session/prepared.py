@@ -35,6 +35,7 @@ from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, bind_named_en
 from ..execute.query.evaluator_errors import from_duckdb
 from ..execute.query.result_shape import plain_columns
 from ..execute.run import holds
+from ..execute.write.dml import together_applies
 from ..lower.analytic_select import AnalyticSelect
 from ..parse import ParsedText
 from ..plan.needs import Needs, needs_of
@@ -84,6 +85,8 @@ class PreparedStatement:
     lasting: bool = True
     timed: bool = True
     """Whether it may compute no longer than an analytical query: not a COPY."""
+    together: bool = False
+    """Whether runs of it one behind another may be one write (`Session.run`)."""
     _plan: Plan | None = field(default=None, repr=False)
     statement: Statement | None = field(init=False, repr=False)
     planned: bool = field(init=False, repr=False)
@@ -97,7 +100,8 @@ class PreparedStatement:
 class Asked(Struct, frozen=True):
     """One statement of a prepared text, and how its client asks for it.
 
-    `described` are the columns that it was told of; `streamed` says that it takes batches.
+    `described` are the columns that it was told of; `streamed` says that it takes batches;
+    `further` are the parameters of runs that are to be one write with this one.
     """
 
     prepared: Prepared
@@ -106,6 +110,7 @@ class Asked(Struct, frozen=True):
     described: tuple[ResultColumn, ...] | None = None
     streamed: bool = False
     timed: bool = True
+    further: Sequence[Sequence[object]] = ()
 
     @property
     def statement(self) -> Statement:
@@ -113,7 +118,11 @@ class Asked(Struct, frozen=True):
 
 
 def asked_of(
-    statement: PreparedStatement, parameters: Sequence[object], *, streamed: bool
+    statement: PreparedStatement,
+    parameters: Sequence[object],
+    *,
+    streamed: bool,
+    further: Sequence[Sequence[object]] = (),
 ) -> Asked:
     """Returns a run of a prepared statement with its parameters."""
     return Asked(
@@ -123,6 +132,7 @@ def asked_of(
         statement.columns,
         streamed=streamed,
         timed=statement.timed,
+        further=further,
     )
 
 
@@ -230,6 +240,7 @@ class Preparing:
             own.keep(0, self._database, plan, needs)
         made = PreparedStatement(text, own, 0, typed.parameter_types, lasting=not named, _plan=plan)
         made.columns = plain_columns(plan)
+        made.together = together_applies(plan)
         return made
 
     async def describe(self, statement: PreparedStatement) -> tuple[ResultColumn, ...]:

@@ -49,6 +49,7 @@ from ..execute.positions import refuse_twice
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
+from ..execute.write.dml import Apart
 from ..execute.write.sequence_functions import SessionSequences
 from ..parse import ParsedText
 from ..results.errors import told_of
@@ -282,28 +283,37 @@ class Session:
         *,
         more: bool = False,
         streamed: bool = False,
+        further: Sequence[Sequence[object]] = (),
     ) -> Result:
         """Runs one statement. With `more`, others of the same batch follow.
 
         The statements of a batch are one transaction, which `end_batch` commits, unless a
         transaction is open already or the batch says BEGIN. If `streamed`, the result may have
         batches that are still to come: see `sending`.
+
+        `further` are the parameters of runs behind it, of a statement whose runs may be one write
+        (`together`), as part of a batch. Raises Apart where they may not after all: nothing has
+        been done, and each is to be run by itself.
         """
         async with self._turn, self._transactions:
             try:
-                if more and self._open is None and joins_batch(prepared.statement):
+                if (more or further) and self._open is None and joins_batch(prepared.statement):
                     self._transactions.open_batch()
-                given = check_parameters(parameters, prepared.prepared.parameter_count)
+                wanted = prepared.prepared.parameter_count
+                given = check_parameters(parameters, wanted)
+                further = [check_parameters(each, wanted) for each in further]
                 if prepared.statement is None:
                     return Result(tag="")
                 with self.activity.running(prepared.text):
-                    asked = asked_of(prepared, given, streamed=streamed)
+                    asked = asked_of(prepared, given, streamed=streamed, further=further)
                     (result,) = await self._transactions.run_all(1, lambda _: self._run_at(asked))
                 await self._settle()
                 if prepared.columns is not result.columns and prepared.planned:
                     async with ClosedOnError(result):
                         check_columns_same(prepared.columns, result.columns)
                 return result
+            except Apart:
+                raise
             except BaseException as error:
                 await self._failed(error)
 
@@ -467,6 +477,8 @@ class Session:
             if type(statement) in AUDITED:
                 self._record(statement, DONE)
             return result
+        except Apart:
+            raise
         except Exception as error:
             refusal = told_of(error)
             refusal.statement = asked.index
@@ -600,6 +612,7 @@ class Session:
             process_id=self.activity.process_id,
             text_began_us=self.activity.text_began_us,
             described=asked.described,
+            further=asked.further,
             lock_timeout=lock_seconds,
             sequences=self._sequences,
             variables=self.variables,

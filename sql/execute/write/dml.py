@@ -22,11 +22,12 @@ from ....kvlayer.clock import Timestamp
 from ....kvlayer.fibre import end_slice, give_way, in_slices, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
 from ...access.predicates import bind_predicates
+from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.columns.column_values import SlotValue
 from ...analyze.columns.identity import ignores, refuse_inserted
 from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
-from ...plan.plans import DeletePlan, InsertPlan, RowFinder, UpdatePlan
+from ...plan.plans import DeletePlan, InsertPlan, Plan, RowFinder, UpdatePlan
 from ...results.results import Result, Row
 from ...runtime.query_evaluator import Answer, QueryEvaluator
 from ...syntax.statements import InsertMode
@@ -467,6 +468,108 @@ def _mutated(
         pairs = list(zip(mutation.keys, mutation.bodies, strict=True))
         new = [decode(key, body) for key, body in in_steps(pairs)]
     return mutation, new
+
+
+# Several runs in one
+
+
+class Apart(Exception):
+    """Runs of a statement are to be carried out in turn. Nothing of them was written."""
+
+
+def together_applies(plan: Plan) -> bool:
+    """Whether runs with one list of parameters after another may be one write: each would do the
+    same beside the others as behind them.
+
+    So inserts VALUES that read nothing, and so changes or deletes the one row with a key.
+    """
+    if isinstance(plan, InsertPlan):
+        # Where rows refer to one another, one that is written in turn may come too early.
+        table = plan.descriptor
+        apart = any(key.referenced_id == table.id for key in table.foreign_keys)
+        alone = plan.query is None and plan.conflict is None and plan.mode is InsertMode.INSERT
+        return alone and plan.row_count == 1 and not apart and not plan.returning.columns
+    if not isinstance(plan, UpdatePlan | DeletePlan) or plan.returning.columns:
+        return False
+    if isinstance(plan, UpdatePlan) and (
+        plan.moves_keys or any(index.unique for index in plan.descriptor.maintained_indexes)
+    ):
+        return False  # a value may be free once all have run, and not when its own run comes
+    access = plan.finder.access
+    single = access is not None and access.fixed_columns == len(access.columns)
+    return single and one_phase_applies(plan)
+
+
+async def run_together(
+    plan: Plan, transaction: Transaction, runs: Sequence[Bindings], analytics: QueryEvaluator
+) -> list[Result]:
+    """Carries out runs of a statement as one write; returns the result of each.
+
+    Raises Apart where they are no such runs, and where one fails: in turn it fails behind those
+    that do not.
+    """
+    if not together_applies(plan):
+        raise Apart
+    assert isinstance(plan, InsertPlan | UpdatePlan | DeletePlan), plan
+    savepoint = await transaction.savepoint()
+    try:
+        if isinstance(plan, InsertPlan):
+            counts, mutation = [1] * len(runs), await _inserted_by(plan, runs, analytics)
+        else:
+            counts, mutation = await _changed_by(plan, runs, transaction, analytics)
+        await write_in(mutation, transaction, runs[0], analytics)
+    except (SQLError, ValueNeeded, Apart) as error:
+        await transaction.rollback_to(savepoint)
+        await transaction.release(savepoint)
+        if isinstance(error, SQLError):
+            raise Apart from error
+        raise
+    await transaction.release(savepoint)
+    return [result_of(plan, Written((), count), None) for count in counts]
+
+
+async def _inserted_by(
+    plan: InsertPlan, runs: Sequence[Bindings], analytics: QueryEvaluator
+) -> Mutation:
+    rules = RowRules.of(plan.descriptor)
+    rows: Sequence[Row] = [row for bindings in runs for row in _values(plan, bindings)]
+    if not rules.plain:
+        rows = await rules.complete_all(rows, runs[0], analytics)
+    mutation = _encoded(rules, rows)
+    _finish_insert(plan, mutation)
+    return mutation
+
+
+async def _changed_by(
+    plan: UpdatePlan | DeletePlan,
+    runs: Sequence[Bindings],
+    transaction: Transaction,
+    analytics: QueryEvaluator,
+) -> tuple[list[int], Mutation]:
+    """Returns how many rows each run finds, and what all of them write. Raises Apart where two
+    are about the same row."""
+    finder = plan.finder
+    assert finder.access is not None, plan
+    keys = [key for bindings in runs for key in finder.access.keys(bindings)]
+    assert len(keys) == len(runs), plan
+    if len(set(keys)) < len(keys):
+        raise Apart
+    await lock_first(transaction, keys)
+    bodies = await transaction.get_each(keys)
+    found: list[KeyedRow] = []
+    changed: list[Row] = []
+    counts: list[int] = []
+    for key, body, bindings in zip(keys, bodies, runs, strict=True):
+        rows = _matching(finder, decoded(finder.codec, [key], [body]), bindings)
+        counts.append(len(rows))
+        found += rows
+        changed += _changed_rows(plan, rows, bindings)
+    completed: Sequence[Row] = changed
+    if isinstance(plan, UpdatePlan):
+        rules = RowRules.of(finder.descriptor)
+        completed = await rules.complete_all(changed, runs[0], analytics)
+    mutation, _ = _mutated(plan, found, completed)
+    return counts, mutation
 
 
 # Results
