@@ -15,6 +15,7 @@ from ...sql.syntax.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel, HangUp
 from .copy_formats import RowWriter, make_reader, make_writer
+from .copy_formats.batches import BATCH_ROWS
 from .interruption import Guard
 from .messages import CopyData, CopyDone, CopyFail, Malformed
 from .output import Output
@@ -45,6 +46,8 @@ async def copy_in(
     with session.activity.running(text):
         await _take_rows(channel, guard, loading, statement)
     if not more:
+        if loading.row_count >= BATCH_ROWS:
+            await asyncio.sleep(0)  # the commit is no part of the step that wrote the last of them
         await guard.run(session.end_batch())
     channel.machine.copy_ended()
     output.complete(Result(tag=f"COPY {loading.row_count}"))

@@ -522,7 +522,9 @@ class Transaction:
         if self._bufferable(values):
             take, parts = buffer_step, slices(list(values), list(values.values()))
         else:
-            await self._spill()
+            if self._record.buffer:
+                await self._spill()
+                await asyncio.sleep(0)  # each slice of it was a step's work
             assert not self._record.buffer, self._record
             take, parts = write_step, slices(list(values), list(values.values()))
         for keys, written in parts:
