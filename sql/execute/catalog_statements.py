@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from msgspec import structs
+
 from ...catalog.descriptors.descriptor import Descriptor
 from ...catalog.descriptors.publish_rules import LOCK_ALONE, LOCK_PARAMETER
 from ...catalog.descriptors.storage_parameters import parse_names
@@ -120,7 +122,7 @@ async def change_catalog(
                 services.store, scope, lambda transaction: settle_owned(services, transaction)
             ),
         )
-    return replace(result, notice=late or result.notice, commit_timestamp=at)
+    return structs.replace(result, notice=late or result.notice, commit_timestamp=at)
 
 
 def _refuse_lock(services: Services, statement: DDL) -> None:

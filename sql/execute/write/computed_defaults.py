@@ -11,11 +11,12 @@ are durable before they are seen, and the store's random numbers follow its seed
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import duckdb
 import pyarrow as pa
+from msgspec.structs import replace
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
