@@ -84,6 +84,7 @@ class SinkEnd:
     sink: Sink
     transactional: bool
     columnar: bool
+    stored: bool = False
     follows_schema: bool = False
     save: Callable[[SinkProgress], Awaitable[None]]
 
@@ -154,6 +155,7 @@ class Pipeline:
         self._options = options
         self._live = live
         self._columnar = end.columnar
+        self._stored = end.stored
         spans = {each.target.id: each.target.span for each in starts}
         if arrivals is not None:
             spans[arrivals.id] = arrivals.span
@@ -339,6 +341,7 @@ class Pipeline:
             plan=self._plan,
             decoding=self._decoding,
             columnar=self._columnar,
+            stored=self._stored,
         )
 
     def _scan(self, start: TargetStart, *, beside_others: bool = False) -> InitialScan:
@@ -378,6 +381,7 @@ class Pipeline:
             live=self._live,
             emit=self._writer.emit,
             columnar=self._columnar,
+            stored=self._stored,
             with_versions=self._options.mvcc_timestamp,
             rows_before=rows_before,
         )
