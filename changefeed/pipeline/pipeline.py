@@ -79,7 +79,8 @@ class FeedSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkEnd:
-    """The far end of a pipeline: an open sink, what its kind can do, and where progress goes."""
+    """The far end of a pipeline: an open sink, what its kind can do, and where progress goes. One
+    of what is `stored` sends, and progress goes along."""
 
     sink: Sink
     transactional: bool
@@ -178,6 +179,7 @@ class Pipeline:
             pace=pace,
             on_flushed=self._checkpointer.note_flushed,
             now_ns=self.now_ns,
+            progress_rides=end.stored,
         )
         self._writer.on_spacing = self._space_checkpoints
         self._spacing = 0.0

@@ -174,6 +174,9 @@ class EntryQueue:
         """The entries of the next request, in order, with the numbers of their batches; None where
         it has to wait."""
         waiting, under_way = self._waiting, self._keys_under_way
+        many = len(waiting) >= self._entries_max or self._waiting_bytes > REQUEST_BYTES_MAX
+        if not (many or self._may_trickle):
+            return None
         places: Sequence[int] = range(min(len(waiting), self._entries_max))
         if not under_way.isdisjoint(waiting.keys[: len(places)]):
             free = (place for place, key in enumerate(waiting.keys) if key not in under_way)
