@@ -14,6 +14,8 @@ process. Ratios are medians over the rounds.
 - `put_throughput_ratio`: puts of the closed loop with a capture, over those without.
 - `replication_rows_over_offered`: rows a second into the replica, over those offered.
 - `recovery_point_s_p99`: the age of the oldest acknowledged write that the recovery lacks.
+- `main_us_per_row`, `capture_us_per_row`, `recovery_us_per_row`: processor time of a row that is
+  replicated; the main's is what it spends more than without a capture.
 - `delayed_over_undelayed`: rows a second of a backlog over the link, over those without its delay.
 - `entry_bytes`: what an entry has beyond the user's key and value; the time index is apart.
 - `get_us_over_plain`: a get of a keyspace by its name, over a get of the store.
@@ -27,6 +29,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import tempfile
 import time
 from bisect import bisect_right
@@ -35,6 +38,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from statistics import median
 
@@ -59,6 +63,7 @@ KEY_COUNT = 5_000
 GET_EVERY = 4
 LOOK_SECONDS = 0.1
 CAPTURE_NICE = 10
+PROCESSES = ("main", "capture", "recovery")
 GRID_ROWS = 10_000
 PATIENCE_SECONDS = 120.0
 GRID = [(concurrency, batch) for concurrency in (1, 4, 16) for batch in (100, 500, 2_000)]
@@ -111,11 +116,18 @@ class Looks:
     """Looks at what a replica has resolved, again and again, from a process of its own: a request
     costs its asker 2 ms, which are no cost of a capture."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, process: SpawnProcess, ours: Connection) -> None:
+        self._process = process
+        self._ours = ours
+
+    @classmethod
+    async def begin(cls, url: str) -> Looks:
         context = get_context("spawn")
-        self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=look, args=(url, theirs), daemon=True)
-        self._process.start()
+        ours, theirs = context.Pipe()
+        process = context.Process(target=look, args=(url, theirs), daemon=True)
+        process.start()
+        await asyncio.to_thread(ours.recv)  # it has begun
+        return cls(process, ours)
 
     async def end(self) -> list[tuple[Timestamp, Timestamp]]:
         """When each look was answered, as a timestamp, and what was resolved then."""
@@ -128,6 +140,7 @@ class Looks:
 def look(url: str, told: Connection) -> None:
     seen: list[tuple[int, int]] = []
     with httpx2.Client(trust_env=False) as client:
+        told.send(None)
         while not told.poll(LOOK_SECONDS):
             resolved: int = client.get(url).json().get("resolved", 0)
             seen.append((time.time_ns() // 1_000, resolved))
@@ -197,6 +210,11 @@ class Bench:
 
         await asyncio.gather(*(write(number) for number in range(writers)))
         return found
+
+    def processor_seconds(self) -> Sequence[float]:
+        """What main, capture and recovery have used."""
+        servers = (self.capture, self.recovery)
+        return (time.process_time(), *(used_by(server.pid) for server in servers))
 
     # Replication
 
@@ -273,6 +291,12 @@ class Bench:
                 await asyncio.sleep(0.01)
 
 
+def used_by(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def entry_bytes(bench: Bench, keyspace_id: int) -> float:
     """What is stored of an entry beyond the user's key, as it is encoded, and the value."""
     store = bench.main.store
@@ -316,15 +340,18 @@ async def measure(bench: Bench, asked: argparse.Namespace) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     ages: list[float] = []
     for number in range(asked.rounds):
+        before = bench.processor_seconds()
         plain = await bench.open_loop(writers, rate, seconds)
+        alone = [used - had for used, had in zip(bench.processor_seconds(), before, strict=True)]
         for apart in (True, False):
             name = f"r{number}{'apart' if apart else 'inside'}"
             await bench.replicate(name, bench.slow, apart=apart)
             await bench.caught_up(name)
             bench.acknowledged.clear()
-            looks = Looks(bench.place(name))
-            began = time.monotonic()
+            looks = await Looks.begin(bench.place(name))
+            before, began = bench.processor_seconds(), time.monotonic()
             captured = await bench.open_loop(writers, rate, seconds)
+            used = [now - had for now, had in zip(bench.processor_seconds(), before, strict=True)]
             await bench.caught_up(name)
             took = time.monotonic() - began
             seen = await looks.end()
@@ -333,6 +360,8 @@ async def measure(bench: Bench, asked: argparse.Namespace) -> dict[str, float]:
                 rows = len(captured.puts)
                 note(found, "replication_rows_over_offered", rows / took / (rows / seconds))
                 note(found, "replication_rows_per_s", rows / took)
+                for process, more, idle in zip(PROCESSES, used, alone, strict=True):
+                    note(found, f"{process}_us_per_row", (more - idle) / rows * 1e6)
                 with_capture = await bench.closed_loop(writers, seconds)
                 note(found, "put_throughput_ratio", with_capture / rate / 2)
                 for kind, of in (("avg", average), ("p99", p99)):
