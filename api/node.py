@@ -566,7 +566,7 @@ def _sink_kinds(
     folders = FilesKind(options.mirror_roots, offload, node_id=base.node_id)
     bootstrap = Bootstrap(backups, descriptors, folders.folder_of)
     kept = partial(store.settings.get, DELETED_TTL)
-    kinds.register(TAILRACE_SCHEME, ReplicaKind(store.random, kept, backups=bootstrap))
+    kinds.register(TAILRACE_SCHEME, ReplicaKind(store.random, backups=bootstrap))
     by_spark = SparkReplicaKind(
         store.random,
         kept,

@@ -1,39 +1,44 @@
 """Raw keyspaces under replication: what capturing costs a main, and how far a replica is behind.
 
-    python -m benchmarks.raw [--rounds 9] [--seconds 3] [--writers 600] [--backlog 30000]
+    python -m benchmarks.raw [--rounds 9] [--seconds 3] [--writers 600] [--backlog 150000]
 
 The main runs in this process, its recovery in another one, behind a link of 30 ms, which relays in
-a process of its own too. Writers put, and
-every fourth operation is a get; in the open loop they offer half the rate that they reach in a
-closed loop without a capture. A round has a part without a capture, one with a capture that joined
-the main as a process of its own, and one whose capture runs in the main's process. Ratios are
-medians over the rounds.
+a process of its own too, as do the looks at the recovery. Writers put, and every fourth operation
+is a get; in the open loop they offer half the rate that they reach in a closed loop without a
+capture. A round has a part without a capture, one with a capture that joined the main as a process
+of its own, with the priority of `serve --nice 10`, and one whose capture runs in the main's
+process. Ratios are medians over the rounds.
 
 - `put_avg_overhead`, `put_p99_overhead`, `get_avg_overhead`, `get_p99_overhead`: what a capture
   adds to a latency of the open loop, as a part of that without one; `put_avg_overhead_in_process`.
 - `put_throughput_ratio`: puts of the closed loop with a capture, over those without.
 - `replication_rows_over_offered`: rows a second into the replica, over those offered.
 - `recovery_point_s_p99`: the age of the oldest acknowledged write that the recovery lacks.
+- `main_us_per_row`, `capture_us_per_row`, `recovery_us_per_row`: processor time of a row that is
+  replicated; the main's is what it spends more than without a capture.
 - `delayed_over_undelayed`: rows a second of a backlog over the link, over those without its delay.
 - `entry_bytes`: what an entry has beyond the user's key and value; the time index is apart.
 - `get_us_over_plain`: a get of a keyspace by its name, over a get of the store.
 
-The grid is rows a second of a third of that backlog over the link, by concurrency and batch size.
-A backlog is measured from RESUME until the replica has resolved the present, so what it costs to
-begin, some round trips over the link, is in its rate.
+The grid is rows a second of a backlog of 10,000 over the link, by concurrency and batch size. A
+backlog is measured from RESUME until the replica has resolved the present, so what it costs to
+begin and to end, three round trips over the link, is in its rate.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import tempfile
 import time
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from statistics import median
 
@@ -48,7 +53,7 @@ from tailrace.api.keyspaces import AsyncKeyspace
 from tailrace.api.node import Node, NodeOptions
 from tailrace.api.tuned_process import tuned_process
 from tailrace.kvlayer import keys
-from tailrace.kvlayer.clock import Timestamp, seconds_between
+from tailrace.kvlayer.clock import Timestamp, seconds_between, timestamp_at
 from tailrace.kvlayer.raw import raw_key
 from tailrace.kvlayer.store import Store
 
@@ -57,6 +62,9 @@ VALUE = b"v" * 100
 KEY_COUNT = 5_000
 GET_EVERY = 4
 LOOK_SECONDS = 0.1
+CAPTURE_NICE = 10
+PROCESSES = ("main", "capture", "recovery")
+GRID_ROWS = 10_000
 PATIENCE_SECONDS = 120.0
 GRID = [(concurrency, batch) for concurrency in (1, 4, 16) for batch in (100, 500, 2_000)]
 PLAIN_READS = 2_000
@@ -104,6 +112,41 @@ def relay(target_port: int, seconds: float, told: Connection) -> None:
     asyncio.run(until_killed())
 
 
+class Looks:
+    """Looks at what a replica has resolved, again and again, from a process of its own: a request
+    costs its asker 2 ms, which are no cost of a capture."""
+
+    def __init__(self, process: SpawnProcess, ours: Connection) -> None:
+        self._process = process
+        self._ours = ours
+
+    @classmethod
+    async def begin(cls, url: str) -> Looks:
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=look, args=(url, theirs), daemon=True)
+        process.start()
+        await asyncio.to_thread(ours.recv)  # it has begun
+        return cls(process, ours)
+
+    async def end(self) -> list[tuple[Timestamp, Timestamp]]:
+        """When each look was answered, as a timestamp, and what was resolved then."""
+        self._ours.send(None)
+        seen: list[tuple[int, int]] = await asyncio.to_thread(self._ours.recv)
+        self._process.kill()
+        return [(timestamp_at(unix_us=at), Timestamp(resolved)) for at, resolved in seen]
+
+
+def look(url: str, told: Connection) -> None:
+    seen: list[tuple[int, int]] = []
+    with httpx2.Client(trust_env=False) as client:
+        told.send(None)
+        while not told.poll(LOOK_SECONDS):
+            resolved: int = client.get(url).json().get("resolved", 0)
+            seen.append((time.time_ns() // 1_000, resolved))
+    told.send(seen)
+
+
 class Bench:
     """A main, its capture and its recovery."""
 
@@ -115,7 +158,7 @@ class Bench:
         links: Sequence[Relay],
         client: httpx2.AsyncClient,
     ) -> None:
-        """`client` looks at the recovery. It is one for all looks: a new one reads authorities for
+        """`client` asks the recovery. It is one for all questions: a new one reads authorities for
         TLS, which holds this loop, the main's, for 20 ms."""
         self.main = main
         self.capture = capture
@@ -168,6 +211,11 @@ class Bench:
         await asyncio.gather(*(write(number) for number in range(writers)))
         return found
 
+    def processor_seconds(self) -> Sequence[float]:
+        """What main, capture and recovery have used."""
+        servers = (self.capture, self.recovery)
+        return (time.process_time(), *(used_by(server.pid) for server in servers))
+
     # Replication
 
     async def replicate(self, name: str, link: Relay, *, apart: bool, sending: str = "") -> None:
@@ -196,20 +244,23 @@ class Bench:
 
         await self._until(there)
 
+    def place(self, name: str) -> str:
+        """The URL that tells where a replica stands."""
+        return f"{self.recovery.url}/v1/keyspaces/{name}/ingest"
+
     async def resolved(self, name: str) -> Timestamp:
-        answer = await self._client.get(f"{self.recovery.url}/v1/keyspaces/{name}/ingest")
+        answer = await self._client.get(self.place(name))
         found: int = answer.json().get("resolved", 0)
         return Timestamp(found)
 
-    async def recovery_points(self, name: str, stop: asyncio.Event) -> list[float]:
-        """The age of the oldest acknowledged write that the recovery lacks, again and again."""
+    def recovery_points(self, looks: Sequence[tuple[Timestamp, Timestamp]]) -> list[float]:
+        """At each look, the age of the oldest acknowledged write that the recovery lacked."""
+        written = sorted(self.acknowledged)
         ages: list[float] = []
-        while not stop.is_set():
-            resolved, now = await self.resolved(name), self.main.store.clock.last
-            lacking = [at for at in self.acknowledged if at > resolved]
-            self.acknowledged = lacking
-            ages.append(seconds_between(min(lacking), now) if lacking else 0.0)
-            await asyncio.sleep(LOOK_SECONDS)
+        for now, resolved in looks:
+            place = bisect_right(written, resolved)
+            lacks = place < len(written) and written[place] < now
+            ages.append(seconds_between(written[place], now) if lacks else 0.0)
         return ages
 
     async def backlog(self, name: str, link: Relay, rows: int, sending: str = "") -> float:
@@ -238,6 +289,12 @@ class Bench:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not await check():
                 await asyncio.sleep(0.01)
+
+
+def used_by(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def entry_bytes(bench: Bench, keyspace_id: int) -> float:
@@ -283,25 +340,28 @@ async def measure(bench: Bench, asked: argparse.Namespace) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     ages: list[float] = []
     for number in range(asked.rounds):
+        before = bench.processor_seconds()
         plain = await bench.open_loop(writers, rate, seconds)
+        alone = [used - had for used, had in zip(bench.processor_seconds(), before, strict=True)]
         for apart in (True, False):
             name = f"r{number}{'apart' if apart else 'inside'}"
             await bench.replicate(name, bench.slow, apart=apart)
             await bench.caught_up(name)
             bench.acknowledged.clear()
-            stop = asyncio.Event()
-            looking = asyncio.create_task(bench.recovery_points(name, stop))
-            began = time.monotonic()
+            looks = await Looks.begin(bench.place(name))
+            before, began = bench.processor_seconds(), time.monotonic()
             captured = await bench.open_loop(writers, rate, seconds)
+            used = [now - had for now, had in zip(bench.processor_seconds(), before, strict=True)]
             await bench.caught_up(name)
             took = time.monotonic() - began
-            stop.set()
-            seen = await looking
+            seen = await looks.end()
             if apart:
-                ages += seen
+                ages += bench.recovery_points(seen)
                 rows = len(captured.puts)
                 note(found, "replication_rows_over_offered", rows / took / (rows / seconds))
                 note(found, "replication_rows_per_s", rows / took)
+                for process, more, idle in zip(PROCESSES, used, alone, strict=True):
+                    note(found, f"{process}_us_per_row", (more - idle) / rows * 1e6)
                 with_capture = await bench.closed_loop(writers, seconds)
                 note(found, "put_throughput_ratio", with_capture / rate / 2)
                 for kind, of in (("avg", average), ("p99", p99)):
@@ -322,7 +382,7 @@ async def measure(bench: Bench, asked: argparse.Namespace) -> dict[str, float]:
     print(f"{'concurrency':>12}{'batch_size':>12}{'rows/s':>10}")
     for place, (concurrency, batch) in enumerate(GRID):
         sending = f", concurrency = {concurrency}, batch_size = {batch}"
-        reached = await bench.backlog(f"g{place}", bench.slow, asked.backlog // 3, sending)
+        reached = await bench.backlog(f"g{place}", bench.slow, GRID_ROWS, sending)
         print(f"{concurrency:>12}{batch:>12}{reached:>10.0f}", flush=True)
     return metrics
 
@@ -339,7 +399,8 @@ async def run(asked: argparse.Namespace, folder: Path) -> dict[str, float]:
         await main.session().execute("CREATE KEYSPACE ks")
         rpc = f"127.0.0.1:{port}"
         token = folder / "main" / "join.token"
-        capture = DemoServer(folder / "capture", "--join", rpc, "--join-token", str(token))
+        joins = "--join", rpc, "--join-token", str(token), "--nice", str(CAPTURE_NICE)
+        capture = DemoServer(folder / "capture", *joins)
         recovery = DemoServer(folder / "recovery")
         for server in (capture, recovery):
             running.push_async_callback(server.kill)
@@ -355,7 +416,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--writers", type=int, default=600)
-    parser.add_argument("--backlog", type=int, default=30_000)
+    parser.add_argument("--backlog", type=int, default=150_000)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tailrace-bench-") as folder:
         metrics = asyncio.run(run(asked, Path(folder)))

@@ -195,6 +195,11 @@ class Feed(Protocol):
         """How far each span was resolved by the events handed out. Read it only."""
         ...
 
+    @property
+    def behind(self) -> bool:
+        """Whether it still reads what was committed before."""
+        ...
+
     async def next(self) -> list[Event]: ...
 
     def space_checkpoints(self, seconds: float) -> None:

@@ -251,6 +251,8 @@ def _put_stamped(batch: EngineBatch, op: WriteVersions) -> None:
     """Puts versions that have a timestamp each. Inlined as above, which a replica lives by."""
     version, index, cut = keys.VERSION, keys.TIME_INDEX, keys.KEYSPACE_LENGTH
     inverted, big_endian = keys.inverted, keys.big_endian
-    for ts, key, value in zip(op.timestamps, op.keys, op.values, strict=True):
-        batch.puts.append((version + key + inverted(ts), value))
-        batch.puts.append((index + key[:cut] + big_endian(ts) + key[cut:], b""))
+    stamped = list(zip(op.timestamps, op.keys, op.values, strict=True))
+    batch.puts.extend([(version + key + inverted(ts), value) for ts, key, value in stamped])
+    batch.puts.extend(
+        [(index + key[:cut] + big_endian(ts) + key[cut:], b"") for ts, key, _ in stamped]
+    )

@@ -22,7 +22,9 @@ counts the padding, 0xff meaning that another group follows.
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Iterable
 
 from .clock import Timestamp
 from .span import Span
@@ -54,6 +56,12 @@ _INVERT = (1 << 64) - 1
 _TIME_INDEX_STAMP = _U64.unpack_from
 _SIGN = 1 << 63
 _LAST_MARKERS = [bytes((0xFF - (8 - rest),)) for rest in range(8)]
+
+_ENCODED_BYTES = re.compile(
+    rb"(?:.{8}\xff)*(?:%s)"
+    % b"|".join(b".{%d}\\x00{%d}\\x%02x" % (rest, 8 - rest, 0xF7 + rest) for rest in range(8)),
+    re.DOTALL,
+)
 
 ALL_KEYS = Span(b"\x00", b"\xff")
 """Every key of the KV layer (kinds are letters)."""
@@ -142,6 +150,11 @@ def encode_bytes(value: bytes) -> bytes:
     groups = [value[i * 8 : i * 8 + 8] + b"\xff" for i in range(full)]
     groups.append(value[full * 8 :].ljust(8, b"\x00") + _LAST_MARKERS[rest])
     return b"".join(groups)
+
+
+def all_encoded_bytes(values: Iterable[bytes]) -> bool:
+    """Whether each is what `encode_bytes` returns for something."""
+    return all(map(_ENCODED_BYTES.fullmatch, values))
 
 
 def decode_bytes(data: bytes, offset: int) -> tuple[bytes, int]:

@@ -86,6 +86,12 @@ SecretKeyFile = Annotated[
         "file secret.key of the data folder."
     ),
 ]
+Niceness = Annotated[
+    int,
+    typer.Option(
+        min=0, max=19, help="Give way to other processes of the machine, as `nice -n` does."
+    ),
+]
 LeastLevel = Annotated[LogLevel, typer.Option(help="`info` has each HTTP request, too.")]
 LogFile = Annotated[
     Path | None, typer.Option(help="Where the log is appended; without it standard error.")
@@ -113,6 +119,7 @@ def serve(
     oracle_token: OracleTokenFile = None,
     oracle_ca: OracleAuthority = None,
     secret_key_file: SecretKeyFile = None,
+    nice: Niceness = 0,
     log_level: LeastLevel = LogLevel.WARNING,
     log_file: LogFile = None,
 ) -> None:
@@ -121,6 +128,8 @@ def serve(
     TAILRACE_ROOT_PASSWORD gives root a password where it has none, so that it can log in.
     """
     log_to(log_file, log_level)
+    if nice:
+        os.nice(nice)
     bounds = door_bounds(raise_limit())
     web = replace(http_options(host, insecure=insecure, cert=cert, key=key), bounds=bounds.http)
     postgres = postgres_options(

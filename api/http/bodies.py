@@ -20,6 +20,7 @@ from ..json_values import JsonValue
 from .problems import Problem
 
 JSON = "application/json"
+MSGPACK = "application/msgpack"
 JSON_LINES = "application/x-ndjson"
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
@@ -410,6 +411,17 @@ async def read_json(request: Request, type: type[T], *, bytes_max: int | None = 
         raise HTTPException(422, f"the body is not as it should be: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HTTPException(400, f"the body is not JSON: {error}") from error
+
+
+async def read_msgpack(request: Request, type: type[T]) -> T:
+    """As `read_json`, of a body in MessagePack."""
+    body = await read_whole(request.stream(), BODY_BYTES_MAX)
+    try:
+        return msgspec.msgpack.decode(body, type=type)
+    except msgspec.ValidationError as error:
+        raise HTTPException(422, f"the body is not as it should be: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise HTTPException(400, f"the body is not MessagePack: {error}") from error
 
 
 async def read_whole(chunks: AsyncIterator[bytes], bytes_max: int) -> bytearray:

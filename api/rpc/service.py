@@ -36,12 +36,17 @@ store's half of that: of commits that follow one another closely the node is tol
 a lone one at once."""
 
 RAW_FEED_SPACING_SECONDS = 0.02
+RAW_FEED_SPACING_SECONDS_MAX = 0.1
 """Of a feed of raw keyspaces, whose commits are many and small. Who follows from another process
-mostly sends on over a link that takes longer."""
+mostly sends on over a link that takes longer. Where there are more than 2,000 rows a second, what a
+message costs beside its rows is a part of every commit's latency, and messages are fewer."""
+
+RAW_FEED_ROW_SECONDS = 0.0005
+"""For how long a row of one message holds the next one back, within these bounds."""
 
 SPACED_ROWS_MAX = 250
-"""A message of more rows than these costs what its rows cost, and the next one waits for nothing: a
-feed that catches up is told of a backlog as fast as it is read."""
+"""A message of more rows of tables costs what its rows cost, and the next one waits for nothing.
+Nor does one of a feed that catches up: it is told of a backlog as fast as that is read."""
 
 _NONE = encode(None)
 
@@ -290,17 +295,28 @@ class StoreService:
             omitted_origins=frozenset(asked.omitted_origins),
         )
         raw = all(span.start.startswith(RAW_KIND) for span, _ in starts)
-        spacing = RAW_FEED_SPACING_SECONDS if raw else FEED_SPACING_SECONDS
+        spacing = _raw_spacing if raw else _spacing
         loop = asyncio.get_running_loop()
         try:
             while True:
                 events = await feed.next()
                 rows = sum(len(event) for event in events if isinstance(event, ValueBatch))
-                next_at = loop.time() + (spacing if rows <= SPACED_ROWS_MAX else 0.0)
+                next_at = loop.time() + (0.0 if feed.behind else spacing(rows))
                 yield encode([sent_of(event) for event in together(events)])
                 await asyncio.sleep(max(0.0, next_at - loop.time()))
         finally:
             feed.close()
+
+
+def _spacing(rows: int) -> float:
+    """Seconds from a message of so many rows to the next."""
+    return FEED_SPACING_SECONDS if rows <= SPACED_ROWS_MAX else 0.0
+
+
+def _raw_spacing(rows: int) -> float:
+    """As `_spacing`, of a feed of raw keyspaces."""
+    seconds = max(RAW_FEED_SPACING_SECONDS, rows * RAW_FEED_ROW_SECONDS)
+    return min(seconds, RAW_FEED_SPACING_SECONDS_MAX)
 
 
 def state_of(handle: int, transaction: Any) -> messages.TransactionState:

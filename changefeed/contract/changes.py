@@ -53,11 +53,13 @@ it: for what is caught up with."""
 class ChangeBatch:
     """Changes of one table, decoded under one canonical descriptor, in order per key.
 
-    Exactly one of `rows` and `columns` is there. `rows[i]` is the row behind `keys[i]` in the
+    One of `rows`, `columns` and `stored` is there. `rows[i]` is the row behind `keys[i]` in the
     descriptor's column order, or None for a deletion. `columns` holds the rows of the keys that are
     not in `deleted` (indexes into `keys`, ascending), in order. `timestamps[i]` is the version's
     commit timestamp; for a scan it is the scan's, and `versions`, where it is there, has the rows'
     own. A key may occur more than once; the later one is newer.
+
+    `stored[i]` is what the store holds under `keys[i]`, undecoded.
 
     Where the feed asks for previous values, `previous[i]` is the row that the change replaced, None
     where there was none, in the column order of `before` (of `descriptor` where that is None).
@@ -75,6 +77,7 @@ class ChangeBatch:
     rows: Sequence[tuple[Datum, ...] | None] | None = None
     columns: pa.RecordBatch | None = None
     deleted: Sequence[int] = ()
+    stored: Sequence[bytes | None] | None = None
     versions: Sequence[Timestamp] | None = None
     previous: Sequence[tuple[Datum, ...] | None] | None = None
     before: TableDescriptor | None = None

@@ -135,6 +135,7 @@ class Destination:
     sink: Sink
     transactional: bool
     columnar: bool
+    stored: bool = False
     follows_schema: bool = False
     known: SinkProgress | None
     save: Callable[[SinkProgress], Awaitable[None]]
@@ -352,6 +353,7 @@ async def _run_pipeline(
                 sink=destination.sink,
                 transactional=destination.transactional,
                 columnar=destination.columnar,
+                stored=destination.stored,
                 follows_schema=destination.follows_schema,
                 save=destination.save,
             ),

@@ -46,6 +46,7 @@ from ..sinks.protocol import (
     SinkRefused,
     follows_schema,
     is_transactional,
+    takes_stored,
     wants_previous,
 )
 from ..sinks.worker import WorkerFeed, WorkerKind
@@ -310,6 +311,7 @@ class ChangefeedJob:
             sink=sink,
             transactional=is_transactional(kind, options),
             columnar=kind.columnar,
+            stored=takes_stored(kind),
             follows_schema=follows_schema(kind, uri),
             known=known,
             save=self._save,

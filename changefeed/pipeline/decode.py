@@ -34,6 +34,26 @@ def slice_rows(descriptor: TableDescriptor) -> int:
     return min(max(rows, SLICE_ROWS_MIN), SLICE_ROWS_MAX)
 
 
+def undecoded(
+    written: Versions,
+    descriptor: TableDescriptor,
+    *,
+    stages: StageTimes,
+    kind: ChangeKind = ChangeKind.LIVE,
+    versions: Sequence[Timestamp] | None = None,
+) -> ChangeBatch:
+    """As `decode`, for a sink that takes what the store holds."""
+    return ChangeBatch(
+        descriptor=descriptor,
+        kind=kind,
+        keys=written.keys,
+        timestamps=written.timestamps,
+        stored=written.values,
+        versions=versions,
+        stages=stages,
+    )
+
+
 def decode(
     written: Versions,
     descriptor: TableDescriptor,

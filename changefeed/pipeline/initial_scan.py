@@ -19,7 +19,7 @@ from ...kvlayer.span import Span
 from ..contract.changes import ChangeKind, StageTimes
 from ..targets import FeedTarget, Versions
 from .budget import ROW_OVERHEAD_BYTES, MemoryBudget
-from .decode import decode, slice_rows
+from .decode import decode, slice_rows, undecoded
 from .gate import SchemaGate
 from .lane import Emission
 from .live import LiveFeed
@@ -48,6 +48,7 @@ class RowEmitter:
         live: LiveFeed,
         emit: Callable[[Emission], None],
         columnar: bool,
+        stored: bool = False,
         with_versions: bool,
         rows_before: RowsBefore | None = None,
     ) -> None:
@@ -62,6 +63,7 @@ class RowEmitter:
         self._live = live
         self._emit = emit
         self._columnar = columnar
+        self._stored = stored
         self._with_versions = with_versions
 
     async def emit(
@@ -91,19 +93,24 @@ class RowEmitter:
             there = [place for place, body in enumerate(shown.values) if body is not None]
             if not there:
                 return
-            shown, rows = shown.pick(there), [rows[place] for place in there]
+            shown, versions = shown.pick(there), versions.pick(there)
+            rows = [rows[place] for place in there]
             own = None if own is None else [own[place] for place in there]
         size = sum(len(key) + len(body) + ROW_OVERHEAD_BYTES for key, body in rows)
         self._budget.charge(size)
-        batch = decode(
-            shown,
-            descriptor,
-            stages=StageTimes(decoded=self._wall.monotonic_ns()),
-            kind=self._kind,
-            columnar=self._columnar,
-            versions=own,
-            previous=previous,
-        )
+        stages = StageTimes(decoded=self._wall.monotonic_ns())
+        if self._stored:
+            batch = undecoded(versions, descriptor, stages=stages, kind=self._kind, versions=own)
+        else:
+            batch = decode(
+                shown,
+                descriptor,
+                stages=stages,
+                kind=self._kind,
+                columnar=self._columnar,
+                versions=own,
+                previous=previous,
+            )
         self._live.scanned_rows += len(rows)
         self._live.scanned_bytes += size - len(rows) * ROW_OVERHEAD_BYTES
         self._emit(Emission(batch, (), size))

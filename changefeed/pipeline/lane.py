@@ -38,7 +38,7 @@ from ..targets import FeedTarget, Versions
 from .boundary import Boundary, BoundaryPlan
 from .budget import MemoryBudget, batch_bytes
 from .crossing import OpenBackfill
-from .decode import decode, slice_rows
+from .decode import decode, slice_rows, undecoded
 from .gate import Proof, SchemaGate
 from .holdup import Holdup
 from .shared_decoding import SharedDecoding
@@ -182,6 +182,7 @@ class TableLane:
         plan: BoundaryPlan,
         decoding: SharedDecoding,
         columnar: bool,
+        stored: bool = False,
     ) -> None:
         """`table` is the target's descriptor as of `start`: how far its span has come, piece by
         piece."""
@@ -195,6 +196,7 @@ class TableLane:
         self._end = end
         self._plan = plan
         self._columnar = columnar
+        self._stored = stored
         self._decoding = decoding
         self._rows_max = slice_rows(table)
         self._waiting: deque[_Queued | _Mark] = deque()
@@ -542,22 +544,36 @@ class TableLane:
         self, taken: _Taken, versions: Versions, descriptor: TableDescriptor, stages: StageTimes
     ) -> None:
         assert descriptor.version <= self._current.version, (descriptor, self._current)
-        given, versions = versions, self.target.select(versions, descriptor)
-        if not versions.keys:
+        selected = self.target.select(versions, descriptor)
+        if not selected.keys:
             self._budget.release(taken.size)
             return
         backfill = self._backfill
         if backfill is not None and descriptor.version >= backfill.table.version:
-            backfill.note_emitted(versions.keys, max(versions.timestamps))
-        shown = self.target.present(versions, descriptor)
-        if shown is given is taken.versions and not taken.parted:
-            batch = self._decoding.decode(
-                taken.batches, shown, descriptor, stages=stages, columnar=self._columnar
-            )
+            backfill.note_emitted(selected.keys, max(selected.timestamps))
+        if self._stored:
+            batch = undecoded(selected, descriptor, stages=stages)
         else:
-            batch = decode(shown, descriptor, stages=stages, columnar=self._columnar)
+            batch = self._decoded(taken, versions, selected, descriptor, stages)
         stages.decoded = self._monotonic_ns()
         self._end.emit(Emission(batch, taken.commits, taken.size))
+
+    def _decoded(
+        self,
+        taken: _Taken,
+        given: Versions,
+        selected: Versions,
+        descriptor: TableDescriptor,
+        stages: StageTimes,
+    ) -> ChangeBatch:
+        """The changes that are `selected` of the versions given; of all that was taken, by whoever
+        decodes them first."""
+        shown = self.target.present(selected, descriptor)
+        if shown is given is taken.versions and not taken.parted:
+            return self._decoding.decode(
+                taken.batches, shown, descriptor, stages=stages, columnar=self._columnar
+            )
+        return decode(shown, descriptor, stages=stages, columnar=self._columnar)
 
     def _take(self, proof: Proof) -> _Taken:
         """A slice from the head of the queue: whole batches while they fit and are proven.

@@ -79,11 +79,13 @@ class FeedSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkEnd:
-    """The far end of a pipeline: an open sink, what its kind can do, and where progress goes."""
+    """The far end of a pipeline: an open sink, what its kind can do, and where progress goes. One
+    of what is `stored` sends, and progress goes along."""
 
     sink: Sink
     transactional: bool
     columnar: bool
+    stored: bool = False
     follows_schema: bool = False
     save: Callable[[SinkProgress], Awaitable[None]]
 
@@ -154,6 +156,7 @@ class Pipeline:
         self._options = options
         self._live = live
         self._columnar = end.columnar
+        self._stored = end.stored
         spans = {each.target.id: each.target.span for each in starts}
         if arrivals is not None:
             spans[arrivals.id] = arrivals.span
@@ -176,6 +179,7 @@ class Pipeline:
             pace=pace,
             on_flushed=self._checkpointer.note_flushed,
             now_ns=self.now_ns,
+            progress_rides=end.stored,
         )
         self._writer.on_spacing = self._space_checkpoints
         self._spacing = 0.0
@@ -339,6 +343,7 @@ class Pipeline:
             plan=self._plan,
             decoding=self._decoding,
             columnar=self._columnar,
+            stored=self._stored,
         )
 
     def _scan(self, start: TargetStart, *, beside_others: bool = False) -> InitialScan:
@@ -378,6 +383,7 @@ class Pipeline:
             live=self._live,
             emit=self._writer.emit,
             columnar=self._columnar,
+            stored=self._stored,
             with_versions=self._options.mvcc_timestamp,
             rows_before=rows_before,
         )

@@ -79,12 +79,15 @@ class SinkWriter:
         pace: IdlePace,
         on_flushed: Callable[[SinkProgress], None],
         now_ns: Callable[[], int],
+        progress_rides: bool = False,
     ) -> None:
+        """`progress_rides` says that progress costs the sink nothing where it flushes rows."""
         self._sink = sink
         self._progress = progress
         self._budget = budget
         self._live = live
         self._checkpoint_seconds = options.min_checkpoint_frequency
+        self._rides = progress_rides
         self._pace = pace if options.paced_when_idle else None
         self.on_spacing: Callable[[float], None] = _unspaced
         """How far apart the range feed's checkpoints may be."""
@@ -231,7 +234,7 @@ class SinkWriter:
                 each.stages.flushing = began_ns
         rows, self._unflushed_rows = self._unflushed_rows, 0
         self._schema_changed = False
-        claimed = self._claim_progress()
+        claimed = self._claim_progress(along=bool(handed) and self._rides and not self._bulk)
         self._in_flush = True
         await self._sink.flush(claimed)
         sunk_ns = self._now_ns()
@@ -252,14 +255,15 @@ class SinkWriter:
             self._live.stages.note_sunk(each.commits, each.stages)
         self._budget.release(released)
 
-    def _claim_progress(self) -> SinkProgress | None:
+    def _claim_progress(self, *, along: bool) -> SinkProgress | None:
         """The progress that a flush of everything emitted may claim; None while none is due.
 
         Called in the step that takes the rows: all at or below it is in this flush or an earlier
         one. Rows alone are flushed without it: a transactional sink knows a replay of them by their
-        timestamps, and a quarter of a lone row's commit is its progress.
+        timestamps, and a quarter of a lone row's commit is its progress. It goes `along` where that
+        costs nothing, and its own flush costs a way there and back.
         """
-        if not (self._checkpoint_due or self._ending):
+        if not (self._checkpoint_due or self._ending or along):
             return None
         self._checkpoint_due = False
         self._next_checkpoint_at = self._loop.time() + self._period()
@@ -301,6 +305,9 @@ class SinkWriter:
 
     def _timer_fired(self) -> None:
         self._timer = None
+        if self._loop.time() < self._next_checkpoint_at:  # progress went along with rows meanwhile
+            self._timer = self._loop.call_at(self._next_checkpoint_at, self._timer_fired)
+            return
         self._checkpoint_due = True
         self._wake.set()
 

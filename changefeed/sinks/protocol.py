@@ -291,6 +291,16 @@ class ReplacingKind(Protocol):
 
 
 @runtime_checkable
+class StoredKind(Protocol):
+    """A kind of sink that may take what the store holds, undecoded: `ChangeBatch.stored`."""
+
+    @property
+    def stored(self) -> bool:
+        """Whether its sinks do."""
+        ...
+
+
+@runtime_checkable
 class WholeTablesKind(Protocol):
     """A kind of sink whose targets are whole tables, and take no results of queries."""
 
@@ -312,6 +322,11 @@ class FollowingKind(Protocol):
 def follows_schema(kind: SinkKind, uri: str) -> bool:
     """Whether the sink behind `uri` changes with the table."""
     return kind.follows(uri) if isinstance(kind, FollowingKind) else kind.follows_schema
+
+
+def takes_stored(kind: object) -> bool:
+    """Whether the kind's sinks take what the store holds, undecoded."""
+    return isinstance(kind, StoredKind) and kind.stored
 
 
 def wants_previous(kind: object, uri: str) -> bool:

@@ -42,7 +42,10 @@ class LiveBatch:
         start, end = span.start, span.end
         if self.highest < start or self.lowest >= end:
             return None
+        whole = start <= self.lowest and self.highest < end
         if self.mixed:
+            if whole and self.origins is None and min(self.values.timestamps) > after:
+                return self.values
             stamped = zip(self.values.keys, self.values.timestamps, self._origins(), strict=True)
             return chosen(
                 self.values,
@@ -52,7 +55,6 @@ class LiveBatch:
                     if start <= key < end and at > after and origin not in omitted
                 ],
             )
-        whole = start <= self.lowest and self.highest < end
         if self.origins is None or not omitted:
             if whole:
                 return self.values

@@ -164,6 +164,14 @@ class RangeFeeds:
         if len(processing.resolved.intents) > processing.transactions_max:
             self._give_up(processing)
 
+    def takes_runs_above(self, index: int) -> bool:
+        """Whether entries above `index` may come several as one: nothing begins between them, and
+        nobody reads them back one by one."""
+        processing = self._processing
+        if processing is None or processing.start > index:
+            return False
+        return all(feed.takes_runs_above(index) for feed in self._feeds)
+
     def delivered(self, index: int, durable_ns: int | None) -> None:
         """Every entry of the range up to `index` was consumed, which may be an entry of another
         range. `durable_ns` is when that one became durable, where a checkpoint may follow now."""

@@ -143,6 +143,11 @@ class RangeFeed:
         self.touched = True
         self.bell.ring()
 
+    def takes_runs_above(self, index: int) -> bool:
+        """Whether an entry may stand for several above `index`: it may not while positions in the
+        log wait, nor where the feed begins among them."""
+        return self._state is FeedState.STEADY and self.index <= index
+
     def resolve(self, resolved: Timestamp) -> None:
         """Everything at or below `resolved` was offered."""
         self._resolve(resolved, force=False)

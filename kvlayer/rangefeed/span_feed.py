@@ -155,6 +155,11 @@ class SpanFeed:
         return self._frontier
 
     @property
+    def behind(self) -> bool:
+        """Whether a piece of it still reads what was committed before, or is to be started."""
+        return any(piece.feed is None or piece.feed.scanning for piece in self._pieces)
+
+    @property
     def piece_count(self) -> int:
         """How many parts of ranges the feed is made of."""
         return len(self._pieces)

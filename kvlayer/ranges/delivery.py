@@ -10,6 +10,7 @@ from ..clock import ZERO, Timestamp
 from ..command import Command
 from ..errors import ClockStopped, FeedEnd
 from ..rangefeed import TICK_INTERVAL, DurableEntry, TickedFeed
+from .commit_run import CommitRun, raw_commit
 from .parts import StoreParts
 from .range import Range
 
@@ -87,9 +88,11 @@ class Delivery:
                     entry = DurableEntry(
                         index, command, byte_count, called_ns, appended_ns, durable_ns
                     )
+                    if len(parts) == 1 and found.feeds.takes_runs_above(index - 1):
+                        entry = self._run_from(found, entry, durable_index)
                     found.feeds.close_at(self._closed)
                     found.feeds.consume(entry)
-                    touched[found] = index
+                    touched[found] = entry.index
             for ending in endings:
                 ending.range.feeds.close_at(self._closed)
                 ending.range.feeds.close(ending.reason)
@@ -103,6 +106,24 @@ class Delivery:
                 self._awaiting[found] = None
             elif self._awaiting:
                 self._awaiting.pop(found, None)
+
+    def _run_from(self, found: Range, first: DurableEntry, durable_index: int) -> DurableEntry:
+        """The entry, as one with the durable ones behind it that make a run with it."""
+        op = raw_commit(first.command)
+        if op is None:
+            return first
+        waiting, run = self._waiting, CommitRun(first, op)
+        while waiting and waiting[0][0] <= durable_index:
+            index, parts, _, _, _ = waiting[0]
+            if len(parts) != 1 or parts[0][0] is not found:
+                break
+            _, command, byte_count = parts[0]
+            op = raw_commit(command)
+            if op is None:
+                break
+            run.add(index, op, byte_count)
+            waiting.popleft()
+        return run.entry()
 
     def feeds_changed(self, changed: Range) -> None:
         """Looks again whether the range has feeds, and whether it is busy."""

@@ -284,11 +284,42 @@ def _fresh(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) ->
         if not span.contains(key):
             raise ReplicaRefused(f"key {key.hex()} is none of the replica's, or of its task's")
     header = encode_value(b"", Header(origin=order.origin))
+    versions, timestamps = order.keys, order.timestamps
+    bodies = order.bodies
+    if not _all_new(order, store, span, resolved):
+        places = _new_places(order, store, span, resolved)
+        versions = [versions[place] for place in places]
+        bodies = [bodies[place] for place in places]
+        timestamps = [timestamps[place] for place in places]
+    return _Fresh(versions, [header + body for body in bodies], timestamps)
+
+
+def _all_new(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) -> bool:
+    """Whether it is seen at once that none of the versions is here, and none comes too late: where
+    the time index has nothing of their time."""
+    written, timestamps = order.keys, order.timestamps
+    oldest, newest = min(timestamps), max(timestamps)
+    if oldest <= max(resolved, store.gc_threshold_of(span)):
+        return False
+    if len(set(zip(written, timestamps, strict=True))) < len(written):
+        return False
+    if oldest > max(part.max_timestamp for part in store.ranges.overlapping(span)):
+        return True
+    keyspaces = {key[: keys.KEYSPACE_LENGTH] for key in (min(written), max(written))}
+    if len(keyspaces) > 1:
+        return False
+    bounds = keys.time_index_bounds(keyspaces.pop(), Timestamp(oldest - 1), newest)
+    return store.engine.first(*bounds) is None
+
+
+def _new_places(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) -> Sequence[int]:
+    """The places of the versions that are not here. Raises ReplicaRefused where one comes too
+    late."""
     threshold = store.gc_threshold_of(span)
     newest = max(part.max_timestamp for part in store.ranges.overlapping(span))
-    fresh = _Fresh([], [], [])
+    places: list[int] = []
     seen: set[tuple[bytes, Timestamp]] = set()
-    for key, body, at in zip(order.keys, order.bodies, order.timestamps, strict=True):
+    for place, (key, at) in enumerate(zip(order.keys, order.timestamps, strict=True)):
         if (key, at) in seen:
             continue
         if at <= newest and store.engine.get(keys.version_key(key, at)) is not None:
@@ -300,10 +331,8 @@ def _fresh(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) ->
                 f"{format_timestamp(threshold)}"
             )
         seen.add((key, at))
-        fresh.keys.append(key)
-        fresh.values.append(header + body)
-        fresh.timestamps.append(at)
-    return fresh
+        places.append(place)
+    return places
 
 
 def _parts(order: Ingest) -> Sequence[Ingest]:

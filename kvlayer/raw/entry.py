@@ -13,10 +13,10 @@ the version header around it, are those of every other value (`mvcc.version`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..clock import Timestamp
+from ..clock import MAX_TIMESTAMP, Timestamp
 from ..errors import KVError
 
 EXPIRES = 0x01
@@ -72,6 +72,19 @@ def decode_entry(body: bytes) -> Entry:
         raise EntryUnreadable(f"an entry of {len(body)} bytes with flags {flags:#04x} is damaged")
     expires_at = Timestamp(_EXPIRY.unpack_from(body, len(body) - _TAIL)[0])
     return Entry(body[:-_TAIL], expires_at, flags == DELETED)
+
+
+def check_entries(bodies: Iterable[bytes]) -> None:
+    """Raises ValueError where one is no entry, or ends at no time of a store."""
+    for body in bodies:
+        if body[-1:] == _PLAIN:
+            continue
+        try:
+            ends = decode_entry(body).expires_at
+        except EntryUnreadable as error:
+            raise ValueError(str(error)) from error
+        if not 0 < (ends or 0) <= MAX_TIMESTAMP:
+            raise ValueError(f"{ends} is no timestamp of a store")
 
 
 def dead_at(threshold: Timestamp, now: Timestamp) -> Callable[[bytes], bool]:

@@ -12,9 +12,10 @@ import msgspec
 
 from ..access import StoreAccess
 from ..clock import Timestamp
+from ..keys import all_encoded_bytes
 from ..replica import Ingest, Open, ReplicaState
 from ..span import Span
-from .entry import encode_deletion, encode_entry
+from .entry import check_entries, encode_deletion, encode_entry
 from .keyspace import check_key, keyspace_part, keyspace_span, raw_keys
 
 KeyInterval = tuple[bytes, bytes | None]
@@ -81,6 +82,20 @@ class ReplicaKeyspace:
             resolved=resolved,
             note=note,
         )
+        state = await self._store.replica(self._span, order)
+        assert state is not None, order
+        return state
+
+    async def take(self, order: Ingest) -> ReplicaState:
+        """As `ingest`, of keys and entries as they are stored; the keys are without what all keys
+        of the keyspace begin with. Raises ValueError also for what is none of these."""
+        if not len(order.keys) == len(order.bodies) == len(order.timestamps):
+            raise ValueError("there is not one entry, and one timestamp, for each key")
+        if not all_encoded_bytes(order.keys):
+            raise ValueError("a key is not encoded as keys of a raw keyspace are")
+        check_entries(order.bodies)
+        prefix = self._span.start
+        order = msgspec.structs.replace(order, keys=[prefix + key for key in order.keys])
         state = await self._store.replica(self._span, order)
         assert state is not None, order
         return state

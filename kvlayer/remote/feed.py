@@ -75,6 +75,10 @@ class RemoteFeed:
     def frontier(self) -> Frontier:
         return self._frontier
 
+    @property
+    def behind(self) -> bool:
+        return bool(self._unsteady)
+
     async def next(self) -> list[Event]:
         """Waits until there is something, and returns all there is. See `SpanFeed.next`."""
         if self._closed:

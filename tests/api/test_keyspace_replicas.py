@@ -5,9 +5,14 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
+import httpx2
+import msgspec
 import pytest
 
 from tailrace.kvlayer.clock import Timestamp, format_timestamp
+from tailrace.kvlayer.keys import encode_bytes
+from tailrace.kvlayer.raw import encode_deletion, encode_entry
+from tailrace.kvlayer.replica import Ingest
 from tests.harness.http_door import HttpDoor, problem_of
 
 KS = "/v1/keyspaces/ks"
@@ -107,3 +112,61 @@ def test_a_replica_can_be_dropped_and_a_main_keyspace_not_promoted(replica: Http
 def rows(door: HttpDoor, sql: str) -> list[list[Any]]:
     found: list[list[Any]] = door.post("/v1/sql", {"sql": sql}).json()["results"][-1]["rows"]
     return found
+
+
+def stored(replica: HttpDoor, epoch: int, **given: Any) -> httpx2.Response:
+    """The answer to an ingest as stores send it."""
+    order = Ingest(source="main", epoch=epoch, origin=9, **given)
+    kind = {"content-type": "application/msgpack"}
+    content = msgspec.msgpack.encode(order)
+    return replica.client.post(f"{KS}/ingest", content=content, headers=kind)
+
+
+def test_stores_send_entries_as_they_are_stored(replica: HttpDoor) -> None:
+    epoch, at = opened(replica), replica.run(replica.node.store.now())
+    name, gone = encode_bytes(b"k"), encode_bytes(b"gone for ever")
+    sent = {
+        "keys": [name, gone, name],
+        "bodies": [encode_entry(b"1"), encode_deletion(Timestamp(at + 99)), encode_entry(b"2")],
+        "timestamps": [at, at + 1, at + 2],
+    }
+    answer = stored(replica, epoch, **sent, resolved=at + 2, note=b"here").json()
+    assert (answer["taken"], answer["known"], answer["resolved"]) == (3, 0, at + 2)
+    assert stored(replica, epoch, **sent).json()["known"] == 3
+    assert replica.client.get(f"{KS}/keys/k").content == b"2"
+    assert replica.client.get(f"{KS}/keys/gone%20for%20ever").status_code == 404
+
+
+NAME, ONE = encode_bytes(b"k"), encode_entry(b"1")
+
+
+@pytest.mark.parametrize(
+    ("keys", "bodies", "timestamps", "why"),
+    [
+        ([NAME, NAME], [ONE], [5, 6], "for each key"),
+        ([NAME], [ONE], [], "for each key"),
+        ([b"k"], [ONE], [5], "not encoded"),
+        ([NAME + NAME], [ONE], [5], "not encoded"),
+        ([NAME[:-1] + b"\xff"], [ONE], [5], "not encoded"),
+        ([NAME], [b"1\x07"], [5], "flags 0x07"),
+        ([NAME], [b""], [5], "flags none"),
+        ([NAME], [b"1\x02"], [5], "damaged"),
+        ([NAME], [b"\xff" * 8 + b"\x02"], [5], "no timestamp"),
+        ([NAME], [ONE], [0], "no timestamp"),
+        ([NAME], [ONE], [1 << 63], "no timestamp"),
+    ],
+)
+def test_what_no_store_sends_is_refused(
+    replica: HttpDoor, keys: list[bytes], bodies: list[bytes], timestamps: list[int], why: str
+) -> None:
+    epoch = opened(replica)
+    answer = stored(replica, epoch, keys=keys, bodies=bodies, timestamps=timestamps)
+    assert answer.status_code == 422, answer.text
+    assert why in answer.text
+
+
+def test_damaged_messagepack_is_refused(replica: HttpDoor) -> None:
+    kind = {"content-type": "application/msgpack"}
+    for content, status in ((b"\xc1", 400), (b"", 400), (b"\x93\x01\x02\x03", 422)):
+        answer = replica.client.post(f"{KS}/ingest", content=content, headers=kind)
+        assert answer.status_code == status, answer.text

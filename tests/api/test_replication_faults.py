@@ -11,10 +11,10 @@ import pytest
 from tailrace.changefeed.contract.resending import TRIES_MAX
 from tailrace.changefeed.sinks import SinkError
 from tailrace.changefeed.sinks.tailrace import ReplicaRequests, Reply, parse_target
-from tailrace.changefeed.sinks.tailrace.requests import Sent
 from tailrace.changefeed.sinks.tailrace.transport import TransportBroken
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.metrics import Metrics
+from tailrace.kvlayer.replica import Ingest
 from tailrace.kvlayer.store import Store
 from tests.api.test_replication import caught_up, content, state, until, uri
 from tests.harness.http_door import HttpDoor
@@ -98,7 +98,9 @@ class Answers:
         self._said = list(said)
         self.asked = 0
 
-    async def post(self, path: str, body: bytes, *, seconds: float = 0.0) -> Reply:
+    async def post(
+        self, path: str, body: bytes, *, media_type: str = "", seconds: float = 0.0
+    ) -> Reply:
         self.asked += 1
         answer = self._said.pop(0) if self._said else TAKEN
         if isinstance(answer, TransportBroken):
@@ -125,7 +127,7 @@ def test_a_full_or_slow_target_is_asked_again_and_named() -> None:
         requests = ReplicaRequests(
             parse_target("tailrace://127.0.0.1/ks"), answers, Random(1), Metrics(), told.append
         )
-        assert (await requests.send(Sent("main", 1, 7))).taken == 1
+        assert (await requests.send(Ingest(source="main", epoch=1, origin=7))).taken == 1
 
     Simulation(1).run(send())
     assert answers.asked == 4
@@ -141,7 +143,7 @@ def test_a_target_that_stays_full_ends_the_attempt_alone() -> None:
             parse_target("tailrace://127.0.0.1/ks"), answers, Random(1), Metrics()
         )
         with pytest.raises(SinkError, match="the log is full"):
-            await requests.send(Sent("main", 1, 7))
+            await requests.send(Ingest(source="main", epoch=1, origin=7))
 
     Simulation(2).run(send())
     assert answers.asked == TRIES_MAX

@@ -46,6 +46,7 @@ class Bench:
         self.saved: list[SinkProgress] = []
         self.options = NO_SCAN
         self.transactional = True
+        self.stored = False
         self.start_at = self.store.clock.now()
 
     def pipeline(self) -> Pipeline:
@@ -61,6 +62,7 @@ class Bench:
                 sink=self.sink,
                 transactional=self.transactional,
                 columnar=True,
+                stored=self.stored,
                 save=self._save,
             ),
             start=start,
@@ -373,6 +375,44 @@ def test_resolved_message_follows_saved_progress() -> None:
         assert len(bench.saved) <= 16
 
     sim = Simulation(13)
+    sim.run(scenario())
+
+
+class FlushedSink(TargetSink):
+    """Keeps nothing of what it is given but how many rows each flush had, and whether progress."""
+
+    def __init__(self, sim: Simulation, target: Target) -> None:
+        super().__init__(sim, target)
+        self.flushes: list[tuple[int, bool]] = []
+        self._seen = 0
+
+    async def flush(self, progress: SinkProgress | None) -> None:
+        rows = sum(map(len, self.emitted[self._seen :]))
+        self._seen = len(self.emitted)
+        await asyncio.sleep(0.03)
+        self.flushes.append((rows, progress is not None))
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_what_is_stored_goes_as_it_is_and_progress_along(stored: bool) -> None:
+    async def scenario() -> None:
+        bench = Bench(sim)
+        bench.sink, bench.stored = (sink := FlushedSink(sim, bench.target)), stored
+        async with bench.running():
+            for number in range(300):
+                bench.store.write((number, "v"))
+                bench.store.resolve()
+                await asyncio.sleep(0.01)
+        flushes = sink.flushes
+        assert all((batch.stored is not None) is stored for batch in bench.sink.emitted)
+        told = [rows > 0 for rows, with_progress in flushes if with_progress]
+        if stored:
+            assert sum(told) == sum(rows > 0 for rows, _ in flushes) > 50
+            assert told.count(False) <= 1
+        else:
+            assert len(told) <= 16  # three seconds, one each 200 ms
+
+    sim = Simulation(15)
     sim.run(scenario())
 
 

@@ -66,6 +66,10 @@ class FaultyFeed:
     def frontier(self) -> Frontier:
         return self._feed.frontier
 
+    @property
+    def behind(self) -> bool:
+        return self._feed.behind
+
     async def next(self) -> list[Event]:
         events = await self._feed.next()
         if self._store.faults:

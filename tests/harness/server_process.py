@@ -108,6 +108,12 @@ class ServerProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
+    def niceness(self) -> int:
+        """By how much it gives way to other processes."""
+        assert self._process is not None, "the server runs"
+        return os.getpriority(os.PRIO_PROCESS, self._process.pid)
+
+    @property
     def resident_bytes_peak(self) -> int:
         """The most memory that it has had since `forget_peak`, or its start."""
         assert self._process is not None, "not running"

@@ -25,11 +25,10 @@ import msgspec
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.descriptors.keyspace import Keyspace
-from tailrace.catalog.rows.keyspace_codec import KeyspaceCodec
 from tailrace.catalog.store.catalog import KEYSPACE_COLUMNS
-from tailrace.changefeed.contract.changes import StageTimes
+from tailrace.changefeed.contract.changes import ChangeBatch, StageTimes
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.pipeline.decode import decode
+from tailrace.changefeed.pipeline.decode import undecoded
 from tailrace.changefeed.pipeline.progress import part_of
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
@@ -51,8 +50,6 @@ from tailrace.kvlayer.events import ValueBatch
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.mvcc import body_of
 from tailrace.kvlayer.raw import (
-    DELETED_TTL,
-    IngestedEntry,
     RawKeyspace,
     ReplicaKeyspace,
     dead_at,
@@ -61,7 +58,7 @@ from tailrace.kvlayer.raw import (
     keyspace_span,
     raw_key,
 )
-from tailrace.kvlayer.replica import Begin, End, Look, ReplicaRefused
+from tailrace.kvlayer.replica import Begin, End, Ingest, Look, ReplicaRefused
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tests.harness.sim_disk import SimDisk
@@ -141,7 +138,9 @@ class Link:
     def __init__(self, run: ReplicaRun) -> None:
         self._run = run
 
-    async def post(self, path: str, body: bytes, *, seconds: float = 0.0) -> Reply:
+    async def post(
+        self, path: str, body: bytes, *, media_type: str = "", seconds: float = 0.0
+    ) -> Reply:
         run, random = self._run, self._run.random
         await asyncio.sleep(random.random() * 0.01)
         if run.cut or random.random() < 0.05:
@@ -169,18 +168,9 @@ class Link:
                 asked = msgspec.json.decode(body, type=Opening)
                 state = await replica.open(asked.source, asked.task, asked.whole)
             else:
-                sent = msgspec.json.decode(body, type=_Sent)
-                state = await replica.ingest(
-                    [
-                        IngestedEntry(each.key, each.value, each.timestamp, each.expires_at)
-                        for each in sent.entries
-                    ],
-                    source=sent.source,
-                    epoch=sent.epoch,
-                    origin=sent.origin,
-                    resolved=sent.resolved,
-                    note=sent.note,
-                )
+                order = msgspec.msgpack.decode(body, type=Ingest)
+                run.counts["progress with entries"] += bool(order.keys and order.note)
+                state = await replica.take(order)
         except ReplicaRefused as refused:
             run.note_refusal(str(refused))
             return Reply(400, msgspec.json.encode({"title": str(refused), "sqlstate": "55000"}))
@@ -200,22 +190,6 @@ class Link:
         raise AssertionError("nobody verifies in a simulation: the model does")
 
     async def close(self) -> None: ...
-
-
-class _Entry(msgspec.Struct):
-    key: bytes
-    value: bytes | None
-    timestamp: Timestamp
-    expires_at: Timestamp | None
-
-
-class _Sent(msgspec.Struct):
-    source: str
-    epoch: int
-    origin: int
-    entries: list[_Entry] = []
-    resolved: Timestamp | None = None
-    note: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -269,7 +243,6 @@ class ReplicaRun:
             locked=True,
             keyspace=Keyspace(),
         )
-        self._codec = KeyspaceCodec(self._descriptor)
 
     def run(self) -> Counter[str]:
         self.sim.run(self._run())
@@ -369,9 +342,7 @@ class ReplicaRun:
             concurrency=self.random.choice((1, 3)), batch_size=self.random.choice((3, 20, 500)),
             backoff_min=0.01, backoff_max=0.1,
         )  # fmt: skip
-        kind = ReplicaKind(
-            self.random, lambda: store.settings.get(DELETED_TTL), lambda _: Link(self)
-        )
+        kind = ReplicaKind(self.random, lambda _: Link(self))
         context = SinkContext(
             identity=FeedIdentity(store_id=self.source, job_id=1, epoch=1),
             position=lambda: store.position,
@@ -397,9 +368,7 @@ class ReplicaRun:
                 while True:
                     for event in await feed.next():
                         if isinstance(event, ValueBatch):
-                            sink.emit(
-                                decode(self._shown(event), self._descriptor, stages=StageTimes())
-                            )
+                            sink.emit(self._changes(event))
                     await sink.flush(
                         SinkProgress(
                             frontier=tuple(feed.frontier.entries()),
@@ -413,10 +382,9 @@ class ReplicaRun:
         finally:
             await sink.close()
 
-    def _shown(self, batch: ValueBatch) -> Versions:
-        given = zip(batch.keys, batch.values, batch.timestamps, strict=True)
-        rows = [self._codec.row(key, body, at) for key, body, at in given]
-        return Versions([key for key, _ in rows], [row for _, row in rows], list(batch.timestamps))
+    def _changes(self, batch: ValueBatch) -> ChangeBatch:
+        versions = Versions([*batch.keys], [*batch.values], [*batch.timestamps])
+        return undecoded(versions, self._descriptor, stages=StageTimes())
 
     # Misfortune
 

@@ -17,6 +17,7 @@ HAPPENINGS = (
     "known entries",
     "late requests",
     "main died",
+    "progress with entries",
     "promotions",
     "recovery died",
     "reshaped",

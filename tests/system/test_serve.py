@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from urllib.request import urlopen
@@ -34,6 +35,11 @@ def test_terminated_server_leaves_all_in_order(tmp_path: Path) -> None:
         assert server.rows("SELECT k FROM t ORDER BY k") == [[1], [2]]
         assert server.terminate() == 0
         assert server.errors() == ""
+
+
+def test_a_nice_server_gives_way(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data", "--nice", "3") as server:
+        assert server.niceness == min(os.nice(0) + 3, 19)
 
 
 @pytest.mark.parametrize(("level", "told"), [("info", True), ("warning", False)])

@@ -34,6 +34,11 @@ class DemoServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the server runs"
+        return self._process.pid
+
     async def start(self) -> None:
         """Returns when it is ready. Raises ServerFailed."""
         command = (

@@ -27,8 +27,8 @@ from starlette.exceptions import HTTPException
 
 from ....catalog.rights.privileges import Privilege
 from ....kvlayer.clock import MAX_TIMESTAMP, Timestamp, format_timestamp, parse_timestamp
-from ....kvlayer.raw import IngestedEntry, ReplicaKeyspace
-from ....kvlayer.replica import Look, ReplicaState, TakeOver
+from ....kvlayer.raw import ReplicaKeyspace
+from ....kvlayer.replica import Ingest, Look, ReplicaState, TakeOver
 from ....sql.execute.write.keyspaces import OpenedKeyspace
 from ....sql.runtime.keyspaces import whole_seconds
 from ...node import Node
@@ -36,6 +36,7 @@ from ..access import user_of
 from ..bodies import (
     BODY_BYTES_MAX,
     JSON,
+    MSGPACK,
     RawBatch,
     RawDeleted,
     RawIngest,
@@ -47,7 +48,9 @@ from ..bodies import (
     RawSwap,
     RawSwapped,
     RawWritten,
+    media_type,
     read_json,
+    read_msgpack,
     read_whole,
 )
 from ..openapi import described
@@ -230,11 +233,14 @@ def _ingest_routes(router: APIRouter, node: Node) -> None:
     )
     async def ingest(request: Request, keyspace: str) -> Response:
         """Takes entries at the timestamps that they were given elsewhere; those that are there
-        already are dropped. What is answered is durable."""
+        already are dropped. What is answered is durable. Stores send them in MessagePack, as they
+        are stored."""
+        if media_type(request) == MSGPACK:
+            return await _taken(node, request, keyspace)
         sent = await read_json(request, RawIngest, bytes_max=JSON_BYTES_MAX)
-        _check_stamps(sent.entries)
-        if not 0 <= sent.origin < 1 << 32:
-            raise HTTPException(422, "origin is a number of 32 bits")
+        stamps: list[int] = [entry.timestamp for entry in sent.entries]
+        stamps += [each.expires_at for each in sent.entries if each.expires_at is not None]
+        _check_numbers(stamps, sent.origin)
         async with _opened(node, request, keyspace, _INGEST) as raw:
             try:
                 state = await ReplicaKeyspace(node.store, raw.id).ingest(
@@ -248,6 +254,20 @@ def _ingest_routes(router: APIRouter, node: Node) -> None:
             except ValueError as error:
                 raise HTTPException(422, str(error)) from error
         return _json(_replica(state))
+
+
+async def _taken(node: Node, request: Request, keyspace: str) -> Response:
+    """Takes an `Ingest`."""
+    order = await read_msgpack(request, Ingest)
+    _check_numbers(order.timestamps, order.origin)
+    if order.resolved is not None:
+        _timestamp(order.resolved)
+    async with _opened(node, request, keyspace, _INGEST) as raw:
+        try:
+            state = await ReplicaKeyspace(node.store, raw.id).take(order)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
+    return _json(_replica(state))
 
 
 def _replica(state: ReplicaState) -> RawReplica:
@@ -267,10 +287,10 @@ def _timestamp(given: int) -> Timestamp:
     return Timestamp(given)
 
 
-def _check_stamps(entries: Sequence[IngestedEntry]) -> None:
-    """Raises HTTPException 422 for an entry with a number that is no timestamp."""
-    stamps: list[int] = [entry.timestamp for entry in entries]
-    stamps += [entry.expires_at for entry in entries if entry.expires_at is not None]
+def _check_numbers(stamps: Sequence[int], origin: int) -> None:
+    """Raises HTTPException 422 for a number that is no timestamp, or no store's."""
+    if not 0 <= origin < 1 << 32:
+        raise HTTPException(422, "origin is a number of 32 bits")
     if stamps:
         _timestamp(min(stamps))
         _timestamp(max(stamps))

@@ -17,7 +17,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp, duration
 from ....kvlayer.metrics import Metrics
 from ....kvlayer.offload import Offload
-from ....kvlayer.replica import origin_of, source_of
+from ....kvlayer.replica import Ingest, origin_of, source_of
 from ....kvlayer.settings import Settings
 from ...contract.options import ScanChoice
 from ..protocol import PastUnknown, SinkError, SinkRefused
@@ -26,7 +26,6 @@ from ..tailrace import (
     ReplicaRequests,
     ReplicaTarget,
     ReplicatingKind,
-    Sent,
     parse_target,
     read_stand,
     restore_replica,
@@ -59,7 +58,9 @@ class SparkReplicaKind(ReplicatingKind, WorkerKind):
         settings: Settings,
         metrics: Metrics,
     ) -> None:
-        super().__init__(random, kept_seconds, backups=backups)
+        """`kept_seconds` says for how long keyspaces of this store keep a deletion."""
+        super().__init__(random, backups=backups)
+        self._kept_seconds = kept_seconds
         self._lane = offload.lane("spark")
         self._server = server
         self._tokens = tokens
@@ -161,8 +162,14 @@ class _Replication:
         feed = self._feed
         progress = progress_at(feed, resolved)
         note = written_note(progress, feed.position())
-        sent = Sent(self._source, self._epoch, self._origin, resolved=resolved, note=note)
-        await self._requests.send(sent)
+        order = Ingest(
+            source=self._source,
+            epoch=self._epoch,
+            origin=self._origin,
+            resolved=resolved,
+            note=note,
+        )
+        await self._requests.send(order)
         await feed.report(progress, rows)
 
     def _arguments(self, start: Timestamp, scans: bool) -> list[str]:

@@ -10,7 +10,7 @@ Never knows: range feeds, jobs, what a replica is made of.
 from .follower import ReplicaFollower
 from .kind import SCHEME, ReplicaKind, ReplicatingKind
 from .location import SPARK_SCHEME, ReplicaTarget, parse_target
-from .requests import ReplicaRequests, Sent
+from .requests import ReplicaRequests
 from .sink import BackupMaker, read_stand, restore_replica, written_note
 from .transport import HttpTransport, Reply, Transport
 
@@ -25,7 +25,6 @@ __all__ = [
     "ReplicaTarget",
     "ReplicatingKind",
     "Reply",
-    "Sent",
     "Transport",
     "parse_target",
     "read_stand",

@@ -20,20 +20,15 @@ __all__ = ["SCHEME", "ReplicaKind", "ReplicatingKind"]
 
 
 class ReplicatingKind:
-    """A kind of sink that replicates one keyspace into another store, whoever sends the entries.
-
-    `kept_seconds` says for how long keyspaces of this store keep a deletion.
-    """
+    """A kind of sink that replicates one keyspace into another store, whoever sends the entries."""
 
     def __init__(
         self,
         random: Random,
-        kept_seconds: Callable[[], float],
         connect: Callable[[ReplicaTarget], Transport] = HttpTransport,
         backups: BackupMaker | None = None,
     ) -> None:
         self._random = random
-        self._kept_seconds = kept_seconds
         self._connect = connect
         self._backups = backups
 
@@ -82,6 +77,7 @@ class ReplicaKind(ReplicatingKind):
     transactional = True
     local = False
     columnar = False
+    stored = True
     follows_schema = True
     whole_tables = "The other store has copies of tables, with their keys and columns."
     obeys = PIPELINE_OPTIONS | {"mvcc_timestamp"}
@@ -107,4 +103,4 @@ class ReplicaKind(ReplicatingKind):
             context.metrics,
             context.note_trouble,
         )
-        return ReplicaSink(target, context, requests, self._kept_seconds, self._backups)
+        return ReplicaSink(target, context, requests, self._backups)

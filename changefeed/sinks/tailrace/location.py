@@ -40,6 +40,8 @@ backlog has one request under way."""
 SPARK_CONCURRENCY_DEFAULT = 4
 """Of each task of Spark, which deals keys over connections and threads of its own."""
 
+BATCH_DEFAULT = 2_000
+SPARK_BATCH_DEFAULT = 500
 BATCH_MAX = 5_000
 """Entries of one request: the target decodes them in one step of its loop."""
 
@@ -65,7 +67,7 @@ class ReplicaTarget:
     tls: bool
     root_certificate: str | None = None
     concurrency: int = CONCURRENCY_DEFAULT
-    batch_size: int = 500
+    batch_size: int = BATCH_DEFAULT
     rate_limit: int | None = None
     backoff_min: float = 0.1
     backoff_max: float = 10.0
@@ -116,7 +118,13 @@ def parse_target(text: str) -> ReplicaTarget:
             SPARK_CONCURRENCY_DEFAULT if by_spark else CONCURRENCY_DEFAULT,
             CONCURRENCY_MAX,
         ),
-        batch_size=_whole(text, values, "batch_size", 500, BATCH_MAX),
+        batch_size=_whole(
+            text,
+            values,
+            "batch_size",
+            SPARK_BATCH_DEFAULT if by_spark else BATCH_DEFAULT,
+            BATCH_MAX,
+        ),
         rate_limit=_whole(text, values, "rate_limit", 0, RATE_MAX) or None,
         backoff_min=_seconds(text, values, "backoff_min", 0.1),
         backoff_max=_seconds(text, values, "backoff_max", 10.0),

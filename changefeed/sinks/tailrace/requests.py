@@ -12,10 +12,11 @@ import msgspec
 
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.metrics import Metrics
+from ....kvlayer.replica import Ingest
 from ...contract.resending import TRIES_MAX, TokenBucket, refused, tries
 from ..protocol import KeyInterval, SinkError, SinkRefused, TaskKeys
 from .location import ReplicaTarget
-from .transport import Reply, Transport, TransportBroken
+from .transport import MSGPACK, Reply, Transport, TransportBroken
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -23,30 +24,13 @@ RESTORE_SECONDS = 6 * 3600.0
 """How long a restoration may take: nothing is lost by waiting, and asking again begins anew."""
 
 _encode = msgspec.json.Encoder().encode
+_encode_order = msgspec.msgpack.Encoder().encode
 
 
 class Opening(msgspec.Struct, omit_defaults=True):
     source: str
     task: KeyInterval | None = None
     whole: KeyInterval | None = None
-
-
-class SentEntry(msgspec.Struct):
-    """Returns the body that the route takes, with bytes in base64."""
-
-    key: bytes
-    value: bytes | None
-    timestamp: int
-    expires_at: int | None
-
-
-class Sent(msgspec.Struct, omit_defaults=True):
-    source: str
-    epoch: int
-    origin: int
-    entries: list[msgspec.Raw] = []
-    resolved: int | None = None
-    note: bytes | None = None
 
 
 class Leading(msgspec.Struct):
@@ -148,13 +132,17 @@ class ReplicaRequests:
         parts = self._target.keyspace.split(".")
         return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
-    async def send(self, sent: Sent) -> Stand:
-        """Returns when what was sent is durable there. Raises SinkError, SinkRefused."""
+    async def send(self, order: Ingest) -> Stand:
+        """Returns when what was sent is durable there. Its keys are without what all keys of the
+        keyspace begin with. Raises SinkError, SinkRefused."""
         now = asyncio.get_running_loop().time()
-        if wait := self._bucket.take(len(sent.entries), now):
+        if wait := self._bucket.take(len(order.keys), now):
             self._metrics.add("replication_rate_limit_waits_total")
             await asyncio.sleep(wait)
-        return await self._post(self._place, sent, Stand)
+        body = _encode_order(order)
+        return await self._tried(
+            partial(self._transport.post, self._place, body, media_type=MSGPACK), Stand
+        )
 
     async def look(self) -> Stand:
         """Where the replica stands, without beginning an epoch."""

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 
-from ....catalog.descriptors.descriptor import EXPIRES_AT, TableDescriptor
-from ....kvlayer.clock import Timestamp, duration
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....kvlayer.clock import Timestamp
 from ....kvlayer.history import StorePosition
-from ....kvlayer.keys import decode_bytes, index_prefix
-from ....kvlayer.replica import origin_of, source_of
+from ....kvlayer.keys import KEYSPACE_LENGTH
+from ....kvlayer.replica import Ingest, origin_of, source_of
 from ....kvlayer.span import EVERYTHING
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
-from .entry_queue import EntryQueue
+from .entry_queue import Entries, EntryQueue, Told
 from .location import ReplicaTarget
-from .requests import Refused, ReplicaRequests, Sent, SentEntry, Stand
+from .requests import Refused, ReplicaRequests, Stand
 
 
 class _Note(msgspec.Struct, array_like=True, frozen=True):
@@ -33,7 +33,6 @@ class _Note(msgspec.Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_encode_entry = msgspec.json.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(_Note)
 
 
@@ -47,32 +46,6 @@ class BackupMaker(Protocol):
     async def back_up(self, keyspace_id: int, name: str, at: Timestamp, uri: str) -> None:
         """Returns when there is a backup as of `at`. Raises SinkError and SinkRefused."""
         ...
-
-
-class EntryEncoder:
-    """Encodes changes of a keyspace as the entries that a replica takes.
-
-    A deletion is kept for `kept_seconds` from when it was made, as its keyspace keeps it.
-    """
-
-    def __init__(self, kept_seconds: Callable[[], float]) -> None:
-        self._kept_seconds = kept_seconds
-
-    def encode(self, batch: ChangeBatch) -> list[tuple[bytes, bytes]]:
-        """Returns a key and an encoded entry for each change."""
-        table = batch.descriptor
-        prefix = len(index_prefix(table.id, table.primary_index_id))
-        names = [column.name for column in table.visible_columns]
-        key, value, ends = map(names.index, ("key", "value", EXPIRES_AT))
-        kept = duration(seconds=self._kept_seconds())
-        stamps = batch.timestamps if batch.versions is None else batch.versions
-        entries = [
-            SentEntry(decode_bytes(row_key, prefix)[0], None, at, at + kept)
-            if row is None
-            else SentEntry(row[key], row[value], at, row[ends])  # type: ignore[arg-type]
-            for row_key, at, row in zip(batch.keys, stamps, batch.iterate_rows(), strict=True)
-        ]
-        return [(entry.key, _encode_entry(entry)) for entry in entries]
 
 
 async def restore_replica(
@@ -161,15 +134,19 @@ class EntrySender:
         self.epoch = stand.epoch
         return stand
 
-    async def send(self, messages: Sequence[bytes]) -> None:
-        """Returns when the replica has the encoded entries, durably."""
-        entries = [msgspec.Raw(message) for message in messages]
-        await self._requests.send(Sent(self.source, self.epoch, self._origin, entries))
-
-    async def tell(self, note: bytes, resolved: Timestamp | None) -> None:
+    async def send(self, entries: Entries, told: Told | None) -> None:
         """Returns when the replica has both, durably."""
-        sent = Sent(self.source, self.epoch, self._origin, resolved=resolved, note=note)
-        await self._requests.send(sent)
+        order = Ingest(
+            source=self.source,
+            epoch=self.epoch,
+            origin=self._origin,
+            keys=entries.keys,
+            bodies=entries.bodies,
+            timestamps=entries.timestamps,
+            resolved=None if told is None else told.resolved,
+            note=None if told is None else told.note,
+        )
+        await self._requests.send(order)
 
     async def close(self) -> None:
         await self._requests.close()
@@ -178,8 +155,8 @@ class EntrySender:
 class ReplicaSink:
     """Sends a keyspace's entries to a replica of it.
 
-    The replica is told a flush's progress, and with it what is resolved, when it has acknowledged
-    all that was emitted before.
+    The replica is told a flush's progress, and with it what is resolved, behind all that was
+    emitted before: along with the last of it, or when it has acknowledged that.
     """
 
     def __init__(
@@ -187,14 +164,12 @@ class ReplicaSink:
         target: ReplicaTarget,
         context: SinkContext,
         requests: ReplicaRequests,
-        kept_seconds: Callable[[], float],
         backups: BackupMaker | None = None,
     ) -> None:
         self._context = context
         self._target = target
         self._backups = backups
         self._sender = EntrySender(requests, context)
-        self._encoder = EntryEncoder(kept_seconds)
         self._queue: EntryQueue | None = None
 
     async def stand(self) -> SinkStand | None:
@@ -208,7 +183,6 @@ class ReplicaSink:
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         assert self._sender.epoch, "the sink's `stand` has begun the epoch"
         self._queue = EntryQueue(
-            self._encoder.encode,
             self._sender.send,
             requests_max=self._target.concurrency,
             entries_max=self._target.batch_size,
@@ -216,19 +190,23 @@ class ReplicaSink:
 
     def emit(self, batch: ChangeBatch) -> None:
         assert self._queue is not None, "the sink is open"
-        self._queue.put(batch)
+        stamps = batch.timestamps if batch.versions is None else batch.versions
+        bodies = [body for body in batch.stored or () if body is not None]
+        assert len(bodies) == len(batch), "a deletion of a raw key is an entry"
+        self._queue.put(Entries([key[KEYSPACE_LENGTH:] for key in batch.keys], bodies, [*stamps]))
 
     def change_schema(self, event: TableEvent) -> None:
         """A keyspace has one schema for ever."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
         assert self._queue is not None, "the sink is open"
-        position = self._context.position()
-        await self._queue.acknowledged()
         if progress is None:
+            await self._queue.flushed()
             return
         resolved = progress.resolved if progress.scan_complete else None
-        await self._sender.tell(written_note(progress, position), resolved)
+        told = Told(written_note(progress, self._context.position()), resolved)
+        if not await self._queue.flushed(told):
+            await self._sender.send(Entries(), told)
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """The replica was told with the flush."""

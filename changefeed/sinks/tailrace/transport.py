@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, urlencode
 
@@ -12,6 +13,10 @@ from .location import ReplicaTarget
 
 if TYPE_CHECKING:
     import httpx2
+
+
+JSON = "application/json"
+MSGPACK = "application/msgpack"
 
 
 class TransportBroken(Exception):
@@ -27,7 +32,9 @@ class Reply:
 class Transport(Protocol):
     """A connection to the target's store, or several."""
 
-    async def post(self, path: str, body: bytes, *, seconds: float = REQUEST_SECONDS) -> Reply:
+    async def post(
+        self, path: str, body: bytes, *, media_type: str = JSON, seconds: float = REQUEST_SECONDS
+    ) -> Reply:
         """Raises TransportBroken, also where no answer comes for so many seconds."""
         ...
 
@@ -45,22 +52,29 @@ class HttpTransport:
         self._target = target
         self._client: httpx2.AsyncClient | None = None
 
-    async def post(self, path: str, body: bytes, *, seconds: float = REQUEST_SECONDS) -> Reply:
-        return await self._ask("POST", quote(path), body, seconds)
+    async def post(
+        self, path: str, body: bytes, *, media_type: str = JSON, seconds: float = REQUEST_SECONDS
+    ) -> Reply:
+        headers = {"content-type": media_type}
+        return await self._ask("POST", quote(path), body, headers, seconds)
 
     async def get(self, path: str, parameters: Mapping[str, str]) -> Reply:
         query = urlencode(parameters, encoding="latin-1")
-        return await self._ask("GET", f"{quote(path)}?{query}" if query else quote(path), None)
+        return await self._ask("GET", f"{quote(path)}?{query}" if query else quote(path))
 
     async def _ask(
-        self, method: str, path: str, body: bytes | None, seconds: float = REQUEST_SECONDS
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        seconds: float = REQUEST_SECONDS,
     ) -> Reply:
         import httpx2  # takes a while, and few processes replicate
 
         try:
             if self._client is None:
                 self._client = self._connected()
-            headers = {} if body is None else {"content-type": "application/json"}
             answer = await self._client.request(
                 method, path, content=body, headers=headers, timeout=seconds
             )

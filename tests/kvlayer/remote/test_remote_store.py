@@ -22,6 +22,7 @@ from tailrace.kvlayer.errors import (
 )
 from tailrace.kvlayer.events import Checkpoint, Event, ValueBatch
 from tailrace.kvlayer.mvcc import SLICE_ROWS
+from tailrace.kvlayer.raw import keyspace_span, raw_key
 from tailrace.kvlayer.remote import RemoteStore
 from tailrace.kvlayer.remote.messages import Reply, WireEvent, WireValues, decode
 from tailrace.kvlayer.replica import (
@@ -42,6 +43,7 @@ from tests.harness.stores import copy_folder, open_store, put_back, reopen
 
 A, B, C = (b"t\x00\x00\x00\x64" + letter for letter in (b"a", b"b", b"c"))
 ALL = Span(b"t\x00\x00\x00\x64", b"t\x00\x00\x00\x65")
+KEYSPACE = keyspace_span(7)
 
 
 class Joined:
@@ -544,13 +546,36 @@ def test_a_feed_tells_of_close_commits_together_and_of_a_lone_one_at_once() -> N
     run(5, scenario)
 
 
-def test_a_backlog_is_told_of_as_fast_as_it_is_read() -> None:
+@pytest.mark.parametrize(("rows", "least", "most"), [(1, 30, 55), (40, 9, 14)])
+def test_a_busy_keyspace_is_told_of_in_fewer_messages(rows: int, least: int, most: int) -> None:
+    async def scenario(on: Joined) -> None:
+        arrivals = noted_arrivals(on)
+        feed = on.far.span_feed([KEYSPACE], ZERO)
+
+        async def drain() -> None:
+            while True:
+                await feed.next()
+
+        draining = asyncio.create_task(drain())
+        for _ in range(200):
+            await put_all(on.near, [raw_key(7, b"%d" % row) for row in range(rows)])
+            await asyncio.sleep(0.01)
+        now = asyncio.get_running_loop().time()
+        assert least <= sum(at > now - 1.0 for at, _ in arrivals) <= most
+        draining.cancel()
+        feed.close()
+
+    run(7, scenario)
+
+
+@pytest.mark.parametrize(("span", "prefix"), [(ALL, A), (KEYSPACE, raw_key(7, b"a"))])
+def test_a_backlog_is_told_of_as_fast_as_it_is_read(span: Span, prefix: bytes) -> None:
     async def scenario(on: Joined) -> None:
         for number in range(10):
-            keys = [A + b"%d-%d" % (number, row) for row in range(SLICE_ROWS)]
+            keys = [prefix + b"%d-%d" % (number, row) for row in range(SLICE_ROWS)]
             await put_all(on.near, keys)
         arrivals = noted_arrivals(on)
-        feed = on.far.span_feed([ALL], ZERO)
+        feed = on.far.span_feed([span], ZERO)
         while sum(count for _, count in arrivals) < 10 * SLICE_ROWS:
             await feed.next()
         assert len(arrivals) >= 10
