@@ -45,6 +45,7 @@ from ..sinks.protocol import (
     SinkProgress,
     SinkRefused,
     follows_schema,
+    form_of,
     is_transactional,
     wants_previous,
 )
@@ -309,7 +310,7 @@ class ChangefeedJob:
         destination = Destination(
             sink=sink,
             transactional=is_transactional(kind, options),
-            columnar=kind.columnar,
+            form=form_of(kind, sink),
             follows_schema=follows_schema(kind, uri),
             known=known,
             save=self._save,

@@ -16,7 +16,7 @@ from contextlib import aclosing
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
 from ...kvlayer.span import Span
-from ..contract.changes import ChangeKind, StageTimes
+from ..contract.changes import ChangeKind, Form, StageTimes
 from ..targets import FeedTarget, Versions
 from .budget import ROW_OVERHEAD_BYTES, MemoryBudget
 from .decode import decode, slice_rows
@@ -47,7 +47,7 @@ class RowEmitter:
         budget: MemoryBudget,
         live: LiveFeed,
         emit: Callable[[Emission], None],
-        columnar: bool,
+        form: Form,
         with_versions: bool,
         rows_before: RowsBefore | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class RowEmitter:
         self._budget = budget
         self._live = live
         self._emit = emit
-        self._columnar = columnar
+        self._form = form
         self._with_versions = with_versions
 
     async def emit(
@@ -100,7 +100,7 @@ class RowEmitter:
             descriptor,
             stages=StageTimes(decoded=self._wall.monotonic_ns()),
             kind=self._kind,
-            columnar=self._columnar,
+            form=self._form,
             versions=own,
             previous=previous,
         )

@@ -33,7 +33,7 @@ from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent, table_event
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.changes import ChangeBatch, CommitTimes, StageTimes
+from ..contract.changes import ChangeBatch, CommitTimes, Form, StageTimes
 from ..targets import FeedTarget, Versions
 from .boundary import Boundary, BoundaryPlan
 from .budget import MemoryBudget, batch_bytes
@@ -181,7 +181,7 @@ class TableLane:
         end: LaneEnd,
         plan: BoundaryPlan,
         decoding: SharedDecoding,
-        columnar: bool,
+        form: Form,
     ) -> None:
         """`table` is the target's descriptor as of `start`: how far its span has come, piece by
         piece."""
@@ -194,7 +194,7 @@ class TableLane:
         self._monotonic_ns = wall.monotonic_ns
         self._end = end
         self._plan = plan
-        self._columnar = columnar
+        self._form = form
         self._decoding = decoding
         self._rows_max = slice_rows(table)
         self._waiting: deque[_Queued | _Mark] = deque()
@@ -552,10 +552,10 @@ class TableLane:
         shown = self.target.present(versions, descriptor)
         if shown is given is taken.versions and not taken.parted:
             batch = self._decoding.decode(
-                taken.batches, shown, descriptor, stages=stages, columnar=self._columnar
+                taken.batches, shown, descriptor, stages=stages, form=self._form
             )
         else:
-            batch = decode(shown, descriptor, stages=stages, columnar=self._columnar)
+            batch = decode(shown, descriptor, stages=stages, form=self._form)
         stages.decoded = self._monotonic_ns()
         self._end.emit(Emission(batch, taken.commits, taken.size))
 

@@ -33,7 +33,7 @@ from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent
-from ..contract.changes import ChangeBatch, ChangeKind, StageTimes
+from ..contract.changes import ChangeBatch, ChangeKind, Form, StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..contract.queries import FeedQuery
 from ..sinks.protocol import Sink, SinkProgress
@@ -83,7 +83,7 @@ class SinkEnd:
 
     sink: Sink
     transactional: bool
-    columnar: bool
+    form: Form
     follows_schema: bool = False
     save: Callable[[SinkProgress], Awaitable[None]]
 
@@ -153,7 +153,7 @@ class Pipeline:
         self._starts = {each.target.id: each for each in starts}
         self._options = options
         self._live = live
-        self._columnar = end.columnar
+        self._form = end.form
         spans = {each.target.id: each.target.span for each in starts}
         if arrivals is not None:
             spans[arrivals.id] = arrivals.span
@@ -338,7 +338,7 @@ class Pipeline:
             end=self,
             plan=self._plan,
             decoding=self._decoding,
-            columnar=self._columnar,
+            form=self._form,
         )
 
     def _scan(self, start: TargetStart, *, beside_others: bool = False) -> InitialScan:
@@ -377,7 +377,7 @@ class Pipeline:
             budget=self.budget,
             live=self._live,
             emit=self._writer.emit,
-            columnar=self._columnar,
+            form=self._form,
             with_versions=self._options.mvcc_timestamp,
             rows_before=rows_before,
         )
@@ -412,7 +412,7 @@ class Pipeline:
             current,
             stages=StageTimes(decoded=self.now_ns()),
             kind=ChangeKind.BACKFILL,
-            columnar=False,
+            form=Form.ROWS,
             versions=own,
         )
         self._writer.emit(Emission(batch, (), 0))

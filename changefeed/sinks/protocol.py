@@ -18,7 +18,7 @@ from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.table_events import TableEvent
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.changes import ChangeBatch
+from ..contract.changes import ChangeBatch, Form
 from ..contract.options import ChangefeedOptions
 from ..encode import FeedOrigin
 
@@ -307,6 +307,21 @@ class FollowingKind(Protocol):
     def follows(self, uri: str) -> bool:
         """Whether the sink behind `uri` changes with the table (`SinkKind.follows_schema`)."""
         ...
+
+
+@runtime_checkable
+class FormedSink(Protocol):
+    """A sink that says itself in which form it would have rows, and not its kind."""
+
+    @property
+    def form(self) -> Form: ...
+
+
+def form_of(kind: SinkKind, sink: Sink) -> Form:
+    """The form in which a sink of that kind would have rows."""
+    if isinstance(sink, FormedSink):
+        return sink.form
+    return Form.COLUMNS if kind.columnar else Form.ROWS
 
 
 def follows_schema(kind: SinkKind, uri: str) -> bool:

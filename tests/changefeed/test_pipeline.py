@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
-from tailrace.changefeed.contract.changes import ChangeKind
+from tailrace.changefeed.contract.changes import ChangeKind, Form
 from tailrace.changefeed.contract.options import ChangefeedOptions, ScanChoice
 from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
 from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT
@@ -60,7 +60,7 @@ class Bench:
             end=SinkEnd(
                 sink=self.sink,
                 transactional=self.transactional,
-                columnar=True,
+                form=Form.COLUMNS,
                 save=self._save,
             ),
             start=start,
