@@ -94,14 +94,14 @@ class WorkerProcess:
                 return self._peer
             if self._closed:
                 raise WorkerGone("the worker process was closed")
+            if self._starting is not None:
+                return await asyncio.shield(self._starting)
             if self._watching is not None:
                 await asyncio.shield(self._watching)  # two never have one file
-                continue
-            if self._failure is not None and self._now() < self._retry_at:
+            elif self._failure is not None and self._now() < self._retry_at:
                 raise WorkerGone(str(self._failure))
-            if self._starting is None:
+            else:
                 self._starting = asyncio.ensure_future(self._begin())
-            return await asyncio.shield(self._starting)
 
     async def close(self) -> None:
         """Ends the worker, and waits for that."""
@@ -167,11 +167,11 @@ class WorkerProcess:
                 started.kill()
             how = await waiting
         finally:
+            if not peer.gone:  # this side has not ended it
+                self._metrics.add(f"{self._name}_deaths_total")
             if self._peer is peer:
                 self._peer = None
                 self._metrics.put(f"{self._name}_alive", 0)
-                if not self._closed:
-                    self._metrics.add(f"{self._name}_deaths_total")
             self._watching = None
         peer.end(f"the worker process {how}")
 

@@ -80,7 +80,10 @@ def test_one_worker_serves_all_and_another_follows_it() -> None:
     async def scenario(workers: Workers) -> None:
         assert workers.metrics.get("worker_alive") == 0
         assert not workers.started
-        peers = await asyncio.gather(*(workers.process.peer() for _ in range(3)))
+        first = asyncio.create_task(workers.process.peer())
+        while not workers.told:
+            await asyncio.sleep(0)  # it has begun, and has not answered
+        peers = await asyncio.gather(first, *(workers.process.peer() for _ in range(3)))
         assert len(set(map(id, peers))) == len(workers.started) == 1
         assert workers.told == [("1", "a", "b")]
         assert workers.metrics.get("worker_alive") == 1
