@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Awaitable, Callable, Mapping
-from enum import IntEnum
 from typing import Any
 
 from .channel import Channel
@@ -26,14 +25,12 @@ class WorkerGone(Exception):
     """The process behind a peer has ended."""
 
 
-class _Frame(IntEnum):
-    """What a frame is."""
-
-    CALL = 0  # number, name, arguments
-    TELL = 1  # name, arguments
-    CANCEL = 2  # number
-    RESULT = 3  # number, value
-    ERROR = 4  # number, the error taken apart
+# What a frame is. Plain numbers: pickle would look an enumeration's class up in each frame.
+_CALL = 0  # number, name, arguments
+_TELL = 1  # name, arguments
+_CANCEL = 2  # number
+_RESULT = 3  # number, value
+_ERROR = 4  # number, the error taken apart
 
 
 class Peer:
@@ -68,7 +65,7 @@ class Peer:
             return await asyncio.shield(outcome)
         except asyncio.CancelledError:
             if not outcome.done():
-                self._send((_Frame.CANCEL, number))
+                self._send((_CANCEL, number))
                 await asyncio.wait([outcome])
             if not outcome.cancelled():
                 outcome.exception()
@@ -81,7 +78,7 @@ class Peer:
         outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._asked[number] = outcome
         try:
-            self._send((_Frame.CALL, number, name, arguments))
+            self._send((_CALL, number, name, arguments))
         except BaseException:
             del self._asked[number]
             raise
@@ -91,7 +88,7 @@ class Peer:
         """The other side's handler hears of it when the next call is sent, or soon; never, where
         the other side is gone."""
         if self._gone is None:
-            self._send((_Frame.TELL, name, arguments), rings=False)
+            self._send((_TELL, name, arguments), rings=False)
 
     def end(self, why: str) -> None:
         """Ends all calls, of either side. The other side is gone, or hears that this one is."""
@@ -118,22 +115,22 @@ class Peer:
     # What comes
 
     def _take(self, frame: bytearray) -> None:
-        match pickle.loads(frame):
-            case (_Frame.TELL, name, arguments):
-                self._handlers[name](*arguments)
-            case (_Frame.CALL, number, name, arguments):
-                self._enter(number, name, arguments)
-            case (_Frame.RESULT, number, value):
-                outcome = self._asked.pop(number)
-                if not outcome.done():
-                    outcome.set_result(value)
-            case (_Frame.ERROR, number, error):
-                self._fail(self._asked.pop(number), error)
-            case (_Frame.CANCEL, number):
-                if number in self._served:
-                    self._served[number].cancel()
-            case other:
-                raise AssertionError(f"not a frame: {other!r}")
+        kind, *message = pickle.loads(frame)
+        if kind == _TELL:
+            name, arguments = message
+            self._handlers[name](*arguments)
+        elif kind == _CALL:
+            self._enter(*message)
+        elif kind == _CANCEL:
+            if (task := self._served.get(message[0])) is not None:
+                task.cancel()
+        else:
+            number, outcome = message
+            asked = self._asked.pop(number)
+            if kind == _ERROR:
+                self._fail(asked, outcome)
+            elif not asked.done():
+                asked.set_result(outcome)
 
     def _fail(self, outcome: asyncio.Future[Any], error: _Apart) -> None:
         if outcome.done():
@@ -151,7 +148,7 @@ class Peer:
             self._answer(number, error)
             return
         if not isinstance(work, Awaitable):
-            self._send((_Frame.RESULT, number, work))
+            self._send((_RESULT, number, work))
             return
         task = asyncio.ensure_future(self._serve(number, work))
         self._served[number] = task
@@ -164,7 +161,7 @@ class Peer:
         except Exception as error:
             self._answer(number, error)
         else:
-            self._send((_Frame.RESULT, number, result))
+            self._send((_RESULT, number, result))
 
     def _leave(self, number: int, done: asyncio.Task[None]) -> None:
         del self._served[number]
@@ -174,7 +171,7 @@ class Peer:
             self._answer(number, error)  # a result that cannot be sent
 
     def _answer(self, number: int, error: BaseException) -> None:
-        self._send((_Frame.ERROR, number, _apart(error)))
+        self._send((_ERROR, number, _apart(error)))
 
 
 _Apart = tuple[type[BaseException], tuple[Any, ...], dict[str, Any]]

@@ -27,14 +27,15 @@ DESCRIPTORS_KEPT_MAX = 64
 SentBatch = tuple[
     int,
     int | None,
-    ChangeKind,
+    str,
     Sequence[bytes],
     Sequence[Timestamp],
     Sequence[bytes | None] | None,
     Any,
 ]
-"""The number of its descriptor, that of `before`, then kind, keys, timestamps, bodies, and the
-rest, None where all of it is as in a batch of bodies."""
+"""The number of its descriptor, that of `before`, then the kind's value (an enumeration would be
+looked up in each frame), keys, timestamps, bodies, and the rest: None where all of that is as in a
+batch of bodies."""
 
 SentEvent = tuple[int, int, EventKind]
 
@@ -74,7 +75,7 @@ class DescriptorNumbers:
         return (
             self.of(batch.descriptor),
             None if batch.before is None else self.of(batch.before),
-            batch.kind,
+            batch.kind.value,
             batch.keys,
             batch.timestamps,
             batch.bodies,
@@ -107,7 +108,7 @@ class KnownDescriptors:
         return ChangeBatch(
             descriptor=self._known[descriptor],
             before=None if before is None else self._known[before],
-            kind=kind,
+            kind=ChangeKind(kind),
             keys=keys,
             timestamps=timestamps,
             bodies=bodies,
