@@ -117,10 +117,10 @@ def test_frames_are_taken_in_their_order() -> None:
 
         near, _ = peers({"tell": told.append, "take": lambda: wait(list(told))})
         near.tell("tell", 1)
-        taken = near.begin_call(1, "take", ())
+        first = near.begin_call(1, "take", ())
         near.tell("tell", 2)
-        assert await taken == [1]
-        assert await near.call("take") == [1, 2]
+        second = near.begin_call(2, "take", ())  # which also tells of what is before it
+        assert (await first, await second) == ([1], [1, 2])
 
     run(scenario)
 

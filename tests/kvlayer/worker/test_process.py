@@ -30,6 +30,8 @@ class Workers:
         self.started: list[Peer] = []
         self.told: list[tuple[object, ...]] = []
         self.killed = 0
+        self.linger = 0.1
+        """What a process takes to end: until then the kernel has its files open."""
         self.metrics = Metrics()
         self.process = WorkerProcess(
             self._start,
@@ -51,7 +53,7 @@ class Workers:
 
         async def wait() -> str:
             await worker.ended
-            await asyncio.sleep(0.1)  # which is when the kernel has closed its files
+            await asyncio.sleep(self.linger)
             worker.end("over")
             return "was killed by signal 9"
 
@@ -113,6 +115,21 @@ def test_another_version_is_refused_with_what_to_do() -> None:
         await asyncio.sleep(1)
         await workers.process.peer()
         assert len(workers.started) == 2
+        await workers.process.close()
+
+    run(scenario)
+
+
+def test_none_is_started_before_the_one_before_has_ended() -> None:
+    async def scenario(workers: Workers) -> None:
+        workers.version, workers.linger = "2", 5.0
+        with pytest.raises(WorkerGone):
+            await workers.process.peer()
+        workers.version = "1"
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+        await workers.process.peer()
+        assert asyncio.get_running_loop().time() - began > 3
         await workers.process.close()
 
     run(scenario)
