@@ -56,6 +56,7 @@ class PlacedKind(DuckDBKind):
         return super().create(uri, context)
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
+        self._worker.unreadable.discard(identity.job_id)
         try:
             path = self._files.locations.target(uri).path
         except SQLError:
