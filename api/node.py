@@ -40,8 +40,15 @@ from ..changefeed.schedules import SCHEDULE_KIND
 from ..changefeed.sinks import SinkKinds, default_kinds
 from ..changefeed.sinks.delta import SCHEME as DELTA_SCHEME
 from ..changefeed.sinks.delta import DeltaKind
-from ..changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader, MirrorSources
+from ..changefeed.sinks.duckdb import DuckDBFiles, MirrorSources
 from ..changefeed.sinks.duckdb.files import READ_LANES
+from ..changefeed.sinks.duckdb.hosting import (
+    MirrorWorker,
+    PlacedKind,
+    PlacedReader,
+    Placement,
+    start_worker,
+)
 from ..changefeed.sinks.files import SCHEMES as FILES_SCHEMES
 from ..changefeed.sinks.files import FilesKind
 from ..changefeed.sinks.iceberg import SCHEME as ICEBERG_SCHEME
@@ -136,7 +143,7 @@ class Node:
         services: Services,
         jobs: JobRegistry,
         feeds: Changefeeds,
-        files: DuckDBFiles,
+        placement: Placement,
         *,
         node_id: int,
         served: Store | None,
@@ -156,7 +163,7 @@ class Node:
         self.feeds = feeds
         self.relaxed = relaxed
         self.keyspaces = RawKeyspaces(services)
-        self.mirrors = MirrorReader(files)
+        self.mirrors = PlacedReader(placement)
         self.positions = Positions(
             services.store,
             services.catalog.descriptors,
@@ -168,7 +175,7 @@ class Node:
         """What the salts of users who do not exist are made of."""
         self.loop_delay = LoopDelay(services.store.clock.wall)
         self.loop_steps = LoopSteps()
-        self._files = files
+        self._files = placement.files
         self._mirror_lanes = Lanes(READ_LANES)
         self._closing = AsyncExitStack()
 
@@ -422,13 +429,13 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
     store, offload, closing = base.store, base.offload, base.closing
     audit = NoAudit() if base.folder is None else AuditFile(base.folder, store)
     leased = await _start_catalog(base)
-    files = DuckDBFiles(MirrorLocations(base.options.mirror_roots), offload)
+    mirrors = _place_mirrors(base)
     worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
     analytics = Analytics(offload, store.clock.wall)
     closing.callback(analytics.close)
     resumers: dict[str, Resumer] = {}
     registry = JobRegistry(store, leased.session, resumers, accepts=lambda job: feeds.accepts(job))
-    feeds = Changefeeds(_feed_services(base, leased, files, worker_tokens), registry)
+    feeds = Changefeeds(_feed_services(base, leased, mirrors, worker_tokens), registry)
     rows = AnalyticRows(store, leased.descriptors, analytics)
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
     resumers[SCHEDULE_KIND] = ScheduleResumer(feeds)
@@ -461,7 +468,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
         services,
         registry,
         feeds,
-        files,
+        mirrors,
         node_id=base.node_id,
         served=store if isinstance(store, Store) else None,
         worker_tokens=worker_tokens,
@@ -474,8 +481,17 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
     return node
 
 
+def _place_mirrors(base: _Foundation) -> Placement:
+    """The mirrors of a node, and the worker that may hold them, which outlives the feeds."""
+    store, roots = base.store, base.options.mirror_roots
+    worker = MirrorWorker(start_worker, partial(lives, store), store.metrics, roots)
+    base.closing.push_async_callback(worker.close)
+    files = DuckDBFiles(MirrorLocations(roots), base.offload)
+    return Placement(files, worker, store.settings)
+
+
 def _feed_services(
-    base: _Foundation, leased: _Leased, files: DuckDBFiles, worker_tokens: WorkerTokens
+    base: _Foundation, leased: _Leased, mirrors: Placement, worker_tokens: WorkerTokens
 ) -> ChangefeedServices:
     store, offload = base.store, base.offload
     # Their own, so that no session's query keeps a feed waiting.
@@ -490,7 +506,7 @@ def _feed_services(
         store=store,
         descriptors=leased.descriptors,
         leases=leased.leases,
-        kinds=_sink_kinds(base, files, worker_tokens, backups, leased.descriptors),
+        kinds=_sink_kinds(base, mirrors, worker_tokens, backups, leased.descriptors),
         offload=offload,
         protections=protections,
         rights=leased.rights,
@@ -546,7 +562,7 @@ async def _start_catalog(base: _Foundation) -> _Leased:
 
 def _sink_kinds(
     base: _Foundation,
-    files: DuckDBFiles,
+    mirrors: Placement,
     worker_tokens: WorkerTokens,
     backups: KeyspaceBackups,
     descriptors: DescriptorStore,
@@ -554,7 +570,8 @@ def _sink_kinds(
     """Every sink that a node can feed: mirrors, lakes, folders of files, and nothing."""
     store, options, offload = base.store, base.options, base.offload
     kinds = default_kinds()
-    kinds.register(SCHEME, DuckDBKind(files, partial(lives, store)))
+    duckdb = PlacedKind(mirrors, partial(lives, store), offload.lane("mirrors"))
+    kinds.register(SCHEME, duckdb)
     postgres = PostgresKind(partial(lives, store))
     for scheme in POSTGRES_SCHEMES:
         kinds.register(scheme, postgres)

@@ -1,6 +1,6 @@
 """Bulk: rows committed in transactions of 1,000 with a mirror on, until all are in the mirror.
 
-    python -m benchmarks.bulk [--rows 500000]
+    python -m benchmarks.bulk [--rows 500000] [--workers on]
 
 `rows_per_s` is from the first commit to the last row in DuckDB, `commit_rows_per_s` to the last
 commit. `drain_rows_per_s` is a backlog's rate: as many rows are committed while the feed is paused,
@@ -41,10 +41,13 @@ def orders(rows: int) -> pa.Table:
     )
 
 
-async def measure_bulk(folder: Path, rows: int) -> dict[str, float]:
-    """Loads twice `rows` rows into a new store in `folder`. Rates are rows a second."""
+async def measure_bulk(folder: Path, rows: int, workers: str | None = None) -> dict[str, float]:
+    """Loads twice `rows` rows into a new store in `folder`. Rates are rows a second. `workers` is
+    the setting `changefeed.workers`, None its default."""
     data = orders(2 * rows)
     async with await aopen(folder) as database:
+        if workers is not None:
+            await database.sql(f"SET CLUSTER SETTING changefeed.workers = '{workers}'")
         await database.sql(CREATE_ORDERS)
         made = await database.sql(MIRROR_ORDERS)
         job_id = made.fetchall()[0][0]
@@ -76,9 +79,10 @@ async def measure_bulk(folder: Path, rows: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--workers", choices=["on", "off"], help="the setting changefeed.workers")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tailrace-bulk-") as name:
-        metrics = asyncio.run(measure_bulk(Path(name) / "data", arguments.rows))
+        metrics = asyncio.run(measure_bulk(Path(name) / "data", arguments.rows, arguments.workers))
     print_outcome("bulk", metrics)
 
 

@@ -27,13 +27,13 @@ from statistics import median
 from benchmarks import jobs
 from benchmarks.outcome import print_outcome
 from tailrace.api.embedded import AsyncDatabase, aopen
-from tailrace.api.tuned_process import tuned_process
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.stage_times import Milestone, StageRecorder
 from tailrace.kvlayer.clock import seconds_between
+from tailrace.kvlayer.tuned_process import tuned_process
 
 COLUMNS = "(id INT8 PRIMARY KEY, customer INT8, amount FLOAT8, note STRING)"
 LOCKED = "WITH (changefeed_optimized = true)"

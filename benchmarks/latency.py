@@ -1,6 +1,6 @@
 """Commit-to-emit and commit-to-DuckDB latency, locked and unlocked, beside DuckDB's own floor.
 
-python -m benchmarks.latency [--rows 2000] [--rate 100]
+python -m benchmarks.latency [--rows 2000] [--rate 100] [--workers on]
 """
 
 from __future__ import annotations
@@ -20,17 +20,28 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000, help="commits on the locked table")
     parser.add_argument("--rate", type=float, default=100.0, help="commits a second")
     parser.add_argument("--polling-rows", type=int, default=500, help="on the unlocked table")
+    parser.add_argument("--workers", choices=["on", "off"], help="the setting changefeed.workers")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tailrace-latency-") as name:
         folder = Path(name)
         rate = arguments.rate
         floor = asyncio.run(measure_floor(folder, rows=arguments.rows // 2, rate=rate))
         locked = asyncio.run(
-            measure_latency(folder / "locked", rows=arguments.rows, rate=rate, locked=True)
+            measure_latency(
+                folder / "locked",
+                rows=arguments.rows,
+                rate=rate,
+                locked=True,
+                workers=arguments.workers,
+            )
         )
         polling = asyncio.run(
             measure_latency(
-                folder / "polling", rows=arguments.polling_rows, rate=rate, locked=False
+                folder / "polling",
+                rows=arguments.polling_rows,
+                rate=rate,
+                locked=False,
+                workers=arguments.workers,
             )
         )
     for passed, found in (*locked.stages.items(), *locked.milestones.items()):

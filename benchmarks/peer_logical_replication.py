@@ -63,10 +63,12 @@ class Side(Protocol):
 class Tailrace:
     """`tailrace serve` with a mirror."""
 
-    def __init__(self, url: str, port: int, noted: NotedTimes) -> None:
+    def __init__(self, url: str, port: int, noted: NotedTimes, workers: str | None) -> None:
         self.noted, self._url, self._port = noted, url, port
         with self.connect() as client:
             client.autocommit = True
+            if workers is not None:
+                client.execute(f"SET CLUSTER SETTING changefeed.workers = '{workers}'".encode())
             made = COLUMNS.format(text="STRING")
             client.execute(f"CREATE TABLE orders {made} WITH (changefeed_optimized = true)")
             feed = "CREATE CHANGEFEED FOR TABLE orders INTO 'duckdb:///mirror.duckdb'"
@@ -138,7 +140,7 @@ class Peer:
 
 
 @contextmanager
-def both(folder: Path) -> Iterator[tuple[Tailrace, Peer]]:
+def both(folder: Path, workers: str | None) -> Iterator[tuple[Tailrace, Peer]]:
     noted = NotedTimes(folder / "noted")
     program = ("benchmarks.noted_times", str(noted.path))
     logical = ("-c", "wal_level=logical")
@@ -148,7 +150,7 @@ def both(folder: Path) -> Iterator[tuple[Tailrace, Peer]]:
     ):
         peer = Peer(theirs, folder)
         try:
-            yield Tailrace(url, ours, noted), peer
+            yield Tailrace(url, ours, noted, workers), peer
         finally:
             peer.stop_feed()
 
@@ -263,7 +265,7 @@ class Writer:
 
 def measure(folder: Path, sizes: argparse.Namespace) -> dict[str, float]:
     found: dict[str, list[float]] = defaultdict(list)
-    with both(folder) as (tailrace, peer):
+    with both(folder, sizes.workers) as (tailrace, peer):
         writers = [("", Writer(tailrace)), ("peer_", Writer(peer))]
         for _, writer in writers:
             writer.warm_up(WARM_UP_COMMITS, sizes.rate)
@@ -301,6 +303,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=100.0)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--catchup-rows", type=int, default=500_000)
+    parser.add_argument("--workers", choices=["on", "off"], help="the setting changefeed.workers")
     sizes = parser.parse_args()
     if not postgres_installed():
         parser.exit(1, "the peer is PostgreSQL 15, which is not installed\n")

@@ -51,11 +51,11 @@ from tailrace.api.demo.raw.link import Link
 from tailrace.api.demo.raw.server import DemoServer
 from tailrace.api.keyspaces import AsyncKeyspace
 from tailrace.api.node import Node, NodeOptions
-from tailrace.api.tuned_process import tuned_process
 from tailrace.kvlayer import keys
 from tailrace.kvlayer.clock import Timestamp, seconds_between, timestamp_at
 from tailrace.kvlayer.raw import raw_key
 from tailrace.kvlayer.store import Store
+from tailrace.kvlayer.tuned_process import tuned_process
 
 LINK_SECONDS = 0.03
 VALUE = b"v" * 100

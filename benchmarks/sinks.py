@@ -45,10 +45,10 @@ from benchmarks.receivers import receiver
 from benchmarks.servers import postgres_installed, postgres_server
 from tailrace.api.bench.latency import CREATE_ORDERS, INSERT_ORDER
 from tailrace.api.embedded import AsyncDatabase, aopen
-from tailrace.api.tuned_process import tuned_process
 from tailrace.catalog.jobs import JobState
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.stage_times import Latency, Milestone
+from tailrace.kvlayer.tuned_process import tuned_process
 
 RATE = 100.0
 UPSERTED_AT_ONCE = 10_000

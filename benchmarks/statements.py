@@ -31,8 +31,8 @@ from benchmarks.servers import postgres_installed, postgres_server, tailrace_ser
 from benchmarks.statement_shapes import SHAPES, TABLE, sizes
 from tailrace import aopen
 from tailrace.api.embedded import AsyncDatabase
-from tailrace.api.tuned_process import tuned_process
 from tailrace.changefeed.pipeline.stage_times import Milestone
+from tailrace.kvlayer.tuned_process import tuned_process
 from tailrace.sql import Session
 
 REPEATS = 2

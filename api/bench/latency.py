@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...changefeed.pipeline.stage_times import Latency, Milestone, Stage
+from ...kvlayer.tuned_process import tuned_process
 from ..embedded import AsyncDatabase, aopen
-from ..tuned_process import tuned_process
 
 CREATE_ORDERS = """CREATE TABLE orders (
     id INT8 PRIMARY KEY,
@@ -48,9 +48,14 @@ class FeedLatency:
         return self.milestones[Milestone.SINK]
 
 
-async def measure_latency(folder: Path, *, rows: int, rate: float, locked: bool) -> FeedLatency:
-    """Commits `rows` rows, `rate` a second, on a new store in `folder` with a mirror."""
+async def measure_latency(
+    folder: Path, *, rows: int, rate: float, locked: bool, workers: str | None = None
+) -> FeedLatency:
+    """Commits `rows` rows, `rate` a second, on a new store in `folder` with a mirror, which a feed
+    worker holds where `workers` is on, and where it is None what the default says."""
     async with await aopen(folder) as database:
+        if workers is not None:
+            await database.sql(f"SET CLUSTER SETTING changefeed.workers = '{workers}'")
         await database.sql(CREATE_ORDERS)
         if not locked:
             await database.sql(UNLOCK_ORDERS)

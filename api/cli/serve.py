@@ -16,13 +16,13 @@ from typing import Annotated
 import typer
 
 from ...catalog.rights.users import ROOT, find_user
+from ...kvlayer.tuned_process import tuned_process
 from ..descriptors import door_bounds, raise_limit
 from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
 from ..node import Node, NodeOptions
 from ..pgwire import PostgresOptions, serve_postgres
 from ..pgwire.authentication import Method
 from ..pgwire.options import postgres_options
-from ..tuned_process import tuned_process
 from .joining import OtherProcess, join_target, open_node, oracle_target, rpc_address
 from .server_log import LogLevel, log_to, server_log
 

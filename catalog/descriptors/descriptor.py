@@ -15,7 +15,7 @@ that one column.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from ...cached import cached_property
 from ...kvlayer.clock import ZERO, Timestamp
@@ -166,6 +166,10 @@ class TableDescriptor:
         for index in self.maintained_indexes:
             assert set(index.columns) | set(index.storing) <= set(ids), (index, ids)
             assert index.id < self.next_index_id, (index, self.next_index_id)
+
+    def __getstate__(self) -> dict[str, object]:
+        """What goes to another process: the fields, and nothing that was compiled of them here."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def visible_columns(self) -> tuple[Column, ...]:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import accumulate, chain
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 import pyarrow as pa
 
 from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.arrow_columns import column_datums
 from ...catalog.values.column_types import Datum
 from ...kvlayer.clock import Timestamp
@@ -20,6 +21,17 @@ T = TypeVar("T")
 COLUMNAR_ROWS_MIN = 64
 """From this many rows on, Arrow is cheaper than a list of tuples; below, DuckDB takes twice as long
 to read one Arrow row as one set of parameters."""
+
+
+class Form(Enum):
+    """How a sink would rather have the rows of a batch."""
+
+    ROWS = "rows"  # decoded, one by one
+    COLUMNS = "columns"  # decoded, Arrow where there are many
+    BODIES = "bodies"  # as the store has them, where the rows before are not told: it decodes them
+    STORED = (
+        "stored"  # as the store has them, for a replica: nothing of them is decoded or left out
+    )
 
 
 class ChangeKind(Enum):
@@ -53,13 +65,12 @@ it: for what is caught up with."""
 class ChangeBatch:
     """Changes of one table, decoded under one canonical descriptor, in order per key.
 
-    One of `rows`, `columns` and `stored` is there. `rows[i]` is the row behind `keys[i]` in the
-    descriptor's column order, or None for a deletion. `columns` holds the rows of the keys that are
-    not in `deleted` (indexes into `keys`, ascending), in order. `timestamps[i]` is the version's
-    commit timestamp; for a scan it is the scan's, and `versions`, where it is there, has the rows'
-    own. A key may occur more than once; the later one is newer.
-
-    `stored[i]` is what the store holds under `keys[i]`, undecoded.
+    Exactly one of `rows`, `columns` and `bodies` is there. `rows[i]` is the row behind `keys[i]` in
+    the descriptor's column order, or None for a deletion. `columns` holds the rows of the keys that
+    are not in `deleted` (indexes into `keys`, ascending), in order. `bodies[i]` is what `rows[i]`
+    is decoded of: such a batch is for a sink that asks for it (`Form.BODIES`, `Form.STORED`).
+    `timestamps[i]` is the version's commit timestamp; for a scan it is the scan's, and `versions`,
+    where it is there, has the rows' own. A key may occur more than once; the later one is newer.
 
     Where the feed asks for previous values, `previous[i]` is the row that the change replaced, None
     where there was none, in the column order of `before` (of `descriptor` where that is None).
@@ -77,7 +88,7 @@ class ChangeBatch:
     rows: Sequence[tuple[Datum, ...] | None] | None = None
     columns: pa.RecordBatch | None = None
     deleted: Sequence[int] = ()
-    stored: Sequence[bytes | None] | None = None
+    bodies: Sequence[bytes | None] | None = None
     versions: Sequence[Timestamp] | None = None
     previous: Sequence[tuple[Datum, ...] | None] | None = None
     before: TableDescriptor | None = None
@@ -95,6 +106,14 @@ class ChangeBatch:
             return self.deleted
         return [place for place, row in enumerate(self.rows) if row is None]
 
+    def decoded(self) -> ChangeBatch:
+        """The same batch with its bodies decoded, into Arrow where there are many. Raises
+        RowUnreadable."""
+        if self.bodies is None:
+            return self
+        form = decode_bodies(self.descriptor, self.keys, self.bodies, columnar=True)
+        return replace(self, bodies=None, **form)
+
     def iterate_rows(self) -> Iterator[tuple[Datum, ...] | None]:
         """The row behind each key, or None for a deletion, whichever form the batch has."""
         if self.rows is not None:
@@ -111,6 +130,39 @@ class ChangeBatch:
             return rows
         gone = frozenset(self.deleted)
         return (None if index in gone else next(rows) for index in range(len(self.keys)))
+
+
+class DecodedForm(TypedDict, total=False):
+    """The part of a batch that is its rows."""
+
+    rows: Sequence[tuple[Datum, ...] | None]
+    columns: pa.RecordBatch
+    deleted: Sequence[int]
+
+
+def decode_bodies(
+    descriptor: TableDescriptor,
+    keys: Sequence[bytes],
+    bodies: Sequence[bytes | None],
+    *,
+    columnar: bool,
+) -> DecodedForm:
+    """The rows of `bodies`: Arrow from `COLUMNAR_ROWS_MIN` on where that is asked for. Raises
+    RowUnreadable."""
+    codec = codec_for(descriptor)
+    if not columnar or len(keys) < COLUMNAR_ROWS_MIN:
+        decode_row = codec.decode_row
+        return {
+            "rows": [
+                None if body is None else decode_row(key, body)
+                for key, body in zip(keys, bodies, strict=True)
+            ]
+        }
+    there = [body for body in bodies if body is not None]
+    deleted: Sequence[int] = ()
+    if len(there) != len(bodies):
+        deleted = [index for index, body in enumerate(bodies) if body is None]
+    return {"columns": codec.decode_columns(there), "deleted": deleted}
 
 
 def merged(batches: Sequence[ChangeBatch], *, bytes_max: int) -> Iterator[ChangeBatch]:

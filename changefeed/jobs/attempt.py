@@ -14,6 +14,7 @@ from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ...kvlayer.errors import BatchTimestampBeforeGC, KVError
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
+from ..contract.changes import Form
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..contract.queries import FeedQuery
 from ..pipeline.arrivals import Arrivals
@@ -134,8 +135,7 @@ class Destination:
 
     sink: Sink
     transactional: bool
-    columnar: bool
-    stored: bool = False
+    form: Form
     follows_schema: bool = False
     known: SinkProgress | None
     save: Callable[[SinkProgress], Awaitable[None]]
@@ -228,9 +228,9 @@ def _queried(
         created_at=plan.created_at,
         tells_previous=plan.options.diff or query.previous,
         holds_rows=destination.follows_schema,
-        columnar=destination.columnar,
+        columnar=destination.form is not Form.ROWS,
     )
-    return replace(destination, sink=sink, columnar=True)
+    return replace(destination, sink=sink, form=Form.COLUMNS)
 
 
 async def _find_progress(store: StoreAccess, destination: Destination) -> SinkProgress | None:
@@ -352,8 +352,7 @@ async def _run_pipeline(
             end=SinkEnd(
                 sink=destination.sink,
                 transactional=destination.transactional,
-                columnar=destination.columnar,
-                stored=destination.stored,
+                form=destination.form,
                 follows_schema=destination.follows_schema,
                 save=destination.save,
             ),

@@ -45,8 +45,8 @@ from ..sinks.protocol import (
     SinkProgress,
     SinkRefused,
     follows_schema,
+    form_of,
     is_transactional,
-    takes_stored,
     wants_previous,
 )
 from ..sinks.worker import WorkerFeed, WorkerKind
@@ -310,8 +310,7 @@ class ChangefeedJob:
         destination = Destination(
             sink=sink,
             transactional=is_transactional(kind, options),
-            columnar=kind.columnar,
-            stored=takes_stored(kind),
+            form=form_of(kind, sink),
             follows_schema=follows_schema(kind, uri),
             known=known,
             save=self._save,

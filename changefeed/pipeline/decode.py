@@ -9,11 +9,13 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.column_types import Datum
 from ...kvlayer.clock import Timestamp
-from ..contract.changes import COLUMNAR_ROWS_MIN, ChangeBatch, ChangeKind, StageTimes
+from ..contract.changes import ChangeBatch, ChangeKind, Form, StageTimes, decode_bodies
 from ..targets import Versions
 
 SLICE_CELLS = 24_576
 """Values decoded in one step of the loop, about two milliseconds' worth: commits wait no longer."""
+
+_UNDECODED = (Form.BODIES, Form.STORED)
 
 SLICE_ROWS_MIN = 256
 SLICE_ROWS_MAX = 4_096
@@ -34,80 +36,47 @@ def slice_rows(descriptor: TableDescriptor) -> int:
     return min(max(rows, SLICE_ROWS_MIN), SLICE_ROWS_MAX)
 
 
-def undecoded(
-    written: Versions,
-    descriptor: TableDescriptor,
-    *,
-    stages: StageTimes,
-    kind: ChangeKind = ChangeKind.LIVE,
-    versions: Sequence[Timestamp] | None = None,
-) -> ChangeBatch:
-    """As `decode`, for a sink that takes what the store holds."""
-    return ChangeBatch(
-        descriptor=descriptor,
-        kind=kind,
-        keys=written.keys,
-        timestamps=written.timestamps,
-        stored=written.values,
-        versions=versions,
-        stages=stages,
-    )
-
-
 def decode(
     written: Versions,
     descriptor: TableDescriptor,
     *,
     stages: StageTimes,
     kind: ChangeKind = ChangeKind.LIVE,
-    columnar: bool = True,
+    form: Form = Form.COLUMNS,
     versions: Sequence[Timestamp] | None = None,
     previous: PreviousRows | None = None,
 ) -> ChangeBatch:
-    """The changes that `written` is under `descriptor`: Arrow from `COLUMNAR_ROWS_MIN` rows on.
+    """The changes that `written` is under `descriptor`, in that form: as bodies only where no rows
+    before are told. What the store holds is not presented by its target.
 
-    With `columnar` false always a list of rows, for sinks that write messages. `versions` are the
-    rows' own timestamps, where those written here are a scan's, and `previous` the rows that they
-    replaced, where those are not what `written` says.
+    `versions` are the rows' own timestamps, where those written here are a scan's, and `previous`
+    the rows that they replaced, where those are not what `written` says.
     """
-    keys, values, timestamps = written.keys, written.values, written.timestamps
-    codec = codec_for(descriptor)
-    if previous is None and written.previous:
-        pairs = zip(keys, written.previous, strict=True)
-        replaced = [None if body is None else codec.decode_row(key, body) for key, body in pairs]
-        previous = PreviousRows(replaced)
-    rows_before = None if previous is None else previous.rows
-    before = None if previous is None else previous.descriptor
-    if not columnar or len(keys) < COLUMNAR_ROWS_MIN:
-        decode_row = codec.decode_row
-        rows = [
-            None if value is None else decode_row(key, value)
-            for key, value in zip(keys, values, strict=True)
-        ]
+    keys, timestamps = written.keys, written.timestamps
+    if form in _UNDECODED and previous is None and not written.previous:
         return ChangeBatch(
             descriptor=descriptor,
             kind=kind,
             keys=keys,
             timestamps=timestamps,
-            rows=rows,
+            bodies=written.values,
             versions=versions,
-            previous=rows_before,
-            before=before,
             stages=stages,
         )
-    bodies = [value for value in values if value is not None]
-    deleted: Sequence[int] = ()
-    if len(bodies) != len(values):
-        deleted = [index for index, value in enumerate(values) if value is None]
+    assert form is not Form.STORED, "a replica's sink asks for no rows before"
+    if previous is None and written.previous:
+        decode_row = codec_for(descriptor).decode_row
+        pairs = zip(keys, written.previous, strict=True)
+        replaced = [None if body is None else decode_row(key, body) for key, body in pairs]
+        previous = PreviousRows(replaced)
     return ChangeBatch(
         descriptor=descriptor,
         kind=kind,
         keys=keys,
         timestamps=timestamps,
-        columns=codec.decode_columns(bodies),
-        deleted=deleted,
         versions=versions,
-        previous=rows_before,
-        before=before,
+        previous=None if previous is None else previous.rows,
+        before=None if previous is None else previous.descriptor,
         stages=stages,
+        **decode_bodies(descriptor, keys, written.values, columnar=form is not Form.ROWS),
     )

@@ -16,10 +16,10 @@ from contextlib import aclosing
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp, WallClock
 from ...kvlayer.span import Span
-from ..contract.changes import ChangeKind, StageTimes
+from ..contract.changes import ChangeKind, Form, StageTimes
 from ..targets import FeedTarget, Versions
 from .budget import ROW_OVERHEAD_BYTES, MemoryBudget
-from .decode import decode, slice_rows, undecoded
+from .decode import decode, slice_rows
 from .gate import SchemaGate
 from .lane import Emission
 from .live import LiveFeed
@@ -47,8 +47,7 @@ class RowEmitter:
         budget: MemoryBudget,
         live: LiveFeed,
         emit: Callable[[Emission], None],
-        columnar: bool,
-        stored: bool = False,
+        form: Form,
         with_versions: bool,
         rows_before: RowsBefore | None = None,
     ) -> None:
@@ -62,8 +61,7 @@ class RowEmitter:
         self._budget = budget
         self._live = live
         self._emit = emit
-        self._columnar = columnar
-        self._stored = stored
+        self._form = form
         self._with_versions = with_versions
 
     async def emit(
@@ -98,19 +96,15 @@ class RowEmitter:
             own = None if own is None else [own[place] for place in there]
         size = sum(len(key) + len(body) + ROW_OVERHEAD_BYTES for key, body in rows)
         self._budget.charge(size)
-        stages = StageTimes(decoded=self._wall.monotonic_ns())
-        if self._stored:
-            batch = undecoded(versions, descriptor, stages=stages, kind=self._kind, versions=own)
-        else:
-            batch = decode(
-                shown,
-                descriptor,
-                stages=stages,
-                kind=self._kind,
-                columnar=self._columnar,
-                versions=own,
-                previous=previous,
-            )
+        batch = decode(
+            versions if self._form is Form.STORED else shown,
+            descriptor,
+            stages=StageTimes(decoded=self._wall.monotonic_ns()),
+            kind=self._kind,
+            form=self._form,
+            versions=own,
+            previous=previous,
+        )
         self._live.scanned_rows += len(rows)
         self._live.scanned_bytes += size - len(rows) * ROW_OVERHEAD_BYTES
         self._emit(Emission(batch, (), size))

@@ -33,12 +33,12 @@ from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent, table_event
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.changes import ChangeBatch, CommitTimes, StageTimes
+from ..contract.changes import ChangeBatch, CommitTimes, Form, StageTimes
 from ..targets import FeedTarget, Versions
 from .boundary import Boundary, BoundaryPlan
 from .budget import MemoryBudget, batch_bytes
 from .crossing import OpenBackfill
-from .decode import decode, slice_rows, undecoded
+from .decode import decode, slice_rows
 from .gate import Proof, SchemaGate
 from .holdup import Holdup
 from .shared_decoding import SharedDecoding
@@ -181,8 +181,7 @@ class TableLane:
         end: LaneEnd,
         plan: BoundaryPlan,
         decoding: SharedDecoding,
-        columnar: bool,
-        stored: bool = False,
+        form: Form,
     ) -> None:
         """`table` is the target's descriptor as of `start`: how far its span has come, piece by
         piece."""
@@ -195,8 +194,7 @@ class TableLane:
         self._monotonic_ns = wall.monotonic_ns
         self._end = end
         self._plan = plan
-        self._columnar = columnar
-        self._stored = stored
+        self._form = form
         self._decoding = decoding
         self._rows_max = slice_rows(table)
         self._waiting: deque[_Queued | _Mark] = deque()
@@ -541,39 +539,26 @@ class TableLane:
         self._hold(_Queued(batch, max(part.timestamps), taken.size, arrived), bar)
 
     def _emit(
-        self, taken: _Taken, versions: Versions, descriptor: TableDescriptor, stages: StageTimes
+        self, taken: _Taken, given: Versions, descriptor: TableDescriptor, stages: StageTimes
     ) -> None:
         assert descriptor.version <= self._current.version, (descriptor, self._current)
-        selected = self.target.select(versions, descriptor)
+        selected = self.target.select(given, descriptor)
         if not selected.keys:
             self._budget.release(taken.size)
             return
         backfill = self._backfill
         if backfill is not None and descriptor.version >= backfill.table.version:
             backfill.note_emitted(selected.keys, max(selected.timestamps))
-        if self._stored:
-            batch = undecoded(selected, descriptor, stages=stages)
+        stored = self._form is Form.STORED
+        shown = selected if stored else self.target.present(selected, descriptor)
+        if shown is given is taken.versions and not (taken.parted or stored):
+            batch = self._decoding.decode(
+                taken.batches, shown, descriptor, stages=stages, form=self._form
+            )
         else:
-            batch = self._decoded(taken, versions, selected, descriptor, stages)
+            batch = decode(shown, descriptor, stages=stages, form=self._form)
         stages.decoded = self._monotonic_ns()
         self._end.emit(Emission(batch, taken.commits, taken.size))
-
-    def _decoded(
-        self,
-        taken: _Taken,
-        given: Versions,
-        selected: Versions,
-        descriptor: TableDescriptor,
-        stages: StageTimes,
-    ) -> ChangeBatch:
-        """The changes that are `selected` of the versions given; of all that was taken, by whoever
-        decodes them first."""
-        shown = self.target.present(selected, descriptor)
-        if shown is given is taken.versions and not taken.parted:
-            return self._decoding.decode(
-                taken.batches, shown, descriptor, stages=stages, columnar=self._columnar
-            )
-        return decode(shown, descriptor, stages=stages, columnar=self._columnar)
 
     def _take(self, proof: Proof) -> _Taken:
         """A slice from the head of the queue: whole batches while they fit and are proven.

@@ -33,7 +33,7 @@ from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped
 from ...schemafeed.table_events import TableEvent
-from ..contract.changes import ChangeBatch, ChangeKind, StageTimes
+from ..contract.changes import ChangeBatch, ChangeKind, Form, StageTimes
 from ..contract.options import ChangefeedOptions, ScanChoice
 from ..contract.queries import FeedQuery
 from ..sinks.protocol import Sink, SinkProgress
@@ -79,13 +79,12 @@ class FeedSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkEnd:
-    """The far end of a pipeline: an open sink, what its kind can do, and where progress goes. One
-    of what is `stored` sends, and progress goes along."""
+    """The far end of a pipeline: an open sink, what its kind can do, and where progress goes.
+    A replica's, whose form is STORED, sends its progress along with the entries."""
 
     sink: Sink
     transactional: bool
-    columnar: bool
-    stored: bool = False
+    form: Form
     follows_schema: bool = False
     save: Callable[[SinkProgress], Awaitable[None]]
 
@@ -155,8 +154,7 @@ class Pipeline:
         self._starts = {each.target.id: each for each in starts}
         self._options = options
         self._live = live
-        self._columnar = end.columnar
-        self._stored = end.stored
+        self._form = end.form
         spans = {each.target.id: each.target.span for each in starts}
         if arrivals is not None:
             spans[arrivals.id] = arrivals.span
@@ -179,7 +177,7 @@ class Pipeline:
             pace=pace,
             on_flushed=self._checkpointer.note_flushed,
             now_ns=self.now_ns,
-            progress_rides=end.stored,
+            progress_rides=end.form is Form.STORED,
         )
         self._writer.on_spacing = self._space_checkpoints
         self._spacing = 0.0
@@ -342,8 +340,7 @@ class Pipeline:
             end=self,
             plan=self._plan,
             decoding=self._decoding,
-            columnar=self._columnar,
-            stored=self._stored,
+            form=self._form,
         )
 
     def _scan(self, start: TargetStart, *, beside_others: bool = False) -> InitialScan:
@@ -382,8 +379,7 @@ class Pipeline:
             budget=self.budget,
             live=self._live,
             emit=self._writer.emit,
-            columnar=self._columnar,
-            stored=self._stored,
+            form=self._form,
             with_versions=self._options.mvcc_timestamp,
             rows_before=rows_before,
         )
@@ -418,7 +414,7 @@ class Pipeline:
             current,
             stages=StageTimes(decoded=self.now_ns()),
             kind=ChangeKind.BACKFILL,
-            columnar=False,
+            form=Form.ROWS,
             versions=own,
         )
         self._writer.emit(Emission(batch, (), 0))

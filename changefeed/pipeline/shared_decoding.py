@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.events import ValueBatch
-from ..contract.changes import ChangeBatch, StageTimes
+from ..contract.changes import ChangeBatch, Form, StageTimes
 from ..targets import Versions
 from .decode import decode
 
 KEPT_MAX = 16
 """Slices, of at most a few megabytes each: feeds in step need the last, and others decode anew."""
 
-_Key = tuple[bool, bool, int, int, tuple[int, ...]]
+_Key = tuple[Form, bool, int, int, tuple[int, ...]]
 
 
 @dataclass(slots=True)
@@ -64,18 +64,18 @@ class SharedDecoding:
         descriptor: TableDescriptor,
         *,
         stages: StageTimes,
-        columnar: bool,
+        form: Form,
     ) -> ChangeBatch:
         """The changes that the rows of `batches` are under `descriptor`. `versions` are those rows,
-        in their order."""
+        in their order. Bodies cost nothing, and are shared by themselves."""
         others = self._lanes[descriptor.id] - 1
-        if others <= 0:
-            return decode(versions, descriptor, stages=stages, columnar=columnar)
-        form = columnar, bool(versions.previous)
-        key = (*form, descriptor.id, descriptor.version, tuple(map(id, batches)))
+        if others <= 0 or form is Form.BODIES:
+            return decode(versions, descriptor, stages=stages, form=form)
+        told = form, bool(versions.previous)
+        key = (*told, descriptor.id, descriptor.version, tuple(map(id, batches)))
         kept = self._kept.get(key)
         if kept is None:
-            changes = decode(versions, descriptor, stages=stages, columnar=columnar)
+            changes = decode(versions, descriptor, stages=stages, form=form)
             self._kept[key] = _Kept(batches, changes, others)
             if len(self._kept) > KEPT_MAX:
                 del self._kept[next(iter(self._kept))]

@@ -18,7 +18,7 @@ from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.table_events import TableEvent
 from ..contract.boundary_kind import BoundaryKind
-from ..contract.changes import ChangeBatch
+from ..contract.changes import ChangeBatch, Form
 from ..contract.options import ChangefeedOptions
 from ..encode import FeedOrigin
 
@@ -291,16 +291,6 @@ class ReplacingKind(Protocol):
 
 
 @runtime_checkable
-class StoredKind(Protocol):
-    """A kind of sink that may take what the store holds, undecoded: `ChangeBatch.stored`."""
-
-    @property
-    def stored(self) -> bool:
-        """Whether its sinks do."""
-        ...
-
-
-@runtime_checkable
 class WholeTablesKind(Protocol):
     """A kind of sink whose targets are whole tables, and take no results of queries."""
 
@@ -319,14 +309,24 @@ class FollowingKind(Protocol):
         ...
 
 
+@runtime_checkable
+class FormedSink(Protocol):
+    """A sink that says itself in which form it would have rows, and not its kind."""
+
+    @property
+    def form(self) -> Form: ...
+
+
+def form_of(kind: SinkKind, sink: Sink) -> Form:
+    """The form in which a sink of that kind would have rows."""
+    if isinstance(sink, FormedSink):
+        return sink.form
+    return Form.COLUMNS if kind.columnar else Form.ROWS
+
+
 def follows_schema(kind: SinkKind, uri: str) -> bool:
     """Whether the sink behind `uri` changes with the table."""
     return kind.follows(uri) if isinstance(kind, FollowingKind) else kind.follows_schema
-
-
-def takes_stored(kind: object) -> bool:
-    """Whether the kind's sinks take what the store holds, undecoded."""
-    return isinstance(kind, StoredKind) and kind.stored
 
 
 def wants_previous(kind: object, uri: str) -> bool:

@@ -21,6 +21,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ...kvlayer.errors import StoreClosed
 from ...schemafeed.feed import SchemaFeedError, TableDropped
+from ..contract.changes import Form
 from ..contract.message_form import Format
 from ..contract.options import NOT_SUPPORTED, ChangefeedOptions, check_effective, parse_options
 from ..contract.queries import FeedQuery
@@ -144,7 +145,7 @@ class ChangefeedStream:
             destination = Destination(
                 sink=self._sink,
                 transactional=False,
-                columnar=True,
+                form=Form.COLUMNS,
                 known=began_at,
                 save=self._save,
             )

@@ -17,7 +17,7 @@ from ..jobs.sink_uris import whole_uri
 from ..pipeline.boundary import plan_boundary
 from ..pipeline.live import LiveFeed, NotTaken
 from ..sinks.duckdb import DuckDBKind
-from ..sinks.duckdb.kind import InReadLane
+from ..sinks.duckdb.kind import SnapshotLane
 from ..sinks.duckdb.log_snapshot import SnapshotLog
 from ..sinks.duckdb.mirror_snapshot import MirrorSnapshot
 from ..sinks.protocol import SinkError, SinkRefused
@@ -134,10 +134,10 @@ class FeedVerification:
         return found
 
     async def _compare_logs(
-        self, snapshot: MirrorSnapshot, in_lane: InReadLane, found: _Found
+        self, snapshot: MirrorSnapshot, in_lane: SnapshotLane, found: _Found
     ) -> None:
         for row, upto in snapshot.logs:
-            services, log = self._services, SnapshotLog(row, in_lane.cursor)
+            services, log = self._services, in_lane.log(row)
             verification = log_verification(
                 services.store, services.descriptors, self._details, log, upto, in_lane
             )

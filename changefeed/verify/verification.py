@@ -176,7 +176,6 @@ class Verification:
             source,
             stages=StageTimes(),
             kind=ChangeKind.INITIAL_SCAN,
-            columnar=True,
         )
         answer = await compiled.evaluate(
             batch, created_at=self._query.created_at, knows_previous=False

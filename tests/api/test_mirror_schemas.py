@@ -13,6 +13,7 @@ import pytest
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
+from tests.harness.by_hand import by_hand
 from tests.harness.pg_door import WireError, pg_door
 
 MIRROR = "duckdb:///m.duckdb"
@@ -116,11 +117,9 @@ def test_logs_and_verification_know_the_schema(tmp_path: Path) -> None:
         assert await read(database, job_id, operations) == [
             ("scan", "a"), ("scan", "b"), ("update", "c"),
         ]  # fmt: skip
-        file = await database.node._files.acquire(tmp_path / "data" / "mirrors" / "m.duckdb")
-        with file.using_cursor() as cursor:
+        async with by_hand(database, tmp_path / "data" / "mirrors" / "m.duckdb") as cursor:
             [[base]] = cursor.execute("SELECT base_table FROM _tailrace.mirrors").fetchall()
             cursor.execute(f"UPDATE _tailrace.{base} SET c2 = 'by hand' WHERE c1 = 1")
-        await file.release()
         assert await read(database, job_id, "SELECT v FROM shop.orders WHERE k = 1") == [
             ("by hand",)
         ]

@@ -11,6 +11,7 @@ import pytest
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.verify import verification
+from tests.harness.by_hand import by_hand
 
 ROWS = 3000
 
@@ -50,8 +51,7 @@ async def feed_of(database: AsyncDatabase, key: str, apply: str) -> int:
 
 async def change_by_hand(database: AsyncDatabase, folder: Path, job_id: int) -> None:
     """Three rows: one changed, one removed, one that nobody wrote."""
-    file = await database.node._files.acquire(folder / "data" / "mirrors" / "m.duckdb")
-    with file.using_cursor() as cursor:
+    async with by_hand(database, folder / "data" / "mirrors" / "m.duckdb") as cursor:
         base = cursor.execute("SELECT base_table FROM _tailrace.mirrors").fetchone()
         assert base is not None
         name = f'_tailrace."{base[0]}"'
@@ -65,7 +65,6 @@ async def change_by_hand(database: AsyncDatabase, folder: Path, job_id: int) -> 
         cursor.execute(
             f"INSERT INTO {name} SELECT * REPLACE ({made}) FROM {name} WHERE c2 = 'row 2999'"
         )
-    await file.release()
 
 
 @pytest.mark.parametrize("apply", ["row", "transaction"])
@@ -163,8 +162,7 @@ def test_the_mirror_of_a_query_is_verified_and_mended(tmp_path: Path, apply: str
         await database.sql("UPDATE t SET n = 2 WHERE k = 300")
         await database.sql("SELECT wait_for_changefeed($1)", [job_id])
         assert (await database.sql(verify)).fetchall() == []
-        file = await database.node._files.acquire(tmp_path / "data" / "mirrors" / "m.duckdb")
-        with file.using_cursor() as cursor:
+        async with by_hand(database, tmp_path / "data" / "mirrors" / "m.duckdb") as cursor:
             [[base]] = cursor.execute("SELECT base_table FROM _tailrace.mirrors").fetchall()
             name = f"_tailrace.{base}"
             columns = [str(each[0]) for each in cursor.execute(f"DESCRIBE {name}").fetchall()]
@@ -175,7 +173,6 @@ def test_the_mirror_of_a_query_is_verified_and_mended(tmp_path: Path, apply: str
                 f"INSERT INTO {name} SELECT * REPLACE (99 AS {key}) FROM {name} WHERE {key} = 2999"
             )
             assert computed != loud
-        await file.release()
         found = (await database.sql(verify)).fetchall()
         assert sorted(str(shown) for _, shown, _ in found) == ["k=1501", "k=77", "k=99"]
         assert {str(what) for _, _, what in found} == {

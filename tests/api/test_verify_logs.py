@@ -13,6 +13,7 @@ from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.jobs import job
 from tailrace.changefeed.verify import log_verification, table_history
 from tailrace.kvlayer.keys import table_span
+from tests.harness.by_hand import by_hand
 
 ROWS = 1000
 KEYS = ("INT8", "STRING", "UUID", "DECIMAL(9,2)")
@@ -56,16 +57,13 @@ class Log:
         return sorted((str(key), _without_timestamp(str(what))) for _, key, what in found)
 
     async def by_hand(self, *statements: str) -> None:
-        file = await self._database.node._files.acquire(
-            self._folder / "data" / "mirrors" / "m.duckdb"
-        )
-        with file.using_cursor() as cursor:
+        path = self._folder / "data" / "mirrors" / "m.duckdb"
+        async with by_hand(self._database, path) as cursor:
             ((base,),) = cursor.execute(
                 "SELECT base_table FROM _tailrace.logs WHERE log_table LIKE '%t_log'"
             ).fetchall()
             for statement in statements:
                 cursor.execute(statement.replace("LOG", f"_tailrace.{base}"))
-        await file.release()
 
     async def read(self, query: str) -> list[tuple[object, ...]]:
         found = await self._database.mirror("m.duckdb").sql(query)

@@ -19,6 +19,7 @@ from tailrace.catalog.descriptors.elements import Index, IndexKind
 from tailrace.catalog.rows.row_codec import RowCodec, codec_for
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.boundary_kind import BoundaryKind
+from tailrace.changefeed.contract.changes import Form
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.pipeline import crossing, lane
 from tailrace.changefeed.pipeline.boundary import Boundary, plan_boundary
@@ -127,7 +128,7 @@ class Bench:
             end=self,
             plan=partial(plan_boundary, options=ChangefeedOptions(), follows_schema=True),
             decoding=SharedDecoding(),
-            columnar=False,
+            form=Form.ROWS,
         )
 
     # What is given.

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import DescriptorState
+from tailrace.changefeed.contract.changes import Form
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.pipeline.gate import SchemaGate
 from tailrace.changefeed.pipeline.idle_pace import IdlePace
@@ -52,7 +53,7 @@ class Feed:
             await Pipeline(
                 store,
                 starts_of([descriptor], SchemaGate(schema), self.start_at),
-                end=SinkEnd(sink=self.sink, transactional=True, columnar=True, save=_save),
+                end=SinkEnd(sink=self.sink, transactional=True, form=Form.COLUMNS, save=_save),
                 start=start,
                 options=self.options,
                 live=self.live,

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
-from tailrace.changefeed.contract.changes import ChangeKind
+from tailrace.changefeed.contract.changes import ChangeKind, Form
 from tailrace.changefeed.contract.options import ChangefeedOptions, ScanChoice
 from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
 from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT
@@ -46,7 +46,7 @@ class Bench:
         self.saved: list[SinkProgress] = []
         self.options = NO_SCAN
         self.transactional = True
-        self.stored = False
+        self.form = Form.COLUMNS
         self.start_at = self.store.clock.now()
 
     def pipeline(self) -> Pipeline:
@@ -61,8 +61,7 @@ class Bench:
             end=SinkEnd(
                 sink=self.sink,
                 transactional=self.transactional,
-                columnar=True,
-                stored=self.stored,
+                form=self.form,
                 save=self._save,
             ),
             start=start,
@@ -397,14 +396,15 @@ class FlushedSink(TargetSink):
 def test_what_is_stored_goes_as_it_is_and_progress_along(stored: bool) -> None:
     async def scenario() -> None:
         bench = Bench(sim)
-        bench.sink, bench.stored = (sink := FlushedSink(sim, bench.target)), stored
+        bench.sink = sink = FlushedSink(sim, bench.target)
+        bench.form = Form.STORED if stored else Form.COLUMNS
         async with bench.running():
             for number in range(300):
                 bench.store.write((number, "v"))
                 bench.store.resolve()
                 await asyncio.sleep(0.01)
         flushes = sink.flushes
-        assert all((batch.stored is not None) is stored for batch in bench.sink.emitted)
+        assert all((batch.bodies is not None) is stored for batch in bench.sink.emitted)
         told = [rows > 0 for rows, with_progress in flushes if with_progress]
         if stored:
             assert sum(told) == sum(rows > 0 for rows, _ in flushes) > 50

@@ -9,7 +9,7 @@ import pytest
 
 from tailrace.api.embedded import aopen
 from tailrace.catalog.rows.row_codec import codec_for
-from tailrace.changefeed.contract.changes import StageTimes
+from tailrace.changefeed.contract.changes import Form, StageTimes
 from tailrace.changefeed.pipeline import shared_decoding
 from tailrace.changefeed.pipeline.shared_decoding import KEPT_MAX, SharedDecoding
 from tailrace.changefeed.targets import Versions
@@ -40,7 +40,7 @@ def test_a_slice_is_decoded_once_for_all_lanes_of_its_table() -> None:
     for number in range(3):
         stages = StageTimes(gated=number)
         taken.append(
-            decoding.decode([batch], versions_of(batch), table(), stages=stages, columnar=False)
+            decoding.decode([batch], versions_of(batch), table(), stages=stages, form=Form.ROWS)
         )
     assert decoding.found == 2
     assert [each.stages.gated for each in taken] == [0, 1, 2]
@@ -51,24 +51,26 @@ def test_a_slice_is_decoded_once_for_all_lanes_of_its_table() -> None:
 def test_another_version_and_another_form_are_decoded_anew() -> None:
     decoding, batch = entered(3), batch_of(7)
     newer = table(version=2)
-    for descriptor, columnar in ((table(), False), (newer, False), (table(), True)):
-        decoding.decode(
-            [batch], versions_of(batch), descriptor, stages=StageTimes(), columnar=columnar
-        )
+    for descriptor, form in (
+        (table(), Form.ROWS),
+        (newer, Form.ROWS),
+        (table(), Form.COLUMNS),
+    ):
+        decoding.decode([batch], versions_of(batch), descriptor, stages=StageTimes(), form=form)
     with_previous = versions_of(batch)
     with_previous.previous = list(batch.values)
-    decoding.decode([batch], with_previous, table(), stages=StageTimes(), columnar=False)
+    decoding.decode([batch], with_previous, table(), stages=StageTimes(), form=Form.ROWS)
     assert decoding.found == 0
 
 
 def test_a_lone_feed_keeps_nothing_and_many_slices_make_room() -> None:
     decoding, batch = entered(1), batch_of(7)
-    decoding.decode([batch], versions_of(batch), table(), stages=StageTimes(), columnar=False)
+    decoding.decode([batch], versions_of(batch), table(), stages=StageTimes(), form=Form.ROWS)
     assert not decoding._kept
     decoding.enter(table().id)
     for number in range(2 * KEPT_MAX):
         batch = batch_of(number)
-        decoding.decode([batch], versions_of(batch), table(), stages=StageTimes(), columnar=False)
+        decoding.decode([batch], versions_of(batch), table(), stages=StageTimes(), form=Form.ROWS)
     assert len(decoding._kept) == KEPT_MAX
     decoding.leave(table().id)
     assert not decoding._kept

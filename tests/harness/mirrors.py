@@ -15,7 +15,10 @@ from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, DuckDBSink, MirrorReader
+from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBSink
+from tailrace.changefeed.sinks.duckdb.hosting import WORKERS, MirrorWorker, PlacedKind, PlacedReader
+from tailrace.changefeed.sinks.duckdb.hosting.placement import Placement
+from tailrace.changefeed.sinks.duckdb.hosting.worker_sink import WorkerSink
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext, SinkProgress
 from tailrace.kvlayer.clock import (
@@ -29,6 +32,9 @@ from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.offload import Offload, ThreadOffload
 from tailrace.kvlayer.settings import Settings
+from tests.harness.loop_worker import LoopWorker
+
+MirrorSink = DuckDBSink | WorkerSink
 
 T = TypeVar("T")
 
@@ -72,7 +78,7 @@ def progress_of(
     )
 
 
-async def begin(sink: DuckDBSink, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
+async def begin(sink: MirrorSink, tables: Sequence[TableDescriptor]) -> SinkProgress | None:
     """Opens a sink as an attempt does; the progress that it holds. One that fails is closed."""
     try:
         stand = await sink.stand()
@@ -84,7 +90,10 @@ async def begin(sink: DuckDBSink, tables: Sequence[TableDescriptor]) -> SinkProg
 
 
 class Mirrors:
-    """A node's DuckDB side: files, kind and reader over one mirror root."""
+    """A node's DuckDB side: files, kind and reader over one mirror root. `apart` has the files in a
+    worker."""
+
+    apart = False
 
     def __init__(
         self,
@@ -99,12 +108,23 @@ class Mirrors:
         self.store_id = store_id
         self.clock = Clock(wall or SystemWallClock(), MemoryBoundStore())
         self.clock.now()  # as a store does when it opens
-        self.files = DuckDBFiles(MirrorLocations([root]), offload)
+        self._own = DuckDBFiles(MirrorLocations([root]), offload)
         self.position = StorePosition(incarnation="first", index=1)
         self.ended: set[int] = set()
         """Jobs that are over."""
-        self.kind = DuckDBKind(self.files, self._lives)
-        self.reader = MirrorReader(self.files)
+        self.settings = Settings({WORKERS.name: "on" if self.apart else "off"})
+        self.metrics = Metrics()
+        self.loop_worker = LoopWorker(offload, self.clock.wall)
+        self.worker = MirrorWorker(self.loop_worker.start, self._lives, self.metrics, [root])
+        placement = Placement(self._own, self.worker, self.settings)
+        self.kind = PlacedKind(placement, self._lives, offload.lane("mirrors"))
+        self.reader = PlacedReader(placement)
+
+    @property
+    def files(self) -> DuckDBFiles:
+        """Those of the process that holds them."""
+        host = self.loop_worker.host
+        return self._own if host is None else host.files
 
     async def _lives(self, job_id: int) -> bool:
         return job_id not in self.ended
@@ -114,18 +134,18 @@ class Mirrors:
 
     def sink(
         self, uri: str = "duckdb:///mirror.duckdb", *, job_id: int = 7, epoch: int = 1
-    ) -> DuckDBSink:
+    ) -> MirrorSink:
         context = SinkContext(
             identity=self.identity(job_id, epoch),
             position=lambda: self.position,
             clock=self.clock,
             offload=self.offload,
-            settings=Settings(),
-            metrics=Metrics(),
+            settings=self.settings,
+            metrics=self.metrics,
             options=ChangefeedOptions(),
         )
         sink = self.kind.create(uri, context)
-        assert isinstance(sink, DuckDBSink)
+        assert isinstance(sink, WorkerSink if self.apart else DuckDBSink)
         return sink
 
     @asynccontextmanager
@@ -135,7 +155,7 @@ class Mirrors:
         uri: str = "duckdb:///mirror.duckdb",
         job_id: int = 7,
         epoch: int = 1,
-    ) -> AsyncIterator[DuckDBSink]:
+    ) -> AsyncIterator[MirrorSink]:
         """A sink, open for the time of the block."""
         sink = self.sink(uri, job_id=job_id, epoch=epoch)
         try:
@@ -154,9 +174,11 @@ def run(root: Path, scenario: Callable[[Mirrors], Awaitable[T]], *, store_id: st
 
     async def whole() -> T:
         offload = ThreadOffload("test")
+        mirrors = Mirrors(root, offload, store_id=store_id)
         try:
-            return await scenario(Mirrors(root, offload, store_id=store_id))
+            return await scenario(mirrors)
         finally:
+            await mirrors.worker.close()
             offload.close()
 
     return asyncio.run(whole())

@@ -72,7 +72,7 @@ class FeedWatch:
     def note_emitted(self, batch: ChangeBatch) -> None:
         if self.frozen:
             return
-        rows = zip(batch.keys, batch.timestamps, batch.iterate_rows(), strict=True)
+        rows = zip(batch.keys, batch.timestamps, batch.decoded().iterate_rows(), strict=True)
         for key, ts, row in rows:
             self._emitted.append(Emitted(key, ts, row, batch.descriptor, batch.kind))
             self._unflushed.append((key, ts))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -13,10 +12,13 @@ import duckdb
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.values.column_types import Datum
+from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.jobs.reservations import lives
-from tailrace.changefeed.sinks.duckdb import DuckDBFiles, DuckDBKind, MirrorReader
+from tailrace.changefeed.sinks.duckdb import DuckDBFiles
+from tailrace.changefeed.sinks.duckdb.hosting import WORKERS, MirrorWorker, PlacedKind, PlacedReader
+from tailrace.changefeed.sinks.duckdb.hosting.placement import Placement
 from tailrace.changefeed.sinks.locations import Apply, MirrorLocations, Mode
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
@@ -26,8 +28,11 @@ from tailrace.changefeed.sinks.protocol import (
     SinkStand,
 )
 from tailrace.kvlayer.clock import ZERO, Timestamp
+from tailrace.kvlayer.metrics import Metrics
+from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tailrace.schemafeed import TableEvent
+from tests.harness.loop_worker import LoopWorker
 from tests.harness.simulation import Simulation
 
 JOB_ID = 7
@@ -50,20 +55,42 @@ EMPTY = MirrorState(ZERO, False, {})
 
 
 class DuckDBMirror:
-    """A mirror file, as one process has it open. The next process gets a copy."""
+    """A mirror file, as one process has it open, or its worker, if the file is `apart`. The next
+    process gets a copy."""
 
-    def __init__(self, folder: Path, apply: Apply = Apply.ROW, mode: Mode = Mode.MIRROR) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        apply: Apply = Apply.ROW,
+        mode: Mode = Mode.MIRROR,
+        *,
+        apart: bool = False,
+    ) -> None:
         self.folder = folder
         self.apply = apply
         self.mode = mode
+        self.apart = apart
         folder.mkdir(parents=True, exist_ok=True)
-        self._files: DuckDBFiles | None = None
-        self._reader: MirrorReader | None = None
+        self.worker: LoopWorker
+        self._kind: PlacedKind
+        self._reader: PlacedReader
+        self._store: Store | None = None
+        self._dead: DuckDBMirror | None = None
+        """The one of the process before: its tasks are the loop's until that ends."""
 
     def begin(self, sim: Simulation) -> None:
         """A process starts."""
-        self._files = DuckDBFiles(MirrorLocations([self.folder]), sim.offload)
-        self._reader = MirrorReader(self._files)
+        files = DuckDBFiles(MirrorLocations([self.folder]), sim.offload)
+        self.worker = LoopWorker(sim.offload, sim.wall)
+        worker = MirrorWorker(self.worker.start, self._lives, Metrics(), [self.folder])
+        settings = Settings({WORKERS.name: "on" if self.apart else "off"})
+        placement = Placement(files, worker, settings)
+        self._kind = PlacedKind(placement, self._lives, sim.offload.lane("mirrors"))
+        self._reader = PlacedReader(placement)
+
+    async def _lives(self, job_id: int) -> bool:
+        assert self._store is not None, "asked of a store's feeds"
+        return await lives(self._store, job_id)
 
     def sink(self, store: Store, sim: Simulation, epoch: int) -> Sink:
         context = SinkContext(
@@ -81,16 +108,18 @@ class DuckDBMirror:
     def uri(self) -> str:
         return f"duckdb:///{FILE}?apply={self.apply.value}&mode={self.mode.value}"
 
-    def kind(self, store: Store) -> DuckDBKind:
-        assert self._files is not None
-        return DuckDBKind(self._files, partial(lives, store))
+    def kind(self, store: Store) -> PlacedKind:
+        self._store = store
+        return self._kind
 
     def crash(self, folder: Path) -> DuckDBMirror:
         """What the death of the process leaves: all that was committed, and nothing else."""
         folder.mkdir(parents=True)
         for path in self.folder.iterdir():
             shutil.copy(path, folder / path.name)
-        return DuckDBMirror(folder, self.apply, self.mode)
+        copy = DuckDBMirror(folder, self.apply, self.mode, apart=self.apart)
+        copy._dead = self
+        return copy
 
     async def read(self, table_id: int) -> MirrorState:
         """As of one commit."""
@@ -98,9 +127,14 @@ class DuckDBMirror:
 
     async def query(self, sql: str) -> list[Row]:
         """The rows of one SELECT, through the server's own reader."""
-        assert self._reader is not None
-        found = await self._reader.read(FILE, sql)
-        return [tuple(row.values()) for row in found.to_pylist()]
+        while True:
+            try:
+                found = await self._reader.read(FILE, sql)
+            except SQLError as error:
+                if "the worker process" not in error.message:
+                    raise
+            else:
+                return [tuple(row.values()) for row in found.to_pylist()]
 
     def look(self, table_id: int) -> MirrorState:
         """What a dead process left, without changing the file."""

@@ -32,16 +32,21 @@ class Outcome:
     crashes: int
     fast_answers: int
     emitted: int
+    kills: int
 
 
 class RandomRun:
     """One seed's run. With `schema_changes` the mirror is in memory and takes any schema."""
 
-    def __init__(self, seed: int, folder: Path, *, schema_changes: bool) -> None:
+    def __init__(
+        self, seed: int, folder: Path, *, schema_changes: bool, apart: bool = False
+    ) -> None:
         self.sim = Simulation(seed)
         self.random = self.sim.random
         self.folder = folder
-        mirror = MemoryMirror() if schema_changes else DuckDBMirror(folder / "life1")
+        self.kills = 0
+        """How many feed workers were killed."""
+        mirror = MemoryMirror() if schema_changes else DuckDBMirror(folder / "life1", apart=apart)
         self.world = World(self.sim, mirror, schema_changes=schema_changes)
 
     def run(self) -> Outcome:
@@ -57,6 +62,7 @@ class RandomRun:
             crashes=world.crash_count,
             fast_answers=world.watch.fast_count,
             emitted=world.watch.emitted_count,
+            kills=self.kills,
         )
 
     async def _live(self, *, crashes: bool) -> None:
@@ -114,6 +120,9 @@ class RandomRun:
     def _start_all(self, server: Server, stop: asyncio.Event) -> list[asyncio.Task[None]]:
         works = [self._writer(server, stop) for _ in range(3)]
         works += [self._ddl(server, stop), self._stopper(server, stop)]
+        mirror = self.world.mirror
+        if isinstance(mirror, DuckDBMirror) and mirror.apart:
+            works.append(self._killer(mirror, stop))
         return [asyncio.create_task(work) for work in works]
 
     async def _writer(self, server: Server, stop: asyncio.Event) -> None:
@@ -157,7 +166,27 @@ class RandomRun:
                 await asyncio.sleep(self.random.choice([0.1, 1.0, 8.0]))
                 node.go_on()
 
+    async def _killer(self, mirror: DuckDBMirror, stop: asyncio.Event) -> None:
+        """Kills the feed worker now and then: while nothing happens, or as it is asked for
+        something."""
+        while not stop.is_set():
+            await asyncio.sleep(self.random.random() * 2)
+            name = self.random.choice(["", "stand", "open", "emit", "flush", "read"])
+            if not name:
+                mirror.worker.kill()
+                self.kills += 1
+                continue
+
+            def kill(asked: str, name: str = name) -> None:
+                if asked == name:
+                    mirror.worker.on_frame = lambda asked: None
+                    mirror.worker.kill()
+                    self.kills += 1
+
+            mirror.worker.on_frame = kill
+
 
 def run_seed(seed: int, folder: Path) -> Outcome:
-    """Every third seed changes schemas, the others mirror into DuckDB."""
-    return RandomRun(seed, folder, schema_changes=seed % 3 == 2).run()
+    """Every third seed changes schemas, the others mirror into DuckDB: every other one by a feed
+    worker."""
+    return RandomRun(seed, folder, schema_changes=seed % 3 == 2, apart=seed // 3 % 2 == 0).run()

@@ -26,9 +26,9 @@ import msgspec
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.descriptors.keyspace import Keyspace
 from tailrace.catalog.store.catalog import KEYSPACE_COLUMNS
-from tailrace.changefeed.contract.changes import ChangeBatch, StageTimes
+from tailrace.changefeed.contract.changes import ChangeBatch, Form, StageTimes
 from tailrace.changefeed.contract.options import ChangefeedOptions
-from tailrace.changefeed.pipeline.decode import undecoded
+from tailrace.changefeed.pipeline.decode import decode
 from tailrace.changefeed.pipeline.progress import part_of
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
@@ -384,7 +384,7 @@ class ReplicaRun:
 
     def _changes(self, batch: ValueBatch) -> ChangeBatch:
         versions = Versions([*batch.keys], [*batch.values], [*batch.timestamps])
-        return undecoded(versions, self._descriptor, stages=StageTimes())
+        return decode(versions, self._descriptor, stages=StageTimes(), form=Form.STORED)
 
     # Misfortune
 

@@ -19,13 +19,14 @@ from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.live_leases import DescriptorLeased
 from tailrace.catalog.values.column_types import Datum
 from tailrace.catalog.values.errors import SQLError
+from tailrace.changefeed.contract.changes import Form
 from tailrace.changefeed.contract.options import ChangefeedOptions, SchemaFeedKind
 from tailrace.changefeed.jobs.attempt import Destination, plan_tables, run_attempt
 from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.idle_pace import IdlePace
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.shared_decoding import SharedDecoding
-from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
+from tailrace.changefeed.sinks.protocol import FormedSink, SinkError, SinkProgress
 from tailrace.changefeed.targets import FeedTarget, TableTarget
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.errors import Deadlock, LockTimeout, RetryableTransaction
@@ -236,7 +237,7 @@ class Server:
             Destination(
                 sink=sink,
                 transactional=True,
-                columnar=True,
+                form=inner.form if isinstance(inner, FormedSink) else Form.COLUMNS,
                 follows_schema=True,
                 known=world.known,
                 save=self._save,

@@ -24,7 +24,6 @@ from tailrace.catalog.values.column_types import Datum
 from tailrace.changefeed.contract.changes import ChangeBatch
 from tailrace.changefeed.jobs.details import ChangefeedDetails
 from tailrace.changefeed.pipeline.progress import part_of
-from tailrace.changefeed.sinks.duckdb.log_snapshot import SnapshotLog
 from tailrace.changefeed.sinks.locations import Apply, Mode
 from tailrace.changefeed.sinks.mirror.progress_encoding import decode_frontier
 from tailrace.changefeed.sinks.protocol import (
@@ -151,7 +150,7 @@ class StormMirror:
         kind, descriptors = self._file.kind(node.store), DescriptorStore(node.store)
         async with kind.snapshot(self._file.uri, job_id) as (snapshot, in_lane):
             for row, upto in snapshot.logs:
-                log = SnapshotLog(row, in_lane.cursor)
+                log = in_lane.log(row)
                 report = await log_verification(
                     node.store, descriptors, details, log, upto, in_lane
                 ).run()

@@ -17,10 +17,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="good clients beside abusers, for a long time")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--stretch", type=float, default=STRETCH_SECONDS, help="seconds")
+    parser.add_argument("--workers", choices=["on", "off"], help="the setting changefeed.workers")
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="tailrace-") as folder:
         found = asyncio.run(
-            soak(Path(folder), seconds=60 * arguments.minutes, stretch_seconds=arguments.stretch)
+            soak(
+                Path(folder),
+                seconds=60 * arguments.minutes,
+                stretch_seconds=arguments.stretch,
+                workers=arguments.workers,
+            )
         )
     for name, quantiles in (("calm", found.calm), ("besieged", found.besieged)):
         shown = " ".join(f"{1000 * seconds:.1f}" for seconds in quantiles)

@@ -40,8 +40,11 @@ class Outcome:
         return median(self.besieged) / median(self.calm)
 
 
-def prepare_server(server: ServerProcess) -> None:
-    """Users, and ten tables with a feed each. Everybody is somebody from here on."""
+def prepare_server(server: ServerProcess, workers: str | None = None) -> None:
+    """Users, and ten tables with a feed each. Everybody is somebody from here on. `workers` is the
+    setting `changefeed.workers`, None its default."""
+    if workers is not None:
+        server.sql(f"SET CLUSTER SETTING changefeed.workers = '{workers}'")
     tables = ";".join(
         f"CREATE TABLE good{n} (k INT8 PRIMARY KEY, note STRING);"
         f"GRANT ALL ON good{n} TO good;"
@@ -80,14 +83,16 @@ async def connected(port: int) -> AsyncIterator[list[Client]]:
             await client.close()
 
 
-async def soak(folder: Path, *, seconds: float, stretch_seconds: float) -> Outcome:
+async def soak(
+    folder: Path, *, seconds: float, stretch_seconds: float, workers: str | None = None
+) -> Outcome:
     """Stretches of so many seconds, calm and besieged in turn. Raises AssertionError where a
     mirror is not what was committed."""
     calm: list[float] = []
     besieged: list[float] = []
     errors: list[str] = []
     with ServerProcess(folder / "data") as insecure:
-        prepare_server(insecure)
+        prepare_server(insecure, workers)
     with ServerProcess(folder / "data", insecure=False) as server:
         server.client.auth = ROOT
         async with connected(server.pg_port) as clients:

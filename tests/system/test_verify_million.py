@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
+from tests.harness.by_hand import by_hand
 
 ROWS = 1_000_000
 LOADED_AT_ONCE = 50_000
@@ -24,8 +25,7 @@ async def load(database: AsyncDatabase) -> None:
 
 
 async def change_by_hand(database: AsyncDatabase, folder: Path) -> None:
-    file = await database.node._files.acquire(folder / "data" / "mirrors" / "m.duckdb")
-    with file.using_cursor() as cursor:
+    async with by_hand(database, folder / "data" / "mirrors" / "m.duckdb") as cursor:
         base = cursor.execute("SELECT base_table FROM _tailrace.mirrors").fetchone()
         assert base is not None
         name = f'_tailrace."{base[0]}"'
@@ -34,7 +34,6 @@ async def change_by_hand(database: AsyncDatabase, folder: Path) -> None:
         cursor.execute(
             f"INSERT INTO {name} SELECT * REPLACE (2000000 AS c1) FROM {name} WHERE c1 = 999999"
         )
-    await file.release()
 
 
 def test_three_rows_of_a_million(tmp_path: Path) -> None:

@@ -63,6 +63,11 @@ class DuckDBFiles:
             finally:
                 self._read_lanes.append(lane)
 
+    def holds(self, path: Path) -> bool:
+        """Whether this process has the file open, or somebody is about to have it open or shut."""
+        file = self._files.get(path)
+        return file is not None and (file.open or file.used)
+
     @property
     def open_files(self) -> list[Path]:
         """The files that this process holds at the moment."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import duckdb
 
@@ -18,7 +18,8 @@ from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
-from .log_ownership import check_log_name, log_name
+from .log_ownership import LogRow, check_log_name, log_name
+from .log_snapshot import SnapshotLog
 from .mirror_file import MirrorFile, run_whole
 from .mirror_snapshot import MirrorSnapshot, begin_snapshot
 from .orphans import Lives, release_jobs, release_orphans
@@ -35,10 +36,22 @@ class InReadLane:
 
     def __init__(self, lane: Offload, cursor: duckdb.DuckDBPyConnection) -> None:
         self._lane = lane
-        self.cursor = cursor
+        self._cursor = cursor
 
     def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
-        return in_lane(self._lane, self.cursor, call)
+        return in_lane(self._lane, self._cursor, call)
+
+    def log(self, row: LogRow) -> SnapshotLog:
+        """A log of the snapshot."""
+        return SnapshotLog(row, self._cursor)
+
+
+class SnapshotLane(Protocol):
+    """Runs what belongs to the lane of a snapshot's reader, wherever that is."""
+
+    def __call__(self, call: Callable[[], T]) -> Awaitable[T]: ...
+
+    def log(self, row: LogRow) -> SnapshotLog: ...
 
 
 class DuckDBKind:
@@ -116,7 +129,7 @@ class DuckDBKind:
     @asynccontextmanager
     async def snapshot(
         self, uri: str, job_id: int
-    ) -> AsyncIterator[tuple[MirrorSnapshot, InReadLane]]:
+    ) -> AsyncIterator[tuple[MirrorSnapshot, SnapshotLane]]:
         """The mirror as one commit left it, and what runs calls on its thread, for the time of the
         block. Raises SinkError and SinkRefused."""
         target = self._files.locations.target(uri)

@@ -64,9 +64,15 @@ class LogMismatch:
 class SnapshotLog:
     """A log within the reader's transaction. Its methods belong to the lane of the reader."""
 
-    def __init__(self, row: LogRow, cursor: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, row: LogRow, cursor: duckdb.DuckDBPyConnection | None) -> None:
+        """Without a cursor it is that of another process: there is its lane."""
         self.row = row
-        self._cursor = cursor
+        self._there = cursor
+
+    @property
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        assert self._there is not None, "in another process"
+        return self._there
 
     def first(self) -> Timestamp | None:
         """The least commit timestamp in the log."""

@@ -123,6 +123,11 @@ class MirrorFile:
         await run_whole(self.lane, self._close_unused)
 
     @property
+    def used(self) -> bool:
+        """Whether somebody has acquired it, or is about to."""
+        return self._users > 0
+
+    @property
     def open(self) -> bool:
         return self._instance is not None
 

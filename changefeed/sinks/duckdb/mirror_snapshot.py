@@ -72,15 +72,20 @@ class SnapshotTable:
     """One mirror table within the transaction. Belongs to the lane of its reader."""
 
     def __init__(
-        self, row: MirrorRow, job_id: int, resolved: Timestamp, cursor: duckdb.DuckDBPyConnection
+        self,
+        row: MirrorRow,
+        job_id: int,
+        resolved: Timestamp,
+        cursor: duckdb.DuckDBPyConnection | None,
     ) -> None:
-        """`resolved` is how far the table had come, zero while it is being scanned."""
+        """`resolved` is how far the table had come, zero while it is being scanned. Without a
+        cursor it is that of another process: there is its lane."""
         self.row = row
         self.resolved = resolved
         self.schema = TableSchema(
             row.descriptor, name=row.name, job_id=job_id, base_name=row.shown_table
         )
-        self._cursor = cursor
+        self._there = cursor
         self._job_id = job_id
         schema, types = self.schema, self.schema.column_types()
         self._prefix = index_prefix(row.table_id, row.descriptor.primary_index_id)
@@ -89,6 +94,11 @@ class SnapshotTable:
         cast = [f"CAST({name} AS {types[name]}) AS {name}" for name in names]
         self._hash = f"hash({', '.join(names)})"
         self._source = f"(SELECT {STORE_KEY}, {', '.join(cast)} FROM {SOURCE})"
+
+    @property
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        assert self._there is not None, "in another process"
+        return self._there
 
     def count(self) -> int:
         [(count,)] = self._all(f"SELECT count(*) FROM {self.schema.base}", [])

@@ -47,12 +47,14 @@ AnyTable = MirrorTable | StagedTable | LogTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Flush:
-    """All that one transaction writes. `resolved` is what the file is resolved up to by it."""
+class Flush:
+    """All that one transaction writes. `resolved` is what the file is resolved up to by it, and
+    `stages` are those of the batches in it."""
 
     tables: Sequence[Prepared]
     stand: SinkStand | None
     resolved: Timestamp
+    stages: Sequence[StageTimes]
 
 
 class DuckDBSink:
@@ -140,6 +142,12 @@ class DuckDBSink:
             self._failure = error
 
     async def flush(self, progress: SinkProgress | None) -> None:
+        taken = self.take(progress)
+        if taken is not None:
+            await self.write(taken)
+
+    def take(self, progress: SinkProgress | None) -> Flush | None:
+        """What has gathered, for `write`; None where there is nothing to write."""
         if self._failure is not None:
             raise self._failure
         assert self._file is not None, "not open"
@@ -147,17 +155,23 @@ class DuckDBSink:
             self._publication.check()
         due = [table for table in self._all if table.due(progress)]
         if not due and progress is None:
-            return
+            return None
         unflushed, self._unflushed = self._unflushed, []
         tables = [table.prepare(progress) for table in due]
         stand = None
         if progress is not None:
             stand = SinkStand(progress=self._held(progress), position=self._position())
-        flush = _Flush(
+        return Flush(
             tables=tables,
             stand=stand,
             resolved=self._resolved if stand is None else stand.progress.resolved,
+            stages=unflushed,
         )
+
+    async def write(self, flush: Flush) -> int:
+        """Makes durable what was taken, and returns when it was, in monotonic nanoseconds. What was
+        taken next may not be written before that. Raises SinkError and SinkRefused."""
+        assert self._file is not None, "not open"
         try:
             sunk = await run_whole(self._file.lane, partial(self._write, flush))
         except duckdb.Error as error:
@@ -165,12 +179,13 @@ class DuckDBSink:
         except (SinkError, SinkRefused) as error:
             self._failure = error
             raise
-        for stages in unflushed:
+        for stages in flush.stages:
             stages.sunk = sunk
         self._resolved = flush.resolved
         self._file.after_flush()
-        if due and self._publication is not None:
+        if flush.tables and self._publication is not None:
             self._publication.note_change()
+        return sunk
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """The progress table says it already."""
@@ -285,7 +300,7 @@ class DuckDBSink:
             begins_at=self._begins.get(schema.descriptor.id),
         )
 
-    def _write(self, flush: _Flush) -> int:
+    def _write(self, flush: Flush) -> int:
         """One transaction. Returns when it had committed, in monotonic nanoseconds."""
         file, cursor = self._file, self._cursor
         assert file is not None
@@ -316,7 +331,7 @@ class DuckDBSink:
     def _transact(
         self,
         cursor: duckdb.DuckDBPyConnection,
-        flush: _Flush,
+        flush: Flush,
         works: Sequence[TableWork],
         deleted: Sequence[Tombstone],
     ) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ....kvlayer.child_environment import child_environment
 from ....kvlayer.clock import Timestamp
 from ...contract.options import ScanChoice
 from ..protocol import SinkError, SinkProgress, SinkRefused
@@ -45,30 +46,16 @@ CANNOT_GO_ON = 4
 instance."""
 
 
-ENVIRONMENT = (
-    "PATH",
-    "HOME",
-    "JAVA_HOME",
-    "SPARK_HOME",
-    "SPARK_LOCAL_IP",
-    "PYTHONPATH",
-    "PYSPARK_PYTHON",
-    "LD_LIBRARY_PATH",
-    "TMPDIR",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-)
-"""Variables that an application inherits: where programs and files are."""
+ENVIRONMENT = ("JAVA_HOME", "SPARK_HOME", "SPARK_LOCAL_IP", "PYSPARK_PYTHON")
+"""Variables that an application inherits beside those of every child: where its programs are."""
 
 
-def child_environment(own: Mapping[str, str]) -> dict[str, str]:
+def spark_environment(own: Mapping[str, str]) -> dict[str, str]:
     """The environment of an application, and of whatever it starts.
 
     Spark's workers run this interpreter, unless the server was told which: theirs may be elsewhere.
     """
-    kept = {name: own[name] for name in ENVIRONMENT if name in own}
-    return {"PYSPARK_PYTHON": sys.executable, **kept}
+    return {"PYSPARK_PYTHON": sys.executable, **child_environment(own, *ENVIRONMENT)}
 
 
 class _Report(msgspec.Struct):
@@ -118,7 +105,7 @@ class SparkApplication:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=child_environment(os.environ),
+            env=spark_environment(os.environ),
         )
         try:
             await self._introduce(process)

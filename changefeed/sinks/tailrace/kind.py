@@ -77,7 +77,6 @@ class ReplicaKind(ReplicatingKind):
     transactional = True
     local = False
     columnar = False
-    stored = True
     follows_schema = True
     whole_tables = "The other store has copies of tables, with their keys and columns."
     obeys = PIPELINE_OPTIONS | {"mvcc_timestamp"}

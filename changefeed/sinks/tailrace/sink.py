@@ -14,7 +14,7 @@ from ....kvlayer.keys import KEYSPACE_LENGTH
 from ....kvlayer.replica import Ingest, origin_of, source_of
 from ....kvlayer.span import EVERYTHING
 from ....schemafeed.table_events import TableEvent
-from ...contract.changes import ChangeBatch
+from ...contract.changes import ChangeBatch, Form
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
 from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
 from .entry_queue import Entries, EntryQueue, Told
@@ -159,6 +159,8 @@ class ReplicaSink:
     emitted before: along with the last of it, or when it has acknowledged that.
     """
 
+    form = Form.STORED
+
     def __init__(
         self,
         target: ReplicaTarget,
@@ -191,7 +193,7 @@ class ReplicaSink:
     def emit(self, batch: ChangeBatch) -> None:
         assert self._queue is not None, "the sink is open"
         stamps = batch.timestamps if batch.versions is None else batch.versions
-        bodies = [body for body in batch.stored or () if body is not None]
+        bodies = [body for body in batch.bodies or () if body is not None]
         assert len(bodies) == len(batch), "a deletion of a raw key is an entry"
         self._queue.put(Entries([key[KEYSPACE_LENGTH:] for key in batch.keys], bodies, [*stamps]))
 

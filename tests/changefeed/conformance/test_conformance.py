@@ -9,19 +9,15 @@ from random import Random
 import pytest
 
 from tailrace.catalog.rights.bootstrap import bootstrap
-from tailrace.changefeed import Changefeeds, ChangefeedServices
-from tailrace.changefeed.sinks import default_kinds
 from tailrace.kvlayer.clock import ZERO, Timestamp
-from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
+from tests.changefeed.conformance.jobs import WRITES, Jobs, due, write
 from tests.changefeed.conformance.sources import SOURCES, Source
-from tests.changefeed.feeds import MemoryJobs, TargetKind
-from tests.harness.secrets import sealer
+from tests.changefeed.feeds import TargetKind
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node, sql_services
 from tests.harness.stores import crash, open_store, reopen
 from tests.harness.validators import Watch
 
-WRITES = 25
 Make = Callable[[SqlNode], Awaitable[Source]]
 
 
@@ -128,57 +124,6 @@ def test_feed_goes_on_after_a_crash(make: Make, seed: int) -> None:
     sim.run(after())
 
 
-class Jobs:
-    """Changefeeds of a node, whose jobs a test runs and stops by hand."""
-
-    def __init__(self, sim: Simulation, node: SqlNode) -> None:
-        self.node = node
-        self.kind = TargetKind(sim, fail=0.1)
-        self.jobs = MemoryJobs()
-        kinds = default_kinds()
-        kinds.register("target", self.kind)
-        services = ChangefeedServices(
-            store=node.store,
-            descriptors=node.services.catalog.descriptors,
-            leases=node.services.leases,
-            kinds=kinds,
-            offload=sim.offload,
-            protections=ProtectedTimestamps(node.store),
-            rights=node.services.rights,
-            sealer=sealer(),
-        )
-        self.feeds = Changefeeds(services, self.jobs)
-
-    async def create(self, source: Source) -> int:
-        await self.node.sql(f"CREATE CHANGEFEED FOR {source.feed} INTO 'target://a'")
-        request, sink = self.node.feeds.requests[-1]
-        assert sink is not None
-        transaction = self.node.store.begin()
-        job_id = await self.feeds.create(transaction, request, sink)
-        await transaction.commit()
-        return job_id
-
-    async def run_until(self, job_id: int, resolved: Timestamp) -> None:
-        """The job is claimed, and paused when its sink holds all up to `resolved`."""
-        running = asyncio.create_task(self.feeds.run(self.jobs.claims[job_id]))
-        await self.feeds.wait_until(job_id, resolved)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-
-
-def due(source: Source, upto: Timestamp) -> list[tuple[Timestamp, tuple[object, ...]]]:
-    """The oracle: when each row was written that is there at the end, and the row."""
-    newest: dict[bytes, tuple[Timestamp, bytes | None]] = {}
-    for (key, at), body in source.history.bodies.items():
-        if at <= upto and at > newest.get(key, (ZERO, None))[0]:
-            newest[key] = (at, body)
-    shown = [
-        (at, None if body is None else source.shown(key, body, at))
-        for key, (at, body) in newest.items()
-    ]
-    return sorted(((at, row) for at, row in shown if row is not None), key=repr)
-
-
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("seed", range(3))
 def test_changefeed_scans_stops_and_catches_up(make: Make, seed: int) -> None:
@@ -188,19 +133,20 @@ def test_changefeed_scans_stops_and_catches_up(make: Make, seed: int) -> None:
 
     async def scenario() -> None:
         async with sql_node(sim) as node:
-            source, jobs = await make(node), Jobs(sim, node)
+            source, kind = await make(node), TargetKind(sim, fail=0.1)
+            jobs = Jobs(sim, node, kind, "target")
             for _ in range(WRITES):
                 await source.write(sim.random)
             await source.resolve()
-            job_id = await jobs.create(source)
+            job_id = await jobs.create(source, "target://a")
             scanned_at = node.feeds.requests[-1][0].newest
             for _ in range(3):
-                writing = asyncio.create_task(_write(source, sim.random))
+                writing = asyncio.create_task(write(source, sim.random))
                 await jobs.run_until(job_id, await source.resolve())
                 await writing
             ended_at = await source.resolve()
             await jobs.run_until(job_id, ended_at)
-            target = jobs.kind.targets["target://a"]
+            target = kind.targets["target://a"]
             assert target.progress is not None
             assert target.progress.resolved >= ended_at
             found = [(at, row) for at, row in target.versions.values() if row is not None]
@@ -213,10 +159,3 @@ def test_changefeed_scans_stops_and_catches_up(make: Make, seed: int) -> None:
                 assert stamps == sorted(stamps), (key, stamps)
 
     sim.run(scenario())
-
-
-async def _write(source: Source, random: Random) -> None:
-    for _ in range(WRITES):
-        await source.write(random)
-        await asyncio.sleep(random.choice((0, 0.01)))
-        await source.resolve()

@@ -24,7 +24,7 @@ from tailrace.catalog.values.column_types import ColumnType, Datum, array_of, en
 from tailrace.catalog.values.enum_type import EnumMember, EnumType
 from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
-from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, StageTimes
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, Form, StageTimes
 from tailrace.changefeed.contract.options import parse_options
 from tailrace.changefeed.encode import (
     Encoder,
@@ -195,7 +195,8 @@ def batch(*, columnar: bool, kind: ChangeKind = ChangeKind.LIVE) -> ChangeBatch:
             TS[:1] * filler + versions.timestamps,
             [*[None] * filler, *versions.previous],
         )
-    return decode(versions, TABLE, stages=StageTimes(), kind=kind, columnar=columnar)
+    form = Form.COLUMNS if columnar else Form.ROWS
+    return decode(versions, TABLE, stages=StageTimes(), kind=kind, form=form)
 
 
 def rendered(options: dict[str, str | None], *, columnar: bool) -> str:
@@ -244,9 +245,8 @@ def test_lines_of_csv_equal_the_golden_file(columnar: bool) -> None:
         bodies * filler,
         TS[:1] * filler * 4,
     )
-    scanned = decode(
-        versions, TABLE, stages=StageTimes(), kind=ChangeKind.INITIAL_SCAN, columnar=columnar
-    )
+    form = Form.COLUMNS if columnar else Form.ROWS
+    scanned = decode(versions, TABLE, stages=StageTimes(), kind=ChangeKind.INITIAL_SCAN, form=form)
     chosen = line_encoder_for(parse_options({"format": "csv", "initial_scan": "only"}), TOPICS)
     encoded = chosen.encode(scanned)
     assert bytes(chosen.lines(scanned)) == b"\n".join(

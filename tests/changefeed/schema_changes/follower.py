@@ -23,7 +23,7 @@ from tailrace.catalog.descriptors.elements import ElementState, Index, IndexKind
 from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.rows.row_codec import RowCodec
 from tailrace.catalog.values.column_types import ColumnType, Datum
-from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind
+from tailrace.changefeed.contract.changes import ChangeBatch, ChangeKind, Form
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.jobs.attempt import Destination, plan_tables, run_attempt
 from tailrace.changefeed.jobs.reservations import lives
@@ -266,7 +266,7 @@ class Follower:
                 self.backfilling,
             ),
             transactional=True,
-            columnar=True,
+            form=Form.COLUMNS,
             follows_schema=True,
             known=self.saved[-1] if self.saved else None,
             save=self._save,

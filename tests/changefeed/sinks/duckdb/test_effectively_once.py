@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tailrace.changefeed.sinks.duckdb import DuckDBSink
 from tailrace.changefeed.sinks.protocol import SinkError, SinkProgress
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.span import Span
 from tests.harness.descriptors import table
-from tests.harness.mirrors import Mirrors, Row, begin, progress_of, rows_batch, run
+from tests.harness.mirrors import Mirrors, MirrorSink, Row, begin, progress_of, rows_batch, run
 
 ORDERS = table()
 Change = tuple[tuple[int], int, Row | None]
@@ -33,7 +32,7 @@ def delete(key: int, ts: int) -> Change:
     return (key,), ts, None
 
 
-async def feed(sink: DuckDBSink, *changes: Change, resolved: int | None = None) -> None:
+async def feed(sink: MirrorSink, *changes: Change, resolved: int | None = None) -> None:
     if changes:
         sink.emit(rows_batch(ORDERS, changes))
     await sink.flush(None if resolved is None else progress_of(ORDERS, resolved))

@@ -13,9 +13,9 @@ import duckdb
 import pytest
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
-from tailrace.changefeed.sinks.duckdb import DuckDBSink, mirror_file
+from tailrace.changefeed.sinks.duckdb import mirror_file
 from tests.harness.descriptors import table
-from tests.harness.mirrors import Mirrors, begin, progress_of, rows_batch, run
+from tests.harness.mirrors import Mirrors, MirrorSink, begin, progress_of, rows_batch, run
 from tests.harness.simulation import Simulation
 
 ORDERS = table()
@@ -86,7 +86,7 @@ def test_two_feeds_share_a_file(tmp_path: Path) -> None:
     async def scenario(mirrors: Mirrors) -> None:
         async with mirrors.open(ORDERS) as one, mirrors.open(items, job_id=8) as two:
 
-            async def feed(sink: DuckDBSink, source: TableDescriptor) -> None:
+            async def feed(sink: MirrorSink, source: TableDescriptor) -> None:
                 for k in range(20):
                     sink.emit(rows_batch(source, [((k,), 10, (k, "x"))]))
                     await sink.flush(None)
@@ -165,7 +165,7 @@ def test_simulated_machine_can_mirror(tmp_path: Path) -> None:
         (resolved,) = await mirrors.read("SELECT resolved FROM _tailrace.progress")
         assert await mirrors.read("SELECT count(*), max(k) FROM orders") == [resolved * 2]
 
-    async def flush_all(sink: DuckDBSink, start: int) -> None:
+    async def flush_all(sink: MirrorSink, start: int) -> None:
         for ts in range(start + 1, 1_000):
             sink.emit(rows_batch(ORDERS, [((ts,), ts, (ts, "x"))]))
             await sink.flush(progress_of(ORDERS, ts))
@@ -173,6 +173,7 @@ def test_simulated_machine_can_mirror(tmp_path: Path) -> None:
     simulation.run(feed())
 
 
+@pytest.mark.parametrize("place", ["here"], indirect=True)
 def test_a_failing_checkpoint_is_not_tried_with_every_flush(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

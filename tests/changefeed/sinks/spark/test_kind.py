@@ -12,7 +12,7 @@ from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkProgress, SinkRefused
 from tailrace.changefeed.sinks.spark import LakeLocation, LakeServer, SparkKind
-from tailrace.changefeed.sinks.spark.application import child_environment
+from tailrace.changefeed.sinks.spark.application import spark_environment
 from tailrace.changefeed.sinks.spark.java import java_version, why_no_spark
 from tailrace.changefeed.sinks.spark.lake_record import LakeRecord
 from tailrace.changefeed.sinks.spark.masters import MASTERS, check_master
@@ -189,9 +189,9 @@ def test_masters_are_those_of_the_list(java: None, tmp_path: Path) -> None:
 def test_an_applications_environment_holds_nothing_of_the_servers() -> None:
     files = {"PATH": "/bin", "HOME": "/h"}
     own = {**files, "TAILRACE_ROOT_PASSWORD": "x", "AWS_SECRET_ACCESS_KEY": "y"}
-    assert child_environment(own) == {**files, "PYSPARK_PYTHON": sys.executable}
+    assert spark_environment(own) == {**files, "PYSPARK_PYTHON": sys.executable}
     told = {**files, "PYSPARK_PYTHON": "/cluster/python"}
-    assert child_environment({**own, **told}) == told
+    assert spark_environment({**own, **told}) == told
 
 
 def test_a_workers_token_is_worth_something_while_it_runs() -> None:

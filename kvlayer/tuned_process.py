@@ -1,7 +1,7 @@
 """Settings of the interpreter for a process that does nothing but serve a store.
 
-Only the program that owns its process may make them: the server, the demo and the benchmarks, never
-the embedded API.
+Only the program that owns its process may make them: the server, its feed worker, the demo and the
+benchmarks, never the embedded API.
 
 *Collector.* A full collection walks every object of every library: 47 ms with ours, in which no
 commit goes on. What was there when the node had started lives as long as the process, and most of
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..kvlayer.collector import COLLECTOR
+from .collector import COLLECTOR
 
 SWITCH_SECONDS = 0.0002
 
