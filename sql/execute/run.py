@@ -28,7 +28,7 @@ from ..analyze.calls.sequence_calls import ValueNeeded
 from ..analyze.calls.session_calls import SessionCalls
 from ..analyze.enum_casts import unbound_types
 from ..analyze.scalars import Bindings, Deferral, Generators
-from ..introspection.rows import Introspection
+from ..introspection.registry import Introspection
 from ..plan.needs import needs_of
 from ..plan.planner import plan_statement
 from ..plan.plans import Plan, SelectPlan, WithPlan
@@ -37,8 +37,7 @@ from ..results.results import Result, ResultColumn
 from ..results.table_reads import Trace
 from ..runtime.authorization import require
 from ..runtime.implicit import attempts, in_transaction
-from ..runtime.plan_cache import Prepared
-from ..runtime.planning import lengthy_relations, planned
+from ..runtime.plan_cache import Prepared, lengthy_relations, planned
 from ..runtime.relations import SEQUENCE_RELATIONS, LeaseScope, changed_tables, resolve_all
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
@@ -52,11 +51,17 @@ from .query.reading import run_select
 from .query.result_shape import check_columns_same, plain_columns
 from .query.streaming import stream_select
 from .write.computed_defaults import ComputedDefaults
-from .write.dml import DML, OnePhase, one_phase_applies, result_of, run_in
+from .write.dml import (
+    DML,
+    OnePhase,
+    one_phase_applies,
+    result_of,
+    result_with_writes,
+    run_in,
+    run_with_writes,
+)
 from .write.sequence_functions import DrawnValues, SessionSequences
-from .write.sequence_rights import SequenceRights
-from .write.stored_sequences import StoredSequences
-from .write.with_writes import result_with_writes, run_with_writes
+from .write.stored_sequences import SequenceRights, StoredSequences
 
 T = TypeVar("T")
 

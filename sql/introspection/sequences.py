@@ -12,6 +12,7 @@ from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT
 from ..results.results import Row
 from ..runtime.introspection_context import IntrospectionContext
+from .virtual_table import INFORMATION_SCHEMA, PG_CATALOG, TAILRACE_INTERNAL
 
 _INT8_OID = 20
 
@@ -24,8 +25,9 @@ async def described_sequences(
     return await catalog.list_objects(context.reader, context.database, SequenceDescriptor)
 
 
+@PG_CATALOG.table("""pg_sequence 33
+    seqrelid:o seqtypid:o seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b""")
 async def sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """pg_sequence."""
     return [
         (
             found.id, _INT8_OID, found.options.start, found.options.increment,
@@ -35,6 +37,10 @@ async def sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@INFORMATION_SCHEMA.table("""sequences 8
+    sequence_catalog sequence_schema sequence_name data_type numeric_precision:i
+    numeric_precision_radix:i numeric_scale:i start_value minimum_value maximum_value increment
+    cycle_option""")
 async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
     """information_schema.sequences: identity columns have theirs within."""
     identities = await identity_columns(context)
@@ -60,6 +66,7 @@ async def identity_columns(context: IntrospectionContext) -> set[tuple[int, int]
     return found
 
 
+@TAILRACE_INTERNAL.table("sequences 7 oid:i last_value:i is_called:b")
 async def sequence_value_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of a sequence read as a relation, for users with a right on it. A sequence without
     draws has its start value."""
@@ -76,6 +83,9 @@ async def sequence_value_rows(context: IntrospectionContext) -> Sequence[Row]:
 _READING = Privilege.USAGE | Privilege.SELECT
 
 
+@PG_CATALOG.table("""pg_sequences 42
+    schemaname sequencename sequenceowner data_type start_value:i min_value:i max_value:i
+    increment_by:i cycle:b cache_size:i last_value:i""")
 async def sequence_state_rows(context: IntrospectionContext) -> Sequence[Row]:
     """pg_sequences. A sequence that has handed out nothing yet has no last value."""
     rights = await read_rights(context.reader)

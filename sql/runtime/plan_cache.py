@@ -2,20 +2,26 @@
 
 A plan is good for the versions of the tables that it was made from; whoever runs it leases these
 tables and compares. Parameters are not part of it.
+
+Most statements are parsed and planned in less time than a slice of the loop takes. What may take
+longer is known by the length of its text, and by the relations that it names: a view is as long as
+its query, a star as wide as its table.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from ...catalog.descriptors.temporary_schema import session_schema
 from ...catalog.values.session_zone import UTC_NAME, zone_name
+from ...kvlayer.fibre import in_slices
+from ..analyze.binder import Relations
 from ..parse import ParsedText, parse
-from ..parse.pieces import lengthy
+from ..parse.pieces import SMALL_LENGTH, lengthy
 from ..plan.needs import Needs
 from ..plan.plans import Plan
 from ..syntax.statements import Statement
-from .planning import planned
 from .shapes import give_slots, serves_shape, shape_of
 
 V = TypeVar("V")
@@ -192,3 +198,22 @@ def _keep(kept: dict[str, V], text: str, value: V) -> None:
     if len(kept) >= TEXTS_MAX:
         del kept[next(iter(kept))]
     kept[text] = value
+
+
+T = TypeVar("T")
+
+_COLUMNS_SMALL = 200
+"""Columns of all the tables of a statement that is planned in one step."""
+
+
+async def planned(work: Callable[[], T], *, lengthy: bool) -> T:
+    """Returns the result of `work`, run in slices of the loop where it is lengthy."""
+    return await in_slices(work) if lengthy else work()
+
+
+def lengthy_relations(relations: Relations) -> bool:
+    """Whether what is named makes the plan of a short text long."""
+    tables = relations.values()
+    if any(table.view is not None and len(table.view.text) > SMALL_LENGTH for table in tables):
+        return True
+    return sum(len(table.visible_columns) for table in tables) > _COLUMNS_SMALL

@@ -42,8 +42,7 @@ from ..plan.planner import plan_statement
 from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn
 from ..runtime.authorization import require
-from ..runtime.plan_cache import Prepared, zoned
-from ..runtime.planning import lengthy_relations, planned
+from ..runtime.plan_cache import Prepared, lengthy_relations, planned, zoned
 from ..runtime.relations import LeaseScope, changed_tables, resolve_all
 from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed

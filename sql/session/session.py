@@ -18,9 +18,7 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
-from ..execute.admin.backups import run_backup
-from ..execute.admin.dead_letters import tell_dead_letters
-from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency
+from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency, tell_dead_letters
 from ..execute.admin.feeds import (
     await_jobs,
     control_jobs,
@@ -28,6 +26,7 @@ from ..execute.admin.feeds import (
     named_jobs,
     verify_changefeed,
 )
+from ..execute.admin.keyspaces import run_backup
 from ..execute.admin.listings import Listing, run_listing
 from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.show import set_cluster_setting
@@ -77,13 +76,10 @@ from ..syntax.transaction_statements import TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
 from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
 from .cursors import Cursors
-from .named_statements import NamedStatements
 from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
-from .prepared_names import PreparedNames
-from .session_state import SessionState
-from .session_transactions import SessionTransactions
+from .prepared_names import NamedStatements, PreparedNames
+from .session_transactions import SessionState, SessionTransactions, refuse_where_it_stands
 from .session_turn import SessionTurn
-from .statement_limits import refuse_where_it_stands
 from .temporary_tables import TemporaryTables
 
 T = TypeVar("T")

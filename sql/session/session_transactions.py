@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
+from enum import Enum
+from typing import get_args
 
 from ...catalog.store.catalog_changes import jobs_begun
 from ...catalog.values.errors import SQLError
@@ -15,8 +17,8 @@ from ...kvlayer.errors import KVError, RetryableTransaction, StoreClosed
 from ...kvlayer.txn import Transaction
 from ...kvlayer.write_shares import SessionShare
 from ..analyze.scalars import Bindings
-from ..execute.ddl.ddl import wait_until_seen
-from ..execute.write.deferred_checks import check_deferred
+from ..execute.ddl.ddl import DDL, wait_until_seen
+from ..execute.write.foreign_keys import check_deferred
 from ..results.as_of import datetime_of, resolve_as_of
 from ..results.results import STRING, Result, listing, typed_columns
 from ..runtime.advisory_locks import AdvisoryLocks
@@ -25,7 +27,29 @@ from ..runtime.implicit import ATTEMPTS_MAX, pause_before
 from ..runtime.services import Services
 from ..runtime.transactions import RESTART_SAVEPOINT, Modes, OpenTransaction
 from ..syntax import transaction_statements as statements
+from ..syntax.changefeed_statements import (
+    AlterChangefeed,
+    CreateSchedule,
+    RetryDeadLetters,
+    SkipDeadLetters,
+    SubscriptionChange,
+)
+from ..syntax.connection_statements import ConnectionChange
+from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
 from ..syntax.show_statements import SHOWN
+from ..syntax.statements import (
+    AwaitJobs,
+    ControlJobs,
+    Delete,
+    ExplainChangefeed,
+    Insert,
+    SetClusterSetting,
+    SplitAt,
+    UnsplitAt,
+    Update,
+    VerifyChangefeed,
+    WithWrites,
+)
 from ..variables.variables import (
     DEFAULT_DEFERRABLE,
     DEFAULT_ISOLATION,
@@ -504,3 +528,54 @@ def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
     if opened is None or opened.shown or opened.committed_at is not None:
         return False
     return isinstance(error.__cause__, RetryableTransaction)
+
+
+class SessionState(Enum):
+    """The transaction status that ReadyForQuery tells a client."""
+
+    IDLE = "idle"
+    IN_TRANSACTION = "in a transaction"
+    FAILED = "in a failed transaction"
+
+    __hash__ = object.__hash__  # each answer looks one up, and Enum's is slow
+
+
+_NOT_IN_BLOCK: dict[type, str] = {
+    SplitAt: "a split of ranges",
+    UnsplitAt: "a split of ranges",
+    ExplainChangefeed: "EXPLAIN CHANGEFEED",
+    AwaitJobs: "SHOW JOBS WHEN COMPLETE",
+    VerifyChangefeed: "VERIFY CHANGEFEED",
+    RetryDeadLetters: "RETRY DEAD LETTERS",
+    SkipDeadLetters: "SKIP DEAD LETTERS",
+    BackupKeyspace: "BACKUP",
+    RestoreKeyspace: "RESTORE",
+    SetClusterSetting: "SET CLUSTER SETTING",
+}
+_NOT_READ_ONLY: dict[type, str] = {
+    Insert: "INSERT",
+    Update: "UPDATE",
+    Delete: "DELETE",
+    WithWrites: "a WITH that writes",
+    SplitAt: "ALTER",
+    UnsplitAt: "ALTER",
+    AlterChangefeed: "ALTER CHANGEFEED",
+    RebalanceReplication: "REBALANCE REPLICATION",
+    CreateSchedule: "CREATE SCHEDULE",
+    **dict.fromkeys(get_args(DDL), "DDL"),
+    **dict.fromkeys(get_args(SubscriptionChange), "a change of subscriptions"),
+    **dict.fromkeys(get_args(ConnectionChange), "a change of external connections"),
+}
+"""By the type of the statement, what the error calls it."""
+
+
+def refuse_where_it_stands(statement: object, transactions: SessionTransactions) -> None:
+    """Raises SQLError 25001 in a transaction block, and 25006 where the transaction only reads."""
+    name = _NOT_IN_BLOCK.get(type(statement))
+    if isinstance(statement, ControlJobs):
+        name = f"{statement.action.value} JOB"
+    if name is not None:
+        transactions.refuse_block(name)
+    name = _NOT_READ_ONLY.get(type(statement))
+    if name is not None:
+        transactions.refuse_read_only(name)

@@ -1,16 +1,29 @@
-"""SHOW CHANGEFEED LATENCY and SHOW CHANGEFEED LAG."""
+"""SHOW CHANGEFEED LATENCY and LAG; SHOW, RETRY and SKIP DEAD LETTERS."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import Privilege
 from ....catalog.rows.key_borders import pretty_key
 from ....catalog.values.column_types import ColumnType
+from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
+from ....changefeed import DeadLetter
 from ....kvlayer.clock import format_timestamp
 from ....kvlayer.span import Span
 from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.services import Services
-from .feeds import check_reads_feed
+from ...syntax.changefeed_statements import (
+    LetterChoice,
+    LetterStatement,
+    RetryDeadLetters,
+    ShowDeadLetters,
+    SkipDeadLetters,
+)
+from ..query.result_shape import RETRY_COLUMNS
+from .feeds import check_controls_feed, check_reads_feed
 
 FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
@@ -80,3 +93,83 @@ class _Tables:
 
 def _shown(span: Span, table: TableDescriptor | None) -> str:
     return f"[{pretty_key(span.start, table)}, {pretty_key(span.end, table)})"
+
+
+_READERS = (Privilege.SELECT, Privilege.CHANGEFEED)
+
+_COLUMNS = typed_columns("table_name key mvcc_timestamp error message message_bytes:i refused:t")
+
+
+async def tell_dead_letters(services: Services, statement: LetterStatement, user: str) -> Result:
+    """Raises SQLError as SHOW CHANGEFEED LAG and VERIFY CHANGEFEED do, and for RETRY where the feed
+    takes no rows now."""
+    chosen = statement.chosen
+    if isinstance(statement, ShowDeadLetters):
+        await check_reads_feed(services, user, chosen.job_id)
+    else:
+        await check_controls_feed(services, user, chosen.job_id)
+    letters = _chosen(await services.jobs.dead_letters(chosen.job_id), chosen)
+    await _check_tables(services, user, letters)
+    match statement:
+        case ShowDeadLetters():
+            return listing("SHOW DEAD LETTERS", _COLUMNS, [_row(letter) for letter in letters])
+        case SkipDeadLetters():
+            await services.jobs.skip_dead_letters(letters)
+            return Result(tag=f"SKIP DEAD LETTERS {len(letters)}", row_count=len(letters))
+        case RetryDeadLetters():
+            outcomes = await services.jobs.retry_dead_letters(chosen.job_id, letters)
+            rows: list[Row] = [
+                (letter.table_name, letter.key, format_timestamp(letter.at), outcome)
+                for letter, outcome in zip(letters, outcomes, strict=True)
+            ]
+            return Result(
+                tag=f"RETRY DEAD LETTERS {len(rows)}",
+                columns=RETRY_COLUMNS,
+                rows=rows,
+                row_count=len(rows),
+            )
+
+
+async def _check_tables(services: Services, user: str, letters: Sequence[DeadLetter]) -> None:
+    """Raises SQLError 42501 where the user may not read the tables of the letters as they are now,
+    the owner of the feed too: letters hold rows, and outlive the feed, its right to a table, and
+    the table, which is then for admins."""
+    rights, at = services.rights.current, await services.store.now()
+    if rights.admin(user):
+        return
+    for table_id, name in {letter.table_id: letter.table_name for letter in letters}.items():
+        table = await services.catalog.descriptors.read_at(table_id, at)
+        if (
+            not isinstance(table, TableDescriptor)
+            or table.dropped
+            or not any(rights.allow(user, table, each) for each in _READERS)
+        ):
+            raise SQLError(
+                "42501",
+                f"user {user} has neither SELECT nor CHANGEFEED privilege on relation {name}",
+                detail="Dead letters hold its rows.",
+                hint="TABLE chooses the letters of another table.",
+            )
+
+
+def _chosen(letters: Sequence[DeadLetter], chosen: LetterChoice) -> list[DeadLetter]:
+    """A table may be named by the end of its full name."""
+    named = None if chosen.table is None else list(chosen.table.parts)
+    return [
+        letter
+        for letter in letters
+        if (named is None or letter.table_name.split(".")[-len(named) :] == named)
+        and chosen.key in (None, letter.key)
+    ]
+
+
+def _row(letter: DeadLetter) -> Row:
+    return (
+        letter.table_name,
+        letter.key,
+        format_timestamp(letter.at),
+        letter.error,
+        letter.message,
+        letter.message_bytes,
+        letter.refused,
+    )

@@ -29,7 +29,12 @@ from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.errors import KVError
 from ....kvlayer.fibre import in_slices
 from ...analyze.feed_queries import feed_query
-from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
+from ...introspection.tailrace_internal import (
+    FEED_JOB_COLUMNS,
+    JOB_COLUMNS,
+    changefeed_rows,
+    job_rows,
+)
 from ...plan.needs import missing, needs_on
 from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv

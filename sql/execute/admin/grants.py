@@ -1,11 +1,19 @@
-"""GRANT, REVOKE, owners and default privileges."""
+"""GRANT, REVOKE, owners and default privileges, and SHOW GRANTS and its kin."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor import (
+    DatabaseDescriptor,
+    Descriptor,
+    SchemaDescriptor,
+    TableDescriptor,
+)
+from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
+from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.rights.default_privileges import (
     ANY_ROLE,
     ANY_SCHEMA,
@@ -17,6 +25,7 @@ from ....catalog.rights.privileges import (
     ALL_OF,
     GRANTABLE_ON,
     SYSTEM,
+    WITHIN_SCHEMAS,
     Privilege,
     Securable,
     SecurableKind,
@@ -29,6 +38,7 @@ from ....catalog.rights.rights import (
     add_member,
     add_privileges,
     put_grant,
+    read_rights,
     remove_member,
     remove_privileges,
     set_owner,
@@ -37,9 +47,9 @@ from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
 from ....catalog.values.errors import SQLError
 from ....changefeed import give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
-from ...results.results import Result
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.authorization import Actor
-from ...runtime.relations import find_sequence
+from ...runtime.relations import find_sequence, find_table, unknown_relation
 from ...syntax.names import ObjectName
 from ...syntax.rights_statements import (
     AlterDefaultPrivileges,
@@ -49,10 +59,14 @@ from ...syntax.rights_statements import (
     PrivilegeName,
     ReassignOwned,
     RightsChange,
+    RightsListing,
     SetOwner,
+    ShowDefaultPrivileges,
+    ShowGrants,
+    ShowRoleGrants,
     TargetKind,
 )
-from .grant_targets import find_database, find_schema, find_targets
+from ..ddl.enum_types import find_type, unknown
 
 _KINDS = {
     TargetKind.TABLE: SecurableKind.TABLE,
@@ -357,3 +371,264 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
         if role in (default.grantee, default.role):
             reasons.append("default privileges mention it")
     return sorted(set(reasons))
+
+
+K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
+
+
+async def find_targets(actor: Actor, target: GrantTarget) -> list[Securable]:
+    """Returns the objects that a statement names. Raises SQLError for one that does not exist."""
+    match target.kind:
+        case TargetKind.SYSTEM:
+            return [SYSTEM]
+        case TargetKind.DATABASE:
+            return [await find_database(actor, name) for name in target.names]
+        case TargetKind.SCHEMA:
+            return [(await find_schema(actor, name))[2] for name in target.names]
+        case TargetKind.SEQUENCE:
+            return [await _sequence(actor, name) for name in target.names]
+        case TargetKind.TYPE:
+            return [await _type(actor, name) for name in target.names]
+        case TargetKind.TABLE:
+            return await _each(actor, target, _named)
+        case TargetKind.TABLES_IN_SCHEMA:
+            return await _each(actor, target, _tables)
+        case TargetKind.SEQUENCES_IN_SCHEMA:
+            return await _each(actor, target, sequences_in)
+        case TargetKind.TYPES_IN_SCHEMA:
+            return await _each(actor, target, types_in)
+
+
+async def _each(
+    actor: Actor,
+    target: GrantTarget,
+    find: Callable[[Actor, ObjectName], Awaitable[list[Securable]]],
+) -> list[Securable]:
+    return [thing for name in target.names for thing in await find(actor, name)]
+
+
+async def find_database(actor: Actor, name: ObjectName) -> Securable:
+    """Returns a database as an object of grants. Raises SQLError 3D000."""
+    descriptors = actor.services.catalog.descriptors
+    database_id = await descriptors.lookup(actor.reader, 0, 0, str(name))
+    if database_id is None:
+        raise SQLError("3D000", f'database "{name}" does not exist', position=name.position)
+    return Securable(SecurableKind.DATABASE, database_id, str(name))
+
+
+async def find_schema(actor: Actor, name: ObjectName) -> tuple[str, str, Securable]:
+    """The database of a schema, its name, and what rights are granted on."""
+    database, schema = (actor.database, *name.parts)[-2:]
+    try:
+        parents = await actor.services.catalog.descriptors.resolve_schema(
+            actor.reader, database, schema
+        )
+    except SQLError as error:
+        error.position = error.position or name.position
+        raise
+    thing = Securable(SecurableKind.SCHEMA, parents[1], schema, (parents[0],))
+    return database, schema, thing
+
+
+async def _tables(actor: Actor, name: ObjectName) -> list[Securable]:
+    database, schema, _ = await find_schema(actor, name)
+    tables = await actor.services.catalog.list_tables(
+        actor.reader, database, schema, views=True, keyspaces=True
+    )
+    return [securable(table) for table in tables]
+
+
+async def sequences_in(actor: Actor, name: ObjectName) -> list[Securable]:
+    """The sequences of a schema, by name."""
+    return await _objects(actor, name, SequenceDescriptor)
+
+
+async def types_in(actor: Actor, name: ObjectName) -> list[Securable]:
+    """The types of a schema, by name."""
+    return await _objects(actor, name, TypeDescriptor)
+
+
+async def _objects(actor: Actor, name: ObjectName, kind: type[K]) -> list[Securable]:
+    database, schema, _ = await find_schema(actor, name)
+    found = await actor.services.catalog.list_objects(actor.reader, database, kind)
+    return [securable(thing) for place, thing in found if place == schema]
+
+
+async def _sequence(actor: Actor, name: ObjectName) -> Securable:
+    catalog = actor.services.catalog
+    found = await find_sequence(catalog, actor.reader, name, actor.database)
+    if found is None:
+        raise unknown_relation(name)
+    return securable(found)
+
+
+async def _type(actor: Actor, name: ObjectName) -> Securable:
+    found = await find_type(actor.services, actor.reader, name, actor.database)
+    if found is None:
+        raise unknown(name)
+    return securable(found)
+
+
+async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
+    """A table or a view, or all of a schema's."""
+    *inside, last = name.parts
+    if last == "*":
+        return await _tables(actor, ObjectName(tuple(inside) or ("public",), name.position))
+    virtual = actor.services.virtual_tables.find(name.parts)
+    table = virtual or await find_table(
+        actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
+    )
+    if table is None:
+        catalog = actor.services.catalog
+        if await find_sequence(catalog, actor.reader, name, actor.database) is not None:
+            raise SQLError(
+                "42809",
+                f'"{name}" is a sequence',
+                position=name.position,
+                hint="Write ON SEQUENCE.",
+            )
+        raise unknown_relation(name)
+    if table.id < FIRST_USER_ID:
+        raise SQLError(
+            "42501",
+            f'privileges on "{name}" cannot be changed: it is part of the system',
+            position=name.position,
+        )
+    return [securable(table)]
+
+
+async def show_rights(actor: Actor, statement: RightsListing) -> Result:
+    """Lists grants, roles' members or default privileges, by the SHOW statement."""
+    rights = await read_rights(actor.reader)
+    match statement:
+        case ShowGrants():
+            return await _grants(actor, rights, statement)
+        case ShowRoleGrants(roles=roles, members=members):
+            rows: list[Row] = [
+                (role, member, admin)
+                for role, member, admin in rights.memberships()
+                if (not roles or role in roles) and (not members or member in members)
+            ]
+            columns = typed_columns("role_name member is_admin:b")
+            return listing("SHOW GRANTS", columns, rows)
+        case ShowDefaultPrivileges():
+            return await _defaults(actor)
+
+
+async def _grants(actor: Actor, rights: Rights, statement: ShowGrants) -> Result:
+    if statement.target is None:
+        things = await _everything_in(actor)
+    else:
+        things = await find_targets(actor, statement.target)
+    if things == [SYSTEM]:
+        return _system_grants(rights, statement.grantees)
+    names = await _full_names(actor, things)
+    rows: list[Row] = []
+    for thing, (database, schema, name) in zip(things, names, strict=True):
+        kind = "table" if thing.kind is SecurableKind.TABLE else thing.kind.value
+        for grantee, privilege, grantable in granted(rights, thing):
+            if not statement.grantees or grantee in statement.grantees:
+                rows.append((database, schema, name, kind, grantee, privilege, grantable))
+    columns = typed_columns(
+        "database_name schema_name object_name object_type grantee privilege_type is_grantable:b"
+    )
+    return listing("SHOW GRANTS", columns, rows)
+
+
+def granted(rights: Rights, thing: Securable) -> Iterator[tuple[str, str, bool]]:
+    """Yields roles and their privileges on an object: admins, its owner, and the grantees."""
+    all_of = {ADMIN, ROOT, rights.owner(thing.id)}
+    for grantee in sorted(all_of):
+        yield grantee, "ALL", True
+    for grantee, grant in rights.grants_on(thing.id):
+        if grantee not in all_of:
+            yield from _spelled(grantee, grant, thing.kind)
+
+
+def _spelled(grantee: str, grant: Grant, kind: SecurableKind) -> Iterator[tuple[str, str, bool]]:
+    """One row a privilege; ALL in one word where that says the same."""
+    names = privilege_names(grant.privileges, kind)
+    passed_on = set(privilege_names(grant.grantable, kind))
+    if "ALL" in names and passed_on and "ALL" not in passed_on:
+        names = sorted(str(one.name) for one in Privilege if one & grant.privileges)
+    for name in names:
+        yield grantee, name, name in passed_on or "ALL" in passed_on
+
+
+def _system_grants(rights: Rights, grantees: Sequence[str]) -> Result:
+    rows: list[Row] = [(ADMIN, "ALL", True), (ROOT, "ALL", True)]
+    for grantee, grant in rights.grants_on(SYSTEM.id):
+        rows += _spelled(grantee, grant, SecurableKind.SYSTEM)
+    kept = [row for row in rows if not grantees or row[0] in grantees]
+    columns = typed_columns("grantee privilege_type is_grantable:b")
+    return listing("SHOW SYSTEM GRANTS", columns, kept)
+
+
+async def _everything_in(actor: Actor) -> list[Securable]:
+    """The current database, its schemas and what is in them."""
+    catalog = actor.services.catalog
+    found: list[Securable] = []
+    database_id = await catalog.descriptors.lookup(actor.reader, 0, 0, actor.database)
+    assert database_id is not None, actor.database
+    found.append(Securable(SecurableKind.DATABASE, database_id, actor.database))
+    for schema in await catalog.list_schemas(actor.reader, actor.database):
+        _, schema_id = await catalog.descriptors.resolve_schema(
+            actor.reader, actor.database, schema
+        )
+        found.append(Securable(SecurableKind.SCHEMA, schema_id, schema, (database_id,)))
+        tables = await catalog.list_tables(
+            actor.reader, actor.database, schema, views=True, keyspaces=True
+        )
+        found += map(securable, tables)
+        place = ObjectName((actor.database, schema), 1)
+        found += [*await sequences_in(actor, place), *await types_in(actor, place)]
+    return found
+
+
+async def _full_names(
+    actor: Actor, things: Sequence[Securable]
+) -> list[tuple[str | None, str | None, str | None]]:
+    """Database, schema and name of each."""
+    known: dict[int, str] = {}
+
+    async def name(descriptor_id: int) -> str:
+        if descriptor_id not in known:
+            found = await actor.services.catalog.descriptors.read(actor.reader, descriptor_id)
+            assert found is not None, descriptor_id
+            known[descriptor_id] = found.name
+        return known[descriptor_id]
+
+    names: list[tuple[str | None, str | None, str | None]] = []
+    for thing in things:
+        match thing.kind:
+            case _ if thing.kind in WITHIN_SCHEMAS:
+                schema, database = thing.parents
+                names.append((await name(database), await name(schema), thing.name))
+            case SecurableKind.SCHEMA:
+                names.append((await name(thing.parents[0]), thing.name, None))
+            case _:
+                names.append((thing.name, None, None))
+    return names
+
+
+async def _defaults(actor: Actor) -> Result:
+    rows: list[Row] = []
+    for default in await list_defaults(actor.reader):
+        read = actor.services.catalog.descriptors.read
+        database: Descriptor | None = await read(actor.reader, default.database_id)
+        if not isinstance(database, DatabaseDescriptor) or database.dropped:
+            continue
+        schema = None
+        if default.schema_id != ANY_SCHEMA:
+            found = await read(actor.reader, default.schema_id)
+            assert isinstance(found, SchemaDescriptor), default
+            schema = found.name
+        kind = "tables" if default.kind is SecurableKind.TABLE else f"{default.kind.value}s"
+        for grantee, privilege, grantable in _spelled(default.grantee, default.grant, default.kind):
+            rows.append(
+                (default.role or None, database.name, schema, kind, grantee, privilege, grantable)
+            )
+    columns = typed_columns(
+        "role database_name schema_name object_type grantee privilege_type is_grantable:b"
+    )
+    return listing("SHOW DEFAULT PRIVILEGES", columns, rows)

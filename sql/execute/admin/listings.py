@@ -21,13 +21,12 @@ from ..changer import Changer
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
 from .connections import show_connections
+from .grants import show_rights
 from .keyspaces import show_keyspace_ranges, show_keyspaces, show_relaxed_logs
 from .ranges import RangeStatement, run_ranges
 from .replications import show_replications, show_tasks
 from .schedules import show_schedules
-from .show import Show, run_show
-from .show_grants import show_rights
-from .show_objects import cancel, show_objects
+from .show import Show, cancel, run_show, show_objects
 from .subscriptions import show_subscriptions
 from .users import show_users
 

@@ -24,11 +24,10 @@ from ...results.results import Result
 from ...runtime.activity import SessionView
 from ...runtime.advisory_locks import WAIT_SECONDS, AdvisoryKey, AdvisoryLocks, key_of
 from ...runtime.authorization import current_rights
-from ...runtime.keyspaces import whole_seconds
+from ...runtime.keyspaces import OpenedKeyspace, RawKeyspaces, whole_seconds
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
 from ...variables.variables import SessionVariables
-from ..write.keyspaces import OpenedKeyspace, RawKeyspaces
 from .feeds import check_sees_job
 
 

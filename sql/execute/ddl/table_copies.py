@@ -17,7 +17,7 @@ from ...analyze.binder import tables_of
 from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.columns.hidden_columns import hidden_key
 from ...analyze.scalars import Bindings
-from ...introspection.rows import Introspection
+from ...introspection.registry import Introspection
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
@@ -29,11 +29,9 @@ from ..changer import Changer
 from ..query.reading import run_select
 from ..write.computed_defaults import ComputedDefaults
 from ..write.mutations import Mutation
-from ..write.row_batches import encode_batch
-from ..write.row_rules import RowRules
+from ..write.row_rules import RowRules, encode_batch
 from ..write.sequence_functions import Drawing
-from ..write.sequence_rights import SequenceRights
-from ..write.stored_sequences import StoredSequences
+from ..write.stored_sequences import SequenceRights, StoredSequences
 from .new_names import new_table_name
 
 SLICE_ROWS = 1000

@@ -44,7 +44,7 @@ from ...lower.transpile import parameter_values, transpile
 from ...parse.admin.feed_query import parse_feed_select
 from ...results.as_of import datetime_of
 from ...runtime.analytic_lanes import ask_as
-from ...runtime.planning import planned
+from ...runtime.plan_cache import planned
 from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.changefeed_statements import FeedSelect
 from .evaluator_errors import from_duckdb

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
-from ...introspection.jobs import JOB_COLUMNS
+from ...introspection.tailrace_internal import JOB_COLUMNS
 from ...plan.plans import Plan, SelectPlan, WithPlan
 from ...results.results import ResultColumn, result_columns
 from ...syntax.changefeed_statements import (

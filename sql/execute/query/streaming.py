@@ -33,7 +33,7 @@ from ...plan.plans import SelectPlan
 from ...results.result_batches import ResultBatches, ResultsOfUser
 from ...results.results import Result
 from ...runtime.query_evaluator import Answer, QueryEvaluator
-from .duckdb_query import BATCH_BYTES, BATCH_ROWS
+from .duckdb import BATCH_BYTES, BATCH_ROWS
 from .evaluator_errors import from_duckdb
 from .reading import cut, read_arrow, read_image, run_native
 

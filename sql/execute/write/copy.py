@@ -32,11 +32,9 @@ from ...syntax.statements import CopyFrom, CopyTo, Query
 from .cascades import write_in
 from .computed_defaults import ComputedDefaults
 from .mutations import Mutation
-from .row_batches import encode_batch
-from .row_rules import RowRules
+from .row_rules import RowRules, encode_batch
 from .sequence_functions import Drawing
-from .sequence_rights import SequenceRights
-from .stored_sequences import StoredSequences
+from .stored_sequences import SequenceRights, StoredSequences
 
 
 class CopyIn:

@@ -35,8 +35,7 @@ from ...runtime.services import Services
 from .computed_defaults import ComputedDefaults
 from .foreign_keys import has_references
 from .mutations import Mutation
-from .row_batches import encode_batch
-from .row_rules import RowRules
+from .row_rules import RowRules, encode_batch
 from .sequence_functions import Drawing
 from .stored_sequences import StoredSequences
 

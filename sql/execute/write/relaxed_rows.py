@@ -38,8 +38,7 @@ from ...analyze.scalars import Bindings
 from ...results.as_of import datetime_of
 from ...runtime.services import Services
 from .mutations import Mutation
-from .row_batches import encode_batch
-from .row_rules import RowRules
+from .row_rules import RowRules, encode_batch
 
 SLICE_ROWS = 1000
 """Rows between two turns of the loop: a few milliseconds of merging and encoding."""

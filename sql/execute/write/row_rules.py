@@ -1,4 +1,4 @@
-"""Rules for every written row beyond the statement's own values.
+"""Rules for every written row, and for batches of rows, beyond the statement's own values.
 
 Computed columns, columns that are coming and going and that no statement knows, and checks. A table
 without any of these is *plain*, and its rows are encoded as they are.
@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.rows.arrow_conform import conform
 from ....catalog.rows.row_codec import RowCodec, codec_for
+from ....catalog.values.arrow_columns import column_array
 from ....catalog.values.column_types import Datum, coerce
-from ...analyze.default_expressions import default_of
+from ....catalog.values.physical import to_physical
+from ...analyze.default_expressions import computed_given, default_of, draw_defaults
 from ...analyze.scalars import Bindings, Scalar
 from ...results.results import Row
 from ...runtime.query_evaluator import QueryEvaluator
@@ -23,6 +28,7 @@ from .row_expressions import (
     compile_expression,
     evaluate_all,
     first_violation,
+    rows_of,
     violation,
 )
 
@@ -133,3 +139,48 @@ class RowRules:
             value = defaulted.default.evaluate((), bindings)
             found[defaulted.place] = coerce(defaulted.column.type, value)
         return found
+
+
+async def encode_batch(
+    rules: RowRules,
+    batch: pa.RecordBatch,
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+    *,
+    keys: list[bytes] | None = None,
+) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """Keys and bodies of the rows of a batch. Columns that it lacks take their defaults. `keys` are
+    its rows' where they are known.
+
+    Raises SQLError as `conform` does, and 23514 for a row of which a check is false.
+    """
+    whole = conform(rules.table, _with_drawn(rules.table, batch, bindings))
+    if rules.plain:
+        return rules.codec.encode_columns(whole, keys=keys)
+    rows = await rules.complete_all(rows_of(whole), bindings, analytics)
+    pairs = [rules.codec.encode_row(row) for row in rows]
+    return [key for key, _ in pairs], [body for _, body in pairs]
+
+
+def _with_drawn(
+    table: TableDescriptor, batch: pa.RecordBatch, bindings: Bindings
+) -> pa.RecordBatch:
+    """The batch with a column more for each that it lacks whose default is drawn row by row.
+
+    A computed column may not be given; it is computed later.
+    """
+    names, arrays = list(batch.schema.names), list(batch.columns)
+    lacking = []
+    for column in table.visible_columns:
+        given = column.name in names
+        if column.computed is not None and given:
+            raise computed_given(column.name)
+        if not given and column.default_expression is not None:
+            lacking.append(column)
+    if not lacking:
+        return batch
+    drawn = draw_defaults(lacking, batch.num_rows, bindings)
+    for column, values in zip(lacking, drawn, strict=True):
+        names.append(column.name)
+        arrays.append(column_array(column.type, [to_physical(column.type, v) for v in values]))
+    return pa.RecordBatch.from_arrays(arrays, names=names)

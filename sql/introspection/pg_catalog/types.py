@@ -13,6 +13,7 @@ from ...results.results import Row
 from ...runtime.introspection_context import IntrospectionContext
 from ..rights import acl
 from ..type_rows import ALL_ROWS
+from ..virtual_table import PG_CATALOG
 
 
 async def user_types(context: IntrospectionContext) -> list[TypeDescriptor]:
@@ -22,6 +23,12 @@ async def user_types(context: IntrospectionContext) -> list[TypeDescriptor]:
     return [descriptor for _, descriptor in found]
 
 
+@PG_CATALOG.table("""pg_type 5
+    oid:o typname typnamespace:o typowner:o typlen:i typbyval:b typtype:c typcategory:c
+    typispreferred:b typisdefined:b typdelim:c typrelid:o typsubscript typelem:o typarray:o
+    typinput typoutput typreceive typsend typmodin typmodout typanalyze typalign:c typstorage:c
+    typnotnull:b typbasetype:o typtypmod:i typndims:i typcollation:o typdefaultbin typdefault
+    typacl:S""")
 async def type_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_type: built-in types, arrays, enumerations."""
     rows: list[Row] = []
@@ -83,6 +90,7 @@ def _alignment(size: int) -> str:
     return {1: "c", 2: "s", 8: "d", 16: "d"}.get(size, "i")
 
 
+@PG_CATALOG.table("pg_enum 23 oid:o enumtypid:o enumsortorder:f enumlabel")
 async def enum_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_enum: the labels of every enumeration, in order."""
     return [
