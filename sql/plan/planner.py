@@ -63,8 +63,7 @@ from .plans import (
     UpdatePlan,
     WithPlan,
 )
-from .returned_rows import Returning, refuse_unreturned, returned_table
-from .returning import projection
+from .returning import projection, refuse_others, refuse_unreturned, returned_table
 from .scan_accesses import scan_accesses
 
 _WRITING = {
@@ -323,28 +322,25 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
         places = [a.place for a in assignments if a.scalar is None]
         columns = [descriptor.visible_columns[place] for place in places]
         check_updated(statement, list(zip(columns, computed, strict=True)), relations)
-    returning = Returning(statement, descriptor, relation, relations)
-    finder = _finder(statement, descriptor, relation, relations, [*computed, *returning.others])
-    finder = replace(finder, others=len(returning.others))
+    refuse_others(statement, descriptor, relation, relations)
     keys = set(descriptor.primary_key)
     return UpdatePlan(
         relations=tuple(relations.values()),
-        finder=finder,
+        finder=_finder(statement, descriptor, relation, relations, computed),
         assignments=tuple(assignments),
         moves_keys=any(descriptor.visible_columns[a.place].id in keys for a in assignments),
-        returning=returning.projection(),
+        returning=projection(statement.returning, descriptor, relation, relations, statement.ctes),
     )
 
 
 def _delete(statement: Delete, relations: Relations) -> DeletePlan:
     descriptor = relations[statement.table.parts]
     relation = statement.alias or descriptor.name
-    returning = Returning(statement, descriptor, relation, relations)
-    finder = _finder(statement, descriptor, relation, relations, returning.others)
+    refuse_others(statement, descriptor, relation, relations)
     return DeletePlan(
         relations=tuple(relations.values()),
-        finder=replace(finder, others=len(returning.others)),
-        returning=returning.projection(),
+        finder=_finder(statement, descriptor, relation, relations, ()),
+        returning=projection(statement.returning, descriptor, relation, relations, statement.ctes),
     )
 
 

@@ -302,12 +302,8 @@ async def read_in(
         changed = await RowRules.of(plan.finder.descriptor).complete_all(
             changed, bindings, analytics
         )
-    others = plan.finder.others
     told: Sequence[Row]
     mutation, told = await in_slices_where(many, lambda: _mutated(plan, rows, changed))
-    if others and plan.returning.columns:
-        beside = [row[-others:] for row in computed]
-        told = [(*row, *values) for row, values in zip(told, beside, strict=True)]
     written = await _told_in(plan, told, len(rows), transaction, bindings, analytics)
     return mutation, written
 
