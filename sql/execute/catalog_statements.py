@@ -19,7 +19,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ..results.results import Result
 from ..runtime.authorization import changes_rights, check_changes
-from ..runtime.implicit import attempts, in_transaction
+from ..runtime.implicit import alone, in_opened
 from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
@@ -37,10 +37,14 @@ from ..syntax.schema_statements import (
 )
 from ..syntax.statements import AlterTableSet
 from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
-from .admin.alter_feed import alter_changefeed, rebalance_replication
 from .admin.connections import change_connection
-from .admin.feeds import create_changefeed, explain_changefeed
-from .admin.schedules import create_schedule
+from .admin.feeds import (
+    alter_changefeed,
+    create_changefeed,
+    create_schedule,
+    explain_changefeed,
+    rebalance_replication,
+)
 from .admin.subscriptions import change_subscription
 from .changer import Changer
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
@@ -82,44 +86,27 @@ async def change_catalog(
     user: str,
 ) -> Result:
     """DDL. By itself it returns when every node has seen the change, and its job has done it."""
-    if opened is not None:
-        _refuse_lock(services, statement)
-        if isinstance(statement, Truncate):
-            statement = replace(statement, within=True)
+    if opened is not None and isinstance(statement, Truncate):
+        statement = replace(statement, within=True)
 
-        async def work() -> Result:
-            # The catalog's invariants rest on what was read, whatever the isolation.
-            with opened.transaction.tracking(True):
-                return await _run_as(
-                    Changer(services, user, database, opened.transaction, opened.scope), statement
-                )
-
-        return await opened.statement(work)
-
-    async def alone(
+    async def work(
         transaction: Transaction, scope: LeaseScope
     ) -> tuple[Result, tuple[int, ...], bool]:
         changer = Changer(services, user, database, transaction, scope)
         result = await _run_as(changer, statement)
         return result, jobs_begun(transaction), changes_rights(transaction)
 
-    (result, jobs, new_rights), at, changed = await attempts(
-        services,
-        lambda scope: in_transaction(
-            services.store, scope, lambda transaction: alone(transaction, scope)
-        ),
-    )
+    if opened is not None:
+        _refuse_lock(services, statement)
+        result, _, _ = await in_opened(opened, work)
+        return result
+    (result, jobs, new_rights), at, changed = await alone(services, work)
     # Behind the attempts: what is committed must not be run again.
     if new_rights:
         await services.rights.catch_up(at)
     late = await wait_until_seen(services, changed, jobs)
     if isinstance(statement, AlterTable) and any(map(_disowns, statement.commands)):
-        await attempts(
-            services,
-            lambda scope: in_transaction(
-                services.store, scope, lambda transaction: settle_owned(services, transaction)
-            ),
-        )
+        await alone(services, lambda transaction, scope: settle_owned(services, transaction))
     return replace(result, notice=late or result.notice, commit_timestamp=at)
 
 
@@ -174,19 +161,8 @@ async def change_feeds(
         return _change_feeds(Changer(services, user, database, transaction, scope), statement)
 
     if opened is not None:
-
-        async def tracked() -> Result:
-            with opened.transaction.tracking(True):
-                return await work(opened.transaction, opened.scope)
-
-        return await opened.statement(tracked)
-
-    result, _, _ = await attempts(
-        services,
-        lambda scope: in_transaction(
-            services.store, scope, lambda transaction: work(transaction, scope)
-        ),
-    )
+        return await in_opened(opened, work)
+    result, _, _ = await alone(services, work)
     return result
 
 

@@ -20,7 +20,7 @@ from ..plan.plans import (
     WithPlan,
     engine_of,
 )
-from ..results.results import Result, Row, listing, typed_columns
+from ..results.results import Result, Row, listing
 from ..results.table_reads import Images, Source, TableRead, Trace
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
@@ -101,7 +101,7 @@ def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> R
 
 
 def _result(rows: list[Row]) -> Result:
-    return listing("EXPLAIN", typed_columns("property value"), rows)
+    return listing("EXPLAIN", "property value", rows)
 
 
 def _engine(plan: Plan, trace: Trace) -> str:

@@ -19,7 +19,7 @@ from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.store.show_create import literal
 from ..analyze.calls.oids import constraint_oid
 from ..analyze.view_text import within_database
-from ..runtime.introspection_context import IntrospectionContext
+from .virtual_table import IntrospectionContext
 
 
 @dataclass(frozen=True, slots=True)

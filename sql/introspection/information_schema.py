@@ -11,7 +11,6 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.type_kinds import TypeKind
 from ..results.results import Row
-from ..runtime.introspection_context import IntrospectionContext
 from .described import (
     DescribedTable,
     constraint_definition,
@@ -23,7 +22,7 @@ from .described import (
 from .pg_catalog.types import user_types
 from .rights import privileges_on
 from .type_rows import standard_words, udt_name
-from .virtual_table import INFORMATION_SCHEMA
+from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext
 
 _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 _BYTES_OF_CHARACTER = 4

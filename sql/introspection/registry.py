@@ -9,12 +9,17 @@ import pyarrow as pa
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
 from ...kvlayer.txn import Transaction
-from ..runtime.introspection_context import IntrospectionContext
 from ..runtime.services import Services
 from ..variables.variables import SessionVariables
 from . import information_schema, rights, sequences, tailrace_internal
 from .pg_catalog import empty_tables, functions, namespaces, relations, session_tables, types
-from .virtual_table import INFORMATION_SCHEMA, PG_CATALOG, TAILRACE_INTERNAL, VirtualTable
+from .virtual_table import (
+    INFORMATION_SCHEMA,
+    PG_CATALOG,
+    TAILRACE_INTERNAL,
+    IntrospectionContext,
+    VirtualTable,
+)
 
 DECLARING = (
     *(information_schema, rights, sequences, tailrace_internal),
@@ -92,12 +97,15 @@ class Introspection:
         self._process_id = process_id
 
     async def read(self, descriptor: TableDescriptor, reader: Transaction) -> pa.Table:
-        context = IntrospectionContext(
-            services=self._services,
-            database=self._database,
-            user=self._user,
-            variables=self._variables,
-            reader=reader,
-            process_id=self._process_id,
+        table = self._services.virtual_tables.of(descriptor)
+        assert isinstance(table, VirtualTable), table
+        return await table.read(
+            IntrospectionContext(
+                self._services,
+                self._user,
+                self._database,
+                reader,
+                self._variables,
+                self._process_id,
+            )
         )
-        return await self._services.virtual_tables.of(descriptor).read(context)

@@ -23,9 +23,8 @@ from ...catalog.rights.rights import Rights, initial_grants, read_rights
 from ...catalog.rights.users import ADMIN, PUBLIC, list_users
 from ..analyze.calls.oids import user_oid
 from ..results.results import Row
-from ..runtime.introspection_context import IntrospectionContext
 from .described import described_relations
-from .virtual_table import TAILRACE_INTERNAL
+from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext
 
 _ALSO = {Privilege.DROP: "TRUNCATE"}
 """PostgreSQL's privileges that another privilege allows here."""

@@ -11,8 +11,7 @@ from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT
 from ..results.results import Row
-from ..runtime.introspection_context import IntrospectionContext
-from .virtual_table import INFORMATION_SCHEMA, PG_CATALOG, TAILRACE_INTERNAL
+from .virtual_table import INFORMATION_SCHEMA, PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
 
 _INT8_OID = 20
 

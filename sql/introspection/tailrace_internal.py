@@ -41,14 +41,13 @@ from ...kvlayer.span import Span
 from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_oid
 from ..results.as_of import datetime_of
 from ..results.results import Row, typed_columns
-from ..runtime.introspection_context import IntrospectionContext
 from ..runtime.jobs import JobSummary, sees
 from .described import described_relations, described_tables
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows
 from .pg_catalog.types import user_types
 from .type_rows import ALL_ROWS
-from .virtual_table import TAILRACE_INTERNAL
+from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext
 
 
 @TAILRACE_INTERNAL.table("""descriptors 1
@@ -220,7 +219,7 @@ async def changefeed_job_rows(context: IntrospectionContext) -> Sequence[Row]:
 async def _seen(context: IntrospectionContext, *, changefeeds_only: bool) -> Sequence[JobSummary]:
     rights = await read_rights(context.reader)
     jobs = await context.services.jobs.list(changefeeds_only=changefeeds_only)
-    return [job for job in jobs if sees(rights, context.user, job)]
+    return [job for job in jobs if sees(rights, context.user, job.owner)]
 
 
 @TAILRACE_INTERNAL.table("""schema_changes 20

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import duckdb
 import pyarrow as pa
 from msgspec import Struct
 
@@ -32,7 +31,7 @@ from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, bind_named_enums, resolve_hints
-from ..execute.query.evaluator_errors import from_duckdb
+from ..execute.query.evaluator_errors import asked_of_duckdb
 from ..execute.query.result_shape import plain_columns
 from ..execute.run import holds
 from ..lower.analytic_select import AnalyticSelect
@@ -248,17 +247,14 @@ class Preparing:
         return statement.columns
 
     async def _ask(self, select: AnalyticSelect) -> tuple[ResultColumn, ...]:
-        try:
+        with asked_of_duckdb(select):
             columns = await self._services.analytics.describe(
                 select.sql,
                 {scan.registered: _empty(scan.arrow_schema) for scan in select.scans},
                 len(select.parameters),
                 select.declared,
             )
-            return with_origins(columns, select.origins)
-        except duckdb.Error as error:
-            tables = [scan.descriptor for scan in select.scans]
-            raise from_duckdb(error, tables, select.positions) from error
+        return with_origins(columns, select.origins)
 
     async def _current(self, statement: PreparedStatement) -> bool:
         """Whether the tables are still as they were when the statement was typed."""

@@ -18,18 +18,9 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
-from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency, tell_dead_letters
-from ..execute.admin.feeds import (
-    await_jobs,
-    control_jobs,
-    list_jobs,
-    named_jobs,
-    verify_changefeed,
-)
-from ..execute.admin.keyspaces import run_backup
-from ..execute.admin.listings import Listing, run_listing
+from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
+from ..execute.admin.listings import run_listing
 from ..execute.admin.session_calls import CallingSession
-from ..execute.admin.show import set_cluster_setting
 from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.admin.users import UserChange, change_user
 from ..execute.catalog_statements import (
@@ -62,14 +53,8 @@ from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
-from ..syntax.changefeed_statements import (
-    FetchSubscription,
-    LetterStatement,
-    ShowFeedLag,
-    ShowFeedLatency,
-)
+from ..syntax.changefeed_statements import FetchSubscription
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
-from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement, Statement
 from ..syntax.transaction_statements import TransactionStatement
@@ -559,24 +544,8 @@ class Session:
             case FetchSubscription():
                 async with self._acting() as actor:
                     return await self._subscriptions.fetch(actor, statement)
-            case statements.ShowJobs():
-                return await list_jobs(services, statement, user, self._transactions.reader)
-            case ShowFeedLatency(job_id=job_id):
-                return await show_feed_latency(services, job_id, user)
-            case ShowFeedLag(job_id=job_id):
-                return await show_feed_lag(services, job_id, user)
-            case _ if isinstance(statement, LetterStatement):
-                return await tell_dead_letters(services, statement, user)
-            case statements.VerifyChangefeed():
-                return await verify_changefeed(services, statement, user)
-            case BackupKeyspace() | RestoreKeyspace():
-                async with self._acting() as actor:
-                    return await run_backup(actor, statement)
-            case statements.SetClusterSetting():
-                return await set_cluster_setting(services, statement, user)
             case _ if isinstance(statement, UserChange | RightsChange):
                 return await change_user(services, statement, opened, user, database)
-        assert isinstance(statement, Listing), statement
         return await self._list(statement)
 
     async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
@@ -669,7 +638,7 @@ class Session:
         self.database = name
         return Result(tag="SET")
 
-    async def _list(self, statement: Listing, parameters: Sequence[object] = ()) -> Result:
+    async def _list(self, statement: Statement, parameters: Sequence[object] = ()) -> Result:
         async def work() -> Result:
             async with self._acting() as actor:
                 return await run_listing(actor, statement, parameters)

@@ -20,7 +20,7 @@ from ..analyze.scalars import Bindings
 from ..execute.ddl.ddl import DDL, wait_until_seen
 from ..execute.write.foreign_keys import check_deferred
 from ..results.as_of import datetime_of, resolve_as_of
-from ..results.results import STRING, Result, listing, typed_columns
+from ..results.results import STRING, Result, listing
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.authorization import changes_rights
 from ..runtime.implicit import ATTEMPTS_MAX, pause_before
@@ -451,7 +451,7 @@ class SessionTransactions:
                 **{known: self._mode_shown(known) for known in _MODE_VARIABLES},
             }
             rows = sorted((known, text) for known, text in shown.items())
-            return listing("SHOW ALL", typed_columns("variable value"), list(rows))
+            return listing("SHOW ALL", "variable value", list(rows))
         if name in _MODE_VARIABLES or name == "transaction_status":
             text = self._mode_shown(name)
         else:

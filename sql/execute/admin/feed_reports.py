@@ -7,39 +7,33 @@ from collections.abc import Sequence
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rights.privileges import Privilege
 from ....catalog.rows.key_borders import pretty_key
-from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import DeadLetter
 from ....kvlayer.clock import format_timestamp
 from ....kvlayer.span import Span
-from ...results.results import Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing
+from ...runtime.authorization import Actor
 from ...runtime.services import Services
 from ...syntax.changefeed_statements import (
     LetterChoice,
     LetterStatement,
     RetryDeadLetters,
     ShowDeadLetters,
+    ShowFeedLag,
+    ShowFeedLatency,
     SkipDeadLetters,
 )
 from ..query.result_shape import RETRY_COLUMNS
-from .feeds import check_controls_feed, check_reads_feed
-
-FLOAT8 = ColumnType(TypeKind.FLOAT8)
-
-_LATENCY_COLUMNS = typed_columns(
-    "stage commits:i p50_ms:f p95_ms:f p99_ms:f max_ms:f waiting:i waited_ms:f table_name span "
-    "waits_for"
-)
-_LAG_COLUMNS = typed_columns("table_name state span resolved lag_seconds:f catch_up_seconds:f")
+from .jobs import check_controls_feed, check_reads_feed
 
 
-async def show_feed_latency(services: Services, job_id: int, user: str) -> Result:
+async def show_feed_latency(actor: Actor, statement: ShowFeedLatency) -> Result:
     """A row for each stage. Raises SQLError 42704, 42501, and 0A000 where another node runs it."""
-    await check_reads_feed(services, user, job_id)
+    services = actor.services
+    await check_reads_feed(services, actor.user, statement.job_id)
     tables = _Tables(services)
     rows: list[Row] = []
-    for stage in await services.jobs.latency(job_id):
+    for stage in await services.jobs.latency(statement.job_id):
         measured, holdup = stage.measured, stage.holdup
         times = [None] * 4 if measured is None else [
             measured.p50, measured.p95, measured.p99, measured.max
@@ -55,12 +49,17 @@ async def show_feed_latency(services: Services, job_id: int, user: str) -> Resul
                 holdup.why,
             )
         rows.append((stage.name, 0 if measured is None else measured.count, *times, *waiting))
-    return listing("SHOW CHANGEFEED LATENCY", _LATENCY_COLUMNS, rows)
+    columns = (
+        "stage commits:i p50_ms:f p95_ms:f p99_ms:f max_ms:f waiting:i waited_ms:f table_name span "
+        "waits_for"
+    )
+    return listing("SHOW CHANGEFEED LATENCY", columns, rows)
 
 
-async def show_feed_lag(services: Services, job_id: int, user: str) -> Result:
+async def show_feed_lag(actor: Actor, statement: ShowFeedLag) -> Result:
     """A row for each span of each table. Raises SQLError 42704 and 42501."""
-    await check_reads_feed(services, user, job_id)
+    services = actor.services
+    await check_reads_feed(services, actor.user, statement.job_id)
     tables = _Tables(services)
     rows: list[Row] = [
         (
@@ -71,9 +70,10 @@ async def show_feed_lag(services: Services, job_id: int, user: str) -> Result:
             found.seconds,
             found.catch_up_seconds,
         )
-        for found in await services.jobs.lag(job_id)
+        for found in await services.jobs.lag(statement.job_id)
     ]
-    return listing("SHOW CHANGEFEED LAG", _LAG_COLUMNS, rows)
+    columns = "table_name state span resolved lag_seconds:f catch_up_seconds:f"
+    return listing("SHOW CHANGEFEED LAG", columns, rows)
 
 
 class _Tables:
@@ -97,13 +97,13 @@ def _shown(span: Span, table: TableDescriptor | None) -> str:
 
 _READERS = (Privilege.SELECT, Privilege.CHANGEFEED)
 
-_COLUMNS = typed_columns("table_name key mvcc_timestamp error message message_bytes:i refused:t")
+_LETTER = "table_name key mvcc_timestamp error message message_bytes:i refused:t"
 
 
-async def tell_dead_letters(services: Services, statement: LetterStatement, user: str) -> Result:
+async def tell_dead_letters(actor: Actor, statement: LetterStatement) -> Result:
     """Raises SQLError as SHOW CHANGEFEED LAG and VERIFY CHANGEFEED do, and for RETRY where the feed
     takes no rows now."""
-    chosen = statement.chosen
+    services, user, chosen = actor.services, actor.user, statement.chosen
     if isinstance(statement, ShowDeadLetters):
         await check_reads_feed(services, user, chosen.job_id)
     else:
@@ -112,7 +112,7 @@ async def tell_dead_letters(services: Services, statement: LetterStatement, user
     await _check_tables(services, user, letters)
     match statement:
         case ShowDeadLetters():
-            return listing("SHOW DEAD LETTERS", _COLUMNS, [_row(letter) for letter in letters])
+            return listing("SHOW DEAD LETTERS", _LETTER, [_row(letter) for letter in letters])
         case SkipDeadLetters():
             await services.jobs.skip_dead_letters(letters)
             return Result(tag=f"SKIP DEAD LETTERS {len(letters)}", row_count=len(letters))
@@ -122,12 +122,7 @@ async def tell_dead_letters(services: Services, statement: LetterStatement, user
                 (letter.table_name, letter.key, format_timestamp(letter.at), outcome)
                 for letter, outcome in zip(letters, outcomes, strict=True)
             ]
-            return Result(
-                tag=f"RETRY DEAD LETTERS {len(rows)}",
-                columns=RETRY_COLUMNS,
-                rows=rows,
-                row_count=len(rows),
-            )
+            return listing(f"RETRY DEAD LETTERS {len(rows)}", RETRY_COLUMNS, rows)
 
 
 async def _check_tables(services: Services, user: str, letters: Sequence[DeadLetter]) -> None:

@@ -25,7 +25,6 @@ from ....catalog.rights.privileges import (
     ALL_OF,
     GRANTABLE_ON,
     SYSTEM,
-    WITHIN_SCHEMAS,
     Privilege,
     Securable,
     SecurableKind,
@@ -47,7 +46,7 @@ from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
 from ....catalog.values.errors import SQLError
 from ....changefeed import give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
-from ...results.results import Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_sequence, find_table, unknown_relation
 from ...syntax.names import ObjectName
@@ -59,7 +58,6 @@ from ...syntax.rights_statements import (
     PrivilegeName,
     ReassignOwned,
     RightsChange,
-    RightsListing,
     SetOwner,
     ShowDefaultPrivileges,
     ShowGrants,
@@ -376,34 +374,14 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
 K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
 
 
+# The things that statements name
+
+
 async def find_targets(actor: Actor, target: GrantTarget) -> list[Securable]:
     """Returns the objects that a statement names. Raises SQLError for one that does not exist."""
-    match target.kind:
-        case TargetKind.SYSTEM:
-            return [SYSTEM]
-        case TargetKind.DATABASE:
-            return [await find_database(actor, name) for name in target.names]
-        case TargetKind.SCHEMA:
-            return [(await find_schema(actor, name))[2] for name in target.names]
-        case TargetKind.SEQUENCE:
-            return [await _sequence(actor, name) for name in target.names]
-        case TargetKind.TYPE:
-            return [await _type(actor, name) for name in target.names]
-        case TargetKind.TABLE:
-            return await _each(actor, target, _named)
-        case TargetKind.TABLES_IN_SCHEMA:
-            return await _each(actor, target, _tables)
-        case TargetKind.SEQUENCES_IN_SCHEMA:
-            return await _each(actor, target, sequences_in)
-        case TargetKind.TYPES_IN_SCHEMA:
-            return await _each(actor, target, types_in)
-
-
-async def _each(
-    actor: Actor,
-    target: GrantTarget,
-    find: Callable[[Actor, ObjectName], Awaitable[list[Securable]]],
-) -> list[Securable]:
+    if target.kind is TargetKind.SYSTEM:
+        return [SYSTEM]
+    find = _FINDERS[target.kind]
     return [thing for name in target.names for thing in await find(actor, name)]
 
 
@@ -438,35 +416,41 @@ async def _tables(actor: Actor, name: ObjectName) -> list[Securable]:
     return [securable(table) for table in tables]
 
 
-async def sequences_in(actor: Actor, name: ObjectName) -> list[Securable]:
-    """The sequences of a schema, by name."""
+async def _sequences(actor: Actor, name: ObjectName) -> list[Securable]:
     return await _objects(actor, name, SequenceDescriptor)
 
 
-async def types_in(actor: Actor, name: ObjectName) -> list[Securable]:
-    """The types of a schema, by name."""
+async def _types(actor: Actor, name: ObjectName) -> list[Securable]:
     return await _objects(actor, name, TypeDescriptor)
 
 
 async def _objects(actor: Actor, name: ObjectName, kind: type[K]) -> list[Securable]:
+    """The objects of a kind in a schema, by name."""
     database, schema, _ = await find_schema(actor, name)
     found = await actor.services.catalog.list_objects(actor.reader, database, kind)
     return [securable(thing) for place, thing in found if place == schema]
 
 
-async def _sequence(actor: Actor, name: ObjectName) -> Securable:
-    catalog = actor.services.catalog
-    found = await find_sequence(catalog, actor.reader, name, actor.database)
+async def _database(actor: Actor, name: ObjectName) -> list[Securable]:
+    return [await find_database(actor, name)]
+
+
+async def _schema(actor: Actor, name: ObjectName) -> list[Securable]:
+    return [(await find_schema(actor, name))[2]]
+
+
+async def _sequence(actor: Actor, name: ObjectName) -> list[Securable]:
+    found = await find_sequence(actor.services.catalog, actor.reader, name, actor.database)
     if found is None:
         raise unknown_relation(name)
-    return securable(found)
+    return [securable(found)]
 
 
-async def _type(actor: Actor, name: ObjectName) -> Securable:
+async def _type(actor: Actor, name: ObjectName) -> list[Securable]:
     found = await find_type(actor.services, actor.reader, name, actor.database)
     if found is None:
         raise unknown(name)
-    return securable(found)
+    return [securable(found)]
 
 
 async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
@@ -497,39 +481,49 @@ async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
     return [securable(table)]
 
 
-async def show_rights(actor: Actor, statement: RightsListing) -> Result:
-    """Lists grants, roles' members or default privileges, by the SHOW statement."""
+_FINDERS: dict[TargetKind, Callable[[Actor, ObjectName], Awaitable[list[Securable]]]] = {
+    TargetKind.DATABASE: _database,
+    TargetKind.SCHEMA: _schema,
+    TargetKind.SEQUENCE: _sequence,
+    TargetKind.TYPE: _type,
+    TargetKind.TABLE: _named,
+    TargetKind.TABLES_IN_SCHEMA: _tables,
+    TargetKind.SEQUENCES_IN_SCHEMA: _sequences,
+    TargetKind.TYPES_IN_SCHEMA: _types,
+}
+
+
+# SHOW
+
+
+async def show_role_grants(actor: Actor, statement: ShowRoleGrants) -> Result:
+    roles, members = statement.roles, statement.members
+    rows: list[Row] = [
+        (role, member, admin)
+        for role, member, admin in (await read_rights(actor.reader)).memberships()
+        if (not roles or role in roles) and (not members or member in members)
+    ]
+    return listing("SHOW GRANTS", "role_name member is_admin:b", rows)
+
+
+async def show_grants(actor: Actor, statement: ShowGrants) -> Result:
+    """The grants on objects, or on everything in the database: admins and owners have all."""
     rights = await read_rights(actor.reader)
-    match statement:
-        case ShowGrants():
-            return await _grants(actor, rights, statement)
-        case ShowRoleGrants(roles=roles, members=members):
-            rows: list[Row] = [
-                (role, member, admin)
-                for role, member, admin in rights.memberships()
-                if (not roles or role in roles) and (not members or member in members)
-            ]
-            columns = typed_columns("role_name member is_admin:b")
-            return listing("SHOW GRANTS", columns, rows)
-        case ShowDefaultPrivileges():
-            return await _defaults(actor)
-
-
-async def _grants(actor: Actor, rights: Rights, statement: ShowGrants) -> Result:
     if statement.target is None:
         things = await _everything_in(actor)
     else:
         things = await find_targets(actor, statement.target)
     if things == [SYSTEM]:
         return _system_grants(rights, statement.grantees)
-    names = await _full_names(actor, things)
+    names: dict[int, str] = {}
     rows: list[Row] = []
-    for thing, (database, schema, name) in zip(things, names, strict=True):
+    for thing in things:
         kind = "table" if thing.kind is SecurableKind.TABLE else thing.kind.value
+        path = await _full_name(actor, thing, names)
         for grantee, privilege, grantable in granted(rights, thing):
             if not statement.grantees or grantee in statement.grantees:
-                rows.append((database, schema, name, kind, grantee, privilege, grantable))
-    columns = typed_columns(
+                rows.append((*path, kind, grantee, privilege, grantable))
+    columns = (
         "database_name schema_name object_name object_type grantee privilege_type is_grantable:b"
     )
     return listing("SHOW GRANTS", columns, rows)
@@ -560,58 +554,32 @@ def _system_grants(rights: Rights, grantees: Sequence[str]) -> Result:
     for grantee, grant in rights.grants_on(SYSTEM.id):
         rows += _spelled(grantee, grant, SecurableKind.SYSTEM)
     kept = [row for row in rows if not grantees or row[0] in grantees]
-    columns = typed_columns("grantee privilege_type is_grantable:b")
-    return listing("SHOW SYSTEM GRANTS", columns, kept)
+    return listing("SHOW SYSTEM GRANTS", "grantee privilege_type is_grantable:b", kept)
 
 
 async def _everything_in(actor: Actor) -> list[Securable]:
     """The current database, its schemas and what is in them."""
-    catalog = actor.services.catalog
-    found: list[Securable] = []
-    database_id = await catalog.descriptors.lookup(actor.reader, 0, 0, actor.database)
-    assert database_id is not None, actor.database
-    found.append(Securable(SecurableKind.DATABASE, database_id, actor.database))
-    for schema in await catalog.list_schemas(actor.reader, actor.database):
-        _, schema_id = await catalog.descriptors.resolve_schema(
-            actor.reader, actor.database, schema
-        )
-        found.append(Securable(SecurableKind.SCHEMA, schema_id, schema, (database_id,)))
-        tables = await catalog.list_tables(
-            actor.reader, actor.database, schema, views=True, keyspaces=True
-        )
-        found += map(securable, tables)
+    found = await _database(actor, ObjectName((actor.database,), 1))
+    for schema in await actor.services.catalog.list_schemas(actor.reader, actor.database):
         place = ObjectName((actor.database, schema), 1)
-        found += [*await sequences_in(actor, place), *await types_in(actor, place)]
+        for find in (_schema, _tables, _sequences, _types):
+            found += await find(actor, place)
     return found
 
 
-async def _full_names(
-    actor: Actor, things: Sequence[Securable]
-) -> list[tuple[str | None, str | None, str | None]]:
-    """Database, schema and name of each."""
-    known: dict[int, str] = {}
-
-    async def name(descriptor_id: int) -> str:
-        if descriptor_id not in known:
-            found = await actor.services.catalog.descriptors.read(actor.reader, descriptor_id)
-            assert found is not None, descriptor_id
-            known[descriptor_id] = found.name
-        return known[descriptor_id]
-
-    names: list[tuple[str | None, str | None, str | None]] = []
-    for thing in things:
-        match thing.kind:
-            case _ if thing.kind in WITHIN_SCHEMAS:
-                schema, database = thing.parents
-                names.append((await name(database), await name(schema), thing.name))
-            case SecurableKind.SCHEMA:
-                names.append((await name(thing.parents[0]), thing.name, None))
-            case _:
-                names.append((thing.name, None, None))
-    return names
+async def _full_name(actor: Actor, thing: Securable, names: dict[int, str]) -> list[str | None]:
+    """Database, schema and name of a thing, as far as it has them. `names` are known by id."""
+    path: list[str | None] = [thing.name]
+    for parent in thing.parents:
+        if parent not in names:
+            found = await actor.services.catalog.descriptors.read(actor.reader, parent)
+            assert found is not None, parent
+            names[parent] = found.name
+        path.insert(0, names[parent])
+    return path + [None] * (3 - len(path))
 
 
-async def _defaults(actor: Actor) -> Result:
+async def show_default_privileges(actor: Actor, statement: ShowDefaultPrivileges) -> Result:
     rows: list[Row] = []
     for default in await list_defaults(actor.reader):
         read = actor.services.catalog.descriptors.read
@@ -628,7 +596,5 @@ async def _defaults(actor: Actor) -> Result:
             rows.append(
                 (default.role or None, database.name, schema, kind, grantee, privilege, grantable)
             )
-    columns = typed_columns(
-        "role database_name schema_name object_type grantee privilege_type is_grantable:b"
-    )
+    columns = "role database_name schema_name object_type grantee privilege_type is_grantable:b"
     return listing("SHOW DEFAULT PRIVILEGES", columns, rows)

@@ -26,12 +26,18 @@ from ....kvlayer.replica import Look, ReplicaRefused, ReplicaState, source_of
 from ....kvlayer.span import Span
 from ...results.as_of import resolve_as_of
 from ...results.errors import from_kv
-from ...results.results import Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.keyspaces import check_keyspace, replica_resolved
 from ...runtime.relations import LeaseScope, find_table, full_name, unknown_relation
-from ...syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace, ShowKeyspaceRanges
+from ...syntax.keyspace_statements import (
+    BackupKeyspace,
+    RestoreKeyspace,
+    ShowKeyspaceRanges,
+    ShowKeyspaces,
+)
 from ...syntax.names import ObjectName, Option
+from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ..changer import Changer
 from ..ddl.new_names import new_table_name
 from ..ddl.ownership import settle_rights
@@ -39,10 +45,8 @@ from ..ddl.schema_changes import SchemaChangeStatements
 from ..query.result_shape import BACKUP_COLUMNS
 from ..write.relaxed_load import domain_states
 
-_KEYSPACES = typed_columns("schema_name keyspace_name keyspace_id:i ttl_seconds:i role resolved")
 
-
-async def show_keyspaces(actor: Actor) -> Result:
+async def show_keyspaces(actor: Actor, statement: ShowKeyspaces) -> Result:
     """Lists the database's keyspaces on which the user has a right, by schema and name."""
     admin, rights = await actor.admin(), await actor.rights()
     catalog, rows = actor.services.catalog, list[Row]()
@@ -56,7 +60,8 @@ async def show_keyspaces(actor: Actor) -> Result:
                 role, resolved = await _role(actor.services.store, table)
                 ttl = table.keyspace.ttl_seconds
                 rows.append((schema, table.name, table.id, ttl, role, resolved))
-    return listing("SHOW KEYSPACES", _KEYSPACES, rows)
+    columns = "schema_name keyspace_name keyspace_id:i ttl_seconds:i role resolved"
+    return listing("SHOW KEYSPACES", columns, rows)
 
 
 async def _role(store: StoreAccess, table: TableDescriptor) -> tuple[str, str | None]:
@@ -80,12 +85,6 @@ class _RangedStore(Protocol):
     def ranges(self, span: Span) -> list[RangeInfo]: ...
 
 
-_RANGES = typed_columns(
-    "start_key end_key range_id:i role leader leader_address epoch:i max_timestamp range_size:i "
-    "version_count:i"
-)
-
-
 async def show_keyspace_ranges(actor: Actor, statement: ShowKeyspaceRanges) -> Result:
     """The ranges of a keyspace by their keys, and who leads them. Raises SQLError."""
     name, store = statement.name, actor.services.store
@@ -105,7 +104,11 @@ async def show_keyspace_ranges(actor: Actor, statement: ShowKeyspaceRanges) -> R
     span = keyspace_span(table.id)
     led = _led(store.id, table, await store.replica(span, Look()))
     rows = [_range_row(each, span, led) for each in store.ranges(span)]
-    return listing("SHOW RANGES", _RANGES, rows)
+    columns = (
+        "start_key end_key range_id:i role leader leader_address epoch:i max_timestamp "
+        "range_size:i version_count:i"
+    )
+    return listing("SHOW RANGES", columns, rows)
 
 
 def _led(
@@ -140,10 +143,7 @@ def _edge(border: bytes, span: Span) -> str | None:
         return "\\x" + border[len(span.start) :].hex()
 
 
-COLUMNS = typed_columns("log_name tables domain last_cut pending_events:i open_epoch gaps")
-
-
-async def show_relaxed_logs(actor: Actor) -> Result:
+async def show_relaxed_logs(actor: Actor, statement: ShowRelaxedLogs) -> Result:
     """Lists the logs, a row for each domain, and one row for a log without domains. A user sees
     the logs on each of whose tables it has a right."""
     rows: list[Row] = []
@@ -160,7 +160,8 @@ async def show_relaxed_logs(actor: Actor) -> Result:
             domain = f"{state.domain:016x}"
             open_epoch = f"{state.open_since:016x}" if state.open_since is not None else None
             rows.append((log.name, names, domain, cut, state.pending, open_epoch, gaps))
-    return listing("SHOW RELAXED LOGS", COLUMNS, rows)
+    columns = "log_name tables domain last_cut pending_events:i open_epoch gaps"
+    return listing("SHOW RELAXED LOGS", columns, rows)
 
 
 async def _tables(actor: Actor, log: RelaxedLog) -> str | None:
@@ -320,4 +321,4 @@ async def _changing(actor: Actor) -> AsyncIterator[Transaction]:
 
 def _told(tag: str, manifest: Manifest) -> Result:
     row = (format_timestamp(manifest.upto), manifest.rows, len(manifest.files))
-    return Result(tag=tag, columns=BACKUP_COLUMNS, rows=[row], row_count=1)
+    return listing(tag, BACKUP_COLUMNS, [row])

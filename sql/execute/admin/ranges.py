@@ -16,9 +16,8 @@ from ....catalog.descriptors.elements import Index
 from ....catalog.rows.key_borders import border_columns, border_key, pretty_key
 from ....catalog.store.catalog import not_a_table
 from ....catalog.store.descriptor_store import DescriptorReader
-from ....catalog.values.column_types import ColumnType, coerce
+from ....catalog.values.column_types import coerce
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import Timestamp, duration, timestamp_at
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import index_span, table_span
@@ -28,15 +27,12 @@ from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
 from ...results.as_of import datetime_of
-from ...results.results import TIMESTAMPTZ, Result, Row, listing, typed_columns
+from ...results.results import TIMESTAMPTZ, Result, Row, listing
 from ...runtime.relations import resolve
 from ...runtime.services import Services
 from ...syntax import statements
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
-
-BYTES = ColumnType(TypeKind.BYTES)
-FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 REPLICAS = "{1}"
 """Where every range is: a store is one node."""
@@ -126,8 +122,7 @@ async def _split(
     for key in borders:
         await _refusable(store.split(key, sticky_until=until))
         rows.append((key, pretty_key(key, table), enforced))
-    columns = typed_columns("key:y pretty split_enforced_until:t")
-    return listing(_tag(statement.of), columns, rows)
+    return listing(_tag(statement.of), "key:y pretty split_enforced_until:t", rows)
 
 
 async def _unsplit(
@@ -147,7 +142,7 @@ async def _unsplit(
     for key in borders:
         await _refusable(store.unsplit(key))
         rows.append((key, pretty_key(key, table)))
-    return listing(_tag(statement.of), typed_columns("key:y pretty"), rows)
+    return listing(_tag(statement.of), "key:y pretty", rows)
 
 
 async def _refusable(change: Awaitable[None]) -> None:
@@ -234,7 +229,7 @@ def _show(
             row += (each.bytes, megabytes, each.version_count)
             row += (round(each.reads_per_second, 1), round(each.writes_per_second, 1))
         rows.append(row)
-    columns = _COLUMNS | _DETAILS if details else _COLUMNS
+    columns = _COLUMNS + _DETAILS if details else _COLUMNS
     return listing("SHOW RANGES", columns, rows)
 
 
@@ -249,9 +244,7 @@ def _tag(of: statements.RangesOf) -> str:
     return "ALTER TABLE" if of.index is None else "ALTER INDEX"
 
 
-_COLUMNS = typed_columns(
+_COLUMNS = (
     "start_key end_key range_id:i replicas lease_holder:i split_enforced:b split_enforced_until:t"
 )
-_DETAILS = typed_columns(
-    "range_size:i range_size_mb:f version_count:i reads_per_second:f writes_per_second:f"
-)
+_DETAILS = " range_size:i range_size_mb:f version_count:i reads_per_second:f writes_per_second:f"

@@ -7,45 +7,39 @@ from collections.abc import Sequence
 from ....catalog.values.errors import SQLError
 from ....changefeed import KeyspacePart, shown_key
 from ....kvlayer.clock import format_timestamp
-from ...results.results import Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.jobs import JobSummary, sees
 from ...runtime.services import Services
+from ...syntax.keyspace_statements import ShowReplications
 
-COLUMNS = typed_columns(
-    "replication_name job_id:i keyspace_name target status checkpoint lag_seconds:f error"
-)
+COLUMNS = "replication_name job_id:i keyspace_name target status checkpoint lag_seconds:f error"
 
-
-TASK_COLUMNS = typed_columns(
-    "task:i job_id:i start_key end_key node_id:i epoch:i status checkpoint lag_seconds:f rows:i "
-    "rows_per_second:f retries:i store_lag_seconds:f capture_lag_seconds:f network_lag_seconds:f "
-    "error"
-)
+TASK_COLUMNS = """
+    task:i job_id:i start_key end_key node_id:i epoch:i status checkpoint lag_seconds:f rows:i
+    rows_per_second:f retries:i store_lag_seconds:f capture_lag_seconds:f network_lag_seconds:f
+    error"""
 
 WORST_FIRST = ("failed", "cancel-requested", "canceled", "pause-requested", "paused", "pending")
 """States by rank: a replication whose tasks differ shows the first of these that a task is in."""
 
 
-async def show_replications(actor: Actor) -> Result:
-    """Lists the user's own replications; all of them with VIEWJOB or CONTROLJOB."""
+async def show_replications(actor: Actor, statement: ShowReplications) -> Result:
+    """Lists the user's own replications, all of them with VIEWJOB or CONTROLJOB; or the tasks by
+    their keys of one that is not over. What only the node that runs a task knows is what it saved
+    last, and NULL before that."""
+    if statement.tasks_of is not None:
+        jobs = await running_tasks(actor.services, statement.tasks_of, actor.user)
+        return listing("SHOW REPLICATION TASKS", TASK_COLUMNS, [_task_row(job) for job in jobs])
     rights = await actor.rights()
-    jobs = await replications(actor.services)
     together: dict[tuple[str | None, int], list[JobSummary]] = {}
-    for job in jobs:
-        if sees(rights, actor.user, job):
+    for job in await replications(actor.services):
+        if sees(rights, actor.user, job.owner):
             # A name may be that of another one, which has ended.
             key = job.replication, job.id if job.task is None else int(job.task.created_at)
             together.setdefault(key, []).append(job)
     rows = [_row(tasks) for tasks in together.values()]
     return listing("SHOW REPLICATIONS", COLUMNS, sorted(rows, key=lambda row: (row[0], row[1])))
-
-
-async def show_tasks(actor: Actor, name: str) -> Result:
-    """The tasks of a replication that is not over, by their keys. What only the node that runs one
-    knows is what it saved last, and NULL before that."""
-    jobs = await running_tasks(actor.services, name, actor.user)
-    return listing("SHOW REPLICATION TASKS", TASK_COLUMNS, [_task_row(job) for job in jobs])
 
 
 async def replications(services: Services) -> Sequence[JobSummary]:
@@ -66,7 +60,7 @@ async def running_replication(services: Services, name: str) -> Sequence[JobSumm
 async def running_tasks(services: Services, name: str, user: str) -> Sequence[JobSummary]:
     """The same. Raises SQLError 42704."""
     jobs = await running_replication(services, name)
-    if not jobs or not all(sees(services.rights.current, user, job) for job in jobs):
+    if not jobs or not all(sees(services.rights.current, user, job.owner) for job in jobs):
         raise SQLError(
             "42704",
             f'replication "{name}" does not exist',

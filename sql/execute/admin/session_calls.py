@@ -28,7 +28,7 @@ from ...runtime.keyspaces import OpenedKeyspace, RawKeyspaces, whole_seconds
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
 from ...variables.variables import SessionVariables
-from .feeds import check_sees_job
+from .jobs import check_sees_job
 
 
 class Caller(Protocol):

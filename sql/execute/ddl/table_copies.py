@@ -27,7 +27,6 @@ from ...runtime.authorization import require
 from ...syntax.statements import CreateTableAs
 from ..changer import Changer
 from ..query.reading import run_select
-from ..write.computed_defaults import ComputedDefaults
 from ..write.mutations import Mutation
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequence_functions import Drawing
@@ -60,7 +59,7 @@ async def create_table_as(changer: Changer, statement: CreateTableAs) -> Result:
             changer.transaction,
             SequenceRights(changer.services, changer.user, changer.transaction),
         ),
-        ComputedDefaults(changer.services.analytics, bindings),
+        changer.services.analytics,
     )
     found = await drawing(lambda bindings: _run(changer, statement, bindings))
     table, ignored = await _made(changer, statement, name, found)

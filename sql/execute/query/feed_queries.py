@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
@@ -47,7 +46,7 @@ from ...runtime.analytic_lanes import ask_as
 from ...runtime.plan_cache import planned
 from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.changefeed_statements import FeedSelect
-from .evaluator_errors import from_duckdb
+from .evaluator_errors import asked_of_duckdb
 
 CHANGES_SMALL = 256
 """Changes that are converted to Arrow in one step of the loop."""
@@ -81,12 +80,10 @@ async def compile_feed_query(
         meant = await in_slices(lambda: meant_query(select, table, before))
         analytic = await in_slices(lambda: transpile(meant.tree, meant.relations))
         empty = {scan.registered: scan.arrow_schema.empty_table() for scan in analytic.scans}
-        try:
+        with asked_of_duckdb(analytic, [table]):
             columns = await analytics.describe(
                 analytic.sql, empty, len(analytic.parameters), analytic.declared
             )
-        except duckdb.Error as error:
-            raise from_duckdb(error, [table], analytic.positions) from error
     result = _result(table, meant, [column.type for column in columns])
     return CompiledFeedQuery(table, before, meant, analytic, result, analytics)
 
@@ -164,12 +161,10 @@ class CompiledFeedQuery:
             tables = await planned(given_tables, lengthy=len(changes) > CHANGES_SMALL)
             bindings = Bindings((), datetime_of(max(changes.timestamps)))
             values = parameter_values(self.analytic, bindings)
-            try:
+            with asked_of_duckdb(self.analytic, [self.table]):
                 answer = await self.analytics.run(
                     self.analytic.sql, tables, values, self.analytic.declared
                 )
-            except duckdb.Error as error:
-                raise from_duckdb(error, [self.table], {}) from error
         columns = self.result.visible_columns
         arrays = [
             _as(column.type, found)

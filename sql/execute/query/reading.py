@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import itemgetter
 
-import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
@@ -39,7 +38,7 @@ from ...plan.plans import NativeSelect, SelectPlan
 from ...results.results import Result, ResultColumn, Row
 from ...results.table_reads import Images, Source, TableRead
 from ...runtime.query_evaluator import Answer, QueryEvaluator
-from .evaluator_errors import from_duckdb
+from .evaluator_errors import asked_of_duckdb
 
 CHUNK_ROWS = 256
 """Rows that a native scan reads at a time: decoding them takes about a millisecond."""
@@ -302,10 +301,8 @@ async def run_analytic(
     }
     began = 0 if trace is None else trace.begin()
     try:
-        return await analytics.run(select.sql, snapshots, values, select.declared)
-    except duckdb.Error as error:
-        tables = [scan.descriptor for scan in select.scans]
-        raise from_duckdb(error, tables, select.positions) from error
+        with asked_of_duckdb(select):
+            return await analytics.run(select.sql, snapshots, values, select.declared)
     finally:
         if trace is not None:
             trace.duckdb_milliseconds = trace.since(began)
@@ -562,9 +559,7 @@ async def _computed(
     select = transpile(query, {(_NAME,): table})
     whole = filled(table, rows)
     snapshots = {scan.registered: whole.select(list(scan.places)) for scan in select.scans}
-    try:
+    with asked_of_duckdb(select):
         answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
-    except duckdb.Error as error:
-        raise from_duckdb(error, [table], select.positions) from error
     types = [column.type for column in answer.columns]
     return zip(types, answer.table.columns, strict=True)

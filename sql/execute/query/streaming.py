@@ -16,7 +16,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-import duckdb
 import pyarrow as pa
 
 from ....catalog.rows.row_codec import codec_for
@@ -34,7 +33,7 @@ from ...results.result_batches import ResultBatches, ResultsOfUser
 from ...results.results import Result
 from ...runtime.query_evaluator import Answer, QueryEvaluator
 from .duckdb import BATCH_BYTES, BATCH_ROWS
-from .evaluator_errors import from_duckdb
+from .evaluator_errors import asked_of_duckdb
 from .reading import cut, read_arrow, read_image, run_native
 
 PART_ROWS = 16 * 1024
@@ -136,13 +135,11 @@ class _Asked:
     async def answers(self, tables: Mapping[str, pa.Table]) -> Answers:
         """The query's answers over whole tables."""
         select = self.select
-        try:
+        with asked_of_duckdb(select):
             answers = self.analytics.answers(select.sql, tables, self.values, select.declared)
             async with aclosing(answers):
                 async for answer in answers:
                     yield answer
-        except duckdb.Error as error:
-            raise self._told(error) from error
 
     async def pieces(
         self, scan: TableScan, parts: AsyncGenerator[pa.Table, None], limit: int | None
@@ -170,14 +167,8 @@ class _Asked:
 
     async def _over(self, tables: Mapping[str, pa.Table]) -> Answer:
         select = self.select
-        try:
+        with asked_of_duckdb(select):
             return await self.analytics.run(select.sql, tables, self.values, select.declared)
-        except duckdb.Error as error:
-            raise self._told(error) from error
-
-    def _told(self, error: duckdb.Error) -> SQLError:
-        tables = [scan.descriptor for scan in self.select.scans]
-        return from_duckdb(error, tables, self.select.positions)
 
 
 def _together(answers: Sequence[Answer]) -> Answer:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
@@ -29,7 +28,7 @@ from ...parse import parse_expression
 from ...results.results import Result, Row
 from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.walks import find_all
-from ..query.evaluator_errors import from_duckdb
+from ..query.evaluator_errors import asked_of_duckdb
 
 _NAME = "$drawn"
 _NUMBER = 2_000_000
@@ -40,7 +39,7 @@ _COMPILED_MAX = 256
 
 
 class ComputedDefaults:
-    """Implements `sequence_functions.ExpressionEvaluator` for one statement, whose time and client
+    """Evaluates defaults that take more than Python for one statement, whose time and client
     `bindings` tell."""
 
     def __init__(self, analytics: QueryEvaluator, bindings: Bindings) -> None:
@@ -48,6 +47,8 @@ class ComputedDefaults:
         self._bindings = bindings
 
     async def values(self, text: str, count: int, generators: Generators) -> Sequence[object]:
+        """So many values, each of a row of its own. Raises SQLError, and SequenceNeeded where the
+        generators do."""
         compiled = _compiled(text)
         bindings = replace(self._bindings, generators=generators)
         if not compiled.drawn:  # the same for every row
@@ -62,12 +63,10 @@ class ComputedDefaults:
         self, compiled: _Compiled, rows: Sequence[Sequence[object]], bindings: Bindings
     ) -> Sequence[object]:
         select = compiled.select
-        try:
+        with asked_of_duckdb(select):
             answer = await self._analytics.run(
                 select.sql, compiled.given(rows), parameter_values(select, bindings)
             )
-        except duckdb.Error as error:
-            raise from_duckdb(error, [compiled.table], select.positions) from error
         result = Result(tag="", columns=answer.columns, table=answer.table)
         return [value for (value,) in result.fetch_rows()]
 
@@ -81,12 +80,10 @@ async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> No
             continue
         compiled = _compile(tree)
         select = compiled.select
-        try:
+        with asked_of_duckdb(select):
             (column,) = await analytics.describe(
                 select.sql, compiled.given(()), len(select.parameters)
             )
-        except duckdb.Error as error:
-            raise from_duckdb(error, [compiled.table], select.positions) from error
         tree.meta[RESULT_TYPE] = column.type
 
 

@@ -30,7 +30,6 @@ from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.statements import CopyFrom, CopyTo, Query
 from .cascades import write_in
-from .computed_defaults import ComputedDefaults
 from .mutations import Mutation
 from .row_rules import RowRules, encode_batch
 from .sequence_functions import Drawing
@@ -63,8 +62,7 @@ class CopyIn:
         transaction = opened.transaction
         rights = SequenceRights(services, user, transaction)
         sequences = StoredSequences(services.store, services.catalog, database, transaction, rights)
-        computed = ComputedDefaults(services.analytics, self._bindings)
-        self._drawing = Drawing(self._bindings, sequences, computed)
+        self._drawing = Drawing(self._bindings, sequences, services.analytics)
         self._transaction = transaction
         self.row_count = 0
 

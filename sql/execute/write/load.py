@@ -32,7 +32,6 @@ from ...results.as_of import datetime_of
 from ...results.errors import from_kv
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
-from .computed_defaults import ComputedDefaults
 from .foreign_keys import has_references
 from .mutations import Mutation
 from .row_rules import RowRules, encode_batch
@@ -139,8 +138,7 @@ class _Load:
         services = self._services
         bindings = Bindings((), datetime_of(at), generators=services.generators)
         sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE, None)
-        computed = ComputedDefaults(services.analytics, bindings)
-        keys, bodies = await Drawing(bindings, sequences, computed)(
+        keys, bodies = await Drawing(bindings, sequences, services.analytics)(
             lambda bindings: encode_batch(rules, batch, bindings, services.analytics)
         )
         mutation = Mutation(

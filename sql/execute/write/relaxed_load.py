@@ -36,7 +36,7 @@ from ....kvlayer.span import Span, prefix_end
 from ...plan.needs import Need
 from ...results.errors import from_kv
 from ...runtime.authorization import require
-from ...runtime.implicit import attempts, in_transaction
+from ...runtime.implicit import alone
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 from .relaxed_rows import apply_change_set
@@ -248,12 +248,7 @@ class RelaxedLogs:
             await apply_change_set(services, tables, change_set, transaction, at, beside)
             await transaction.put([key], [msgspec.msgpack.encode(change_set.end)])
 
-        _, at, _ = await attempts(
-            services,
-            lambda scope: in_transaction(
-                services.store, scope, lambda transaction: work(transaction, scope)
-            ),
-        )
+        _, at, _ = await alone(services, work)
         return at
 
     async def _keep(self, log: RelaxedLog, known: _Domain) -> None:

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
@@ -38,7 +37,7 @@ from ...parse import parse_expression
 from ...results.as_of import datetime_of
 from ...results.results import Row
 from ...runtime.query_evaluator import QueryEvaluator
-from ..query.evaluator_errors import from_duckdb
+from ..query.evaluator_errors import asked_of_duckdb
 
 SLICE_ROWS = 200
 """Rows that are evaluated in Python before the loop gets a turn."""
@@ -179,10 +178,8 @@ async def _ask(
         return [[] for _ in trees]
     select = transpile(_query(table, trees), {(table.name,): table})
     snapshots = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
-    try:
+    with asked_of_duckdb(select, [table]):
         answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
-    except duckdb.Error as error:
-        raise from_duckdb(error, [table], select.positions) from error
     columns: list[list[object]] = [column.to_pylist() for column in answer.table.columns]
     if len(columns[0]) != len(rows):  # it reads no column: one answer is that for all
         columns = [column * len(rows) for column in columns]
@@ -198,10 +195,8 @@ async def result_types(
         return []
     select = transpile(_query(table, trees), {(table.name,): table})
     given = {scan.registered: _arrow(table, scan.places, ()) for scan in select.scans}
-    try:
+    with asked_of_duckdb(select, [table]):
         columns = await analytics.describe(select.sql, given, len(select.parameters))
-    except duckdb.Error as error:
-        raise from_duckdb(error, [table], select.positions) from error
     return [column.type for column in columns]
 
 

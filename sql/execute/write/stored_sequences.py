@@ -32,7 +32,8 @@ from ...syntax.names import ObjectName
 
 class StoredSequences:
     """The sequences of one database, for a session's statements; `rights` are its user's, where
-    it is not the store itself that draws."""
+    it is not the store itself that draws. Each method is a transaction of its own, unless the open
+    one has made or altered the sequence."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class StoredSequences:
         self._opened = opened
 
     async def find(self, name: str) -> SequenceDescriptor:
+        """Raises SQLError 42P01."""
         given = ObjectName(tuple(part.strip('"') for part in name.split(".")), 1)
         reader = self._opened or self._store.begin(read_only=True)
         try:
@@ -66,6 +68,7 @@ class StoredSequences:
             await self._rights.check(sequence, needed)
 
     async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
+        """The next values, one at least. Raises SQLError 2200H where there are no more."""
         options = sequence.options
 
         async def work(transaction: Transaction) -> list[int]:
@@ -85,6 +88,9 @@ class StoredSequences:
         return await self._write(sequence, work)
 
     async def give_back(self, sequence: SequenceDescriptor, values: Sequence[int]) -> None:
+        """The values that were drawn last and not used; where others were drawn since, they are
+        lost."""
+
         async def work(transaction: Transaction) -> None:
             last, called = await _value(transaction, sequence)
             if called and last == values[-1]:
@@ -96,6 +102,7 @@ class StoredSequences:
         await self._write(sequence, work)
 
     async def set_value(self, sequence: SequenceDescriptor, value: int, *, called: bool) -> None:
+        """Raises SQLError 22003 for a value that the sequence never has."""
         options = sequence.options
         if not options.minimum <= value <= options.maximum:
             raise SQLError(

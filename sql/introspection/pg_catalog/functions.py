@@ -20,9 +20,8 @@ from ...builtins.operators import OPERATORS
 from ...builtins.session_functions import SESSION_FUNCTIONS
 from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, Signature
 from ...results.results import Row
-from ...runtime.introspection_context import IntrospectionContext
 from ..type_rows import ALL_ROWS, TYPE_ROWS, TypeRow
-from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL
+from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
 
 _INTERNAL_LANGUAGE = 12
 

@@ -12,10 +12,10 @@ from ....catalog.values.identifiers import RESERVED
 from ...analyze.calls.oids import BTREE, HEAP, INFORMATION_SCHEMA, derived, relation_oid, user_oid
 from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
 from ...results.results import Row
-from ...runtime.introspection_context import IntrospectedTable, IntrospectionContext
+from ...runtime.services import ListedTable
 from ..described import described_tables, index_definition
 from ..rights import acl
-from ..virtual_table import PG_CATALOG
+from ..virtual_table import PG_CATALOG, IntrospectionContext
 
 _VIRTUAL_SCHEMAS = {"pg_catalog": NAMESPACE, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
@@ -29,7 +29,7 @@ _DEFAULT_LETTERS = {
 """pg_default_acl.defaclobjtype."""
 
 
-def virtual_relation_oid(table: IntrospectedTable) -> int:
+def virtual_relation_oid(table: ListedTable) -> int:
     return relation_oid(table.id, table.name)
 
 

@@ -31,7 +31,6 @@ from ...analyze.calls.oids import (
     PG_CATALOG as NAMESPACE,
 )
 from ...results.results import Row
-from ...runtime.introspection_context import IntrospectionContext
 from ..described import (
     DescribedTable,
     constraint_definition,
@@ -44,7 +43,7 @@ from ..described import (
 from ..rights import acl
 from ..sequences import described_sequences, identity_columns
 from ..type_rows import row_of, type_modifier, type_oid
-from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL
+from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
 from .namespaces import namespace_rows, schema_oid, virtual_relation_oid
 
 _OWNER = user_oid("root")

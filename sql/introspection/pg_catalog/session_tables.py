@@ -11,10 +11,9 @@ from ....kvlayer.transaction_modes import LockMode
 from ...analyze.calls.oids import user_oid
 from ...results.results import Row
 from ...runtime.activity import SessionView, shown
-from ...runtime.introspection_context import IntrospectionContext
 from ...variables.variables import REGISTRY, SessionVariables, Variable
 from ..type_rows import type_words
-from ..virtual_table import PG_CATALOG
+from ..virtual_table import PG_CATALOG, IntrospectionContext
 
 _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
 

@@ -10,10 +10,9 @@ from ....catalog.rights.rights import read_rights
 from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
 from ...analyze.calls.oids import derived, user_array_oid, user_oid, user_type_oid
 from ...results.results import Row
-from ...runtime.introspection_context import IntrospectionContext
 from ..rights import acl
 from ..type_rows import ALL_ROWS
-from ..virtual_table import PG_CATALOG
+from ..virtual_table import PG_CATALOG, IntrospectionContext
 
 
 async def user_types(context: IntrospectionContext) -> list[TypeDescriptor]:
