@@ -24,16 +24,14 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
-from ..analyze.binder import tables_of
 from ..analyze.columns.column_origins import with_origins
-from ..analyze.enum_casts import unbound_types
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
-from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, bind_named_enums, resolve_hints
+from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, resolve_hints
 from ..execute.query.evaluator_errors import asked_of_duckdb
 from ..execute.query.result_shape import plain_columns
-from ..execute.run import holds
+from ..execute.run import bound, holds
 from ..lower.analytic_select import AnalyticSelect
 from ..parse import ParsedText
 from ..plan.needs import Needs, needs_of
@@ -42,7 +40,7 @@ from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn
 from ..runtime.authorization import require
 from ..runtime.plan_cache import Prepared, lengthy_relations, planned, zoned
-from ..runtime.relations import LeaseScope, changed_tables, resolve_all
+from ..runtime.relations import LeaseScope, changed_tables
 from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.cursor_statements import DeclareCursor
@@ -196,21 +194,20 @@ class Preparing:
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)
         scope = LeaseScope(self._services.leases)
-        reader, walks = self._reader(), prepared.lengthy_trees
+        reader = self._reader()
         try:
             await reader.started()
             at = reader.read_timestamp
-            tables = await planned(lambda: tables_of(statement), lengthy=walks)
-            relations = await resolve_all(
-                self._services, reader, tables, self._database, scope, at, self._opened
-            )
-            needs, unbound = await planned(
-                lambda: (needs_of(statement, relations), unbound_types(statement, relations)),
-                lengthy=walks,
-            )
-            await require(self._services, self._user, needs, self._opened)
-            named = await bind_named_enums(
-                self._services, reader, statement, unbound, self._database
+            relations, named = await bound(
+                self._services,
+                statement,
+                self._database,
+                self._user,
+                reader,
+                scope,
+                at,
+                self._opened,
+                lengthy=prepared.lengthy_trees,
             )
 
             def work() -> tuple[TypedStatement, Plan, Needs]:

@@ -34,10 +34,9 @@ from ..execute.catalog_statements import (
 from ..execute.ddl.constraint_times import set_constraints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.named_enums import DeclaredTypes
-from ..execute.explaining import run_explain
 from ..execute.positions import refuse_twice
 from ..execute.query.result_shape import check_columns_same, known_columns
-from ..execute.run import Execution, run_planned
+from ..execute.run import Execution, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
 from ..execute.write.sequence_functions import SessionSequences
 from ..parse import ParsedText

@@ -54,7 +54,7 @@ from .schema_statements import (
     TableChange,
     TableConstraint,
 )
-from .show_statements import Cancel, ShowObjects
+from .show_statements import Cancel, ShowQueries, ShowSessions
 from .transaction_statements import TransactionStatement
 from .type_statements import SequenceStatement, TypeStatement
 from .user_statements import UserStatement
@@ -499,7 +499,8 @@ Statement = (
     | FetchSubscription
     | ShowSubscriptions
     | RightsStatement
-    | ShowObjects
+    | ShowQueries
+    | ShowSessions
     | Cancel
     | Discard
     | SetConstraints

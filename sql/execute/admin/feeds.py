@@ -437,9 +437,9 @@ async def _alterations(changer: Changer, clause: FeedClause) -> Sequence[Alterat
 async def _added(changer: Changer, clause: AddTables) -> Sequence[AddTarget]:
     relations = await changer.resolve(clause.tables)
     tables = [relations[name.parts] for name in clause.tables]
-    check_followed("ALTER CHANGEFEED", clause.tables, tables)
     scans = _scans(clause.options)
-    for table in tables:
+    for name, table in zip(clause.tables, tables, strict=True):
+        check_followed("ALTER CHANGEFEED", [name], [table])
         await _need_changefeed(changer, table)
     return [
         AddTarget(table, str(full_name(name, changer.database)), scans)

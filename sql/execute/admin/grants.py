@@ -7,9 +7,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ....catalog.descriptors.descriptor import (
-    DatabaseDescriptor,
-    Descriptor,
-    SchemaDescriptor,
     TableDescriptor,
 )
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
@@ -59,7 +56,6 @@ from ...syntax.rights_statements import (
     ReassignOwned,
     RightsChange,
     SetOwner,
-    ShowDefaultPrivileges,
     ShowGrants,
     ShowRoleGrants,
     TargetKind,
@@ -577,24 +573,3 @@ async def _full_name(actor: Actor, thing: Securable, names: dict[int, str]) -> l
             names[parent] = found.name
         path.insert(0, names[parent])
     return path + [None] * (3 - len(path))
-
-
-async def show_default_privileges(actor: Actor, statement: ShowDefaultPrivileges) -> Result:
-    rows: list[Row] = []
-    for default in await list_defaults(actor.reader):
-        read = actor.services.catalog.descriptors.read
-        database: Descriptor | None = await read(actor.reader, default.database_id)
-        if not isinstance(database, DatabaseDescriptor) or database.dropped:
-            continue
-        schema = None
-        if default.schema_id != ANY_SCHEMA:
-            found = await read(actor.reader, default.schema_id)
-            assert isinstance(found, SchemaDescriptor), default
-            schema = found.name
-        kind = "tables" if default.kind is SecurableKind.TABLE else f"{default.kind.value}s"
-        for grantee, privilege, grantable in _spelled(default.grantee, default.grant, default.kind):
-            rows.append(
-                (default.role or None, database.name, schema, kind, grantee, privilege, grantable)
-            )
-    columns = "role database_name schema_name object_type grantee privilege_type is_grantable:b"
-    return listing("SHOW DEFAULT PRIVILEGES", columns, rows)

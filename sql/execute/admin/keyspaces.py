@@ -3,10 +3,8 @@ KEYSPACE, each in no transaction of the session's."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.keyspace import Keyspace
@@ -20,7 +18,6 @@ from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.leadership import Role
 from ....kvlayer.protected_timestamp import ProtectionRefused
-from ....kvlayer.ranges import RangeInfo
 from ....kvlayer.raw import keyspace_span, user_key
 from ....kvlayer.replica import Look, ReplicaRefused, ReplicaState, source_of
 from ....kvlayer.span import Span
@@ -28,8 +25,9 @@ from ...results.as_of import resolve_as_of
 from ...results.errors import from_kv
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
+from ...runtime.implicit import alone
 from ...runtime.keyspaces import check_keyspace, replica_resolved
-from ...runtime.relations import LeaseScope, find_table, full_name, unknown_relation
+from ...runtime.relations import LeaseScope, find_table, full_name, resolve
 from ...syntax.keyspace_statements import (
     BackupKeyspace,
     RestoreKeyspace,
@@ -44,6 +42,7 @@ from ..ddl.ownership import settle_rights
 from ..ddl.schema_changes import SchemaChangeStatements
 from ..query.result_shape import BACKUP_COLUMNS
 from ..write.relaxed_load import domain_states
+from .ranges import ranged_store
 
 
 async def show_keyspaces(actor: Actor, statement: ShowKeyspaces) -> Result:
@@ -78,37 +77,31 @@ def _shown(role: Role) -> str:
     return {Role.LEADING: "main", Role.FOLLOWING: "replica"}.get(role, role.value)
 
 
-@runtime_checkable
-class _RangedStore(Protocol):
-    """A store whose ranges are in this process."""
-
-    def ranges(self, span: Span) -> list[RangeInfo]: ...
-
-
 async def show_keyspace_ranges(actor: Actor, statement: ShowKeyspaceRanges) -> Result:
     """The ranges of a keyspace by their keys, and who leads them. Raises SQLError."""
-    name, store = statement.name, actor.services.store
-    await actor.need_named(name, Privilege.SELECT, keyspaces=True)
-    if not isinstance(store, _RangedStore):
-        raise SQLError(
-            "0A000",
-            "ranges are shown and changed on the node that has the store",
-            hint="Connect to the node that was started without --join.",
-        )
-    table = await find_table(
-        actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
-    )
-    if table is None:
-        raise unknown_relation(name)
-    check_keyspace(table, name)
+    store = actor.services.store
+    await actor.need_named(statement.name, Privilege.SELECT, keyspaces=True)
+    ranged = ranged_store(store)
+    table = await _keyspace(actor, statement.name)
     span = keyspace_span(table.id)
     led = _led(store.id, table, await store.replica(span, Look()))
-    rows = [_range_row(each, span, led) for each in store.ranges(span)]
+    rows: list[Row] = []
+    for found in ranged.ranges(span):
+        newest = format_timestamp(found.max_timestamp) if found.max_timestamp else None
+        edges = (_edge(found.start, span), _edge(found.end, span))
+        rows.append((*edges, found.id, *led, newest, found.bytes, found.version_count))
     columns = (
         "start_key end_key range_id:i role leader leader_address epoch:i max_timestamp "
         "range_size:i version_count:i"
     )
     return listing("SHOW RANGES", columns, rows)
+
+
+async def _keyspace(actor: Actor, name: ObjectName) -> TableDescriptor:
+    """The keyspace of a name. Raises SQLError 42P01, and 42809 for a table or a view."""
+    table = await resolve(actor.services, actor.reader, name, actor.database, keyspaces=True)
+    check_keyspace(table, name)
+    return table
 
 
 def _led(
@@ -123,14 +116,6 @@ def _led(
         return ("replica", None, None, None) if replica else ("main", place, None, None)
     leader = {Role.LEADING: place, Role.FOLLOWING: state.source}.get(state.role)
     return _shown(state.role), leader, state.leader or None, state.term or None
-
-
-def _range_row(
-    found: RangeInfo, span: Span, led: tuple[str, str | None, str | None, int | None]
-) -> Row:
-    newest = format_timestamp(found.max_timestamp) if found.max_timestamp else None
-    edges = (_edge(found.start, span), _edge(found.end, span))
-    return (*edges, found.id, *led, newest, found.bytes, found.version_count)
 
 
 def _edge(border: bytes, span: Span) -> str | None:
@@ -197,12 +182,7 @@ async def run_backup(actor: Actor, statement: BackupKeyspace | RestoreKeyspace) 
 
 async def _back_up(actor: Actor, statement: BackupKeyspace) -> Manifest:
     services, name = actor.services, statement.name
-    table = await find_table(
-        services, actor.reader, name, actor.database, views=True, keyspaces=True
-    )
-    if table is None:
-        raise unknown_relation(name)
-    check_keyspace(table, name)
+    table = await _keyspace(actor, name)
     await actor.need_table(table, Privilege.SELECT)
     at = await _as_of(actor, statement, table)
     path = await services.changefeeds.backup_folder(statement.uri, actor.user)
@@ -250,10 +230,14 @@ async def _restore(actor: Actor, statement: RestoreKeyspace) -> Manifest:
     made = await _begun_before(actor, statement.name, backup)
     created = made
     if created is None:
-        async with _changing(actor) as transaction:
-            created = await services.catalog.create_keyspace(transaction, name, keyspace)
+
+        async def create(transaction: Transaction, scope: LeaseScope) -> TableDescriptor | None:
+            table = await services.catalog.create_keyspace(transaction, name, keyspace)
             await settle_rights(transaction, actor.user, ())
             await replace(actor, reader=transaction).need_room(KEYSPACE_QUOTA)
+            return table
+
+        created, _, _ = await alone(services, create)
     assert created is not None, name
     try:
         await services.changefeeds.backups.restore(backup, created.id, promotes=promotes)
@@ -299,24 +283,11 @@ def _promotes(options: Sequence[Option]) -> bool:
 
 
 async def _drop(actor: Actor, table: TableDescriptor) -> None:
-    scope = LeaseScope(actor.services.leases)
-    try:
-        async with _changing(actor) as transaction:
-            changer = Changer(actor.services, actor.user, actor.database, transaction, scope)
-            await SchemaChangeStatements(changer).drop(table, "RESTORE KEYSPACE")
-    finally:
-        scope.release()
+    async def drop(transaction: Transaction, scope: LeaseScope) -> None:
+        changer = Changer(actor.services, actor.user, actor.database, transaction, scope)
+        await SchemaChangeStatements(changer).drop(table, "RESTORE KEYSPACE")
 
-
-@asynccontextmanager
-async def _changing(actor: Actor) -> AsyncIterator[Transaction]:
-    transaction = actor.services.store.begin()
-    try:
-        yield transaction
-        await transaction.commit()
-    except BaseException:
-        await transaction.rollback()
-        raise
+    await alone(actor.services, drop)
 
 
 def _told(tag: str, manifest: Manifest) -> Result:

@@ -18,6 +18,7 @@ from ....catalog.store.catalog import not_a_table
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.column_types import coerce
 from ....catalog.values.errors import SQLError
+from ....kvlayer.access import StoreAccess
 from ....kvlayer.clock import Timestamp, duration, timestamp_at
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import index_span, table_span
@@ -47,6 +48,17 @@ class RangeStore(Protocol):
     def ranges(self, span: Span) -> list[RangeInfo]: ...
 
 
+def ranged_store(store: StoreAccess) -> RangeStore:
+    """The store, where its ranges are in this process. Raises SQLError 0A000."""
+    if not isinstance(store, RangeStore):
+        raise SQLError(
+            "0A000",
+            "ranges are shown and changed on the node that has the store",
+            hint="Connect to the node that was started without --join.",
+        )
+    return store
+
+
 async def run_ranges(
     services: Services,
     statement: RangeStatement,
@@ -55,13 +67,7 @@ async def run_ranges(
     parameters: Sequence[object],
 ) -> Result:
     """Carries the statement out. `reader` finds the table."""
-    store = services.store
-    if not isinstance(store, RangeStore):
-        raise SQLError(
-            "0A000",
-            "ranges are shown and changed on the node that has the store",
-            hint="Connect to the node that was started without --join.",
-        )
+    store = ranged_store(services.store)
     try:
         table = await _table(services, statement.of, reader, database)
     except SQLError as error:

@@ -6,32 +6,19 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.elements import ElementState, Index
-from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.store.cluster_settings import reset_setting, set_setting
 from ....catalog.store.show_create import default_text, show_create
-from ....catalog.values.column_types import array_of
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY, SettingError
-from ...introspection.described import DescribedTable, constraint_definition
-from ...results.results import STRING, Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing, typed_columns
 from ...runtime.activity import SessionView, shown, started
 from ...runtime.authorization import Actor
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax.maintenance_statements import Chore, Maintain
 from ...syntax.names import ObjectName
-from ...syntax.show_statements import (
-    Cancel,
-    ShowConstraints,
-    ShowIndexes,
-    ShowQueries,
-    ShowSchemas,
-    ShowSequences,
-    ShowSessions,
-    ShowTypes,
-)
+from ...syntax.show_statements import Cancel, ShowQueries, ShowSessions
 from ...syntax.statements import (
     SetClusterSetting,
     ShowClusterSettings,
@@ -54,18 +41,6 @@ async def show_databases(actor: Actor, statement: ShowDatabases) -> Result:
     return listing("SHOW DATABASES", "database_name", [(name,) for name in names])
 
 
-async def show_schemas(actor: Actor, statement: ShowSchemas) -> Result:
-    database, catalog = statement.database or actor.database, actor.services.catalog
-    rights = await actor.rights()
-    rows: list[Row] = []
-    for name in await catalog.list_schemas(actor.reader, database):
-        _, schema_id = await catalog.descriptors.resolve_schema(actor.reader, database, name)
-        rows.append((name, rights.owner(schema_id)))
-    rows += [(name, None) for name in {table.schema for table in actor.services.virtual_tables}]
-    rows.sort(key=lambda row: str(row[0]))
-    return listing("SHOW SCHEMAS", "schema_name owner", rows)
-
-
 async def show_tables(actor: Actor, statement: ShowTables) -> Result:
     database, catalog = statement.database or actor.database, actor.services.catalog
     rows: list[Row] = [
@@ -74,24 +49,6 @@ async def show_tables(actor: Actor, statement: ShowTables) -> Result:
         for table in await catalog.list_tables(actor.reader, database, schema, views=True)
     ]
     return listing("SHOW TABLES", "schema_name table_name type changefeed_optimized:b", rows)
-
-
-async def show_sequences(actor: Actor, statement: ShowSequences) -> Result:
-    database, catalog = statement.database or actor.database, actor.services.catalog
-    found = await catalog.list_objects(actor.reader, database, SequenceDescriptor)
-    rows: list[Row] = [(schema, sequence.name) for schema, sequence in found]
-    return listing("SHOW SEQUENCES", "sequence_schema sequence_name", rows)
-
-
-async def show_types(actor: Actor, statement: ShowTypes) -> Result:
-    database, catalog = statement.database or actor.database, actor.services.catalog
-    found = await catalog.list_objects(actor.reader, database, TypeDescriptor)
-    rights = await actor.rights()
-    rows: list[Row] = [
-        (schema, type.name, list(type.enum.labels), rights.owner(type.id)) for schema, type in found
-    ]
-    columns = typed_columns("schema name values owner") | {"values": array_of(STRING)}
-    return listing("SHOW TYPES", columns, rows)
 
 
 # Tables
@@ -103,29 +60,17 @@ async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
     return table
 
 
-async def _keyed_table(actor: Actor, name: ObjectName) -> TableDescriptor:
-    table = await _table(actor, name)
-    if table.id < 0:
-        raise SQLError("42809", f'"{name}" is computed: it has no keys', position=name.position)
-    return table
-
-
 async def show_create_table(actor: Actor, statement: ShowCreateTable) -> Result:
     table = await _table(actor, statement.table)
     if statement.view and table.view is None:
         raise not_a_view(statement.table)
-    text = show_create(table, await _referenced(actor, table))
-    return listing("SHOW CREATE TABLE", "table_name create_statement", [(table.name, text)])
-
-
-async def _referenced(actor: Actor, table: TableDescriptor) -> dict[int, TableDescriptor]:
-    """The tables that foreign keys of this one refer to."""
-    found: dict[int, TableDescriptor] = {}
+    referenced: dict[int, TableDescriptor] = {}
     for key in table.foreign_keys:
         other = await actor.services.catalog.descriptors.read(actor.reader, key.referenced_id)
         assert isinstance(other, TableDescriptor), (key, other)
-        found[other.id] = other
-    return found
+        referenced[other.id] = other
+    text = show_create(table, referenced)
+    return listing("SHOW CREATE TABLE", "table_name create_statement", [(table.name, text)])
 
 
 async def show_columns(actor: Actor, statement: ShowColumns) -> Result:
@@ -140,57 +85,6 @@ async def show_columns(actor: Actor, statement: ShowColumns) -> Result:
     ]  # fmt: skip
     columns = "column_name data_type is_nullable:b column_default key_position:i is_hidden:b"
     return listing("SHOW COLUMNS", columns, rows)
-
-
-async def show_indexes(actor: Actor, statement: ShowIndexes) -> Result:
-    """A row for each column of each index, those of the key that stand behind it included."""
-    table = await _keyed_table(actor, statement.table)
-    rows: list[Row] = []
-    public = [index for index in table.indexes if index.state is ElementState.PUBLIC]
-    keyed = public if table.view is not None else (table.primary_index, *public)
-    for index in sorted(keyed, key=lambda index: index.name):
-        for place, (column_id, storing, implicit) in enumerate(_parts(table, index), start=1):
-            name, direction = table.column_by_id(column_id).name, "N/A" if storing else "ASC"
-            shared = not index.unique
-            rows.append((table.name, index.name, shared, place, name, direction, storing, implicit))
-    columns = (
-        "table_name index_name non_unique:b seq_in_index:i column_name direction storing:b "
-        "implicit:b"
-    )
-    return listing("SHOW INDEXES", columns, rows)
-
-
-def _parts(table: TableDescriptor, index: Index) -> list[tuple[int, bool, bool]]:
-    """Column ids, whether they are only stored, and whether the index did not name them."""
-    parts = [(column_id, False, False) for column_id in index.columns]
-    if index.id == table.primary_index_id:
-        others = [c.id for c in table.visible_columns if c.id not in index.columns]
-        return parts + [(column_id, True, False) for column_id in others]
-    parts += [(column_id, True, False) for column_id in index.storing]
-    known = {column_id for column_id, _, _ in parts}
-    return parts + [(c, False, True) for c in table.primary_key if c not in known]
-
-
-_KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY"}
-
-
-async def show_constraints(actor: Actor, statement: ShowConstraints) -> Result:
-    table = await _keyed_table(actor, statement.table)
-    by_id: dict[int, DescribedTable] = {}
-    for found in (table, *(await _referenced(actor, table)).values()):
-        schema = await actor.services.catalog.descriptors.read(actor.reader, found.schema_id)
-        assert schema is not None, found
-        by_id[found.id] = DescribedTable(schema.name, found)
-    rows: list[Row] = [
-        (
-            table.name, constraint.name, _KINDS[constraint.kind],
-            constraint_definition(by_id[table.id], constraint, by_id), constraint.validated,
-        )
-        for constraint in by_id[table.id].constraints
-    ]  # fmt: skip
-    rows.sort(key=lambda row: str(row[1]))
-    columns = "table_name constraint_name constraint_type details validated:b"
-    return listing("SHOW CONSTRAINTS", columns, rows)
 
 
 NOTICES = {
