@@ -25,7 +25,7 @@ from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.authorization import changes_rights
 from ..runtime.implicit import ATTEMPTS_MAX, pause_before
 from ..runtime.services import Services
-from ..runtime.transactions import RESTART_SAVEPOINT, Modes, OpenTransaction
+from ..runtime.transactions import Modes, OpenTransaction
 from ..syntax import transaction_statements as statements
 from ..syntax.changefeed_statements import (
     AlterChangefeed,
@@ -158,10 +158,7 @@ class SessionTransactions:
                 await self._in_block("SAVEPOINT").make_savepoint(name)
                 return Result(tag="SAVEPOINT")
             case statements.ReleaseSavepoint(name=name, position=position):
-                opened = self._in_block("RELEASE SAVEPOINT")
-                if name == RESTART_SAVEPOINT:
-                    await check_deferred(opened)
-                await opened.release_savepoint(name, position, called_ns)
+                await self._in_block("RELEASE SAVEPOINT").release_savepoint(name, position)
                 return Result(tag="RELEASE")
             case statements.SetTransaction(modes=modes):
                 return await self._set_transaction(modes, given)
@@ -179,7 +176,7 @@ class SessionTransactions:
             await self.rollback()
             return Result(tag="ROLLBACK", notice="the transaction had failed and is rolled back")
         self.opened, self._committing = None, opened
-        if opened.committed_at is None and opened.deferred.orphans:
+        if opened.deferred.orphans:
             await check_deferred(opened)
         at, changed = await opened.commit(called_ns)
         self._committing = None
@@ -212,12 +209,9 @@ class SessionTransactions:
             pass
 
     def refuse_failed(self) -> None:
-        """Raises SQLError 25P02 in a failed transaction, 25000 in one that is over."""
+        """Raises SQLError 25P02 in a failed transaction."""
         opened = self.opened
-        if opened is None:
-            return
-        opened.refuse_committed()
-        if opened.failed:
+        if opened is not None and opened.failed:
             hint = "Run ROLLBACK."
             if opened.savepoint_count:
                 hint = "Run ROLLBACK TO SAVEPOINT, or ROLLBACK."
@@ -477,8 +471,6 @@ class SessionTransactions:
         """Returns the text of SHOW TRANSACTION STATUS."""
         if self.opened is None or self.batch:
             return "NoTxn"
-        if self.opened.committed_at is not None:
-            return "CommitWait"
         return "Aborted" if self.opened.failed else "Open"
 
     @property
@@ -525,7 +517,7 @@ def _mode_of(
 
 def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
     """Whether an error is one that another attempt may not meet, and the client saw nothing yet."""
-    if opened is None or opened.shown or opened.committed_at is not None:
+    if opened is None or opened.shown:
         return False
     return isinstance(error.__cause__, RetryableTransaction)
 

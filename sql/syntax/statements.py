@@ -139,12 +139,10 @@ class RangesOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitAt:
-    """`rows` are the borders: some values of the key's first columns each. `expiration` is when
-    the borders may be merged away; None for never."""
+    """`rows` are the borders: some values of the key's first columns each."""
 
     of: RangesOf
     rows: tuple[tuple[exp.Expr, ...], ...]
-    expiration: exp.Expr | None
     position: int
 
 

@@ -144,14 +144,6 @@ def test_set_constraints_decides_when() -> None:
     )
 
 
-def test_released_restart_savepoint_looks_too() -> None:
-    run(
-        ("BEGIN; SAVEPOINT cockroach_restart; INSERT INTO child VALUES (7, 2)", "INSERT 0 1"),
-        ("RELEASE SAVEPOINT cockroach_restart", "23503"),
-        ("ROLLBACK", "ROLLBACK"),
-    )
-
-
 def test_values_held_for_the_commit_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactions, "DEFERRED_VALUES_MAX", 3)
     run(

@@ -6,7 +6,6 @@ None of it is transactional: a split takes effect when it is durable, and is not
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from sqlglot import exp
@@ -16,19 +15,16 @@ from ....catalog.descriptors.elements import Index
 from ....catalog.rows.key_borders import border_columns, border_key, pretty_key
 from ....catalog.store.catalog import not_a_table
 from ....catalog.store.descriptor_store import DescriptorReader
-from ....catalog.values.column_types import coerce
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import StoreAccess
-from ....kvlayer.clock import Timestamp, duration, timestamp_at
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import index_span, table_span
 from ....kvlayer.ranges import NEVER, RangeInfo
-from ....kvlayer.settings import SettingError, parse_duration
 from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
 from ...results.as_of import datetime_of
-from ...results.results import TIMESTAMPTZ, Result, Row, listing
+from ...results.results import Result, Row, listing
 from ...runtime.relations import resolve
 from ...runtime.services import Services
 from ...syntax import statements
@@ -43,7 +39,7 @@ REPLICAS = "{1}"
 class RangeStore(Protocol):
     """A store whose ranges can be changed."""
 
-    async def split(self, key: bytes, *, sticky_until: Timestamp = NEVER) -> None: ...
+    async def split(self, key: bytes) -> None: ...
     async def unsplit(self, key: bytes) -> None: ...
     def ranges(self, span: Span) -> list[RangeInfo]: ...
 
@@ -121,13 +117,11 @@ async def _split(
     index: Index,
     bindings: Bindings,
 ) -> Result:
-    until = _sticky_until(statement, bindings)
     borders = [_border(table, index, row, bindings) for row in statement.rows]
     rows: list[Row] = []
-    enforced = None if until == NEVER else datetime_of(until)
     for key in borders:
-        await _refusable(store.split(key, sticky_until=until))
-        rows.append((key, pretty_key(key, table), enforced))
+        await _refusable(store.split(key))
+        rows.append((key, pretty_key(key, table), None))
     return listing(_tag(statement.of), "key:y pretty split_enforced_until:t", rows)
 
 
@@ -185,33 +179,6 @@ def _value(tree: exp.Expr, bindings: Bindings) -> object:
             "borders of ranges are constants and parameters",
             position=position_of(tree),
         ) from error
-
-
-def _sticky_until(statement: statements.SplitAt, bindings: Bindings) -> Timestamp:
-    """A date and time, or a duration from now."""
-    tree = statement.expiration
-    if tree is None:
-        return NEVER
-    value = _value(tree, bindings)
-    now = timestamp_at(unix_us=round(bindings.now.timestamp() * 1e6))
-    until = None
-    if isinstance(value, str):
-        try:
-            until = Timestamp(now + duration(seconds=parse_duration(value)))
-        except SettingError:
-            until = None
-    if until is None:
-        moment = coerce(TIMESTAMPTZ, value)
-        if not isinstance(moment, datetime):
-            raise SQLError("22004", "the expiration cannot be NULL", position=position_of(tree))
-        if moment.timestamp() <= bindings.now.timestamp():
-            raise SQLError(
-                "22023",
-                f"the expiration {moment.isoformat()} is not in the future",
-                position=position_of(tree),
-            )
-        until = timestamp_at(unix_us=round(moment.timestamp() * 1e6))
-    return until
 
 
 def _show(

@@ -85,7 +85,6 @@ _HIDDEN = "<insufficient privilege>"
 _IDLE = {
     "NoTxn": "idle",
     "Open": "idle in transaction",
-    "CommitWait": "idle in transaction",
     "Aborted": "idle in transaction (aborted)",
 }
 """States of sessions that run nothing, by those of their transactions."""
