@@ -78,7 +78,7 @@ from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
 from ..sql.runtime.keyspaces import RawKeyspaces
-from ..sql.runtime.temporary_schemas import orphans
+from ..sql.runtime.relations import orphans
 from ..sql.session.temporary_tables import sweep
 from .audit_log import AuditFile
 from .backup.served import Backups

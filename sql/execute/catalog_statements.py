@@ -28,7 +28,6 @@ from ..syntax.changefeed_statements import AlterChangefeed, CreateSchedule, Subs
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
 from ..syntax.schema_statements import (
-    AlterCommand,
     AlterTable,
     AlterType,
     DropColumn,
@@ -105,7 +104,9 @@ async def change_catalog(
     if new_rights:
         await services.rights.catch_up(at)
     late = await wait_until_seen(services, changed, jobs)
-    if isinstance(statement, AlterTable) and any(map(_disowns, statement.commands)):
+    if isinstance(statement, AlterTable) and any(
+        isinstance(command, AlterType | DropColumn | DropIdentity) for command in statement.commands
+    ):
         await alone(services, lambda transaction, scope: settle_owned(services, transaction))
     return replace(result, notice=late or result.notice, commit_timestamp=at)
 
@@ -123,11 +124,6 @@ def _refuse_lock(services: Services, statement: DDL) -> None:
             position=statement.table.position,
             hint="Run it outside of BEGIN … COMMIT, and alone in its text.",
         )
-
-
-def _disowns(command: AlterCommand) -> bool:
-    """Whether a column may have owned a sequence that it does not own behind the command."""
-    return isinstance(command, AlterType | DropColumn | DropIdentity)
 
 
 async def _run_as(changer: Changer, statement: DDL) -> Result:

@@ -38,7 +38,7 @@ from ..plan.planner import plan_statement
 from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan, engine_of
 from ..results.as_of import datetime_of, resolve_as_of
 from ..results.results import Result, ResultColumn, Row, listing
-from ..results.table_reads import Images, Source, TableRead, Trace
+from ..results.table_reads import Images, Source, Trace
 from ..runtime.authorization import require
 from ..runtime.implicit import attempts, in_transaction
 from ..runtime.plan_cache import Prepared, lengthy_relations, planned
@@ -54,7 +54,6 @@ from .query.locking import run_locking
 from .query.reading import run_select
 from .query.result_shape import check_columns_same, plain_columns
 from .query.streaming import stream_select
-from .write.computed_defaults import ComputedDefaults
 from .write.dml import (
     DML,
     OnePhase,
@@ -64,6 +63,7 @@ from .write.dml import (
     run_in,
     run_with_writes,
 )
+from .write.row_expressions import ComputedDefaults
 from .write.sequence_functions import DrawnValues, SessionSequences
 from .write.stored_sequences import SequenceRights, StoredSequences
 
@@ -126,8 +126,11 @@ async def _run_drawing(
 ) -> Result:
     """Runs a statement that needs values of sequences, until it has all of them: its result is
     whole."""
-    transaction = None if opened is None else opened.transaction
-    now = await services.store.now() if opened is None else opened.began
+    if opened is None:
+        transaction, now = None, await services.store.now()
+        reads_only = execution.variables.get(DEFAULT_READ_ONLY)
+    else:
+        transaction, now, reads_only = opened.transaction, opened.began, opened.modes.read_only
     execution = replace(execution, now=now)
     drawn = DrawnValues(
         services.generators,
@@ -140,7 +143,7 @@ async def _run_drawing(
                 services,
                 execution.user,
                 transaction,
-                reads_only=_reads_only(execution, opened),
+                reads_only=reads_only,
             ),
         ),
         ComputedDefaults(services.analytics, _bindings(services, execution, now)),
@@ -148,13 +151,6 @@ async def _run_drawing(
     )
     drawing = replace(execution, generators=drawn, streamed=False)
     return await drawn.run(lambda: _run_planned(services, drawing, opened))
-
-
-def _reads_only(execution: Execution, opened: OpenTransaction | None) -> bool:
-    """Whether the transaction, or the one that the statement is by itself, may not write."""
-    if opened is not None:
-        return opened.modes.read_only
-    return execution.variables.get(DEFAULT_READ_ONLY)
 
 
 async def _run_planned(
@@ -554,9 +550,14 @@ def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) ->
 def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> Result:
     """Returns EXPLAIN ANALYZE's rows for a statement that has run: reads in their order, then
     DuckDB's time, counts and the total."""
-    rows: list[Row] = [("engine", _engine(plan, trace))]
+    engine = engine_of(plan).value
+    if trace.duckdb_milliseconds is not None and not engine.startswith("duckdb"):
+        engine = f"{engine}, then duckdb"  # a key range turned out to be long
+    rows: list[Row] = [("engine", engine)]
     for read in trace.reads:
-        rows += [("table", read.table), ("read", _told(read))]
+        told = f"{read.source.value}: {read.rows} rows, {read.milliseconds:.3f} ms"
+        told += f", {read.changed} changed" if read.source is Source.CACHE else ""
+        rows += [("table", read.table), ("read", told)]
     if not trace.reads:
         rows += [("table", table.name) for table in plan.relations]
     if trace.duckdb_milliseconds is not None:
@@ -568,18 +569,6 @@ def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> R
 
 def _result(rows: list[Row]) -> Result:
     return listing("EXPLAIN", "property value", rows)
-
-
-def _engine(plan: Plan, trace: Trace) -> str:
-    """A key range that turned out to be long was left to DuckDB."""
-    planned = engine_of(plan).value
-    analytic = trace.duckdb_milliseconds is not None and not planned.startswith("duckdb")
-    return f"{planned}, then duckdb" if analytic else planned
-
-
-def _told(read: TableRead) -> str:
-    told = f"{read.source.value}: {read.rows} rows, {read.milliseconds:.3f} ms"
-    return f"{told}, {read.changed} changed" if read.source is Source.CACHE else told
 
 
 def _source(scan: TableScan, images: Images | None) -> Source:

@@ -16,12 +16,13 @@ from .described import (
     constraint_definition,
     default_text,
     described_relations,
+    described_sequences,
     described_tables,
     described_views,
+    identity_columns,
 )
-from .pg_catalog.types import user_types
 from .rights import privileges_on
-from .type_rows import standard_words, udt_name
+from .type_rows import standard_words, udt_name, user_types
 from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext
 
 _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
@@ -140,7 +141,12 @@ async def _schemata(context: IntrospectionContext) -> Sequence[Row]:
     user_defined_type_name is_insertable_into is_typed commit_action""")
 async def _tables(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = [
-        _table_row(context.database, found.schema, found.table.name, *_standard_kind(found))
+        _table_row(
+            context.database,
+            found.schema,
+            found.table.name,
+            *(("BASE TABLE", "YES") if found.table.view is None else ("VIEW", "NO")),
+        )
         for found in await _visible_tables(context)
     ]
     for table in context.services.virtual_tables:
@@ -150,11 +156,6 @@ async def _tables(context: IntrospectionContext) -> Sequence[Row]:
 
 def _table_row(database: str, schema: str, name: str, kind: str, insertable: str) -> Row:
     return (database, schema, name, kind, *[None] * 5, insertable, "NO", None)
-
-
-def _standard_kind(found: DescribedTable) -> tuple[str, str]:
-    """Returns the standard's name of a table's kind, and whether rows can be inserted."""
-    return ("BASE TABLE", "YES") if found.table.view is None else ("VIEW", "NO")
 
 
 @INFORMATION_SCHEMA.table("""columns 3
@@ -346,3 +347,21 @@ triggers 44
     event_object_schema event_object_table action_order:i action_condition action_statement
     action_orientation action_timing
 """)
+
+
+@INFORMATION_SCHEMA.table("""sequences 8
+    sequence_catalog sequence_schema sequence_name data_type numeric_precision:i
+    numeric_precision_radix:i numeric_scale:i start_value minimum_value maximum_value increment
+    cycle_option""")
+async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """information_schema.sequences: identity columns have theirs within."""
+    identities = await identity_columns(context)
+    return [
+        (
+            context.database, schema, found.name, "bigint", 64, 2, 0, f"{found.options.start}",
+            f"{found.options.minimum}", f"{found.options.maximum}", f"{found.options.increment}",
+            "YES" if found.options.cycle else "NO",
+        )
+        for schema, found in await described_sequences(context)
+        if found.owner not in identities
+    ]  # fmt: skip

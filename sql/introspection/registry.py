@@ -11,8 +11,8 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.txn import Transaction
 from ..runtime.services import Services
 from ..variables.variables import SessionVariables
-from . import information_schema, rights, sequences, tailrace_internal
-from .pg_catalog import empty_tables, functions, namespaces, relations, session_tables, types
+from . import information_schema, rights, tailrace_internal, type_rows
+from .pg_catalog import empty_tables, functions, namespaces, relations, session_tables
 from .virtual_table import (
     INFORMATION_SCHEMA,
     PG_CATALOG,
@@ -22,8 +22,8 @@ from .virtual_table import (
 )
 
 DECLARING = (
-    *(information_schema, rights, sequences, tailrace_internal),
-    *(empty_tables, functions, namespaces, relations, session_tables, types),
+    *(information_schema, rights, tailrace_internal, type_rows),
+    *(empty_tables, functions, namespaces, relations, session_tables),
 )
 """The modules that declare virtual tables."""
 

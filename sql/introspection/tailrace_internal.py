@@ -21,6 +21,7 @@ from typing import Protocol, runtime_checkable
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import ElementState
+from ...catalog.descriptors.sequence_value import decode_value
 from ...catalog.descriptors.system_tables import DESCRIPTOR, JOBS
 from ...catalog.jobs import JobRecord
 from ...catalog.jobs.record import decode_progress as decode_saved
@@ -28,8 +29,9 @@ from ...catalog.jobs.record import progress_key
 from ...catalog.leases import LeaseRow, SessionRow
 from ...catalog.leases.rows import LEASES, SESSIONS
 from ...catalog.leases.waits import LeaseWait, held_since
+from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
-from ...catalog.rights.users import list_users
+from ...catalog.rights.users import ROOT, list_users
 from ...catalog.schema_change.job import JOB_KIND
 from ...catalog.schema_change.payload import SchemaChange, decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
@@ -42,11 +44,10 @@ from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_
 from ..results.as_of import datetime_of
 from ..results.results import Row, typed_columns
 from ..runtime.jobs import JobSummary, sees
-from .described import described_relations, described_tables
+from .described import described_relations, described_sequences, described_tables
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows
-from .pg_catalog.types import user_types
-from .type_rows import ALL_ROWS
+from .type_rows import ALL_ROWS, user_types
 from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext
 
 
@@ -384,3 +385,20 @@ async def _types(context: IntrospectionContext, schemas: dict[Datum, str]) -> li
             found += [("type", word, user_type_oid(type.id)), ("type", f"{word}[]", array)]
         found += [("type", name, array) for name in _qualified(schema, f"_{type.name}")]
     return found
+
+
+@TAILRACE_INTERNAL.table("sequences 7 oid:i last_value:i is_called:b")
+async def sequence_value_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of a sequence read as a relation, for users with a right on it. A sequence without
+    draws has its start value."""
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for _, found in await described_sequences(context):
+        if context.user == ROOT or rights.held(context.user, securable(found)) & _READING:
+            body = await context.reader.get(found.key)
+            value = (found.options.start, False) if body is None else decode_value(body)
+            rows.append((found.id, *value))
+    return rows
+
+
+_READING = Privilege.USAGE | Privilege.SELECT

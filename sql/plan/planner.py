@@ -47,8 +47,7 @@ from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update,
 from ..syntax.tree_copies import copied
 from .conflict_plan import plan_conflict
 from .drawn_items import DrawnItems, split_items, without_draws
-from .native_select import native_select, row_count
-from .piecewise import piecewise
+from .native_select import native_select, piecewise, row_count
 from .plans import (
     Assignment,
     Constants,

@@ -54,13 +54,6 @@ _ANY_DIGITS = ColumnType(TypeKind.DECIMAL)
 """The Python type of arithmetic on decimals, and of numbers with a fraction."""
 
 
-def _canonical(scalar: Scalar, type: ColumnType) -> Scalar:
-    """A result has the digits that its type says: arithmetic on decimals gives more."""
-    if type.kind is not TypeKind.DECIMAL:
-        return scalar
-    return coerced(scalar, type)
-
-
 def projection(
     items: Sequence[exp.Expr],
     descriptor: TableDescriptor,
@@ -94,7 +87,8 @@ def projection(
             native = False
         origin = origin_of(descriptor, folded(tree.this)) if plain else None
         columns.append(ResultColumn(output_name(item), declared or type, origin))
-        scalars.append(_canonical(scalar, type))
+        # A result has the digits that its type says: arithmetic on decimals gives more.
+        scalars.append(coerced(scalar, type) if type.kind is TypeKind.DECIMAL else scalar)
     if native:
         return Projection(tuple(columns), tuple(scalars))
     query = _query(shown, descriptor, relation, relations, ctes)

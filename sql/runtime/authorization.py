@@ -183,18 +183,16 @@ async def _owns_parent(actor: Actor, descriptor: Descriptor) -> bool:
 
 async def _check_created(actor: Actor, changes: CatalogChanges, descriptor: Descriptor) -> None:
     parents = securable(descriptor).parents
-    if _temporary(descriptor):
+    if isinstance(descriptor, SchemaDescriptor):
+        temporary = descriptor.name.startswith(TEMPORARY_PREFIX)
+    else:
+        temporary = isinstance(descriptor, TableDescriptor) and descriptor.temporary
+    if temporary:
         return  # everybody makes them, in the session's own schema
     if not parents:
         await actor.need_system(Privilege.CREATEDB)
     elif not changes.created(parents[0]):
         await actor.need_descriptor(parents[0], Privilege.CREATE)
-
-
-def _temporary(descriptor: Descriptor) -> bool:
-    if isinstance(descriptor, SchemaDescriptor):
-        return descriptor.name.startswith(TEMPORARY_PREFIX)
-    return isinstance(descriptor, TableDescriptor) and descriptor.temporary
 
 
 def _only_referenced_less(before: Descriptor | None, after: Descriptor) -> bool:

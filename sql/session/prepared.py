@@ -247,7 +247,11 @@ class Preparing:
         with asked_of_duckdb(select):
             columns = await self._services.analytics.describe(
                 select.sql,
-                {scan.registered: _empty(scan.arrow_schema) for scan in select.scans},
+                {
+                    # Without rows, of any types: `empty_table` knows no lists of UUIDs.
+                    scan.registered: pa.Table.from_batches([], schema=scan.arrow_schema)
+                    for scan in select.scans
+                },
                 len(select.parameters),
                 select.declared,
             )
@@ -276,11 +280,6 @@ class Preparing:
     async def _done(self, reader: Transaction) -> None:
         if reader is not self._opened:
             await reader.rollback()
-
-
-def _empty(schema: pa.Schema) -> pa.Table:
-    """A table without rows, of any types: `empty_table` knows no lists of UUIDs."""
-    return pa.Table.from_batches([], schema=schema)
 
 
 def joins_batch(statement: Statement | None) -> bool:

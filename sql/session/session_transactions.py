@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
 from enum import Enum
-from typing import get_args
+from typing import Any, get_args
 
 from ...catalog.store.catalog_changes import jobs_begun
 from ...catalog.values.errors import SQLError
@@ -69,14 +69,16 @@ from ..variables.variables import (
     show_priority,
 )
 
-_MODE_VARIABLES = (
-    "transaction_isolation",
-    "transaction_read_only",
-    "transaction_deferrable",
-    "transaction_priority",
-)
-"""Properties of the open transaction that SET and SHOW treat as variables."""
+_MODES: Mapping[str, tuple[Variable[Any], Callable[[str], Any], Callable[[Any], str]]] = {
+    "isolation": (DEFAULT_ISOLATION, parse_isolation, show_isolation),
+    "read_only": (DEFAULT_READ_ONLY, parse_bool, show_bool),
+    "deferrable": (DEFAULT_DEFERRABLE, parse_bool, show_bool),
+    "priority": (DEFAULT_PRIORITY, parse_priority, show_priority),
+}
+"""The modes of transactions: the variable of each that new ones begin with, and how it is written
+in SET and SHOW, which treat that of the open transaction as a variable `transaction_…`."""
 
+_MODE_VARIABLES = tuple(f"transaction_{mode}" for mode in _MODES)
 
 _NOTHING_SAID = statements.TransactionModes()
 
@@ -273,10 +275,9 @@ class SessionTransactions:
         """`modes` with what a statement says otherwise."""
         if said == _NOTHING_SAID:
             return modes
-        for name in ("isolation", "read_only", "deferrable", "priority"):
-            value = getattr(said, name)
-            if value is not None:
-                modes = replace(modes, **{name: value})
+        for name in _MODES:
+            if getattr(said, name) is not None:
+                modes = replace(modes, **{name: getattr(said, name)})
         if said.as_of is not None:
             now = await self._store.now()
             bindings = Bindings(given, datetime_of(now))
@@ -412,15 +413,9 @@ class SessionTransactions:
         return Result(tag="SET")
 
     def _set_characteristics(self, said: statements.TransactionModes) -> None:
-        put = self._variables.put
-        if said.isolation is not None:
-            put(DEFAULT_ISOLATION, said.isolation)
-        if said.read_only is not None:
-            put(DEFAULT_READ_ONLY, said.read_only)
-        if said.deferrable is not None:
-            put(DEFAULT_DEFERRABLE, said.deferrable)
-        if said.priority is not None:
-            put(DEFAULT_PRIORITY, said.priority)
+        for name, (variable, _, _) in _MODES.items():
+            if getattr(said, name) is not None:
+                self._variables.put(variable, getattr(said, name))
 
     async def _set_variable(self, statement: statements.SetVariable) -> Result:
         name, value = statement.name, statement.value
@@ -454,17 +449,11 @@ class SessionTransactions:
         return listing("SHOW", {name: STRING}, [(text,)])
 
     def _mode_shown(self, name: str) -> str:
+        if name == "transaction_status":
+            return self.status
         modes = self.default_modes if self.opened is None else self.opened.modes
-        match name:
-            case "transaction_isolation":
-                return show_isolation(modes.isolation)
-            case "transaction_read_only":
-                return show_bool(modes.read_only)
-            case "transaction_deferrable":
-                return show_bool(modes.deferrable)
-            case "transaction_priority":
-                return show_priority(modes.priority)
-        return self.status
+        mode = name.removeprefix("transaction_")
+        return _MODES[mode][2](getattr(modes, mode))
 
     @property
     def status(self) -> str:
@@ -495,17 +484,9 @@ def _shown_variable(name: str, position: int) -> Variable[object]:
 def _mode_of(
     statement: statements.SetVariable, name: str, value: str
 ) -> statements.TransactionModes:
-    modes = statements.TransactionModes
+    mode = name.removeprefix("transaction_")
     try:
-        match name:
-            case "transaction_isolation":
-                return modes(isolation=parse_isolation(value))
-            case "transaction_read_only":
-                return modes(read_only=parse_bool(value))
-            case "transaction_deferrable":
-                return modes(deferrable=parse_bool(value))
-            case _:
-                return modes(priority=parse_priority(value))
+        return replace(_NOTHING_SAID, **{mode: _MODES[mode][1](value)})
     except ValueError as error:
         raise SQLError(
             "22023",

@@ -69,8 +69,7 @@ from ..query.result_shape import (
     EXPLAIN_COLUMNS,
     SCHEDULE_COLUMNS,
 )
-from .jobs import check_control, check_controls
-from .replications import running_replication, running_tasks
+from .jobs import check_control, check_controls, running_replication, running_tasks
 
 TIME_OPTIONS = frozenset({"cursor", "end_time"})
 

@@ -19,7 +19,7 @@ from ...syntax.user_statements import ShowUsers
 from ..changer import Changer
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
-from . import feed_reports, grants, jobs, keyspaces, replications, show
+from . import feed_reports, grants, jobs, keyspaces, show
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .subscriptions import show_subscriptions
@@ -62,7 +62,7 @@ LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     keyspace_statements.RestoreKeyspace: keyspaces.run_backup,
     keyspace_statements.ShowKeyspaceRanges: keyspaces.show_keyspace_ranges,
     keyspace_statements.ShowKeyspaces: keyspaces.show_keyspaces,
-    keyspace_statements.ShowReplications: replications.show_replications,
+    keyspace_statements.ShowReplications: jobs.show_replications,
     rights_statements.ShowGrants: grants.show_grants,
     rights_statements.ShowRoleGrants: grants.show_role_grants,
     show_statements.Cancel: show.cancel,

@@ -105,21 +105,13 @@ class CallingSession:
         session.activity.interrupt()
         return True
 
-    async def _terminate(self, process_id: int, milliseconds: int = 0) -> bool:
-        """Waits until the session has left, if it is given time for that."""
-        if milliseconds < 0:
-            raise SQLError("22003", '"timeout" must not be negative')
+    async def _terminate(self, process_id: int) -> bool:
         session = self._found(process_id)
         if session is None:
             return False
         await self._check_may(session, "terminate process", "process is being terminated")
         session.terminate()
-        if milliseconds == 0 or await self._services.sessions.left(session, milliseconds / 1000):
-            return True
-        self._warnings.append(
-            f"backend with PID {process_id} did not terminate within {milliseconds} milliseconds"
-        )
-        return False
+        return True
 
     async def _wait(self, job_id: int, *given: str | None) -> Decimal:
         """Waits for a feed: until when, and how long, stand in either order."""

@@ -78,11 +78,15 @@ async def show_columns(actor: Actor, statement: ShowColumns) -> Result:
     places = {column_id: place for place, column_id in enumerate(table.primary_key, start=1)}
     rows: list[Row] = [
         (
-            column.name, column.type.sql_name, column.nullable, default_text(column),
-            places.get(column.id), column.hidden,
+            column.name,
+            column.type.sql_name,
+            column.nullable,
+            default_text(column),
+            places.get(column.id),
+            column.hidden,
         )
         for column in table.visible_columns
-    ]  # fmt: skip
+    ]
     columns = "column_name data_type is_nullable:b column_default key_position:i is_hidden:b"
     return listing("SHOW COLUMNS", columns, rows)
 
@@ -169,13 +173,20 @@ async def _seen(actor: Actor) -> list[SessionView]:
 async def show_sessions(actor: Actor, statement: ShowSessions) -> Result:
     rows: list[Row] = [
         (
-            session.activity.id, "ACTIVE" if session.activity.text is not None else "IDLE",
-            session.activity.user, session.database, session.activity.client_address,
-            session.application_name, session.transaction_status, shown(session.activity.text),
-            shown(session.activity.last_text), session.activity.began, started(session.activity),
+            session.activity.id,
+            "ACTIVE" if session.activity.text is not None else "IDLE",
+            session.activity.user,
+            session.database,
+            session.activity.client_address,
+            session.application_name,
+            session.transaction_status,
+            shown(session.activity.text),
+            shown(session.activity.last_text),
+            session.activity.began,
+            started(session.activity),
         )
         for session in await _seen(actor)
-    ]  # fmt: skip
+    ]
     columns = (
         "session_id status user_name database_name client_address application_name "
         "transaction_status active_queries last_active_query session_start:t active_query_start:t"
@@ -186,13 +197,17 @@ async def show_sessions(actor: Actor, statement: ShowSessions) -> Result:
 async def show_queries(actor: Actor, statement: ShowQueries) -> Result:
     rows: list[Row] = [
         (
-            session.activity.query_id, session.activity.id, session.activity.user,
-            started(session.activity), shown(session.activity.text),
-            session.activity.client_address, session.application_name,
+            session.activity.query_id,
+            session.activity.id,
+            session.activity.user,
+            started(session.activity),
+            shown(session.activity.text),
+            session.activity.client_address,
+            session.application_name,
         )
         for session in await _seen(actor)
         if session.activity.text is not None
-    ]  # fmt: skip
+    ]
     columns = "query_id session_id user_name start:t query client_address application_name"
     return listing("SHOW QUERIES", columns, rows)
 

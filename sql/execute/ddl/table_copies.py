@@ -27,7 +27,6 @@ from ...runtime.authorization import require
 from ...syntax.statements import CreateTableAs
 from ..changer import Changer
 from ..query.reading import run_select
-from ..write.mutations import Mutation
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequence_functions import Drawing
 from ..write.stored_sequences import SequenceRights, StoredSequences
@@ -119,8 +118,6 @@ async def _fill(
     rules = RowRules.of(table)
     named = rows.rename_columns([column.name for column in table.shown_columns])
     for batch in named.to_batches(max_chunksize=SLICE_ROWS):
-        keys, bodies = await encode_batch(rules, batch, bindings, changer.services.analytics)
-        await Mutation(rules.codec, keys=list(keys), bodies=list(bodies)).apply_in(
-            changer.transaction
-        )
+        encoded = await encode_batch(rules, batch, bindings, changer.services.analytics)
+        await encoded.apply_in(changer.transaction)
         await asyncio.sleep(0)

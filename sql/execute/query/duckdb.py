@@ -22,7 +22,7 @@ from datetime import date
 from decimal import Decimal
 from threading import Lock
 from traceback import clear_frames
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -96,7 +96,7 @@ class Analytics:
         self._opens = asyncio.Lock()
         self._lanes = Lanes(lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
-        self._open: set[OpenQuery[Answer]] = set()
+        self._open: set[OpenQuery] = set()
         self._wall = wall
         self._closed = False
 
@@ -167,7 +167,7 @@ class Analytics:
         answer = await self.run(f"DESCRIBE {sql}", tables, [None] * parameter_count)
         names, types = answer.table.column(0).to_pylist(), answer.table.column(1).to_pylist()
         return tuple(
-            ResultColumn(str(name), narrowed(_type_of(str(type)), declared, place))
+            ResultColumn(str(name), narrowed(_type_of(str(type)) or _TEXT, declared, place))
             for place, (name, type) in enumerate(zip(names, types, strict=True))
         )
 
@@ -301,9 +301,9 @@ def _begun(
     relation = cursor.sql(sql, params=list(parameters) or None)
     assert relation is not None, "only queries are run"
     names, types = list(relation.columns), [str(type) for type in relation.types]
-    if not all(map(_known, types)):
+    if None in map(_type_of, types):
         relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
-        types = [type if _known(type) else _leaves_as(type) for type in types]
+        types = [type if _type_of(type) else _leaves_as(type) for type in types]
     return relation, names, types
 
 
@@ -401,15 +401,7 @@ _WIDENED = {
 }
 _HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
 _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
-
-
-def _known(name: str) -> bool:
-    if name.startswith("ENUM("):
-        return True
-    if name.endswith("[]"):
-        name = name[:-2]
-        return name in _SAME or name in _WIDENED or name.startswith("DECIMAL(")
-    return name in _SAME or name in _WIDENED or name in _HUGE or name.startswith("DECIMAL(")
+_TEXT = ColumnType(TypeKind.STRING)
 
 
 def _leaves_as(name: str) -> str:
@@ -421,25 +413,26 @@ def _as_texts(sql: str, types: Sequence[str]) -> str:
     """The query with columns of types that we do not have cast to others."""
     columns = [f"c{number}" for number in range(len(types))]
     items = [
-        column if _known(type) else f"CAST({column} AS {_leaves_as(type)})"
+        column if _type_of(type) else f"CAST({column} AS {_leaves_as(type)})"
         for column, type in zip(columns, types, strict=True)
     ]
     return f"SELECT {', '.join(items)} FROM ({sql}) AS answer({', '.join(columns)})"
 
 
-def _type_of(name: str) -> ColumnType:
-    """The type in which a column of DuckDB's type `name` leaves."""
-    if name.startswith("ENUM("):
-        text = ColumnType(TypeKind.STRING)
-        return array_of(text) if name.endswith("[]") else text
+def _type_of(name: str) -> ColumnType | None:
+    """The type in which a column of DuckDB's type `name` leaves; None where we have none."""
     if name.endswith("[]"):
-        return array_of(_type_of(name[:-2])) if _known(name) else ColumnType(TypeKind.STRING)
+        element = None if name[:-2] in _HUGE else _type_of(name[:-2])
+        return None if element is None or element.element is not None else array_of(element)
+    if name.startswith("ENUM("):
+        return _TEXT
     if name.startswith("DECIMAL("):
         precision, scale = name[8:-1].split(",")
         return ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
     if name in _HUGE:
         return _HUGE_TYPE
-    return ColumnType(_SAME.get(name) or _WIDENED.get(name) or TypeKind.STRING)
+    kind = _SAME.get(name) or _WIDENED.get(name)
+    return None if kind is None else ColumnType(kind)
 
 
 def _converted(
@@ -447,6 +440,7 @@ def _converted(
 ) -> tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]:
     """A column in one of our types."""
     type = _type_of(name)
+    assert type is not None, name
     if name.startswith("ENUM("):
         return type, array.cast(type.arrow_type)
     if type.element is not None:
@@ -492,7 +486,7 @@ def _huge(
     """128-bit integers, which DuckDB hands over as sixteen little-endian bytes."""
     numbers: list[Decimal | None] = []
     signed = name == "HUGEINT"
-    for value in _values(array):
+    for value in [scalar.as_py() for scalar in array]:
         if isinstance(value, bytes):
             value = int.from_bytes(value, "little", signed=signed)
         assert value is None or isinstance(value, int), value
@@ -501,10 +495,6 @@ def _huge(
         return pa.chunked_array([pa.array(numbers, _HUGE_TYPE.arrow_type)])
     except pa.ArrowInvalid as error:
         raise duckdb.OutOfRangeException("numeric value out of range") from error
-
-
-def _values(array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> list[object]:
-    return [scalar.as_py() for scalar in array]
 
 
 BATCH_ROWS = 8192
@@ -516,9 +506,7 @@ BATCH_BYTES = 2 * 1024 * 1024
 VECTOR_ROWS = 2048
 """Rows that DuckDB computes at once, the least that it can be asked for."""
 
-A = TypeVar("A")
-
-Start = Callable[[], tuple[pa.RecordBatchReader, Callable[[pa.Table], A]]]
+Start = Callable[[], tuple[pa.RecordBatchReader, Callable[[pa.Table], Answer]]]
 """Begins a query: what it finds, and what makes an answer of some of that."""
 
 
@@ -528,23 +516,23 @@ def let_go(error: BaseException) -> None:
     clear_frames(error.__traceback__)
 
 
-class OpenQuery(Generic[A]):
+class OpenQuery:
     """A query under way on a cursor of its own, which it closes.
 
     `next` blocks, and is called in a thread, each time perhaps in another. `close` may be called
     meanwhile: then the query is interrupted, and its cursor closed when `next` returns.
     """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, start: Start[A]) -> None:
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, start: Start) -> None:
         self.ended = False
         self._cursor = cursor
-        self._start: Start[A] | None = start
+        self._start: Start | None = start
         self._reader: pa.RecordBatchReader | None = None
-        self._convert: Callable[[pa.Table], A] | None = None
+        self._convert: Callable[[pa.Table], Answer] | None = None
         self._closed = False
         self._using = Lock()
 
-    def next(self) -> A:
+    def next(self) -> Answer:
         """The next rows; none only where there are no more. Raises duckdb.Error."""
         try:
             with self._using:
@@ -559,7 +547,7 @@ class OpenQuery(Generic[A]):
             if self._closed:
                 self.close()
 
-    def _next(self) -> A:
+    def _next(self) -> Answer:
         assert not self.ended, "rows are asked for behind the last"
         if self._closed:
             raise duckdb.InterruptException("INTERRUPT Error: the query was closed")
@@ -585,10 +573,7 @@ class OpenQuery(Generic[A]):
         interrupt(self._cursor)
         if self._using.acquire(blocking=False):
             try:
-                self._release()
+                self._reader = self._start = self._convert = None
+                self._cursor.close()
             finally:
                 self._using.release()
-
-    def _release(self) -> None:
-        self._reader = self._start = self._convert = None
-        self._cursor.close()

@@ -225,7 +225,7 @@ class _Given:
             elif name.startswith(BEFORE):
                 arrays.append(self._previous(place - 1 - width))
             else:
-                arrays.append(self._fact(name))
+                arrays.append(self._facts()[name]())
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _column(self, place: int) -> Any:
@@ -259,9 +259,6 @@ class _Given:
             return _array(column.type, [None] * len(self._order))
         rows = [previous[index] for index in self._order]
         return _array(column.type, [None if row is None else row[place] for row in rows])
-
-    def _fact(self, name: str) -> AnyArray:
-        return self._facts()[name]()
 
     def _facts(self) -> dict[str, Callable[[], AnyArray]]:
         changes, count = self._changes, len(self._order)

@@ -320,7 +320,9 @@ async def read_arrow(
     began = 0 if trace is None else trace.begin()
     read: _Read | None = None
     if is_virtual(scan.descriptor):
-        read = await _read_virtual(scan, transaction, bindings), Source.VIRTUAL, 0
+        assert bindings.virtual_rows is not None, scan
+        made = await bindings.virtual_rows.read(scan.descriptor, transaction)
+        read = made.select(list(scan.places)).cast(scan.arrow_schema), Source.VIRTUAL, 0
     else:
         access, images = scan.access, bindings.images
         by_index = access is not None and access.secondary
@@ -328,10 +330,12 @@ async def read_arrow(
         held = images is not None and images.holds(scan.descriptor)
         if when_locked is WhenLocked.WAIT and (held or not by_index):
             read = await read_image(scan, transaction, spans, images)
-        if read is None and by_index:
-            read = await _scan_index(scan, transaction, bindings, when_locked)
+        if read is None and access is not None and by_index:
+            entries = access.spans(bindings)
+            read = await _scan(scan, transaction, entries, images, when_locked, by_index=True)
         if read is None:
             read = await _scan(scan, transaction, spans, images, when_locked)
+    assert read is not None, scan
     table, source, changed = read
     if trace is not None:
         trace.reads.append(
@@ -350,12 +354,6 @@ _Read = tuple[pa.Table, Source, int]
 """Columns, where they come from, and how many keys of an image had changed."""
 
 
-async def _read_virtual(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
-    assert bindings.virtual_rows is not None, scan
-    made = await bindings.virtual_rows.read(scan.descriptor, transaction)
-    return made.select(list(scan.places)).cast(scan.arrow_schema)
-
-
 async def read_image(
     scan: TableScan, transaction: Transaction, spans: Sequence[Span] | None, images: Images | None
 ) -> _Read | None:
@@ -369,49 +367,43 @@ async def read_image(
     return found.image.table(scan.descriptor, scan.places), found.source, found.changed
 
 
-async def _scan_index(
-    scan: TableScan, transaction: Transaction, bindings: Bindings, when_locked: WhenLocked
-) -> _Read | None:
-    """The rows of a secondary index's entries, or None where a full scan is better than so many
-    reads by key."""
-    access, covered = scan.access, scan.covered
-    assert access is not None, scan
-    codec, places = codec_for(scan.descriptor), list(scan.places)
-    batches: list[pa.RecordBatch] = []
-    joined = 0
-    for span in access.spans(bindings):
-        async for entries in transaction.scan_slices(span, when_locked=when_locked):
-            joined += 0 if covered else len(entries)
-            if joined > JOINED_FOR_DUCKDB_MAX:
-                return None
-            rows = await rows_of_entries(
-                scan.descriptor, entries, transaction, covered=covered, when_locked=when_locked
-            )
-            if rows:
-                batches.append(codec.decode_columns([body for _, body in rows], places=places))
-            await asyncio.sleep(0)
-    table = pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
-    return table, Source.INDEX if covered else Source.INDEX_JOIN, 0
-
-
 async def _scan(
     scan: TableScan,
     transaction: Transaction,
     spans: Sequence[Span] | None,
     images: Images | None,
     when_locked: WhenLocked,
-) -> _Read:
-    codec, places = codec_for(scan.descriptor), list(scan.places)
+    *,
+    by_index: bool = False,
+) -> _Read | None:
+    """The rows of some spans of a table, or of all; `by_index` those of a secondary index's entries
+    in the spans, or None where a full scan is better than so many reads by key."""
+    codec, places, covered = codec_for(scan.descriptor), list(scan.places), scan.covered
     batches: list[pa.RecordBatch] = []
+    joined = 0
     for span in [scan.descriptor.primary_span] if spans is None else spans:
         async for rows in transaction.scan_slices(span, when_locked=when_locked):
+            if by_index:
+                joined += 0 if covered else len(rows)
+                if joined > JOINED_FOR_DUCKDB_MAX:
+                    return None
+                rows = await rows_of_entries(
+                    scan.descriptor, rows, transaction, covered=covered, when_locked=when_locked
+                )
             if rows:
                 batches.append(codec.decode_columns([body for _, body in rows], places=places))
             await asyncio.sleep(0)
-    table = pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
+    table = arrow_of(scan, batches)
+    if by_index:
+        return table, Source.INDEX if covered else Source.INDEX_JOIN, 0
     if spans is None and images is not None:
         images.note_scan(scan.descriptor, table.num_rows)
     return table, Source.SCAN if spans is None else Source.SPANS, 0
+
+
+def arrow_of(scan: TableScan, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """The columns of a scan, of stored rows that were decoded in batches."""
+    return pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
 
 
 READ_AT_ONCE = 256

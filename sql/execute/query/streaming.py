@@ -34,7 +34,7 @@ from ...results.results import Result
 from ...runtime.query_evaluator import Answer, QueryEvaluator
 from .duckdb import BATCH_BYTES, BATCH_ROWS
 from .evaluator_errors import asked_of_duckdb
-from .reading import cut, read_arrow, read_image, run_native
+from .reading import arrow_of, cut, read_arrow, read_image, run_native
 
 PART_ROWS = 16 * 1024
 """Rows of a part of a table: decoding them takes some ten milliseconds, DuckDB's start one."""
@@ -145,12 +145,16 @@ class _Asked:
         self, scan: TableScan, parts: AsyncGenerator[pa.Table, None], limit: int | None
     ) -> Answers:
         """The query's answers over the parts of its table, those of few rows put together."""
-        gathered: list[Answer] = []
+        select, gathered = self.select, list[Answer]()
         row_count = byte_count = 0
         left = limit
         async with aclosing(parts):
             async for part in parts:
-                answer = await self._over({scan.registered: part})
+                tables = {scan.registered: part}
+                with asked_of_duckdb(select):
+                    answer = await self.analytics.run(
+                        select.sql, tables, self.values, select.declared
+                    )
                 if left is not None:
                     answer = Answer(answer.columns, answer.table.slice(0, left))
                     left -= answer.table.num_rows
@@ -164,11 +168,6 @@ class _Asked:
                     break
         if gathered:
             yield _together(gathered)
-
-    async def _over(self, tables: Mapping[str, pa.Table]) -> Answer:
-        select = self.select
-        with asked_of_duckdb(select):
-            return await self.analytics.run(select.sql, tables, self.values, select.declared)
 
 
 def _together(answers: Sequence[Answer]) -> Answer:
@@ -193,16 +192,12 @@ async def _parts(
             part_rows += len(bodies)
             part_bytes += sum(map(len, bodies))
             if part_rows >= PART_ROWS or part_bytes >= PART_BYTES:
-                yield _part(scan, batches)
+                yield arrow_of(scan, batches)
                 batches, part_rows, part_bytes = [], 0, 0
     if batches or not row_count:
-        yield _part(scan, batches)
+        yield arrow_of(scan, batches)
     if scan.access is None and bindings.images is not None:
         bindings.images.note_scan(scan.descriptor, row_count)
-
-
-def _part(scan: TableScan, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
 
 
 async def _kept(slices: AsyncIterator[_Rows]) -> AsyncIterator[_Rows]:

@@ -30,7 +30,6 @@ from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.statements import CopyFrom, CopyTo, Query
 from .cascades import write_in
-from .mutations import Mutation
 from .row_rules import RowRules, encode_batch
 from .sequence_functions import Drawing
 from .stored_sequences import SequenceRights, StoredSequences
@@ -71,15 +70,11 @@ class CopyIn:
         if not batch.num_rows:
             return
         rules = self._rules
-        keys, bodies = await self._drawing(
+        mutation = await self._drawing(
             lambda bindings: encode_batch(rules, batch, bindings, self._analytics)
         )
-        mutation = Mutation(
-            rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
-        )
         try:
-            mutation.check_distinct()
-            mutation.absent = mutation.keys
+            mutation.insert_only()
             await write_in(mutation, self._transaction, self._bindings, self._analytics)
         except KVError as error:
             raise from_kv(error) from error

@@ -208,8 +208,7 @@ def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
     if plan.mode is InsertMode.UPSERT:
         mutation.keep_last()
     else:
-        mutation.check_distinct()
-        mutation.absent = mutation.keys
+        mutation.insert_only()
 
 
 def _inserted(plan: InsertPlan, mutation: Mutation) -> Sequence[Row]:
@@ -325,9 +324,9 @@ async def _insertion(
     rules = RowRules.of(descriptor)
     mutation = Mutation(rules.codec, carried=rules.carried)
     for batch in named.to_batches(max_chunksize=SLICE_ROWS):
-        keys, bodies = await encode_batch(rules, batch, bindings, analytics)
-        mutation.keys += keys
-        mutation.bodies += bodies
+        encoded = await encode_batch(rules, batch, bindings, analytics)
+        mutation.keys += encoded.keys
+        mutation.bodies += encoded.bodies
         await asyncio.sleep(0)
     _finish_insert(plan, mutation)
     return mutation

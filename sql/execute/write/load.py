@@ -15,7 +15,6 @@ from enum import Enum
 
 import pyarrow as pa
 
-from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, FIRST_USER_ID
@@ -118,7 +117,8 @@ class _Load:
 
     async def _submit(self, table_id: int, batch: pa.RecordBatch, called_ns: int) -> Pending[None]:
         at = await self._store.now()
-        descriptor = await self._leased(table_id, at)
+        self.scope.release()  # a new version is taken as soon as the old one is superseded
+        descriptor = await self.scope.table(table_id, at)
         mutation = await self._mutation(RowRules.of(descriptor), batch, at)
 
         def evaluate(evaluation: Evaluation) -> None:
@@ -138,23 +138,14 @@ class _Load:
         services = self._services
         bindings = Bindings((), datetime_of(at), generators=services.generators)
         sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE, None)
-        keys, bodies = await Drawing(bindings, sequences, services.analytics)(
+        mutation = await Drawing(bindings, sequences, services.analytics)(
             lambda bindings: encode_batch(rules, batch, bindings, services.analytics)
-        )
-        mutation = Mutation(
-            rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
         )
         if self._mode is LoadMode.UPSERT:
             mutation.keep_last()
         else:
-            mutation.check_distinct()
-            mutation.absent = mutation.keys
+            mutation.insert_only()
         return mutation
-
-    async def _leased(self, table_id: int, at: Timestamp) -> TableDescriptor:
-        """The version valid at `at`: a new one is taken as soon as the old one is superseded."""
-        self.scope.release()
-        return await self.scope.table(table_id, at)
 
     async def drain(self, left: int) -> None:
         """Waits until at most `left` transactions are pending."""

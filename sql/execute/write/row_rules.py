@@ -7,7 +7,6 @@ without any of these is *plain*, and its rows are encoded as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from ...analyze.default_expressions import computed_given, default_of, draw_defa
 from ...analyze.scalars import Bindings, Scalar
 from ...results.results import Row
 from ...runtime.query_evaluator import QueryEvaluator
+from .mutations import Mutation
 from .row_expressions import (
     RowCheck,
     RowExpression,
@@ -33,40 +33,27 @@ from .row_expressions import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Computed:
-    place: int
-    expression: RowExpression
-
-
-@dataclass(frozen=True, slots=True)
-class _Defaulted:
-    place: int
-    column: Column
-    default: Scalar
-
-
 class RowRules:
     """The rules of one version of a table, compiled. Places are those of written columns."""
 
     def __init__(self, table: TableDescriptor) -> None:
         self.table = table
         self.codec: RowCodec = codec_for(table.writable)
-        self._computed: list[_Computed] = []
-        self._defaulted: list[_Defaulted] = []
+        self._computed: list[tuple[int, RowExpression]] = []
+        self._defaulted: list[tuple[int, Column, Scalar]] = []
         for place, column in enumerate(table.written_columns):
             if column.computed is not None:
                 expression = compile_expression(table, column.computed, column.type)
-                self._computed.append(_Computed(place, expression))
+                self._computed.append((place, expression))
             elif not column.public:
-                self._defaulted.append(_Defaulted(place, column, default_of(column)))
+                self._defaulted.append((place, column, default_of(column)))
         self._checks: list[RowCheck] = [
             compile_check(table.writable, check) for check in table.checks
         ]
         self._hidden = len(table.written_columns) - len(table.visible_columns)
-        self.carried = tuple(defaulted.column.id for defaulted in self._defaulted)
+        self.carried = tuple(column.id for _, column, _ in self._defaulted)
         self.plain = not (self._computed or self._hidden or self._checks)
-        self.native = all(found.expression.scalar is not None for found in self._computed) and all(
+        self.native = all(found.scalar is not None for _, found in self._computed) and all(
             check.predicates is not None for check in self._checks
         )
 
@@ -98,7 +85,7 @@ class RowRules:
         canonical = [self._canonical(row) for row in rows]
         values = await evaluate_all(
             self.table,
-            [computed.expression for computed in self._computed],
+            [expression for _, expression in self._computed],
             canonical,
             bindings,
             analytics,
@@ -106,20 +93,22 @@ class RowRules:
         finished: list[Row] = []
         for number, row in enumerate(canonical):
             found = self._with_defaults(row, bindings)
-            for computed, column in zip(self._computed, values, strict=True):
-                found[computed.place] = column[number]
+            for (place, _), column in zip(self._computed, values, strict=True):
+                found[place] = column[number]
             finished.append(tuple(found))
         for check in self._checks:
-            place = await first_violation(self.table.writable, check, finished, bindings, analytics)
-            if place is not None:
+            failed = await first_violation(
+                self.table.writable, check, finished, bindings, analytics
+            )
+            if failed is not None:
                 raise violation(self.table, check.check)
         return finished
 
     def _completed(self, row: Row, bindings: Bindings) -> Row:
         canonical = self._canonical(row)
         found = self._with_defaults(canonical, bindings)
-        for computed in self._computed:
-            found[computed.place] = computed.expression.evaluate(canonical, bindings)
+        for place, expression in self._computed:
+            found[place] = expression.evaluate(canonical, bindings)
         for check in self._checks:
             if check.violated(tuple(found), bindings):
                 raise violation(self.table, check.check)
@@ -135,9 +124,8 @@ class RowRules:
 
     def _with_defaults(self, row: Row, bindings: Bindings) -> list[Datum]:
         found = [*row, *([None] * self._hidden)]
-        for defaulted in self._defaulted:
-            value = defaulted.default.evaluate((), bindings)
-            found[defaulted.place] = coerce(defaulted.column.type, value)
+        for place, column, default in self._defaulted:
+            found[place] = coerce(column.type, default.evaluate((), bindings))
         return found
 
 
@@ -148,18 +136,23 @@ async def encode_batch(
     analytics: QueryEvaluator,
     *,
     keys: list[bytes] | None = None,
-) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """Keys and bodies of the rows of a batch. Columns that it lacks take their defaults. `keys` are
-    its rows' where they are known.
+) -> Mutation:
+    """The puts of the rows of a batch. Columns that it lacks take their defaults. `keys` are its
+    rows' where they are known.
 
     Raises SQLError as `conform` does, and 23514 for a row of which a check is false.
     """
     whole = conform(rules.table, _with_drawn(rules.table, batch, bindings))
+    mutation = Mutation(rules.codec, carried=rules.carried)
     if rules.plain:
-        return rules.codec.encode_columns(whole, keys=keys)
-    rows = await rules.complete_all(rows_of(whole), bindings, analytics)
-    pairs = [rules.codec.encode_row(row) for row in rows]
-    return [key for key, _ in pairs], [body for _, body in pairs]
+        encoded, bodies = rules.codec.encode_columns(whole, keys=keys)
+        mutation.keys, mutation.bodies = list(encoded), list(bodies)
+    else:
+        rows = await rules.complete_all(rows_of(whole), bindings, analytics)
+        pairs = [rules.codec.encode_row(row) for row in rows]
+        mutation.keys = [key for key, _ in pairs]
+        mutation.bodies = [body for _, body in pairs]
+    return mutation
 
 
 def _with_drawn(

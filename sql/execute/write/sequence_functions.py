@@ -23,7 +23,7 @@ from ....catalog.values.errors import SQLError
 from ...analyze.calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
 from ...analyze.scalars import Bindings, Generators
 from ...runtime.query_evaluator import QueryEvaluator
-from .computed_defaults import ComputedDefaults
+from .row_expressions import ComputedDefaults
 from .stored_sequences import StoredSequences
 
 DRAWN_AT_ONCE_MAX = 4096

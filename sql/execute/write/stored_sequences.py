@@ -195,7 +195,9 @@ class SequenceRights:
             raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
         if self._user == ROOT:
             return
-        any_of = _any_of(needed)
+        any_of = Privilege.UPDATE  # one of these is enough
+        if needed.set_to is None:
+            any_of = Privilege.USAGE | (Privilege.UPDATE if needed.draws else Privilege.SELECT)
         rights = await current_rights(self._services, self._opened)
         if rights.held(self._user, securable(sequence)) & any_of:
             return
@@ -216,10 +218,3 @@ class SequenceRights:
         assert isinstance(table, TableDescriptor), table
         columns = [column for column in table.columns if column.id == column_id]
         return table if any(column.identity is not None for column in columns) else None
-
-
-def _any_of(needed: SequenceNeeded) -> Privilege:
-    """One of these is enough."""
-    if needed.set_to is not None:
-        return Privilege.UPDATE
-    return Privilege.USAGE | (Privilege.UPDATE if needed.draws else Privilege.SELECT)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import Identity
+from ....catalog.descriptors.sequence_value import decode_value
 from ....catalog.rights.privileges import securable
 from ....catalog.rights.rights import read_rights
 from ....catalog.rights.users import ROOT
@@ -36,16 +37,18 @@ from ..described import (
     constraint_definition,
     default_text,
     described_relations,
+    described_sequences,
     described_tables,
     described_views,
+    identity_columns,
     index_definition,
 )
 from ..rights import acl
-from ..sequences import described_sequences, identity_columns
 from ..type_rows import row_of, type_modifier, type_oid
 from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
 from .namespaces import namespace_rows, schema_oid, virtual_relation_oid
 
+_INT8_OID = 20
 _OWNER = user_oid("root")
 _ACTIONS = {
     "NO ACTION": "a",
@@ -179,18 +182,13 @@ def _attribute(
     known = None if type.element is not None else row_of(type)
     size = -1 if known is None else known.size
     collation = 100 if known is not None and known.category == "S" else 0
+    storage = "m" if type.kind is TypeKind.DECIMAL else "x" if size == -1 else "p"
     return (
         relation, name, type_oid(type), -1, size, number, 0 if type.element is None else 1, -1,
-        type_modifier(type), size in (1, 2, 4, 8), _storage(type, size), "i", "", required,
+        type_modifier(type), size in (1, 2, 4, 8), storage, "i", "", required,
         default, False, identity, generated, False, True, 0, collation, None, None,
         None, None,
     )  # fmt: skip
-
-
-def _storage(type: ColumnType, size: int) -> str:
-    if type.kind is TypeKind.DECIMAL:
-        return "m"
-    return "x" if size == -1 else "p"
 
 
 def default_oid(table: TableDescriptor, number: int) -> int:
@@ -395,3 +393,35 @@ async def extension_rows(context: IntrospectionContext) -> Sequence[Row]:
 
 def _member(of: int, oid: int) -> Row:
     return (of, oid, 0, PG_EXTENSION, OWN_EXTENSION, 0, _MEMBER)
+
+
+@PG_CATALOG.table("""pg_sequence 33
+    seqrelid:o seqtypid:o seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b""")
+async def sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
+    return [
+        (
+            found.id, _INT8_OID, found.options.start, found.options.increment,
+            found.options.maximum, found.options.minimum, found.options.cache, found.options.cycle,
+        )
+        for _, found in await described_sequences(context)
+    ]  # fmt: skip
+
+
+@PG_CATALOG.table("""pg_sequences 42
+    schemaname sequencename sequenceowner data_type start_value:i min_value:i max_value:i
+    increment_by:i cycle:b cache_size:i last_value:i""")
+async def sequence_state_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_sequences. A sequence that has handed out nothing yet has no last value."""
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for schema, found in await described_sequences(context):
+        options, body = found.options, await context.reader.get(found.key)
+        last, called = (None, False) if body is None else decode_value(body)
+        rows.append(
+            (
+                schema, found.name, rights.owner(found.id), "bigint", options.start,
+                options.minimum, options.maximum, options.increment, options.cycle, options.cache,
+                last if called else None,
+            )
+        )  # fmt: skip
+    return rows

@@ -100,19 +100,13 @@ async def activity_rows(context: IntrospectionContext) -> Sequence[Row]:
     rights = await read_rights(context.reader)
     everything = bool(rights.held(context.user, SYSTEM) & Privilege.VIEWACTIVITY)
     return [
-        _row(session, databases.get(session.database), everything or _own(session, context))
+        _row(
+            session,
+            databases.get(session.database),
+            everything or session.activity.user == context.user,
+        )
         for session in context.services.sessions
     ]
-
-
-def _own(session: SessionView, context: IntrospectionContext) -> bool:
-    return session.activity.user == context.user
-
-
-def _awaited(session: SessionView) -> tuple[str | None, str | None]:
-    """wait_event_type and wait_event, which are known of advisory locks."""
-    waits = any(not lock.granted for lock in session.advisory_locks)
-    return ("Lock", "advisory") if waits else (None, None)
 
 
 def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Row:
@@ -124,6 +118,7 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
     if not open_to_see:
         return (*known, *[None] * 13, _HIDDEN, None)
     running = activity.text is not None
+    waits = any(not lock.granted for lock in session.advisory_locks)
     return (
         *known,
         activity.client_address or None,
@@ -133,7 +128,7 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
         session.transaction_opened_at,
         activity.text_began,
         None,
-        *_awaited(session),
+        *(("Lock", "advisory") if waits else (None, None)),
         "active" if running else _IDLE[session.transaction_status],
         None,
         None,
