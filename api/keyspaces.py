@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from ..catalog.rights.privileges import Privilege
 from ..kvlayer.clock import Timestamp
 from ..kvlayer.raw import Deleted, Swap
-from ..sql.execute.write.keyspaces import OpenedKeyspace
+from ..sql.runtime.keyspaces import OpenedKeyspace
 from .loop_thread import LoopThread
 from .node import Node
 

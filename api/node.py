@@ -80,12 +80,12 @@ from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Sess
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.query.feed_queries import FeedQueries
-from ..sql.execute.write.keyspaces import RawKeyspaces
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
 from ..sql.introspection.registry import default_tables
 from ..sql.runtime.analytic_lanes import Lanes, asker
-from ..sql.runtime.temporary_schemas import orphans
+from ..sql.runtime.keyspaces import RawKeyspaces
+from ..sql.runtime.relations import orphans
 from ..sql.session.temporary_tables import sweep
 from .audit_log import AuditFile
 from .backup.served import Backups

@@ -34,7 +34,7 @@ from .runtime.services import (
 )
 from .session.mirror_session import MirrorSession
 from .session.session import Session
-from .session.session_state import SessionState
+from .session.session_transactions import SessionState
 
 __all__ = [
     "Analytics",

@@ -41,7 +41,7 @@ _TRIED = SessionFunction(BOOL, (1, 2))
 
 SESSION_FUNCTIONS = {
     "pg_cancel_backend": SessionFunction(BOOL, (1,)),
-    "pg_terminate_backend": SessionFunction(BOOL, (1, 2)),
+    "pg_terminate_backend": SessionFunction(BOOL, (1,)),
     "pg_advisory_lock": _LOCKED,
     "pg_advisory_lock_shared": _LOCKED,
     "pg_advisory_xact_lock": _LOCKED,

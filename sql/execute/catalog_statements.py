@@ -21,7 +21,7 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ..results.results import Result
 from ..runtime.authorization import changes_rights, check_changes
-from ..runtime.implicit import attempts, in_transaction
+from ..runtime.implicit import alone, in_opened
 from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
@@ -30,7 +30,6 @@ from ..syntax.changefeed_statements import AlterChangefeed, CreateSchedule, Subs
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
 from ..syntax.schema_statements import (
-    AlterCommand,
     AlterTable,
     AlterType,
     DropColumn,
@@ -39,10 +38,14 @@ from ..syntax.schema_statements import (
 )
 from ..syntax.statements import AlterTableSet
 from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
-from .admin.alter_feed import alter_changefeed, rebalance_replication
 from .admin.connections import change_connection
-from .admin.feeds import create_changefeed, explain_changefeed
-from .admin.schedules import create_schedule
+from .admin.feeds import (
+    alter_changefeed,
+    create_changefeed,
+    create_schedule,
+    explain_changefeed,
+    rebalance_replication,
+)
 from .admin.subscriptions import change_subscription
 from .changer import Changer
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
@@ -84,44 +87,29 @@ async def change_catalog(
     user: str,
 ) -> Result:
     """DDL. By itself it returns when every node has seen the change, and its job has done it."""
-    if opened is not None:
-        _refuse_lock(services, statement)
-        if isinstance(statement, Truncate):
-            statement = replace(statement, within=True)
+    if opened is not None and isinstance(statement, Truncate):
+        statement = replace(statement, within=True)
 
-        async def work() -> Result:
-            # The catalog's invariants rest on what was read, whatever the isolation.
-            with opened.transaction.tracking(True):
-                return await _run_as(
-                    Changer(services, user, database, opened.transaction, opened.scope), statement
-                )
-
-        return await opened.statement(work)
-
-    async def alone(
+    async def work(
         transaction: Transaction, scope: LeaseScope
     ) -> tuple[Result, tuple[int, ...], bool]:
         changer = Changer(services, user, database, transaction, scope)
         result = await _run_as(changer, statement)
         return result, jobs_begun(transaction), changes_rights(transaction)
 
-    (result, jobs, new_rights), at, changed = await attempts(
-        services,
-        lambda scope: in_transaction(
-            services.store, scope, lambda transaction: alone(transaction, scope)
-        ),
-    )
+    if opened is not None:
+        _refuse_lock(services, statement)
+        result, _, _ = await in_opened(opened, work)
+        return result
+    (result, jobs, new_rights), at, changed = await alone(services, work)
     # Behind the attempts: what is committed must not be run again.
     if new_rights:
         await services.rights.catch_up(at)
     late = await wait_until_seen(services, changed, jobs)
-    if isinstance(statement, AlterTable) and any(map(_disowns, statement.commands)):
-        await attempts(
-            services,
-            lambda scope: in_transaction(
-                services.store, scope, lambda transaction: settle_owned(services, transaction)
-            ),
-        )
+    if isinstance(statement, AlterTable) and any(
+        isinstance(command, AlterType | DropColumn | DropIdentity) for command in statement.commands
+    ):
+        await alone(services, lambda transaction, scope: settle_owned(services, transaction))
     return structs.replace(result, notice=late or result.notice, commit_timestamp=at)
 
 
@@ -138,11 +126,6 @@ def _refuse_lock(services: Services, statement: DDL) -> None:
             position=statement.table.position,
             hint="Run it outside of BEGIN … COMMIT, and alone in its text.",
         )
-
-
-def _disowns(command: AlterCommand) -> bool:
-    """Whether a column may have owned a sequence that it does not own behind the command."""
-    return isinstance(command, AlterType | DropColumn | DropIdentity)
 
 
 async def _run_as(changer: Changer, statement: DDL) -> Result:
@@ -176,19 +159,8 @@ async def change_feeds(
         return _change_feeds(Changer(services, user, database, transaction, scope), statement)
 
     if opened is not None:
-
-        async def tracked() -> Result:
-            with opened.transaction.tracking(True):
-                return await work(opened.transaction, opened.scope)
-
-        return await opened.statement(tracked)
-
-    result, _, _ = await attempts(
-        services,
-        lambda scope: in_transaction(
-            services.store, scope, lambda transaction: work(transaction, scope)
-        ),
-    )
+        return await in_opened(opened, work)
+    result, _, _ = await alone(services, work)
     return result
 
 

@@ -6,13 +6,14 @@ knows. Where they are not, the statement is planned again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.leases import DescriptorUnavailable
 from ...catalog.rights.users import ROOT
@@ -22,23 +23,25 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.fibre import in_slices
 from ...kvlayer.timestamp import unix_us
 from ...kvlayer.txn import Transaction
-from ..analyze.binder import tables_of
+from ..access.key_access import KeyAccess
+from ..analyze.binder import Relations, tables_of
 from ..analyze.calls.client_functions import ClientFacts
 from ..analyze.calls.sequence_calls import ValueNeeded
 from ..analyze.calls.session_calls import SessionCalls
 from ..analyze.enum_casts import unbound_types
 from ..analyze.scalars import Bindings, Deferral, Generators
-from ..introspection.rows import Introspection
+from ..analyze.virtual_ids import is_virtual
+from ..introspection.registry import Introspection
+from ..lower.analytic_select import TableScan
 from ..plan.needs import needs_of
 from ..plan.planner import plan_statement
-from ..plan.plans import Plan, SelectPlan, WithPlan
+from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan, engine_of
 from ..results.as_of import datetime_of, resolve_as_of
-from ..results.results import Result, ResultColumn
-from ..results.table_reads import Trace
+from ..results.results import Result, ResultColumn, Row, listing
+from ..results.table_reads import Images, Source, Trace
 from ..runtime.authorization import require
 from ..runtime.implicit import attempts, in_transaction
-from ..runtime.plan_cache import Prepared
-from ..runtime.planning import lengthy_relations, planned
+from ..runtime.plan_cache import Prepared, lengthy_relations, planned
 from ..runtime.relations import SEQUENCE_RELATIONS, LeaseScope, changed_tables, resolve_all
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
@@ -51,12 +54,19 @@ from .query.locking import run_locking
 from .query.reading import run_select
 from .query.result_shape import check_columns_same, plain_columns
 from .query.streaming import stream_select
-from .write.computed_defaults import ComputedDefaults
-from .write.dml import DML, OnePhase, one_phase_applies, result_of, run_in, run_together
+from .write.dml import (
+    DML,
+    OnePhase,
+    one_phase_applies,
+    result_of,
+    result_with_writes,
+    run_in,
+    run_together,
+    run_with_writes,
+)
+from .write.row_expressions import ComputedDefaults
 from .write.sequence_functions import DrawnValues, SessionSequences
-from .write.sequence_rights import SequenceRights
-from .write.stored_sequences import StoredSequences
-from .write.with_writes import result_with_writes, run_with_writes
+from .write.stored_sequences import SequenceRights, StoredSequences
 
 T = TypeVar("T")
 
@@ -119,8 +129,11 @@ async def _run_drawing(
 ) -> Result:
     """Runs a statement that needs values of sequences, until it has all of them: its result is
     whole."""
-    transaction = None if opened is None else opened.transaction
-    now = await services.store.now() if opened is None else opened.began
+    if opened is None:
+        transaction, now = None, await services.store.now()
+        reads_only = execution.variables.get(DEFAULT_READ_ONLY)
+    else:
+        transaction, now, reads_only = opened.transaction, opened.began, opened.modes.read_only
     execution = replace(execution, now=now)
     drawn = DrawnValues(
         services.generators,
@@ -133,7 +146,7 @@ async def _run_drawing(
                 services,
                 execution.user,
                 transaction,
-                reads_only=_reads_only(execution, opened),
+                reads_only=reads_only,
             ),
         ),
         ComputedDefaults(services.analytics, _bindings(services, execution, now)),
@@ -141,13 +154,6 @@ async def _run_drawing(
     )
     drawing = replace(execution, generators=drawn, streamed=False)
     return await drawn.run(lambda: _run_planned(services, drawing, opened))
-
-
-def _reads_only(execution: Execution, opened: OpenTransaction | None) -> bool:
-    """Whether the transaction, or the one that the statement is by itself, may not write."""
-    if opened is not None:
-        return opened.modes.read_only
-    return execution.variables.get(DEFAULT_READ_ONLY)
 
 
 async def _run_planned(
@@ -365,13 +371,9 @@ async def explain(
     try:
         await reader.started()
         at = reader.read_timestamp
-        names = await in_slices(lambda: tables_of(statement))
-        relations = await resolve_all(services, reader, names, database, scope, at, reader)
-        needs, unbound = await in_slices(
-            lambda: (needs_of(statement, relations), unbound_types(statement, relations))
+        relations, _ = await bound(
+            services, statement, database, user, reader, scope, at, reader, lengthy=True
         )
-        await require(services, user, needs, reader)
-        await bind_named_enums(services, reader, statement, unbound, database)
         return await in_slices(lambda: plan_statement(statement, relations))
     finally:
         scope.release()
@@ -412,15 +414,9 @@ async def _plan_anew(
 ) -> Plan:
     statement, database = execution.statement, execution.database
     lengthy, walks = execution.prepared.lengthy, execution.prepared.lengthy_trees
-    tables = await planned(lambda: tables_of(statement), lengthy=walks)
-    relations = await resolve_all(services, reader, tables, database, scope, at, transaction)
-    # Before it is planned: what is said of columns is for those who may see the table.
-    needs, unbound = await planned(
-        lambda: (needs_of(statement, relations), unbound_types(statement, relations)),
-        lengthy=walks,
+    relations, named = await bound(
+        services, statement, database, execution.user, reader, scope, at, transaction, lengthy=walks
     )
-    await require(services, execution.user, needs, transaction)
-    named = await bind_named_enums(services, reader, statement, unbound, database)
     lengthy = lengthy or lengthy_relations(relations)
 
     def made() -> tuple[Plan, bool]:
@@ -440,6 +436,35 @@ async def _plan_anew(
     if taken and not named and not changed_tables(transaction):
         execution.prepared.keep(execution.index, database, plan, needs)
     return plan
+
+
+async def bound(
+    services: Services,
+    statement: PlannedStatement,
+    database: str,
+    user: str,
+    reader: DescriptorReader,
+    scope: LeaseScope,
+    at: Timestamp,
+    transaction: Transaction | None,
+    *,
+    lengthy: bool,
+) -> tuple[Relations, bool]:
+    """The tables of a statement, leased at `at`, and whether it names enumerations, which are bound
+    in it. `reader` reads descriptors; `transaction` is the one that is open, if one is.
+
+    Raises SQLError 42501 before the statement is planned: what is said of columns is for those who
+    may see the table.
+    """
+    tables = await planned(lambda: tables_of(statement), lengthy=lengthy)
+    relations = await resolve_all(services, reader, tables, database, scope, at, transaction)
+    needs, unbound = await planned(
+        lambda: (needs_of(statement, relations), unbound_types(statement, relations)),
+        lengthy=lengthy,
+    )
+    await require(services, user, needs, transaction)
+    named = await bind_named_enums(services, reader, statement, unbound, database)
+    return relations, named
 
 
 async def _authorize(
@@ -469,3 +494,123 @@ async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset
             return False
     # It changes no lease of these: each is then the only version that the plan was made for.
     return scope.known_together(at)
+
+
+async def run_explain(
+    services: Services,
+    execution: Execution,
+    opened: OpenTransaction | None,
+    reader: Transaction,
+    *,
+    analyze: bool,
+) -> Result:
+    """EXPLAIN of a statement, which with `analyze` is carried out: in the open transaction, or by
+    itself. `reader` sees the tables that the statement will."""
+    plan = await explain(services, execution.statement, execution.database, reader, execution.user)
+    if not analyze:
+        return explained(plan, services.images)
+    trace = Trace(services.store.clock.wall)
+    began = trace.begin()
+    result = await run_planned(services, replace(execution, trace=trace), opened)
+    return analyzed(plan, trace, result, trace.since(began))
+
+
+def explained(plan: Plan, images: Images | None) -> Result:
+    """The plan as it would be carried out now; that of a WITH that writes, part by part."""
+    if isinstance(plan, WithPlan):
+        return _result([row for part in plan.parts for row in _part_rows(part, images)])
+    return _result(_plan_rows(plan, images))
+
+
+def _part_rows(
+    part: SelectPlan | InsertPlan | UpdatePlan | DeletePlan, images: Images | None
+) -> list[Row]:
+    match part:
+        case SelectPlan():
+            told = "SELECT"
+        case InsertPlan(descriptor=table):
+            told = f"INSERT INTO {table.name}"
+        case UpdatePlan():
+            told = f"UPDATE {part.descriptor.name}"
+        case DeletePlan():
+            told = f"DELETE FROM {part.descriptor.name}"
+    return [("part", told), *_plan_rows(part, images, only_read=True)]
+
+
+def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) -> list[Row]:
+    """Returns the engine and the plan's tables; with `only_read` the tables that it reads."""
+    rows: list[Row] = [("engine", engine_of(plan).value)]
+    scans = {scan.descriptor.id: scan for scan in _scans(plan)}
+    indexes = {access.descriptor.id: access.index.name for access in _accesses(plan)}
+    for table in plan.relations:
+        if only_read and table.id not in scans and table.id not in indexes:
+            continue
+        rows.append(("table", table.name))
+        scan = scans.get(table.id)
+        if scan is not None:
+            rows.append(("read", _source(scan, images).value))
+        if table.id in indexes:
+            rows.append(("index", indexes[table.id]))
+    return rows
+
+
+def analyzed(plan: Plan, trace: Trace, result: Result, milliseconds: float) -> Result:
+    """Returns EXPLAIN ANALYZE's rows for a statement that has run: reads in their order, then
+    DuckDB's time, counts and the total."""
+    engine = engine_of(plan).value
+    if trace.duckdb_milliseconds is not None and not engine.startswith("duckdb"):
+        engine = f"{engine}, then duckdb"  # a key range turned out to be long
+    rows: list[Row] = [("engine", engine)]
+    for read in trace.reads:
+        told = f"{read.source.value}: {read.rows} rows, {read.milliseconds:.3f} ms"
+        told += f", {read.changed} changed" if read.source is Source.CACHE else ""
+        rows += [("table", read.table), ("read", told)]
+    if not trace.reads:
+        rows += [("table", table.name) for table in plan.relations]
+    if trace.duckdb_milliseconds is not None:
+        rows.append(("duckdb", f"{trace.duckdb_milliseconds:.3f} ms"))
+    what = "rows" if result.returns_rows or isinstance(plan, SelectPlan) else "rows written"
+    rows += [(what, str(result.row_count)), ("total", f"{milliseconds:.3f} ms")]
+    return _result(rows)
+
+
+def _result(rows: list[Row]) -> Result:
+    return listing("EXPLAIN", "property value", rows)
+
+
+def _source(scan: TableScan, images: Images | None) -> Source:
+    table: TableDescriptor = scan.descriptor
+    if is_virtual(table):
+        return Source.VIRTUAL
+    if images is not None and images.holds(table):
+        return Source.CACHE
+    if scan.access is None:
+        return Source.SCAN
+    if scan.access.secondary:
+        return Source.INDEX if scan.covered else Source.INDEX_JOIN
+    return Source.SPANS
+
+
+def _scans(plan: Plan) -> Iterator[TableScan]:
+    """Yields the table scans of a plan that DuckDB reads."""
+    match plan:
+        case SelectPlan(native=None, analytic=analytic):
+            yield from analytic.scans
+        case InsertPlan(query=query) if query is not None:
+            yield from _scans(query)
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
+            if finder.analytic is not None:
+                yield from finder.analytic.scans
+
+
+def _accesses(plan: Plan) -> Iterator[KeyAccess]:
+    """The accesses by secondary indexes."""
+    found: list[KeyAccess | None] = [scan.access for scan in _scans(plan)]
+    match plan:
+        case SelectPlan(native=native) if native is not None:
+            found.append(native.access)
+        case InsertPlan(query=SelectPlan(native=native)) if native is not None:
+            found.append(native.access)
+        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
+            found.append(finder.access)
+    return (access for access in found if access is not None and access.secondary)

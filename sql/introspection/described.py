@@ -1,4 +1,4 @@
-"""The tables of the session's database, as introspection describes them."""
+"""The tables and sequences of the session's database, as introspection describes them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from ...catalog.descriptors.elements import (
     IndexKind,
     Validity,
 )
+from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import quote_identifier
 from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.store.show_create import literal
 from ..analyze.calls.oids import constraint_oid
 from ..analyze.view_text import within_database
-from ..runtime.introspection_context import IntrospectionContext
+from .virtual_table import IntrospectionContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class DescribedTable:
         for index in self.indexes:
             if index.unique:
                 kind = "p" if index.kind is IndexKind.PRIMARY else "u"
-                yield _of_index(table, index, kind)
+                oid = constraint_oid(table.id, index.name)
+                yield NamedConstraint(oid, kind, index.name, index.columns, index=index)
         for check in table.checks:
             if check.not_null_column is None:
                 yield NamedConstraint(
@@ -80,11 +82,6 @@ class NamedConstraint:
     def validated(self) -> bool:
         constraint = self.check or self.key
         return constraint is None or constraint.validity is Validity.VALIDATED
-
-
-def _of_index(table: TableDescriptor, index: Index, kind: str) -> NamedConstraint:
-    oid = constraint_oid(table.id, index.name)
-    return NamedConstraint(oid, kind, index.name, index.columns, index=index)
 
 
 async def described_relations(context: IntrospectionContext) -> list[DescribedTable]:
@@ -177,3 +174,22 @@ def default_text(column: Column) -> str | None:
     if column.default_expression is not None:
         return column.default_expression
     return literal(column.default) if column.has_default else None
+
+
+async def described_sequences(
+    context: IntrospectionContext,
+) -> list[tuple[str, SequenceDescriptor]]:
+    """With the names of their schemas, by schema and name."""
+    catalog = context.services.catalog
+    return await catalog.list_objects(context.reader, context.database, SequenceDescriptor)
+
+
+async def identity_columns(context: IntrospectionContext) -> set[tuple[int, int]]:
+    """The identity columns that own sequences, each with its table."""
+    found: set[tuple[int, int]] = set()
+    owners = {s.owner[0] for _, s in await described_sequences(context) if s.owner is not None}
+    for table_id in owners:
+        table = await context.services.catalog.descriptors.read(context.reader, table_id)
+        if isinstance(table, TableDescriptor):
+            found |= {(table_id, c.id) for c in table.columns if c.identity is not None}
+    return found

@@ -11,20 +11,19 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.type_kinds import TypeKind
 from ..results.results import Row
-from ..runtime.introspection_context import IntrospectionContext
 from .described import (
     DescribedTable,
     constraint_definition,
     default_text,
     described_relations,
+    described_sequences,
     described_tables,
     described_views,
+    identity_columns,
 )
-from .pg_catalog.types import user_types
 from .rights import privileges_on
-from .sequences import schema_sequence_rows
-from .type_rows import standard_words, udt_name
-from .virtual_table import RowSource, virtual_tables
+from .type_rows import standard_words, udt_name, user_types
+from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext
 
 _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 _BYTES_OF_CHARACTER = 4
@@ -118,6 +117,9 @@ async def _visible_tables(context: IntrospectionContext) -> list[DescribedTable]
     return [found for found in tables if rights.held(context.user, securable(found.table))]
 
 
+@INFORMATION_SCHEMA.table("""schemata 1
+    catalog_name schema_name schema_owner default_character_set_catalog
+    default_character_set_schema default_character_set_name sql_path""")
 async def _schemata(context: IntrospectionContext) -> Sequence[Row]:
     catalog, reader = context.services.catalog, context.reader
     stored = await catalog.list_schemas(reader, context.database)
@@ -133,9 +135,18 @@ async def _schemata(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@INFORMATION_SCHEMA.table("""tables 2
+    table_catalog table_schema table_name table_type self_referencing_column_name
+    reference_generation user_defined_type_catalog user_defined_type_schema
+    user_defined_type_name is_insertable_into is_typed commit_action""")
 async def _tables(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = [
-        _table_row(context.database, found.schema, found.table.name, *_standard_kind(found))
+        _table_row(
+            context.database,
+            found.schema,
+            found.table.name,
+            *(("BASE TABLE", "YES") if found.table.view is None else ("VIEW", "NO")),
+        )
         for found in await _visible_tables(context)
     ]
     for table in context.services.virtual_tables:
@@ -147,15 +158,23 @@ def _table_row(database: str, schema: str, name: str, kind: str, insertable: str
     return (database, schema, name, kind, *[None] * 5, insertable, "NO", None)
 
 
-def _standard_kind(found: DescribedTable) -> tuple[str, str]:
-    """Returns the standard's name of a table's kind, and whether rows can be inserted."""
-    return ("BASE TABLE", "YES") if found.table.view is None else ("VIEW", "NO")
-
-
+@INFORMATION_SCHEMA.table("""columns 3
+    table_catalog table_schema table_name column_name ordinal_position:i column_default
+    is_nullable data_type character_maximum_length:i character_octet_length:i
+    numeric_precision:i numeric_precision_radix:i numeric_scale:i datetime_precision:i
+    interval_type interval_precision:i character_set_catalog character_set_schema
+    character_set_name collation_catalog collation_schema collation_name domain_catalog
+    domain_schema domain_name udt_catalog udt_schema udt_name scope_catalog scope_schema
+    scope_name maximum_cardinality:i dtd_identifier is_self_referencing is_identity
+    identity_generation identity_start identity_increment identity_maximum identity_minimum
+    identity_cycle is_generated generation_expression is_updatable""")
 async def _columns(context: IntrospectionContext) -> Sequence[Row]:
     return await column_rows(context, await _visible_tables(context))
 
 
+@INFORMATION_SCHEMA.table("""views 4
+    table_catalog table_schema table_name view_definition check_option is_updatable
+    is_insertable_into is_trigger_updatable is_trigger_deletable is_trigger_insertable_into""")
 async def _views(context: IntrospectionContext) -> Sequence[Row]:
     """A query is shown to the view's owner and to admins, as PostgreSQL does."""
     rights = await read_rights(context.reader)
@@ -170,6 +189,9 @@ async def _views(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@INFORMATION_SCHEMA.table("""table_constraints 5
+    constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name
+    constraint_type is_deferrable initially_deferred""")
 async def _constraints(context: IntrospectionContext) -> Sequence[Row]:
     return [
         (
@@ -187,6 +209,9 @@ def _yes(whether: bool) -> str:
     return "YES" if whether else "NO"
 
 
+@INFORMATION_SCHEMA.table("""key_column_usage 6
+    constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name
+    column_name ordinal_position:i position_in_unique_constraint:i""")
 async def _key_columns(context: IntrospectionContext) -> Sequence[Row]:
     return [
         (
@@ -201,6 +226,9 @@ async def _key_columns(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@INFORMATION_SCHEMA.table("""referential_constraints 7
+    constraint_catalog constraint_schema constraint_name unique_constraint_catalog
+    unique_constraint_schema unique_constraint_name match_option update_rule delete_rule""")
 async def _references(context: IntrospectionContext) -> Sequence[Row]:
     tables = await described_tables(context)
     by_id = {found.table.id: found for found in tables}
@@ -222,6 +250,12 @@ async def _references(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@INFORMATION_SCHEMA.table("""table_privileges 20
+    grantor grantee table_catalog table_schema table_name privilege_type is_grantable
+    with_hierarchy""")
+@INFORMATION_SCHEMA.table("""role_table_grants 21
+    grantor grantee table_catalog table_schema table_name privilege_type is_grantable
+    with_hierarchy""")
 async def _table_privileges(context: IntrospectionContext) -> Sequence[Row]:
     """table_privileges and role_table_grants."""
     rights = await read_rights(context.reader)
@@ -236,6 +270,7 @@ async def _table_privileges(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@INFORMATION_SCHEMA.table("applicable_roles 22 grantee role_name is_grantable")
 async def _applicable_roles(context: IntrospectionContext) -> Sequence[Row]:
     rights = await read_rights(context.reader)
     return [
@@ -243,6 +278,9 @@ async def _applicable_roles(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
+@INFORMATION_SCHEMA.table("""column_privileges 30
+    grantor grantee table_catalog table_schema table_name column_name privilege_type
+    is_grantable""")
 async def _column_privileges(context: IntrospectionContext) -> Sequence[Row]:
     """A right on a table is one on all its columns."""
     rights = await read_rights(context.reader)
@@ -258,6 +296,9 @@ async def _column_privileges(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@INFORMATION_SCHEMA.table("""constraint_column_usage 33
+    table_catalog table_schema table_name column_name constraint_catalog constraint_schema
+    constraint_name""")
 async def _constraint_columns(context: IntrospectionContext) -> Sequence[Row]:
     """The columns that a constraint needs: of a foreign key those that it refers to."""
     relations = await described_relations(context)
@@ -279,8 +320,9 @@ async def _constraint_columns(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@INFORMATION_SCHEMA.table("""check_constraints 34
+    constraint_catalog constraint_schema constraint_name check_clause""")
 async def _checks(context: IntrospectionContext) -> Sequence[Row]:
-    """Rows of information_schema.check_constraints."""
     relations = await described_relations(context)
     by_id = {found.table.id: found for found in relations}
     rows: list[Row] = []
@@ -292,56 +334,7 @@ async def _checks(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
-_TABLES = """
-schemata 1
-    catalog_name schema_name schema_owner default_character_set_catalog
-    default_character_set_schema default_character_set_name sql_path
-tables 2
-    table_catalog table_schema table_name table_type self_referencing_column_name
-    reference_generation user_defined_type_catalog user_defined_type_schema
-    user_defined_type_name is_insertable_into is_typed commit_action
-columns 3
-    table_catalog table_schema table_name column_name ordinal_position:i column_default
-    is_nullable data_type character_maximum_length:i character_octet_length:i
-    numeric_precision:i numeric_precision_radix:i numeric_scale:i datetime_precision:i
-    interval_type interval_precision:i character_set_catalog character_set_schema
-    character_set_name collation_catalog collation_schema collation_name domain_catalog
-    domain_schema domain_name udt_catalog udt_schema udt_name scope_catalog scope_schema
-    scope_name maximum_cardinality:i dtd_identifier is_self_referencing is_identity
-    identity_generation identity_start identity_increment identity_maximum identity_minimum
-    identity_cycle is_generated generation_expression is_updatable
-views 4
-    table_catalog table_schema table_name view_definition check_option is_updatable
-    is_insertable_into is_trigger_updatable is_trigger_deletable is_trigger_insertable_into
-table_constraints 5
-    constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name
-    constraint_type is_deferrable initially_deferred
-key_column_usage 6
-    constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name
-    column_name ordinal_position:i position_in_unique_constraint:i
-referential_constraints 7
-    constraint_catalog constraint_schema constraint_name unique_constraint_catalog
-    unique_constraint_schema unique_constraint_name match_option update_rule delete_rule
-sequences 8
-    sequence_catalog sequence_schema sequence_name data_type numeric_precision:i
-    numeric_precision_radix:i numeric_scale:i start_value minimum_value maximum_value increment
-    cycle_option
-table_privileges 20
-    grantor grantee table_catalog table_schema table_name privilege_type is_grantable
-    with_hierarchy
-role_table_grants 21
-    grantor grantee table_catalog table_schema table_name privilege_type is_grantable
-    with_hierarchy
-applicable_roles 22
-    grantee role_name is_grantable
-column_privileges 30
-    grantor grantee table_catalog table_schema table_name column_name privilege_type
-    is_grantable
-constraint_column_usage 33
-    table_catalog table_schema table_name column_name constraint_catalog constraint_schema
-    constraint_name
-check_constraints 34
-    constraint_catalog constraint_schema constraint_name check_clause
+INFORMATION_SCHEMA.empty_tables("""
 routines 42
     specific_catalog specific_schema specific_name routine_catalog routine_schema routine_name
     routine_type data_type type_udt_catalog type_udt_schema type_udt_name routine_body
@@ -353,22 +346,22 @@ triggers 44
     trigger_catalog trigger_schema trigger_name event_manipulation event_object_catalog
     event_object_schema event_object_table action_order:i action_condition action_statement
     action_orientation action_timing
-"""
-_ROWS: dict[str, RowSource] = {
-    "schemata": _schemata,
-    "tables": _tables,
-    "columns": _columns,
-    "views": _views,
-    "table_constraints": _constraints,
-    "key_column_usage": _key_columns,
-    "referential_constraints": _references,
-    "sequences": schema_sequence_rows,
-    "table_privileges": _table_privileges,
-    "role_table_grants": _table_privileges,
-    "applicable_roles": _applicable_roles,
-    "column_privileges": _column_privileges,
-    "constraint_column_usage": _constraint_columns,
-    "check_constraints": _checks,
-}
+""")
 
-INFORMATION_SCHEMA = virtual_tables("information_schema", -300, _TABLES, _ROWS)
+
+@INFORMATION_SCHEMA.table("""sequences 8
+    sequence_catalog sequence_schema sequence_name data_type numeric_precision:i
+    numeric_precision_radix:i numeric_scale:i start_value minimum_value maximum_value increment
+    cycle_option""")
+async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """information_schema.sequences: identity columns have theirs within."""
+    identities = await identity_columns(context)
+    return [
+        (
+            context.database, schema, found.name, "bigint", 64, 2, 0, f"{found.options.start}",
+            f"{found.options.minimum}", f"{found.options.maximum}", f"{found.options.increment}",
+            "YES" if found.options.cycle else "NO",
+        )
+        for schema, found in await described_sequences(context)
+        if found.owner not in identities
+    ]  # fmt: skip

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import pyarrow as pa
+
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
-from .information_schema import INFORMATION_SCHEMA
-from .pg_catalog.tables import PG_CATALOG
-from .tailrace_internal import TAILRACE_INTERNAL
-from .virtual_table import VirtualTable
+from ...kvlayer.txn import Transaction
+from ..runtime.services import Services
+from ..variables.variables import SessionVariables
+from . import information_schema, rights, tailrace_internal, type_rows
+from .pg_catalog import empty_tables, functions, namespaces, relations, session_tables
+from .virtual_table import (
+    INFORMATION_SCHEMA,
+    PG_CATALOG,
+    TAILRACE_INTERNAL,
+    IntrospectionContext,
+    VirtualTable,
+)
+
+DECLARING = (
+    *(information_schema, rights, tailrace_internal, type_rows),
+    *(empty_tables, functions, namespaces, relations, session_tables),
+)
+"""The modules that declare virtual tables."""
 
 SEARCHED_FIRST = "pg_catalog"
 """The schema whose tables need no prefix, as in PostgreSQL: it is searched before `public`."""
@@ -58,4 +74,38 @@ class VirtualTableRegistry:
 
 def default_tables() -> VirtualTableRegistry:
     """Returns the virtual tables of every node."""
-    return VirtualTableRegistry((*TAILRACE_INTERNAL, *PG_CATALOG, *INFORMATION_SCHEMA))
+    assert DECLARING, "they are imported for the tables that they declare"
+    schemas = (TAILRACE_INTERNAL, PG_CATALOG, INFORMATION_SCHEMA)
+    return VirtualTableRegistry(table for schema in schemas for table in schema.tables)
+
+
+class Introspection:
+    """Implements `VirtualRows` with a node's services."""
+
+    def __init__(
+        self,
+        services: Services,
+        database: str,
+        user: str,
+        variables: SessionVariables | None = None,
+        process_id: int = 0,
+    ) -> None:
+        self._services = services
+        self._database = database
+        self._user = user
+        self._variables = variables or SessionVariables()
+        self._process_id = process_id
+
+    async def read(self, descriptor: TableDescriptor, reader: Transaction) -> pa.Table:
+        table = self._services.virtual_tables.of(descriptor)
+        assert isinstance(table, VirtualTable), table
+        return await table.read(
+            IntrospectionContext(
+                self._services,
+                self._user,
+                self._database,
+                reader,
+                self._variables,
+                self._process_id,
+            )
+        )

@@ -23,8 +23,8 @@ from ...catalog.rights.rights import Rights, initial_grants, read_rights
 from ...catalog.rights.users import ADMIN, PUBLIC, list_users
 from ..analyze.calls.oids import user_oid
 from ..results.results import Row
-from ..runtime.introspection_context import IntrospectionContext
 from .described import described_relations
+from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext
 
 _ALSO = {Privilege.DROP: "TRUNCATE"}
 """PostgreSQL's privileges that another privilege allows here."""
@@ -70,6 +70,7 @@ def privileges_on(rights: Rights, thing: Securable) -> Iterator[tuple[str, Privi
                     yield grantee, privilege, bool(grant.grantable & privilege)
 
 
+@TAILRACE_INTERNAL.table("grants 30 object_id:i kind name full_name grantee privilege grantable:b")
 async def grant_rows(context: IntrospectionContext) -> Sequence[Row]:
     rights = await read_rights(context.reader)
     rows: list[Row] = []
@@ -85,6 +86,7 @@ async def grant_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@TAILRACE_INTERNAL.table("role_closure 31 member member_oid:i role")
 async def role_closure_rows(context: IntrospectionContext) -> Sequence[Row]:
     rights = await read_rights(context.reader)
     return [

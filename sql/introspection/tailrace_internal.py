@@ -1,37 +1,58 @@
-"""The schema `tailrace_internal`: descriptors, leases, nodes, and who waits for whom.
+"""The schema `tailrace_internal`: descriptors, leases, nodes, jobs, schema changes and sizes, and
+what functions of PostgreSQL look up.
 
     SELECT * FROM tailrace_internal.leases WHERE table_name = 'orders'
     SELECT * FROM tailrace_internal.lease_waits      -- schema changes that wait, on this node
 
-Timestamps are the store's own (INT8), as `AS OF SYSTEM TIME $1` takes them.
+    pg_relation_size('orders')          the rows of a table, or the entries of an index, in `sizes`
+    pg_total_relation_size('orders')    with its indexes
+    'orders'::regclass                  a row of `spellings`: class, orders, 104
+
+Timestamps are the store's own (INT8), as `AS OF SYSTEM TIME $1` takes them. Sizes are of all
+versions that garbage collection has left, before the engine compresses them; they are NULL where
+the store is in another process, and where it does not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.descriptors.system_tables import DESCRIPTOR
+from ...catalog.descriptors.elements import ElementState
+from ...catalog.descriptors.sequence_value import decode_value
+from ...catalog.descriptors.system_tables import DESCRIPTOR, JOBS
+from ...catalog.jobs import JobRecord
+from ...catalog.jobs.record import decode_progress as decode_saved
+from ...catalog.jobs.record import progress_key
 from ...catalog.leases import LeaseRow, SessionRow
 from ...catalog.leases.rows import LEASES, SESSIONS
-from ...catalog.leases.waits import held_since
+from ...catalog.leases.waits import LeaseWait, held_since
+from ...catalog.rights.privileges import Privilege, securable
+from ...catalog.rights.rights import read_rights
+from ...catalog.rights.users import ROOT, list_users
+from ...catalog.schema_change.job import JOB_KIND
+from ...catalog.schema_change.payload import SchemaChange, decode_change, decode_progress
+from ...catalog.schema_change.status import status_of
 from ...catalog.store.descriptor_store import decode_stored
-from ...kvlayer.clock import MAX_TIMESTAMP
-from ..results.results import Row
-from ..runtime.introspection_context import IntrospectionContext
-from .jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_job_rows, job_table_rows
-from .pg_catalog.functions import function_texts
-from .pg_catalog.relations import definition_rows
-from .rights import grant_rows, role_closure_rows
-from .schema_changes import schema_change_rows
-from .sequences import sequence_value_rows
-from .sizes import database_size_rows, size_rows
-from .spellings import spelling_rows
-from .virtual_table import RowSource, VirtualTable, virtual_tables
+from ...catalog.values.column_types import Datum
+from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
+from ...kvlayer.keys import index_span
+from ...kvlayer.span import Span
+from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_oid
+from ..results.as_of import datetime_of
+from ..results.results import Row, typed_columns
+from ..runtime.jobs import JobSummary, sees
+from .described import described_relations, described_sequences, described_tables
+from .pg_catalog.namespaces import namespace_rows
+from .pg_catalog.relations import class_rows
+from .type_rows import ALL_ROWS, user_types
+from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext
 
-SCHEMA = "tailrace_internal"
 
-
+@TAILRACE_INTERNAL.table("""descriptors 1
+    id:i name kind database_id:i schema_id:i version:i modification_time:i state locked:b""")
 async def _descriptors(context: IntrospectionContext) -> Sequence[Row]:
     rows: list[Row] = []
     for key, _ in await context.reader.scan(DESCRIPTOR.primary_span):
@@ -55,6 +76,9 @@ async def _descriptors(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@TAILRACE_INTERNAL.table("""leases 2
+    table_id:i table_name version:i newest_version:i node_id:i session_id since:i expiration:i
+    live:b""")
 async def _leases(context: IntrospectionContext) -> Sequence[Row]:
     """A lease ends with its session, or earlier where it has an end of its own."""
     reader = context.reader
@@ -96,6 +120,7 @@ async def _sessions(context: IntrospectionContext) -> list[SessionRow]:
     return [SessionRow.decode(*row) for row in await context.reader.scan(SESSIONS)]
 
 
+@TAILRACE_INTERNAL.table("nodes 3 node_id:i session_id epoch:i expiration:i live:b")
 async def _nodes(context: IntrospectionContext) -> Sequence[Row]:
     at = context.reader.read_timestamp
     return [
@@ -104,6 +129,9 @@ async def _nodes(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
+@TAILRACE_INTERNAL.table("""lease_waits 4
+    table_id:i waits_for waiting_since:i holder_node_id:i holder_session_id holder_version:i
+    held_since:i session_expiration:i""")
 async def _lease_waits(context: IntrospectionContext) -> Sequence[Row]:
     return [
         (
@@ -121,55 +149,256 @@ async def _lease_waits(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
-_TABLES = """
-descriptors 1
-    id:i name kind database_id:i schema_id:i version:i modification_time:i state locked:b
-leases 2
-    table_id:i table_name version:i newest_version:i node_id:i session_id since:i expiration:i
-    live:b
-nodes 3
-    node_id:i session_id epoch:i expiration:i live:b
-lease_waits 4
-    table_id:i waits_for waiting_since:i holder_node_id:i holder_session_id holder_version:i
-    held_since:i session_expiration:i
-definitions 5
-    oid:i class_oid:i definition
-functions 6
-    oid:i arguments result
-sequences 7
-    oid:i last_value:i is_called:b
-schema_changes 20
-    job_id:i table_id:i table_name statement state stage:i stage_count:i doing undoing:b
-    rows_done:i waiting_for waiting_since:i
-grants 30
-    object_id:i kind name full_name grantee privilege grantable:b
-role_closure 31
-    member member_oid:i role
-spellings 40
-    kind name oid:i
-sizes 41
-    oid:i main_bytes:i total_bytes:i
-database_sizes 42
-    oid:i name bytes:i
-"""
-_ROWS: dict[str, RowSource] = {
-    "descriptors": _descriptors,
-    "leases": _leases,
-    "nodes": _nodes,
-    "lease_waits": _lease_waits,
-    "definitions": definition_rows,
-    "functions": function_texts,
-    "sequences": sequence_value_rows,
-    "schema_changes": schema_change_rows,
-    "grants": grant_rows,
-    "role_closure": role_closure_rows,
-    "spellings": spelling_rows,
-    "sizes": size_rows,
-    "database_sizes": database_size_rows,
-}
+_JOBS = """
+    job_id:i job_type description status running_status created:t started:t finished:t modified:t
+    error"""
+_FEED_JOBS = """
+    job_id:i description user_name status running_status created:t started:t finished:t modified:t
+    high_water_timestamp readable_high_water_timestamptz:t error sink_uri full_table_names topics
+    format lag_seconds:f catch_up_seconds:f"""
+JOB_COLUMNS, FEED_JOB_COLUMNS = typed_columns(_JOBS), typed_columns(_FEED_JOBS)
+"""What SHOW JOBS and SHOW CHANGEFEED JOBS print, and the columns of the tables of the same rows:
+`SELECT … FROM [SHOW CHANGEFEED JOBS]` reads `tailrace_internal.changefeed_jobs`."""
 
-TAILRACE_INTERNAL = (
-    *virtual_tables(SCHEMA, -100, _TABLES, _ROWS),
-    VirtualTable(-108, SCHEMA, "jobs", JOB_COLUMNS, job_table_rows),
-    VirtualTable(-109, SCHEMA, "changefeed_jobs", FEED_JOB_COLUMNS, changefeed_job_rows),
-)
+
+def job_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
+    """A row of JOB_COLUMNS for each."""
+    return [
+        (
+            job.id,
+            job.kind,
+            job.description,
+            job.state,
+            job.running_status,
+            job.created,
+            job.started,
+            job.finished,
+            job.modified,
+            job.error,
+        )
+        for job in jobs
+    ]
+
+
+def changefeed_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
+    """A row of FEED_JOB_COLUMNS for each."""
+    return [
+        (
+            job.id,
+            job.description,
+            job.user_name,
+            job.state,
+            job.running_status,
+            job.created,
+            job.started,
+            job.finished,
+            job.modified,
+            None if job.resolved is None else format_timestamp(job.resolved),
+            None if job.resolved is None else datetime_of(job.resolved),
+            job.error,
+            job.sink,
+            job.tables,
+            job.topics,
+            job.format,
+            job.lag_seconds,
+            job.catch_up_seconds,
+        )
+        for job in jobs
+    ]
+
+
+@TAILRACE_INTERNAL.table(f"jobs 8 {_JOBS}")
+async def job_table_rows(context: IntrospectionContext) -> Sequence[Row]:
+    return job_rows(await _seen(context, changefeeds_only=False))
+
+
+@TAILRACE_INTERNAL.table(f"changefeed_jobs 9 {_FEED_JOBS}")
+async def changefeed_job_rows(context: IntrospectionContext) -> Sequence[Row]:
+    return changefeed_rows(await _seen(context, changefeeds_only=True))
+
+
+async def _seen(context: IntrospectionContext, *, changefeeds_only: bool) -> Sequence[JobSummary]:
+    rights = await read_rights(context.reader)
+    jobs = await context.services.jobs.list(changefeeds_only=changefeeds_only)
+    return [job for job in jobs if sees(rights, context.user, job.owner)]
+
+
+@TAILRACE_INTERNAL.table("""schema_changes 20
+    job_id:i table_id:i table_name statement state stage:i stage_count:i doing undoing:b
+    rows_done:i waiting_for waiting_since:i""")
+async def schema_change_rows(context: IntrospectionContext) -> Sequence[Row]:
+    waits = {wait.descriptor_id: wait for wait in context.services.leases.waits.under_way()}
+    rows: list[Row] = []
+    for key, body in await context.reader.scan(JOBS.primary_span):
+        job = JobRecord.decode(key, body)
+        if job.kind == JOB_KIND:
+            change = decode_change(job.payload)
+            row = await _row(context, job, change, waits.get(change.table_id))
+            if row is not None:
+                rows.append(row)
+    return rows
+
+
+async def _row(
+    context: IntrospectionContext, job: JobRecord, change: SchemaChange, wait: LeaseWait | None
+) -> Row | None:
+    """Returns the row of a schema change; None where every stage is done and only the job is to
+    finish."""
+    saved_at = progress_key(job.id)
+    saved = await context.reader.get(saved_at)
+    progress = decode_progress(None if saved is None else decode_saved(saved_at, saved), change)
+    status = status_of(change, progress)
+    if not status.stage_count:
+        return None
+    table = await context.services.catalog.descriptors.read(context.reader, change.table_id)
+    holders = () if wait is None else wait.holders
+    waiting_for = "; ".join(map(str, holders)) or job.running_status
+    return (
+        job.id,
+        change.table_id,
+        None if table is None else table.name,
+        job.description,
+        job.state.value,
+        status.stage,
+        status.stage_count,
+        status.doing,
+        status.undoing,
+        status.row_count,
+        waiting_for,
+        int(wait.since) if wait is not None and holders else None,
+    )
+
+
+_EMPTY = 0
+"""The size of relations without stored rows: views."""
+
+
+@runtime_checkable
+class SizedStore(Protocol):
+    """A store whose ranges are in this process."""
+
+    async def span_bytes(self, span: Span) -> int | None:
+        """Returns the bytes of a span; None where the node does not know them."""
+        ...
+
+
+@TAILRACE_INTERNAL.table("sizes 41 oid:i main_bytes:i total_bytes:i")
+async def size_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """A row for each table and view, with all its indexes in the total, and for each index."""
+    rows: list[Row] = []
+    for found in await described_relations(context):
+        table = found.table
+        if table.view is not None:
+            rows.append((table.id, _EMPTY, _EMPTY))
+            continue
+        main = await _bytes(context, index_span(table.id, table.primary_index.id))
+        of_indexes = [
+            (index, await _bytes(context, index_span(table.id, index.id)))
+            for index in table.indexes
+            if index.state is ElementState.PUBLIC
+        ]
+        rows.append((table.id, main, _total([main, *(size for _, size in of_indexes)])))
+        rows.append((index_oid(table.id, table.primary_index.id), main, main))
+        rows += [(index_oid(table.id, index.id), size, size) for index, size in of_indexes]
+    return rows
+
+
+@TAILRACE_INTERNAL.table("database_sizes 42 oid:i name bytes:i")
+async def database_size_rows(context: IntrospectionContext) -> Sequence[Row]:
+    rows: list[Row] = []
+    for name, id in await context.services.catalog.descriptors.children(context.reader, 0, 0):
+        within = replace(context, database=name)
+        sizes = [
+            await _bytes(context, index_span(found.table.id, index.id))
+            for found in await described_tables(within)
+            for index in (found.table.primary_index, *found.table.indexes)
+        ]
+        rows.append((id, name, _total(sizes)))
+    return rows
+
+
+async def _bytes(context: IntrospectionContext, span: Span) -> int | None:
+    store = context.services.store
+    return await store.span_bytes(span) if isinstance(store, SizedStore) else None
+
+
+def _total(sizes: Sequence[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+VISIBLE = ("pg_catalog", "public")
+"""Schemas whose relations need no prefix."""
+
+_OTHER_WORDS = {
+    "int2": ("int2",),
+    "int4": ("int", "int4"),
+    "int8": ("int8",),
+    "float4": ("float4",),
+    "float8": ("float", "float8"),
+    "bool": ("bool",),
+    "numeric": ("decimal", "dec"),
+    "text": ("string",),
+    "bytea": ("bytes",),
+    "bpchar": ("char", "bpchar"),
+    "varchar": ("varchar",),
+    "timestamp": ("timestamp",),
+    "timestamptz": ("timestamptz",),
+    "time": ("time",),
+}
+"""Further SQL names of built-in types."""
+
+
+@TAILRACE_INTERNAL.table("spellings 40 kind name oid:i")
+async def spelling_rows(context: IntrospectionContext) -> Sequence[Row]:
+    namespaces: dict[Datum, str] = {row[0]: str(row[1]) for row in await namespace_rows(context)}
+    named: list[Row] = [("namespace", name, oid) for oid, name in namespaces.items()]
+    for row in await class_rows(context):
+        oid, name, schema = row[0], str(row[1]), namespaces[row[2]]
+        named += [("class", spelled, oid) for spelled in _qualified(schema, name)]
+        named.append(("class", f"{context.database}.{schema}.{name}", oid))
+    named += await _types(context, namespaces)
+    named += [("role", user.name, user_oid(user.name)) for user in await list_users(context.reader)]
+    numbered = dict.fromkeys((kind, str(oid), oid) for kind, _, oid in named)
+    return [*named, *numbered]
+
+
+def _qualified(schema: str, name: str) -> Iterator[str]:
+    if schema in VISIBLE:
+        yield name
+    yield f"{schema}.{name}"
+
+
+async def _types(context: IntrospectionContext, schemas: dict[Datum, str]) -> list[Row]:
+    found: list[Row] = []
+    for row in ALL_ROWS:
+        spelled = dict.fromkeys((row.name, row.words, *_OTHER_WORDS.get(row.name, ())))
+        for word in (*spelled, f"pg_catalog.{row.name}"):
+            found.append(("type", word, row.oid))
+            found += [("type", f"{word}[]", row.array)] if row.array else []
+        if not row.array:
+            continue
+        found += [("type", name, row.array) for name in _qualified("pg_catalog", f"_{row.name}")]
+    for type in await user_types(context):
+        schema, array = schemas[type.schema_id], user_array_oid(type.id)
+        for word in _qualified(schema, type.name):
+            found += [("type", word, user_type_oid(type.id)), ("type", f"{word}[]", array)]
+        found += [("type", name, array) for name in _qualified(schema, f"_{type.name}")]
+    return found
+
+
+@TAILRACE_INTERNAL.table("sequences 7 oid:i last_value:i is_called:b")
+async def sequence_value_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of a sequence read as a relation, for users with a right on it. A sequence without
+    draws has its start value."""
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for _, found in await described_sequences(context):
+        if context.user == ROOT or rights.held(context.user, securable(found)) & _READING:
+            body = await context.reader.get(found.key)
+            value = (found.options.start, False) if body is None else decode_value(body)
+            rows.append((found.id, *value))
+    return rows
+
+
+_READING = Privilege.USAGE | Privilege.SELECT

@@ -1,7 +1,8 @@
-"""A virtual table: its name and columns, and where its rows come from."""
+"""A virtual table: its schema, name and columns, and where its rows come from."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,26 @@ from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.column_types import ColumnType, array_of
 from ...catalog.values.type_kinds import CatalogName, TypeKind
 from ..results.results import INT8, LETTERS, STRING, Row, typed_columns
-from ..runtime.introspection_context import IntrospectionContext
+from ..runtime.activity import SessionView
+from ..runtime.authorization import Actor
+from ..variables.variables import SessionVariables
+
+
+@dataclass(frozen=True, slots=True)
+class IntrospectionContext(Actor):
+    """Whose statement reads, in `reader`: what it reads is as of its read timestamp. `variables`
+    are what the session has set."""
+
+    variables: SessionVariables
+    process_id: int = 0
+
+    @property
+    def session(self) -> SessionView | None:
+        """Whose statement it is, if it is a session's."""
+        sessions = self.services.sessions
+        own = (s for s in sessions if s.activity.process_id == self.process_id)
+        return next(own, None)
+
 
 RowSource = Callable[[IntrospectionContext], Awaitable[Sequence[Row]]]
 
@@ -86,24 +106,37 @@ async def _no_rows(context: IntrospectionContext) -> Sequence[Row]:
     return ()
 
 
-def virtual_tables(
-    schema: str, first_id: int, text: str, rows: Mapping[str, RowSource]
-) -> tuple[VirtualTable, ...]:
-    """The tables that a text describes: a line with the name of each and a number, which counts
-    down from `first_id`, and lines of columns. One without `rows` is empty.
+class VirtualSchema:
+    """A schema of virtual tables. Each is declared where its rows are made, with its name, a number
+    that counts down from `first_id`, and its columns:
 
-        pg_auth_members 12
-            roleid:o member:o grantor:o admin_option:b
+        @PG_CATALOG.table("pg_auth_members 12 roleid:o member:o grantor:o admin_option:b")
+        async def member_rows(context: IntrospectionContext) -> Sequence[Row]: ...
     """
-    described: list[tuple[str, int, dict[str, ColumnType]]] = []
-    for line in filter(None, text.splitlines()):
-        words = line.split()
-        if not line.startswith(" "):
-            described.append((words[0], int(words[1]), {}))
-            continue
-        described[-1][-1].update(typed_columns(line, _LETTERS))
-    assert rows.keys() <= {name for name, _, _ in described}, rows.keys()
-    return tuple(
-        VirtualTable(first_id - number, schema, name, columns, rows.get(name, _no_rows))
-        for name, number, columns in described
-    )
+
+    def __init__(self, name: str, first_id: int) -> None:
+        self.tables: list[VirtualTable] = []
+        self._name = name
+        self._first_id = first_id
+
+    def table(self, text: str) -> Callable[[RowSource], RowSource]:
+        """Declares the table that a function makes the rows of."""
+        name, number, columns = text.split(maxsplit=2)
+
+        def declare(rows: RowSource) -> RowSource:
+            table_id, types = self._first_id - int(number), typed_columns(columns, _LETTERS)
+            self.tables.append(VirtualTable(table_id, self._name, name, types, rows))
+            return rows
+
+        return declare
+
+    def empty_tables(self, text: str) -> None:
+        """Declares tables that have no rows: a line with the name and number of each, and indented
+        lines of columns."""
+        for each in re.split(r"\n(?=\S)", text.strip()):
+            self.table(each)(_no_rows)
+
+
+PG_CATALOG = VirtualSchema("pg_catalog", -200)
+INFORMATION_SCHEMA = VirtualSchema("information_schema", -300)
+TAILRACE_INTERNAL = VirtualSchema("tailrace_internal", -100)

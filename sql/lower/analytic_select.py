@@ -63,7 +63,7 @@ class AnalyticSelect:
     the types that tables give the result's columns, as far as they are known, and `origins` the
     tables' columns that they are; `piecewise` how it is answered a part of its table at a time, if
     it can be. A query that is `fixed` was made of the numbers of one text, and is no plan of the
-    text's shape (`sql.runtime.shapes`).
+    text's shape (`sql.runtime.plan_cache`).
     """
 
     sql: str

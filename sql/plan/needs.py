@@ -100,15 +100,15 @@ def _writing(statement: Insert | Update | Delete) -> Privilege:
                 needed |= Privilege.UPDATE if conflict.assignments else Privilege.INSERT
         case Update(where=where):
             needed = Privilege.UPDATE
-            reads = reads or where is not None or _reads_columns(statement)
+            reads = (
+                reads
+                or where is not None
+                or any(value.find(exp.Column) is not None for _, value in statement.assignments)
+            )
         case Delete(where=where):
             needed = Privilege.DELETE
             reads = reads or where is not None
     return needed | Privilege.SELECT if reads else needed
-
-
-def _reads_columns(statement: Update) -> bool:
-    return any(value.find(exp.Column) is not None for _, value in statement.assignments)
 
 
 def needs_on(table: TableDescriptor, privileges: int) -> Iterable[Need]:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
+from ...kvlayer.transaction_modes import WhenLocked
 from ..access.index_choice import best_access
 from ..access.key_access import KeyAccess
 from ..access.predicates import Predicate, compile_predicates
@@ -35,22 +37,24 @@ from ..analyze.values_query import refuse_aggregates, takes_query, values_query,
 from ..analyze.views import expand_views, refuse_view
 from ..analyze.virtual_ids import is_virtual
 from ..lower.analytic_select import AnalyticSelect
-from ..lower.transpile import transpile
+from ..lower.transpile import folded_alias, transpile
 from ..parse import folded, position_of
 from ..parse.constant_lists import keeps_lists, written_out
 from ..parse.constant_rows import ROWS, ConstantRows
+from ..parse.queries import table_name
+from ..syntax.row_locks import RowLock
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ..syntax.tree_copies import copied
 from .conflict_plan import plan_conflict
 from .drawn_items import DrawnItems, split_items, without_draws
-from .locking_plan import plan_locking
-from .native_select import native_select
-from .piecewise import piecewise
+from .native_select import native_select, piecewise, row_count
 from .plans import (
     Assignment,
     Constants,
     DeletePlan,
     InsertPlan,
+    LockedTable,
+    LockingPlan,
     Plan,
     RowFinder,
     SelectPlan,
@@ -58,8 +62,7 @@ from .plans import (
     UpdatePlan,
     WithPlan,
 )
-from .returned_rows import Returning, refuse_unreturned, returned_table
-from .returning import projection
+from .returning import projection, refuse_others, refuse_unreturned, returned_table
 from .scan_accesses import scan_accesses
 
 _WRITING = {
@@ -318,28 +321,25 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
         places = [a.place for a in assignments if a.scalar is None]
         columns = [descriptor.visible_columns[place] for place in places]
         check_updated(statement, list(zip(columns, computed, strict=True)), relations)
-    returning = Returning(statement, descriptor, relation, relations)
-    finder = _finder(statement, descriptor, relation, relations, [*computed, *returning.others])
-    finder = replace(finder, others=len(returning.others))
+    refuse_others(statement, descriptor, relation, relations)
     keys = set(descriptor.primary_key)
     return UpdatePlan(
         relations=tuple(relations.values()),
-        finder=finder,
+        finder=_finder(statement, descriptor, relation, relations, computed),
         assignments=tuple(assignments),
         moves_keys=any(descriptor.visible_columns[a.place].id in keys for a in assignments),
-        returning=returning.projection(),
+        returning=projection(statement.returning, descriptor, relation, relations, statement.ctes),
     )
 
 
 def _delete(statement: Delete, relations: Relations) -> DeletePlan:
     descriptor = relations[statement.table.parts]
     relation = statement.alias or descriptor.name
-    returning = Returning(statement, descriptor, relation, relations)
-    finder = _finder(statement, descriptor, relation, relations, returning.others)
+    refuse_others(statement, descriptor, relation, relations)
     return DeletePlan(
         relations=tuple(relations.values()),
-        finder=replace(finder, others=len(returning.others)),
-        returning=returning.projection(),
+        finder=_finder(statement, descriptor, relation, relations, ()),
+        returning=projection(statement.returning, descriptor, relation, relations, statement.ctes),
     )
 
 
@@ -408,3 +408,73 @@ def _finding(
         if clause is not None:
             query.set(name, clause.copy())
     return with_ctes_of(statement, query)
+
+
+def plan_locking(
+    tree: exp.Expr, locks: Sequence[RowLock], relations: Relations
+) -> LockingPlan | None:
+    """The locking part of a query's plan. Raises SQLError."""
+    if not locks:
+        return None
+    assert isinstance(tree, exp.Select), tree
+    tables = _locked_tables(tree, locks, relations)
+    keyed = tree.copy()
+    for number, (alias, locked) in enumerate(tables):
+        for column in locked.descriptor.key_columns:
+            key = exp.column(column.name, table=alias, quoted=True)
+            keyed.append(
+                "expressions", exp.alias_(key, f"locked {number} {column.name}", quoted=True)
+            )
+    limit = offset = None
+    skips = any(locked.when_locked is WhenLocked.SKIP for _, locked in tables)
+    if skips:
+        # Rows that are skipped must not count: the limit is applied behind the locking.
+        try:
+            limit, offset = row_count(tree.args.get("limit")), row_count(tree.args.get("offset"))
+        except NotNative:
+            raise SQLError(
+                "0A000", "SKIP LOCKED takes LIMIT and OFFSET of constants and parameters"
+            ) from None
+        keyed.set("limit", None)
+        keyed.set("offset", None)
+    return LockingPlan(
+        tables=tuple(locked for _, locked in tables),
+        analytic=transpile(keyed, relations, scan_accesses(tree, relations)),
+        limit=limit,
+        offset=offset,
+    )
+
+
+def _locked_tables(
+    tree: exp.Select, locks: Sequence[RowLock], relations: Relations
+) -> list[tuple[str, LockedTable]]:
+    """The tables that are locked, by alias. Where two clauses name one the stronger counts."""
+    sources = _sources(tree)
+    found: dict[str, LockedTable] = {}
+    for lock in locks:
+        for name in lock.tables or sources:
+            source = sources.get(name)
+            if source is None:
+                raise SQLError("42P01", f'relation "{name}" in FOR UPDATE clause not found in FROM')
+            descriptor = relations[table_name(source).parts]
+            _check_lockable(descriptor, source)
+            locked = LockedTable(descriptor, lock.mode, lock.when_locked)
+            known = found.get(name)
+            found[name] = locked if known is None else known.stronger(locked)
+    return list(found.items())
+
+
+def _sources(tree: exp.Select) -> dict[str, exp.Table]:
+    """The tables of FROM and its joins; subqueries among them are not locked."""
+    items = [tree.args["from_"].this]
+    items += [join.this for join in tree.args.get("joins") or []]
+    return {folded_alias(item): item for item in items if isinstance(item, exp.Table)}
+
+
+def _check_lockable(descriptor: TableDescriptor, source: exp.Table) -> None:
+    if descriptor.id < FIRST_USER_ID:
+        raise SQLError(
+            "42501",
+            f'permission denied for table "{descriptor.name}"',
+            position=position_of(source),
+        )

@@ -210,9 +210,8 @@ class RowFinder:
     """The rows that a DELETE or UPDATE is about.
 
     By `access` and `predicates`, where the WHERE clause has that shape, else by `analytic`, which
-    returns whole rows and behind them the values that it computed for assignments, and at the end
-    as many `others` as RETURNING takes of the tables of FROM or USING. A row that was found more
-    than once counts once.
+    returns whole rows and behind them the values that it computed for assignments. A row that was
+    found more than once counts once.
     """
 
     descriptor: TableDescriptor
@@ -220,7 +219,6 @@ class RowFinder:
     access: KeyAccess | None
     predicates: tuple[Predicate, ...]
     analytic: AnalyticSelect | None
-    others: int = 0
     drawn: DrawnItems | None = None
 
 

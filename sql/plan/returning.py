@@ -7,12 +7,13 @@ a query over the rows that the statement writes, which are given to DuckDB under
 
     SELECT k, upper(v), (SELECT …) FROM "$returned"."rows" AS x ORDER BY "$row"
 
-Subqueries see the tables as they were before the statement, as in Postgres.
+Subqueries see the tables as they were before the statement, as in Postgres. The tables of FROM and
+USING are not told of. What a part of a WITH that writes returns is a table for the parts behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -20,7 +21,14 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
-from ..analyze.binder import TABLE_FUNCTIONS, Relations, check_columns, row_scope
+from ..analyze.binder import (
+    STEPS,
+    TABLE_FUNCTIONS,
+    Relations,
+    check_columns,
+    reading_query,
+    row_scope,
+)
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.given_tables import ROW_NUMBER, given_table
@@ -29,7 +37,9 @@ from ..analyze.types.types import PlainTypes
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
 from ..parse.dml.writes import with_ctes
+from ..parse.queries import table_name
 from ..results.results import ResultColumn
+from ..syntax.statements import Delete, Insert, Query, Update, WithWrites, WritingStep
 from ..syntax.walks import find_all
 from .plans import Projection, ReturnedQuery
 
@@ -44,13 +54,6 @@ _ANY_DIGITS = ColumnType(TypeKind.DECIMAL)
 """The Python type of arithmetic on decimals, and of numbers with a fraction."""
 
 
-def _canonical(scalar: Scalar, type: ColumnType) -> Scalar:
-    """A result has the digits that its type says: arithmetic on decimals gives more."""
-    if type.kind is not TypeKind.DECIMAL:
-        return scalar
-    return coerced(scalar, type)
-
-
 def projection(
     items: Sequence[exp.Expr],
     descriptor: TableDescriptor,
@@ -58,37 +61,24 @@ def projection(
     relations: Relations,
     ctes: Sequence[exp.CTE] = (),
 ) -> Projection:
-    """RETURNING over the rows of one table, which is called `relation`. Raises SQLError."""
-    return projection_over(items, descriptor, relation or descriptor.name, (), relations, ctes)
-
-
-def projection_over(
-    items: Sequence[exp.Expr],
-    descriptor: TableDescriptor,
-    relation: str,
-    others: Sequence[tuple[str, ColumnType]],
-    relations: Relations,
-    ctes: Sequence[exp.CTE] = (),
-) -> Projection:
-    """The same over rows with more values behind the table's own, by names that are unique."""
-    scope = dict(row_scope(descriptor))
-    width, types = len(scope), dict(others)
-    scope.update((name, (width + place, type.broad)) for place, (name, type) in enumerate(others))
+    """RETURNING over the rows of the table that is written, which is called `relation`. Raises
+    SQLError."""
+    relation = relation or descriptor.name
+    scope = row_scope(descriptor)
     columns: list[ResultColumn] = []
     scalars: list[Scalar] = []
     shown = list(_shown(items, descriptor))
     native = True
     for item in shown:
         tree = item.unalias()
-        if not others:
-            check_columns(tree, descriptor, relation)
-        declared = _declared(tree, descriptor, types)
+        check_columns(tree, descriptor, relation)
+        declared = _declared(tree, descriptor)
         try:
             scalar = compile_scalar(tree, scope, relation)
         except NotNative:
             native = False
             _refuse_sets(tree)
-            declared = declared or PlainTypes(lambda c: _declared(c, descriptor, types)).of(tree)
+            declared = declared or PlainTypes(lambda c: _declared(c, descriptor)).of(tree)
             columns.append(ResultColumn(output_name(item), declared or ColumnType(TypeKind.STRING)))
             continue
         type = scalar.type or ColumnType(TypeKind.STRING)
@@ -97,11 +87,47 @@ def projection_over(
             native = False
         origin = origin_of(descriptor, folded(tree.this)) if plain else None
         columns.append(ResultColumn(output_name(item), declared or type, origin))
-        scalars.append(_canonical(scalar, type))
+        # A result has the digits that its type says: arithmetic on decimals gives more.
+        scalars.append(coerced(scalar, type) if type.kind is TypeKind.DECIMAL else scalar)
     if native:
         return Projection(tuple(columns), tuple(scalars))
-    query = _query(shown, descriptor, relation, others, relations, ctes)
+    query = _query(shown, descriptor, relation, relations, ctes)
     return Projection(tuple(columns), (), query)
+
+
+def refuse_others(
+    statement: Update | Delete, descriptor: TableDescriptor, relation: str, relations: Relations
+) -> None:
+    """Raises SQLError 0A000 where RETURNING takes what may be a column of FROM or USING."""
+    sources = [one for tree in statement.sources for one in find_all(tree, exp.Table, exp.Subquery)]
+    others = {source.alias_or_name for source in sources} - {relation}
+    tables = [relations.get(table_name(one).parts) for one in sources if isinstance(one, exp.Table)]
+
+    def own(column: exp.Expr) -> bool:
+        if not isinstance(column, exp.Column):
+            return False
+        qualifier = column.args.get("table")
+        if qualifier is not None:
+            return folded(qualifier) not in others
+        if column.find_ancestor(exp.Query) is not None or not isinstance(
+            column.this, exp.Identifier
+        ):
+            return True
+        name = folded(column.this)
+        elsewhere = any(table is not None and table.find_column(name) for table in tables)
+        return descriptor.find_column(name) is not None and not elsewhere
+
+    for item in statement.returning if sources else ():
+        inner = item.unalias()
+        for column in [inner] if isinstance(inner, exp.Star) else find_all(inner, exp.Column):
+            if not own(column):
+                raise SQLError(
+                    "0A000",
+                    f"RETURNING beside other tables is of the columns of {relation} alone",
+                    hint=f"Name them as {relation}.column, and join what is returned with other "
+                    "tables: WITH written AS (…) SELECT … FROM written JOIN ….",
+                    position=position_of(column),
+                )
 
 
 def _shown(items: Sequence[exp.Expr], descriptor: TableDescriptor) -> Iterator[exp.Expr]:
@@ -120,12 +146,11 @@ def _query(
     items: Sequence[exp.Expr],
     descriptor: TableDescriptor,
     relation: str,
-    others: Sequence[tuple[str, ColumnType]],
     relations: Relations,
     ctes: Sequence[exp.CTE],
 ) -> ReturnedQuery:
     own = [(column.name, column.type) for column in descriptor.visible_columns]
-    rows = given_table(_NUMBER, relation, [*own, *others])
+    rows = given_table(_NUMBER, relation, own)
     schema, name = (exp.to_identifier(part, quoted=True) for part in RETURNED)
     alias = exp.TableAlias(this=exp.to_identifier(relation, quoted=True))
     query = exp.select(*(item.copy() for item in items))
@@ -153,11 +178,52 @@ def _refuse_sets(tree: exp.Expr) -> None:
         raise SQLError(sqlstate, f"{what} are not allowed in RETURNING", position=position_of(node))
 
 
-def _declared(
-    tree: exp.Expr, descriptor: TableDescriptor, others: Mapping[str, ColumnType]
-) -> ColumnType | None:
+def _declared(tree: exp.Expr, descriptor: TableDescriptor) -> ColumnType | None:
     """The type of an item that is a column; None for all else."""
     if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier):
         return None
     column = descriptor.find_column(folded(tree.this))
-    return others.get(folded(tree.this)) if column is None else column.type
+    return None if column is None else column.type
+
+
+def returned_table(number: int, step: WritingStep, returning: Projection) -> TableDescriptor | None:
+    """Returns the table of a step's RETURNING rows; None where the step has no RETURNING."""
+    if not returning.columns:
+        return None
+    names = [column.name for column in returning.columns]
+    if len(step.columns) > len(names):
+        raise SQLError(
+            "42P10",
+            f'table "{step.name}" has {len(names)} columns available but {len(step.columns)} '
+            "columns specified",
+            position=step.position,
+        )
+    names[: len(step.columns)] = step.columns
+    types = [column.type for column in returning.columns]
+    return given_table(number, step.name, list(zip(names, types, strict=True)))
+
+
+def refuse_unreturned(statement: WithWrites) -> None:
+    """Raises SQLError 0A000 where a step is read that returns nothing."""
+    silent = {step.name for step in statement.steps if not step.statement.returning}
+    for part in (*(step.statement for step in statement.steps), statement.main):
+        for table in (table for tree in _trees_of(part) for table in find_all(tree, exp.Table)):
+            schema = table.args.get("db")
+            if schema is not None and schema.name == STEPS and folded(table.this) in silent:
+                raise SQLError(
+                    "0A000",
+                    f'WITH query "{table.name}" does not have a RETURNING clause',
+                    position=position_of(table.this),
+                )
+
+
+def _trees_of(statement: Query | Insert | Update | Delete) -> list[exp.Expr]:
+    match statement:
+        case Query(tree=tree):
+            return [tree]
+        case Insert(source=source, returning=returning):
+            return [*returning] if source is None else [source, *returning]
+        case Update(assignments=assignments, returning=returning):
+            return [reading_query(statement, [value for _, value in assignments]), *returning]
+        case Delete(returning=returning):
+            return [reading_query(statement, []), *returning]

@@ -233,13 +233,10 @@ def _predicates_of(
             for (table, place), (other, column) in (pair, pair[::-1]):
                 if table == alias:
                     found += _on(place, carried.get((other, column), ()))
-                    found += _on(place, _of_column(known, other, column))
+                    told = known.predicates.get(other, ())
+                    found += _on(place, [each for each in told if each.column == column])
     return found
 
 
 def _on(place: int, predicates: Sequence[Predicate]) -> list[Predicate]:
     return [replace(predicate, column=place) for predicate in predicates]
-
-
-def _of_column(known: _Conditions, alias: str, place: int) -> list[Predicate]:
-    return [each for each in known.predicates.get(alias, ()) if each.column == place]

@@ -161,11 +161,13 @@ def result_columns(text: str) -> tuple[ResultColumn, ...]:
     return tuple(ResultColumn(name, type) for name, type in typed_columns(text).items())
 
 
-def listing(tag: str, columns: Mapping[str, ColumnType], rows: Sequence[Row]) -> Result:
-    """The result of a SHOW statement."""
-    return Result(
-        tag=tag,
-        columns=tuple(ResultColumn(name, type) for name, type in columns.items()),
-        rows=rows,
-        row_count=len(rows),
-    )
+def listing(
+    tag: str, columns: str | Mapping[str, ColumnType] | Sequence[ResultColumn], rows: Sequence[Row]
+) -> Result:
+    """The result of a statement that lists something. Columns may be words, as `result_columns`
+    takes them."""
+    if isinstance(columns, str):
+        columns = result_columns(columns)
+    elif isinstance(columns, Mapping):
+        columns = [ResultColumn(name, type) for name, type in columns.items()]
+    return Result(tag=tag, columns=tuple(columns), rows=rows, row_count=len(rows))

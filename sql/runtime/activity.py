@@ -2,7 +2,7 @@
 
     SHOW SESSIONS;  SHOW QUERIES
     CANCEL QUERY '<query id>';  CANCEL SESSION '<session id>'
-    SELECT pg_cancel_backend(pid), pg_terminate_backend(pid [, milliseconds])
+    SELECT pg_cancel_backend(pid), pg_terminate_backend(pid)
 
 A node knows its own sessions. Ids are of that node and that run of it; they are never used again.
 """
@@ -122,7 +122,6 @@ class Sessions:
     def __init__(self) -> None:
         self._open: dict[str, SessionView] = {}
         self._count = 0
-        self._awaited: dict[str, asyncio.Event] = {}
 
     def next_number(self) -> int:
         self._count += 1
@@ -133,23 +132,6 @@ class Sessions:
 
     def remove(self, session: SessionView) -> None:
         self._open.pop(session.activity.id, None)
-        left = self._awaited.pop(session.activity.id, None)
-        if left is not None:
-            left.set()
-
-    async def left(self, session: SessionView, seconds: float) -> bool:
-        """Whether the session has left, which it is given so long for."""
-        if session.activity.id not in self._open:
-            return True
-        left = self._awaited.setdefault(session.activity.id, asyncio.Event())
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                await left.wait()
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            return False
-        return True
 
     def find(self, session_id: str) -> SessionView | None:
         return self._open.get(session_id.lower())

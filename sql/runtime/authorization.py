@@ -26,7 +26,6 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ..plan.needs import Need, Needs, missing, needs_on, refused
 from ..syntax.names import ObjectName
-from ..syntax.statements import ShowClusterSettings, ShowColumns, ShowCreateTable, Statement
 from .relations import resolve
 from .services import Services
 
@@ -184,18 +183,16 @@ async def _owns_parent(actor: Actor, descriptor: Descriptor) -> bool:
 
 async def _check_created(actor: Actor, changes: CatalogChanges, descriptor: Descriptor) -> None:
     parents = securable(descriptor).parents
-    if _temporary(descriptor):
+    if isinstance(descriptor, SchemaDescriptor):
+        temporary = descriptor.name.startswith(TEMPORARY_PREFIX)
+    else:
+        temporary = isinstance(descriptor, TableDescriptor) and descriptor.temporary
+    if temporary:
         return  # everybody makes them, in the session's own schema
     if not parents:
         await actor.need_system(Privilege.CREATEDB)
     elif not changes.created(parents[0]):
         await actor.need_descriptor(parents[0], Privilege.CREATE)
-
-
-def _temporary(descriptor: Descriptor) -> bool:
-    if isinstance(descriptor, SchemaDescriptor):
-        return descriptor.name.startswith(TEMPORARY_PREFIX)
-    return isinstance(descriptor, TableDescriptor) and descriptor.temporary
 
 
 def _only_referenced_less(before: Descriptor | None, after: Descriptor) -> bool:
@@ -210,14 +207,3 @@ async def check_database(actor: Actor, name: str) -> None:
     if name not in await actor.services.catalog.list_databases(actor.reader):
         raise SQLError("3D000", f'database "{name}" does not exist')
     await actor.need_database(name, Privilege.CONNECT)
-
-
-async def check_show(actor: Actor, statement: Statement) -> None:
-    """Raises SQLError 42501 where the user may not SHOW a table or the settings."""
-    if actor.user == ROOT:
-        return
-    match statement:
-        case ShowCreateTable(table=name) | ShowColumns(table=name):
-            await actor.need_any(await resolve(actor.services, actor.reader, name, actor.database))
-        case ShowClusterSettings():
-            await actor.need_system(Privilege.VIEWCLUSTERSETTING, Privilege.MODIFYCLUSTERSETTING)

@@ -1,4 +1,5 @@
-"""Statements that are transactions by themselves, and are run again where the store asks."""
+"""Statements that are transactions by themselves, and are run again where the store asks; and
+changes of the catalog, which are that, or statements of the open transaction."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from ...kvlayer.errors import RetryableTransaction, StoreUnreachable
 from ...kvlayer.txn import Transaction
 from .relations import LeaseScope
 from .services import Services
+from .transactions import OpenTransaction
 
 ATTEMPTS_MAX = 10
 """Times that a statement is run before its client hears of conflicts."""
@@ -71,3 +73,28 @@ async def in_transaction(
         await transaction.rollback()
         raise
     return result, at, changed
+
+
+async def alone(
+    services: Services, work: Callable[[Transaction, LeaseScope], Awaitable[T]]
+) -> tuple[T, Timestamp, tuple[int, ...]]:
+    """Work in a transaction of its own, as `in_transaction`, tried until it is committed."""
+    return await attempts(
+        services,
+        lambda scope: in_transaction(
+            services.store, scope, lambda transaction: work(transaction, scope)
+        ),
+    )
+
+
+async def in_opened(
+    opened: OpenTransaction, work: Callable[[Transaction, LeaseScope], Awaitable[T]]
+) -> T:
+    """Work as a statement of the open transaction. What it reads is tracked whatever the isolation:
+    the invariants of the catalog rest on it."""
+
+    async def tracked() -> T:
+        with opened.transaction.tracking(True):
+            return await work(opened.transaction, opened.scope)
+
+    return await opened.statement(tracked)

@@ -61,6 +61,11 @@ class JobSummary:
     watched: str | None = None
     """The feed's tables, each with what it is doing and how far it has come."""
 
+    @property
+    def owner(self) -> str:
+        """Whose rights it goes on with."""
+        return self.user_name or ROOT
+
 
 class Jobs(Protocol):
     """The jobs of the store. Each method is a transaction of its own."""
@@ -118,15 +123,9 @@ class Jobs(Protocol):
         ...
 
 
-def sees_schedule(rights: Rights, user: str, schedule: ScheduleStatus) -> bool:
-    """Whether SHOW SCHEDULES shows the user a schedule, as SHOW JOBS does a job."""
+def sees(rights: Rights, user: str, owner: str) -> bool:
+    """Whether SHOW statements tell a user of the jobs, schedules and subscriptions of `owner`: of
+    one's own, and of all with VIEWJOB or CONTROLJOB."""
     if rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
         return True
-    return schedule.owner in rights.roles_of(user)
-
-
-def sees(rights: Rights, user: str, job: JobSummary) -> bool:
-    """Whether SHOW JOBS shows the user a job: one's own, and all to VIEWJOB or CONTROLJOB."""
-    if rights.held(user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB):
-        return True
-    return (job.user_name or ROOT) in rights.roles_of(user)
+    return owner in rights.roles_of(user)

@@ -1,4 +1,8 @@
-"""Tables by name, under lease, for as long as a statement or a transaction needs them."""
+"""Tables by name, under lease, for as long as a statement or a transaction needs them.
+
+Sessions' temporary tables are in hidden schemas: made with the first table, dropped with the
+session, and swept up where a node died before.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import TableName, quote_identifier
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
-from ...catalog.descriptors.temporary_schema import TEMPORARY, session_schema
+from ...catalog.descriptors.temporary_schema import TEMPORARY, TEMPORARY_PREFIX, session_schema
 from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.leases import (
     DescriptorMissing,
@@ -25,11 +29,12 @@ from ...catalog.store.descriptor_store import DescriptorReader, DescriptorStore
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.access import Transaction
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import RetryableTransaction
-from ...kvlayer.txn import Transaction
 from ..analyze.binder import Relations
 from ..analyze.views import names_in
+from ..syntax.schema_statements import DropSchema
 from ..syntax.statements import ObjectName
 from .services import Services
 
@@ -374,3 +379,41 @@ def changed_tables(transaction: Transaction | None) -> frozenset[int]:
         return frozenset()
     published = CatalogChanges.of(transaction).published
     return frozenset(descriptor.id for descriptor in published)
+
+
+async def make_temporary_schema(services: Services, transaction: Transaction, database: str) -> str:
+    """The name of the schema in which the session's temporary tables of a database lie."""
+    own = session_schema()
+    assert own is not None, "only a session makes temporary tables"
+    if not own.name:
+        number = services.sessions.next_number()
+        own.name = f"{node_prefix(services)}{number}_{transaction.read_timestamp}"
+    own.databases.add(database)
+    await services.catalog.create_schema(transaction, database, own.name, if_not_exists=True)
+    return own.name
+
+
+def node_prefix(services: Services) -> str:
+    """How the schemas of this node's sessions begin. Those of each of its lives differ behind it:
+    a timestamp is never drawn twice."""
+    return f"{TEMPORARY_PREFIX}{services.leases.node_id}_"
+
+
+def dropping(database: str, schema: str) -> DropSchema:
+    """What drops a temporary schema with all that is in it."""
+    return DropSchema(parts=(database, schema), if_exists=True, cascade=True, position=1)
+
+
+async def orphans(services: Services) -> list[tuple[str, str]]:
+    """The databases and schemas that sessions of this node left when it died. To be asked before
+    the node has sessions."""
+    catalog, found = services.catalog, []
+    reader = services.store.begin(read_only=True)
+    try:
+        for database in await catalog.list_databases(reader):
+            schemas = await catalog.list_schemas(reader, database, all_sessions=True)
+            prefix = node_prefix(services)
+            found += [(database, name) for name in schemas if name.startswith(prefix)]
+    finally:
+        await reader.rollback()
+    return found

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
-
-import pyarrow as pa
 
 from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
@@ -15,6 +13,7 @@ from ...catalog.rights.audit import Audit, NoAudit
 from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
+from ...catalog.values.column_types import ColumnType
 from ...changefeed import Changefeeds
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.offload import OffloadLane
@@ -25,7 +24,6 @@ from ..analyze.scalars import Generators
 from ..results.result_batches import WaitingResults
 from ..results.table_reads import Images
 from .activity import Sessions
-from .introspection_context import IntrospectedTable, IntrospectionContext
 from .jobs import Jobs
 from .plan_cache import PlanCache
 from .query_evaluator import QueryEvaluator
@@ -69,17 +67,17 @@ class Services:
         return StoreGenerators(self.store)
 
 
-class ReadTable(IntrospectedTable, Protocol):
-    """A virtual table that can be read."""
+class ListedTable(Protocol):
+    """A virtual table, as names find it and tables about tables list it."""
 
     @property
-    def descriptor(self) -> TableDescriptor:
-        """The descriptor that the binder and the planner see."""
-        ...
-
-    async def read(self, context: IntrospectionContext) -> pa.Table:
-        """Makes the table's rows."""
-        ...
+    def id(self) -> int: ...
+    @property
+    def schema(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> Mapping[str, ColumnType]: ...
 
 
 class VirtualTables(Protocol):
@@ -92,6 +90,6 @@ class VirtualTables(Protocol):
         """
         ...
 
-    def of(self, descriptor: TableDescriptor) -> ReadTable: ...
+    def of(self, descriptor: TableDescriptor) -> ListedTable: ...
 
-    def __iter__(self) -> Iterator[ReadTable]: ...
+    def __iter__(self) -> Iterator[ListedTable]: ...

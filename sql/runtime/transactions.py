@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from ...catalog.descriptors.elements import ForeignKey
 from ...catalog.store.catalog_changes import tables_changed
+from ...catalog.values.column_types import Datum
 from ...catalog.values.errors import SQLError
+from ...catalog.values.physical import Physical
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError, RetryableTransaction, WriteConflict
 from ...kvlayer.savepoint import Savepoint
 from ...kvlayer.transaction_modes import Isolation, Priority
 from ...kvlayer.txn import Transaction
+from ..syntax.refusals import unsupported
 from ..variables.variables import LOCK_TIMEOUT, SessionVariables, VariableMark
-from .deferred_keys import Deferrals, DeferredKeys
 from .relations import LeaseScope
 from .services import Services
 
 T = TypeVar("T")
-
-RESTART_SAVEPOINT = "cockroach_restart"
-"""The savepoint of CockroachDB's retry protocol: it stands for the transaction's beginning."""
 
 STATEMENT_ATTEMPTS_MAX = 100
 """Times that READ COMMITTED begins a statement anew. Each attempt has locked one more of the rows
@@ -61,9 +61,8 @@ class OpenTransaction:
     only waits for its client to say ROLLBACK (or COMMIT, which then means the same). With some, it
     is rolled back to the last of them, and ROLLBACK TO makes it usable again.
 
-    It may *begin anew*, as another transaction of the same modes: by itself, while its client has
-    been shown nothing of it (`shown`); and at its client's word by ROLLBACK TO the savepoint
-    `cockroach_restart`. Releasing that savepoint commits; then only COMMIT is left to say.
+    It may *begin anew*, as another transaction of the same modes, while its client has been shown
+    nothing of it (`shown`).
     """
 
     def __init__(self, services: Services, variables: SessionVariables, modes: Modes) -> None:
@@ -75,8 +74,7 @@ class OpenTransaction:
         self.savepoints_made = 0
         """Savepoints made so far: what has this number belongs to the last of them."""
         self._undone: int | None = None
-        self.committed_at: Timestamp | None = None  # by RELEASE SAVEPOINT cockroach_restart
-        self._changed: tuple[int, ...] = ()
+        self.committed_at: Timestamp | None = None
         self._store = services.store
         self._descriptors = services.catalog.descriptors
         self._variables = variables
@@ -110,15 +108,6 @@ class OpenTransaction:
         """Raises SQLError 25006 in a transaction that was begun READ ONLY or in the past."""
         if self.modes.read_only:
             raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
-
-    def refuse_committed(self) -> None:
-        """Raises SQLError 25000 once the restart savepoint was released."""
-        if self.committed_at is not None:
-            raise SQLError(
-                "25000",
-                "current transaction is committed, commands ignored until end of transaction block",
-                hint="Run COMMIT.",
-            )
 
     async def change_modes(self, modes: Modes) -> None:
         """SET TRANSACTION. Raises SQLError 25001 once a statement has run, unless it only forbids
@@ -166,9 +155,10 @@ class OpenTransaction:
     # Savepoints
 
     async def make_savepoint(self, name: str) -> None:
-        if name == RESTART_SAVEPOINT and (self.statement_count or self._savepoints):
-            raise SQLError(
-                "25001", f'SAVEPOINT "{name}" needs to be the first statement in a transaction'
+        if name == "cockroach_restart":
+            raise unsupported(
+                "CockroachDB's savepoint for retries",
+                hint="At SQLSTATE 40001 begin anew: ROLLBACK, and BEGIN.",
             )
         if len(self._savepoints) >= SAVEPOINTS_MAX:
             raise SQLError(
@@ -184,12 +174,9 @@ class OpenTransaction:
             _Marked(name, savepoint, mark, number, read_only, self.deferred.deferrals)
         )
 
-    async def release_savepoint(self, name: str, position: int, commit_called_ns: int) -> None:
+    async def release_savepoint(self, name: str, position: int) -> None:
         """RELEASE: what was done since becomes part of what was done before it."""
         place = self._find(name, position)
-        if name == RESTART_SAVEPOINT:
-            self.committed_at, self._changed = await self._commit(commit_called_ns)
-            return
         marked = self._savepoints[place]
         await self.transaction.release(marked.savepoint)
         del self._savepoints[place:]
@@ -202,13 +189,9 @@ class OpenTransaction:
         """
         place = self._find(name, position)
         marked = self._savepoints[place]
-        if name == RESTART_SAVEPOINT:
-            del self._savepoints[1:]
-            await self.begin_anew()
-        else:
-            await self.transaction.rollback_to(marked.savepoint)
-            del self._savepoints[place + 1 :]
-            self.deferred.deferrals = marked.deferrals
+        await self.transaction.rollback_to(marked.savepoint)
+        del self._savepoints[place + 1 :]
+        self.deferred.deferrals = marked.deferrals
         await self._forbid_as_before(marked)
         earlier = self._undone
         self._undone = marked.number if earlier is None else min(earlier, marked.number)
@@ -260,12 +243,6 @@ class OpenTransaction:
     async def commit(self, commit_called_ns: int) -> tuple[Timestamp, tuple[int, ...]]:
         """The commit timestamp, and the tables that have a new version by it."""
         assert not self.failed, "a failed transaction is committed"
-        if self.committed_at is None:
-            self.committed_at, self._changed = await self._commit(commit_called_ns)
-        self._variables.end_transaction()
-        return self.committed_at, self._changed
-
-    async def _commit(self, commit_called_ns: int) -> tuple[Timestamp, tuple[int, ...]]:
         changed = tables_changed(self.transaction)
         try:
             await self.scope.renew(self._store.clock.last, changed)
@@ -274,11 +251,13 @@ class OpenTransaction:
             )
         finally:
             self.scope.release()
+        self.committed_at = at
+        self._variables.end_transaction()
         return at, changed
 
     async def fail(self) -> None:
         """Undoes what can be, so that nobody waits for a client's ROLLBACK."""
-        if self.failed or self.committed_at is not None:
+        if self.failed:
             return
         self.failed = True
         if self._savepoints:
@@ -293,8 +272,7 @@ class OpenTransaction:
         """The end, and nothing remains of it."""
         self.failed = True
         self._variables.restore(self._before)
-        if self.committed_at is None:
-            await self._let_go()
+        await self._let_go()
 
     async def _let_go(self) -> None:
         try:
@@ -306,3 +284,65 @@ class OpenTransaction:
 def lock_timeout(variables: SessionVariables) -> float | None:
     """Seconds that a statement of the session waits for a row; None for the store's setting."""
     return variables.get(LOCK_TIMEOUT) or None
+
+
+DEFERRED_VALUES_MAX = 100_000
+"""Values that refer to no row, in one transaction: they are held in memory until its commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferrals:
+    """The effect of SET CONSTRAINTS: on `all` keys, and then on some, by table and name."""
+
+    all: bool | None = None
+    some: Mapping[tuple[int, str], bool] = field(default_factory=dict)
+
+    def defers(self, table_id: int, key: ForeignKey) -> bool:
+        if not key.deferrable:
+            return False
+        otherwise = key.initially_deferred if self.all is None else self.all
+        return self.some.get((table_id, key.name), otherwise)
+
+
+Orphans = dict[tuple[Datum, ...], tuple[tuple[Physical, ...], bool]]
+"""Values of a foreign key that referred to no row when a statement had ended: as they are stored,
+and whether rows with them were written, for otherwise the row that they referred to went."""
+
+
+class DeferredKeys:
+    """The foreign keys of one transaction: which are deferred, and the values to look at again.
+
+    Every statement looks at its deferred keys like at others, and notes what is wrong instead of
+    refusing it. What was right then is wrong later only by another statement, which looks too. So
+    what the commit has to look at is what was noted, and what is noted stays: a savepoint that is
+    gone back to may take away the row that had set it right.
+    """
+
+    def __init__(self) -> None:
+        self.deferrals = Deferrals()
+        self.orphans: dict[tuple[int, str], Orphans] = {}
+        self._value_count = 0
+
+    def defers(self, table_id: int, key: ForeignKey) -> bool:
+        return self.deferrals.defers(table_id, key)
+
+    def note(
+        self,
+        table_id: int,
+        key: ForeignKey,
+        values: Mapping[tuple[Datum, ...], tuple[Physical, ...]],
+        *,
+        inserted: bool,
+    ) -> None:
+        """Values that refer to no row. Raises SQLError 54000 for too many in the transaction."""
+        orphans = self.orphans.setdefault((table_id, key.name), {})
+        before = len(orphans)
+        orphans.update({datums: (stored, inserted) for datums, stored in values.items()})
+        self._value_count += len(orphans) - before
+        if self._value_count > DEFERRED_VALUES_MAX:
+            raise SQLError(
+                "54000",
+                f"more than {DEFERRED_VALUES_MAX} values of deferred foreign keys refer to no row",
+                hint="Write the rows that are referred to before those that refer to them, or in "
+                "smaller transactions.",
+            )

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
-from ..execute.query.duckdb_query import BATCH_ROWS
+from ..execute.query.duckdb import BATCH_ROWS
 from ..results.as_of import datetime_of
 from ..results.result_batches import ResultBatches, ResultsOfUser
 from ..results.results import Result, ResultColumn, arrow_schema

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import duckdb
 import pyarrow as pa
 from msgspec import Struct
 
@@ -25,16 +24,14 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
-from ..analyze.binder import tables_of
 from ..analyze.columns.column_origins import with_origins
-from ..analyze.enum_casts import unbound_types
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
-from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, bind_named_enums, resolve_hints
-from ..execute.query.evaluator_errors import from_duckdb
+from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, resolve_hints
+from ..execute.query.evaluator_errors import asked_of_duckdb
 from ..execute.query.result_shape import plain_columns
-from ..execute.run import holds
+from ..execute.run import bound, holds
 from ..execute.write.dml import together_applies
 from ..lower.analytic_select import AnalyticSelect
 from ..parse import ParsedText
@@ -43,9 +40,8 @@ from ..plan.planner import plan_statement
 from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn
 from ..runtime.authorization import require
-from ..runtime.plan_cache import Prepared, zoned
-from ..runtime.planning import lengthy_relations, planned
-from ..runtime.relations import LeaseScope, changed_tables, resolve_all
+from ..runtime.plan_cache import Prepared, lengthy_relations, planned, zoned
+from ..runtime.relations import LeaseScope, changed_tables
 from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.cursor_statements import DeclareCursor
@@ -208,21 +204,20 @@ class Preparing:
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)
         scope = LeaseScope(self._services.leases)
-        reader, walks = self._reader(), prepared.lengthy_trees
+        reader = self._reader()
         try:
             await reader.started()
             at = reader.read_timestamp
-            tables = await planned(lambda: tables_of(statement), lengthy=walks)
-            relations = await resolve_all(
-                self._services, reader, tables, self._database, scope, at, self._opened
-            )
-            needs, unbound = await planned(
-                lambda: (needs_of(statement, relations), unbound_types(statement, relations)),
-                lengthy=walks,
-            )
-            await require(self._services, self._user, needs, self._opened)
-            named = await bind_named_enums(
-                self._services, reader, statement, unbound, self._database
+            relations, named = await bound(
+                self._services,
+                statement,
+                self._database,
+                self._user,
+                reader,
+                scope,
+                at,
+                self._opened,
+                lengthy=prepared.lengthy_trees,
             )
 
             def work() -> tuple[TypedStatement, Plan, Needs]:
@@ -260,17 +255,18 @@ class Preparing:
         return statement.columns
 
     async def _ask(self, select: AnalyticSelect) -> tuple[ResultColumn, ...]:
-        try:
+        with asked_of_duckdb(select):
             columns = await self._services.analytics.describe(
                 select.sql,
-                {scan.registered: _empty(scan.arrow_schema) for scan in select.scans},
+                {
+                    # Without rows, of any types: `empty_table` knows no lists of UUIDs.
+                    scan.registered: pa.Table.from_batches([], schema=scan.arrow_schema)
+                    for scan in select.scans
+                },
                 len(select.parameters),
                 select.declared,
             )
-            return with_origins(columns, select.origins)
-        except duckdb.Error as error:
-            tables = [scan.descriptor for scan in select.scans]
-            raise from_duckdb(error, tables, select.positions) from error
+        return with_origins(columns, select.origins)
 
     async def _current(self, statement: PreparedStatement) -> bool:
         """Whether the tables are still as they were when the statement was typed."""
@@ -295,11 +291,6 @@ class Preparing:
     async def _done(self, reader: Transaction) -> None:
         if reader is not self._opened:
             await reader.rollback()
-
-
-def _empty(schema: pa.Schema) -> pa.Table:
-    """A table without rows, of any types: `empty_table` knows no lists of UUIDs."""
-    return pa.Table.from_batches([], schema=schema)
 
 
 def joins_batch(statement: Statement | None) -> bool:

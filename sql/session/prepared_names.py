@@ -8,20 +8,24 @@ DEALLOCATE find;
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Protocol
 
 from ...catalog.values.column_types import ColumnType, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import CatalogName, TypeKind
-from ...kvlayer.access import ClockReading
+from ...kvlayer.access import ClockReading, StoreAccess
 from ...kvlayer.clock import Timestamp
 from ..analyze.scalars import Bindings, NotNative, compile_scalar
+from ..execute.query.result_shape import check_columns_same
 from ..results.as_of import datetime_of
+from ..results.results import ClosedOnError, Result
+from ..syntax import statements
 from ..syntax.statements import Deallocate, ExecutePrepared, Prepare
-from .prepared import PreparedStatement
+from .prepared import PreparedStatement, Preparing
 
 NAMES_MAX = 10_000
 """Prepared statements of one session: a client that never deallocates is told before it hurts."""
@@ -181,3 +185,63 @@ def _taken(type: ColumnType, value: object) -> object:
     if type.broad.kind is not TypeKind.INT8:
         return value
     return coerce(type, value) if isinstance(value, str | Decimal | float) else value
+
+
+class RunPrepared(Protocol):
+    """Runs a prepared statement with its parameters."""
+
+    def __call__(
+        self, prepared: PreparedStatement, parameters: Sequence[object], *, streamed: bool
+    ) -> Awaitable[Result]: ...
+
+
+class NamedStatements:
+    """Carries out statements about `names`; `preparing` prepares and `run` runs for the session."""
+
+    def __init__(
+        self,
+        names: PreparedNames,
+        store: StoreAccess,
+        preparing: Callable[[], Preparing],
+        run: RunPrepared,
+    ) -> None:
+        self._names = names
+        self._store = store
+        self._preparing = preparing
+        self._run = run
+
+    async def run(self, statement: NamedStatement, *, streamed: bool) -> Result:
+        names = self._names
+        match statement:
+            case statements.Prepare(name=name, text=text):
+                hints = declared_types(statement)
+                names.check_new(name, text)
+                preparing = self._preparing()
+                prepared = await preparing.prepare(text, hints)
+                if prepared.planned:
+                    await preparing.describe(prepared)  # EXECUTE is held to its columns
+                names.keep(name, prepared, from_sql=True)
+                return Result(tag="PREPARE")
+            case statements.ExecutePrepared():
+                found = self.executed(statement)
+                given = argument_values(statement, found, await self._store.now())
+                result = await self._run(found, given, streamed=streamed)
+                if found.planned:
+                    async with ClosedOnError(result):
+                        check_columns_same(found.columns, result.columns)
+                return result
+            case statements.Deallocate(name=None):
+                await names.clear()
+                return Result(tag="DEALLOCATE ALL")
+            case statements.Deallocate(name=name):
+                assert name is not None, statement
+                names.find(name)
+                names.forget(name)
+                return Result(tag="DEALLOCATE")
+
+    def executed(self, statement: statements.ExecutePrepared) -> PreparedStatement:
+        """Returns the statement that an EXECUTE runs. Raises SQLError."""
+        found = self._names.find(statement.name, statement.position)
+        if isinstance(found.statement, statements.ExecutePrepared):
+            raise SQLError("0A000", "EXECUTE cannot run an EXECUTE", position=statement.position)
+        return found

@@ -18,19 +18,9 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
-from ..execute.admin.backups import run_backup
-from ..execute.admin.dead_letters import tell_dead_letters
-from ..execute.admin.feed_reports import show_feed_lag, show_feed_latency
-from ..execute.admin.feeds import (
-    await_jobs,
-    control_jobs,
-    list_jobs,
-    named_jobs,
-    verify_changefeed,
-)
-from ..execute.admin.listings import Listing, run_listing
+from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
+from ..execute.admin.listings import run_listing
 from ..execute.admin.session_calls import CallingSession
-from ..execute.admin.show import set_cluster_setting
 from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.admin.users import UserChange, change_user
 from ..execute.catalog_statements import (
@@ -44,10 +34,9 @@ from ..execute.catalog_statements import (
 from ..execute.ddl.constraint_times import set_constraints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.named_enums import DeclaredTypes
-from ..execute.explaining import run_explain
 from ..execute.positions import refuse_twice
 from ..execute.query.result_shape import check_columns_same, known_columns
-from ..execute.run import Execution, run_planned
+from ..execute.run import Execution, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
 from ..execute.write.dml import Apart
 from ..execute.write.sequence_functions import SessionSequences
@@ -64,27 +53,18 @@ from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
-from ..syntax.changefeed_statements import (
-    FetchSubscription,
-    LetterStatement,
-    ShowFeedLag,
-    ShowFeedLatency,
-)
+from ..syntax.changefeed_statements import FetchSubscription
 from ..syntax.cursor_statements import CursorStatement, FetchCursor
-from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement, Statement
 from ..syntax.transaction_statements import TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
 from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
 from .cursors import Cursors
-from .named_statements import NamedStatements
 from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
-from .prepared_names import PreparedNames
-from .session_state import SessionState
-from .session_transactions import SessionTransactions
+from .prepared_names import NamedStatements, PreparedNames
+from .session_transactions import SessionState, SessionTransactions, refuse_where_it_stands
 from .session_turn import SessionTurn
-from .statement_limits import refuse_where_it_stands
 from .temporary_tables import TemporaryTables
 
 T = TypeVar("T")
@@ -575,24 +555,8 @@ class Session:
             case FetchSubscription():
                 async with self._acting() as actor:
                     return await self._subscriptions.fetch(actor, statement)
-            case statements.ShowJobs():
-                return await list_jobs(services, statement, user, self._transactions.reader)
-            case ShowFeedLatency(job_id=job_id):
-                return await show_feed_latency(services, job_id, user)
-            case ShowFeedLag(job_id=job_id):
-                return await show_feed_lag(services, job_id, user)
-            case _ if isinstance(statement, LetterStatement):
-                return await tell_dead_letters(services, statement, user)
-            case statements.VerifyChangefeed():
-                return await verify_changefeed(services, statement, user)
-            case BackupKeyspace() | RestoreKeyspace():
-                async with self._acting() as actor:
-                    return await run_backup(actor, statement)
-            case statements.SetClusterSetting():
-                return await set_cluster_setting(services, statement, user)
             case _ if isinstance(statement, UserChange | RightsChange):
                 return await change_user(services, statement, opened, user, database)
-        assert isinstance(statement, Listing), statement
         return await self._list(statement)
 
     async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
@@ -686,7 +650,7 @@ class Session:
         self.database = name
         return Result(tag="SET")
 
-    async def _list(self, statement: Listing, parameters: Sequence[object] = ()) -> Result:
+    async def _list(self, statement: Statement, parameters: Sequence[object] = ()) -> Result:
         async def work() -> Result:
             async with self._acting() as actor:
                 return await run_listing(actor, statement, parameters)

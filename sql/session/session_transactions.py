@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
+from enum import Enum
+from typing import Any, get_args
 
 from ...catalog.store.catalog_changes import jobs_begun
 from ...catalog.values.errors import SQLError
@@ -15,17 +17,39 @@ from ...kvlayer.errors import KVError, RetryableTransaction, StoreClosed
 from ...kvlayer.txn import Transaction
 from ...kvlayer.write_shares import SessionShare
 from ..analyze.scalars import Bindings
-from ..execute.ddl.ddl import wait_until_seen
-from ..execute.write.deferred_checks import check_deferred
+from ..execute.ddl.ddl import DDL, wait_until_seen
+from ..execute.write.foreign_keys import check_deferred
 from ..results.as_of import datetime_of, resolve_as_of
-from ..results.results import STRING, Result, listing, typed_columns
+from ..results.results import STRING, Result, listing
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.authorization import changes_rights
 from ..runtime.implicit import ATTEMPTS_MAX, pause_before
 from ..runtime.services import Services
-from ..runtime.transactions import RESTART_SAVEPOINT, Modes, OpenTransaction
+from ..runtime.transactions import Modes, OpenTransaction
 from ..syntax import transaction_statements as statements
+from ..syntax.changefeed_statements import (
+    AlterChangefeed,
+    CreateSchedule,
+    RetryDeadLetters,
+    SkipDeadLetters,
+    SubscriptionChange,
+)
+from ..syntax.connection_statements import ConnectionChange
+from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
 from ..syntax.show_statements import SHOWN
+from ..syntax.statements import (
+    AwaitJobs,
+    ControlJobs,
+    Delete,
+    ExplainChangefeed,
+    Insert,
+    SetClusterSetting,
+    SplitAt,
+    UnsplitAt,
+    Update,
+    VerifyChangefeed,
+    WithWrites,
+)
 from ..variables.variables import (
     DEFAULT_DEFERRABLE,
     DEFAULT_ISOLATION,
@@ -45,14 +69,16 @@ from ..variables.variables import (
     show_priority,
 )
 
-_MODE_VARIABLES = (
-    "transaction_isolation",
-    "transaction_read_only",
-    "transaction_deferrable",
-    "transaction_priority",
-)
-"""Properties of the open transaction that SET and SHOW treat as variables."""
+_MODES: Mapping[str, tuple[Variable[Any], Callable[[str], Any], Callable[[Any], str]]] = {
+    "isolation": (DEFAULT_ISOLATION, parse_isolation, show_isolation),
+    "read_only": (DEFAULT_READ_ONLY, parse_bool, show_bool),
+    "deferrable": (DEFAULT_DEFERRABLE, parse_bool, show_bool),
+    "priority": (DEFAULT_PRIORITY, parse_priority, show_priority),
+}
+"""The modes of transactions: the variable of each that new ones begin with, and how it is written
+in SET and SHOW, which treat that of the open transaction as a variable `transaction_…`."""
 
+_MODE_VARIABLES = tuple(f"transaction_{mode}" for mode in _MODES)
 
 _NOTHING_SAID = statements.TransactionModes()
 
@@ -134,10 +160,7 @@ class SessionTransactions:
                 await self._in_block("SAVEPOINT").make_savepoint(name)
                 return Result(tag="SAVEPOINT")
             case statements.ReleaseSavepoint(name=name, position=position):
-                opened = self._in_block("RELEASE SAVEPOINT")
-                if name == RESTART_SAVEPOINT:
-                    await check_deferred(opened)
-                await opened.release_savepoint(name, position, called_ns)
+                await self._in_block("RELEASE SAVEPOINT").release_savepoint(name, position)
                 return Result(tag="RELEASE")
             case statements.SetTransaction(modes=modes):
                 return await self._set_transaction(modes, given)
@@ -155,7 +178,7 @@ class SessionTransactions:
             await self.rollback()
             return Result(tag="ROLLBACK", notice="the transaction had failed and is rolled back")
         self.opened, self._committing = None, opened
-        if opened.committed_at is None and opened.deferred.orphans:
+        if opened.deferred.orphans:
             await check_deferred(opened)
         at, changed = await opened.commit(called_ns)
         self._committing = None
@@ -188,12 +211,9 @@ class SessionTransactions:
             pass
 
     def refuse_failed(self) -> None:
-        """Raises SQLError 25P02 in a failed transaction, 25000 in one that is over."""
+        """Raises SQLError 25P02 in a failed transaction."""
         opened = self.opened
-        if opened is None:
-            return
-        opened.refuse_committed()
-        if opened.failed:
+        if opened is not None and opened.failed:
             hint = "Run ROLLBACK."
             if opened.savepoint_count:
                 hint = "Run ROLLBACK TO SAVEPOINT, or ROLLBACK."
@@ -255,10 +275,9 @@ class SessionTransactions:
         """`modes` with what a statement says otherwise."""
         if said == _NOTHING_SAID:
             return modes
-        for name in ("isolation", "read_only", "deferrable", "priority"):
-            value = getattr(said, name)
-            if value is not None:
-                modes = replace(modes, **{name: value})
+        for name in _MODES:
+            if getattr(said, name) is not None:
+                modes = replace(modes, **{name: getattr(said, name)})
         if said.as_of is not None:
             now = await self._store.now()
             bindings = Bindings(given, datetime_of(now))
@@ -394,15 +413,9 @@ class SessionTransactions:
         return Result(tag="SET")
 
     def _set_characteristics(self, said: statements.TransactionModes) -> None:
-        put = self._variables.put
-        if said.isolation is not None:
-            put(DEFAULT_ISOLATION, said.isolation)
-        if said.read_only is not None:
-            put(DEFAULT_READ_ONLY, said.read_only)
-        if said.deferrable is not None:
-            put(DEFAULT_DEFERRABLE, said.deferrable)
-        if said.priority is not None:
-            put(DEFAULT_PRIORITY, said.priority)
+        for name, (variable, _, _) in _MODES.items():
+            if getattr(said, name) is not None:
+                self._variables.put(variable, getattr(said, name))
 
     async def _set_variable(self, statement: statements.SetVariable) -> Result:
         name, value = statement.name, statement.value
@@ -427,7 +440,7 @@ class SessionTransactions:
                 **{known: self._mode_shown(known) for known in _MODE_VARIABLES},
             }
             rows = sorted((known, text) for known, text in shown.items())
-            return listing("SHOW ALL", typed_columns("variable value"), list(rows))
+            return listing("SHOW ALL", "variable value", list(rows))
         if name in _MODE_VARIABLES or name == "transaction_status":
             text = self._mode_shown(name)
         else:
@@ -436,25 +449,17 @@ class SessionTransactions:
         return listing("SHOW", {name: STRING}, [(text,)])
 
     def _mode_shown(self, name: str) -> str:
+        if name == "transaction_status":
+            return self.status
         modes = self.default_modes if self.opened is None else self.opened.modes
-        match name:
-            case "transaction_isolation":
-                return show_isolation(modes.isolation)
-            case "transaction_read_only":
-                return show_bool(modes.read_only)
-            case "transaction_deferrable":
-                return show_bool(modes.deferrable)
-            case "transaction_priority":
-                return show_priority(modes.priority)
-        return self.status
+        mode = name.removeprefix("transaction_")
+        return _MODES[mode][2](getattr(modes, mode))
 
     @property
     def status(self) -> str:
         """Returns the text of SHOW TRANSACTION STATUS."""
         if self.opened is None or self.batch:
             return "NoTxn"
-        if self.opened.committed_at is not None:
-            return "CommitWait"
         return "Aborted" if self.opened.failed else "Open"
 
     @property
@@ -479,17 +484,9 @@ def _shown_variable(name: str, position: int) -> Variable[object]:
 def _mode_of(
     statement: statements.SetVariable, name: str, value: str
 ) -> statements.TransactionModes:
-    modes = statements.TransactionModes
+    mode = name.removeprefix("transaction_")
     try:
-        match name:
-            case "transaction_isolation":
-                return modes(isolation=parse_isolation(value))
-            case "transaction_read_only":
-                return modes(read_only=parse_bool(value))
-            case "transaction_deferrable":
-                return modes(deferrable=parse_bool(value))
-            case _:
-                return modes(priority=parse_priority(value))
+        return replace(_NOTHING_SAID, **{mode: _MODES[mode][1](value)})
     except ValueError as error:
         raise SQLError(
             "22023",
@@ -501,6 +498,57 @@ def _mode_of(
 
 def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
     """Whether an error is one that another attempt may not meet, and the client saw nothing yet."""
-    if opened is None or opened.shown or opened.committed_at is not None:
+    if opened is None or opened.shown:
         return False
     return isinstance(error.__cause__, RetryableTransaction)
+
+
+class SessionState(Enum):
+    """The transaction status that ReadyForQuery tells a client."""
+
+    IDLE = "idle"
+    IN_TRANSACTION = "in a transaction"
+    FAILED = "in a failed transaction"
+
+    __hash__ = object.__hash__  # each answer looks one up, and Enum's is slow
+
+
+_NOT_IN_BLOCK: dict[type, str] = {
+    SplitAt: "a split of ranges",
+    UnsplitAt: "a split of ranges",
+    ExplainChangefeed: "EXPLAIN CHANGEFEED",
+    AwaitJobs: "SHOW JOBS WHEN COMPLETE",
+    VerifyChangefeed: "VERIFY CHANGEFEED",
+    RetryDeadLetters: "RETRY DEAD LETTERS",
+    SkipDeadLetters: "SKIP DEAD LETTERS",
+    BackupKeyspace: "BACKUP",
+    RestoreKeyspace: "RESTORE",
+    SetClusterSetting: "SET CLUSTER SETTING",
+}
+_NOT_READ_ONLY: dict[type, str] = {
+    Insert: "INSERT",
+    Update: "UPDATE",
+    Delete: "DELETE",
+    WithWrites: "a WITH that writes",
+    SplitAt: "ALTER",
+    UnsplitAt: "ALTER",
+    AlterChangefeed: "ALTER CHANGEFEED",
+    RebalanceReplication: "REBALANCE REPLICATION",
+    CreateSchedule: "CREATE SCHEDULE",
+    **dict.fromkeys(get_args(DDL), "DDL"),
+    **dict.fromkeys(get_args(SubscriptionChange), "a change of subscriptions"),
+    **dict.fromkeys(get_args(ConnectionChange), "a change of external connections"),
+}
+"""By the type of the statement, what the error calls it."""
+
+
+def refuse_where_it_stands(statement: object, transactions: SessionTransactions) -> None:
+    """Raises SQLError 25001 in a transaction block, and 25006 where the transaction only reads."""
+    name = _NOT_IN_BLOCK.get(type(statement))
+    if isinstance(statement, ControlJobs):
+        name = f"{statement.action.value} JOB"
+    if name is not None:
+        transactions.refuse_block(name)
+    name = _NOT_READ_ONLY.get(type(statement))
+    if name is not None:
+        transactions.refuse_read_only(name)

@@ -15,8 +15,8 @@ from ...kvlayer.errors import KVError
 from ..execute.catalog_statements import change_catalog
 from ..execute.ddl.ddl import DDL
 from ..parse import parse
+from ..runtime.relations import dropping
 from ..runtime.services import Services
-from ..runtime.temporary_schemas import dropping
 from ..syntax.statements import CreateTable, CreateTableAs, OnCommit, Query, Statement
 from ..syntax.transaction_statements import TransactionStatement
 
@@ -60,17 +60,13 @@ class TemporaryTables:
         """DISCARD TEMP, and the end of the session. Raises SQLError and KVError."""
         before = follow(self._schema)
         try:
-            await drop_schemas(
-                self._services, [(database, self._schema.name) for database in self._databases()]
-            )
+            databases = sorted(self._schema.databases)
+            await drop_schemas(self._services, [(name, self._schema.name) for name in databases])
         finally:
             follow(before)
         self._schema.databases.clear()
         self._ending.clear()
         self._schema.changes += 1
-
-    def _databases(self) -> list[str]:
-        return sorted(self._schema.databases)
 
     async def _run(self, text: str, database: str) -> None:
         """As root: the session may act as another user by now than the table's owner."""

@@ -107,11 +107,6 @@ class ShowRoleGrants:
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShowDefaultPrivileges:
-    pass
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActAs:
     """SET [LOCAL] ROLE, or SET [LOCAL] SESSION AUTHORIZATION where `session`. `name` is None for
@@ -125,5 +120,5 @@ class ActAs:
 
 
 RightsChange = GrantPrivileges | GrantRoles | AlterDefaultPrivileges | SetOwner | ReassignOwned
-RightsListing = ShowGrants | ShowRoleGrants | ShowDefaultPrivileges
+RightsListing = ShowGrants | ShowRoleGrants
 RightsStatement = RightsChange | RightsListing | ActAs

@@ -54,7 +54,7 @@ from .schema_statements import (
     TableChange,
     TableConstraint,
 )
-from .show_statements import Cancel, ShowObjects
+from .show_statements import Cancel, ShowQueries, ShowSessions
 from .transaction_statements import TransactionStatement
 from .type_statements import SequenceStatement, TypeStatement
 from .user_statements import UserStatement
@@ -139,12 +139,10 @@ class RangesOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitAt:
-    """`rows` are the borders: some values of the key's first columns each. `expiration` is when
-    the borders may be merged away; None for never."""
+    """`rows` are the borders: some values of the key's first columns each."""
 
     of: RangesOf
     rows: tuple[tuple[exp.Expr, ...], ...]
-    expiration: exp.Expr | None
     position: int
 
 
@@ -499,7 +497,8 @@ Statement = (
     | FetchSubscription
     | ShowSubscriptions
     | RightsStatement
-    | ShowObjects
+    | ShowQueries
+    | ShowSessions
     | Cancel
     | Discard
     | SetConstraints

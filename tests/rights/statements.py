@@ -232,8 +232,6 @@ ROWS: Sequence[Row] = (
     ),
     on_table("SHOW CREATE TABLE t{n}", "any privilege", grants=[GRANT_DELETE]),
     on_table("SHOW COLUMNS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
-    on_table("SHOW INDEXES FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
-    on_table("SHOW CONSTRAINTS FROM t{n}", "any privilege", grants=[GRANT_DELETE]),
     Row(
         sql="CREATE TEMP TABLE x{n} (k INT8 PRIMARY KEY)",
         needs="nothing: it is the session's",
@@ -451,13 +449,9 @@ ROWS: Sequence[Row] = (
             "SHOW SESSIONS",
             "SHOW QUERIES",
             "SHOW TABLES",
-            "SHOW SEQUENCES",
-            "SHOW TYPES",
-            "SHOW SCHEMAS",
             "SHOW DATABASES",
             "SHOW GRANTS",
             "SHOW GRANTS ON ROLE admin",
-            "SHOW DEFAULT PRIVILEGES",
             "SHOW USERS",
         )
     ),

@@ -8,7 +8,7 @@ import pytest
 
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import Session
-from tailrace.sql.runtime import deferred_keys
+from tailrace.sql.runtime import transactions
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -144,16 +144,8 @@ def test_set_constraints_decides_when() -> None:
     )
 
 
-def test_released_restart_savepoint_looks_too() -> None:
-    run(
-        ("BEGIN; SAVEPOINT cockroach_restart; INSERT INTO child VALUES (7, 2)", "INSERT 0 1"),
-        ("RELEASE SAVEPOINT cockroach_restart", "23503"),
-        ("ROLLBACK", "ROLLBACK"),
-    )
-
-
 def test_values_held_for_the_commit_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deferred_keys, "DEFERRED_VALUES_MAX", 3)
+    monkeypatch.setattr(transactions, "DEFERRED_VALUES_MAX", 3)
     run(
         ("BEGIN; INSERT INTO child VALUES (1, 2), (2, 3), (3, 4)", "INSERT 0 3"),
         ("INSERT INTO child VALUES (4, 1), (5, 2), (6, 1)", "INSERT 0 3"),

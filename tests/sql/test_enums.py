@@ -29,8 +29,10 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]], *set_up: str) -> None:
 
 def test_types_are_shown_with_their_labels() -> None:
     async def scenario(node: SqlNode) -> None:
-        assert await node.rows("SHOW TYPES") == [("public", "mood", ["sad", "ok", "happy"], "root")]
-        assert await node.rows("SHOW ENUMS FROM system") == []
+        labels = (
+            "SELECT enumlabel FROM pg_enum WHERE enumtypid = 'mood'::regtype ORDER BY enumsortorder"
+        )
+        assert await node.rows(labels) == [("sad",), ("ok",), ("happy",)]
 
     run(scenario)
 

@@ -121,12 +121,8 @@ def test_defaults_are_granted_on_new_sequences_and_types() -> None:
         await people.root("ALTER DEFAULT PRIVILEGES GRANT USAGE ON TYPES TO bo")
         await people.root(f"{NUMBERS}; {MOOD}")
         await sql(people.ada, "SELECT nextval('numbers'), currval('numbers')")
-        shown = await people.root("SHOW DEFAULT PRIVILEGES")
-        assert [(row[3], row[4], row[5]) for row in shown] == [
-            ("sequences", "ada", "SELECT"),
-            ("sequences", "ada", "USAGE"),
-            ("types", "bo", "USAGE"),
-        ]
+        shown = await people.root("SELECT defaclobjtype, defaclacl FROM pg_default_acl ORDER BY 1")
+        assert shown == [("S", ["ada=rU/root"]), ("T", ["bo=U/root"])]
 
     run(scenario)
 
@@ -171,8 +167,8 @@ def test_a_schema_takes_its_sequences_and_types_along() -> None:
         assert error.sqlstate == "2BP01"
         assert error.detail == "Tables: t. Sequences: numbers, t_k_seq. Types: mood."
         await people.root("DROP SCHEMA shop CASCADE; CREATE SCHEMA shop")
-        assert await people.root("SHOW SEQUENCES") == []
-        assert await people.root("SHOW TYPES") == []
+        assert await people.root("SELECT * FROM pg_sequences") == []
+        assert await people.root("SELECT * FROM pg_enum") == []
         await people.root("DROP USER ada")  # nothing is left that ada had a privilege on
         await people.root("CREATE SEQUENCE shop.numbers; CREATE TYPE shop.mood AS ENUM ('other')")
         assert (await people.node.error("DROP SCHEMA shop")).detail == (
@@ -207,7 +203,7 @@ def test_a_database_takes_its_sequences_and_types_along() -> None:
         error = await people.node.error("DROP DATABASE other")
         assert error.detail == "Sequences: numbers. Types: mood."
         await people.root("DROP DATABASE other CASCADE; CREATE DATABASE other; USE other")
-        assert await people.root("SHOW SEQUENCES") == []
+        assert await people.root("SELECT * FROM pg_sequences") == []
         await people.root("CREATE SEQUENCE numbers")
         assert await people.root("SELECT nextval('numbers')") == [(1,)]
 

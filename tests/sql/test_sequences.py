@@ -55,7 +55,6 @@ def test_a_restart_is_within_the_bounds(change: str) -> None:
 def test_sequences_are_listed_with_their_last_values() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("CREATE SCHEMA shop; CREATE SEQUENCE shop.numbers INCREMENT 5")
-        assert await node.rows("SHOW SEQUENCES") == [("public", "s"), ("shop", "numbers")]
         query = "SELECT sequencename, increment_by, last_value FROM pg_sequences ORDER BY 1"
         assert await node.rows(query) == [("numbers", 5, None), ("s", 1, None)]
         await node.sql("SELECT nextval('shop.numbers'), nextval('shop.numbers')")

@@ -8,8 +8,7 @@ from random import Random
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.runtime.plan_cache import PlanCache
-from tailrace.sql.runtime.shapes import shape_of
+from tailrace.sql.runtime.plan_cache import PlanCache, shape_of
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

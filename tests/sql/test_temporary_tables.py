@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.sql.runtime.temporary_schemas import orphans
+from tailrace.sql.runtime.relations import orphans
 from tailrace.sql.session.temporary_tables import sweep
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from ....catalog.descriptors.names import quote_identifier
 
+_INDEXES = (
+    "SELECT pg_get_indexdef(indexrelid) AS index_definition FROM pg_index "
+    "WHERE indrelid = {1}::regclass ORDER BY 1"
+)
+_CONSTRAINTS = (
+    "SELECT conname AS constraint_name, pg_get_constraintdef(oid) AS definition "
+    "FROM pg_constraint WHERE conrelid = {1}::regclass ORDER BY 1"
+)
 STATEMENTS = {
     "dt": ("SHOW TABLES",),
     "l": ("SHOW DATABASES",),
-    "dn": ("SHOW SCHEMAS",),
+    "dn": (
+        "SELECT nspname AS schema_name, pg_get_userbyid(nspowner) AS owner FROM pg_namespace "
+        "ORDER BY 1",
+    ),
     "du": ("SHOW ROLES",),
     "dp": ("SHOW GRANTS",),
     "jobs": ("SHOW JOBS",),
@@ -15,8 +26,8 @@ STATEMENTS = {
     "sessions": ("SHOW SESSIONS",),
 }
 OF_TABLES = {
-    "d": ("SHOW COLUMNS FROM {0}", "SHOW INDEXES FROM {0}", "SHOW CONSTRAINTS FROM {0}"),
-    "di": ("SHOW INDEXES FROM {0}",),
+    "d": ("SHOW COLUMNS FROM {0}", _INDEXES, _CONSTRAINTS),
+    "di": (_INDEXES,),
     "dp": ("SHOW GRANTS ON TABLE {0}",),
     "sf": ("SHOW CREATE TABLE {0}",),
 }
@@ -41,5 +52,6 @@ def statements_of(command: str, argument: str) -> tuple[str, ...] | None:
     if argument and command in OF_TABLES:
         parts = argument.rstrip(";").split(".")
         name = ".".join(part if '"' in part else quote_identifier(part) for part in parts)
-        return tuple(text.format(name) for text in OF_TABLES[command])
+        quoted = "'" + name.replace("'", "''") + "'"
+        return tuple(text.format(name, quoted) for text in OF_TABLES[command])
     return STATEMENTS.get("dt" if command == "d" else command)

@@ -29,8 +29,7 @@ from ....catalog.rights.privileges import Privilege
 from ....kvlayer.clock import MAX_TIMESTAMP, Timestamp, format_timestamp, parse_timestamp
 from ....kvlayer.raw import ReplicaKeyspace
 from ....kvlayer.replica import Ingest, Look, ReplicaState, TakeOver
-from ....sql.execute.write.keyspaces import OpenedKeyspace
-from ....sql.runtime.keyspaces import whole_seconds
+from ....sql.runtime.keyspaces import OpenedKeyspace, whole_seconds
 from ...node import Node
 from ..access import user_of
 from ..bodies import (

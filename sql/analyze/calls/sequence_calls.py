@@ -32,7 +32,7 @@ class ValueNeeded(Exception):
 
 
 class ExpressionNeeded(ValueNeeded):
-    """Values of an expression that DuckDB evaluates: a default (`computed_defaults`)."""
+    """Values of an expression that DuckDB evaluates: a default (`row_expressions`)."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

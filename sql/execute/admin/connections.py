@@ -8,7 +8,7 @@ from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.users import PUBLIC, require_role
 from ....catalog.values.errors import SQLError
 from ....changefeed import CONNECTION_QUOTA, list_connections
-from ...results.results import Result, listing, typed_columns
+from ...results.results import Result, listing
 from ...runtime.authorization import Actor
 from ...syntax.connection_statements import (
     AlterConnection,
@@ -18,8 +18,6 @@ from ...syntax.connection_statements import (
     ShowConnections,
 )
 from ..positions import at
-
-COLUMNS = typed_columns("connection_name connection_uri connection_type owner_name")
 
 
 async def change_connection(actor: Actor, statement: ConnectionChange) -> Result:
@@ -72,7 +70,8 @@ async def show_connections(actor: Actor, statement: ShowConnections) -> Result:
         rows = [row for row in rows if row[0] == statement.name]
         if not rows:
             raise SQLError("42704", f'external connection "{statement.name}" does not exist')
-    return listing("SHOW EXTERNAL CONNECTIONS", COLUMNS, rows)
+    columns = "connection_name connection_uri connection_type owner_name"
+    return listing("SHOW EXTERNAL CONNECTIONS", columns, rows)
 
 
 async def _check_may_create(actor: Actor) -> None:

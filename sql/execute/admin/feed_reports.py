@@ -1,32 +1,39 @@
-"""SHOW CHANGEFEED LATENCY and SHOW CHANGEFEED LAG."""
+"""SHOW CHANGEFEED LATENCY and LAG; SHOW, RETRY and SKIP DEAD LETTERS."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import Privilege
 from ....catalog.rows.key_borders import pretty_key
-from ....catalog.values.column_types import ColumnType
-from ....catalog.values.type_kinds import TypeKind
+from ....catalog.values.errors import SQLError
+from ....changefeed import DeadLetter
 from ....kvlayer.clock import format_timestamp
 from ....kvlayer.span import Span
-from ...results.results import Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing
+from ...runtime.authorization import Actor
 from ...runtime.services import Services
-from .feeds import check_reads_feed
-
-FLOAT8 = ColumnType(TypeKind.FLOAT8)
-
-_LATENCY_COLUMNS = typed_columns(
-    "stage commits:i p50_ms:f p95_ms:f p99_ms:f max_ms:f waiting:i waited_ms:f table_name span "
-    "waits_for"
+from ...syntax.changefeed_statements import (
+    LetterChoice,
+    LetterStatement,
+    RetryDeadLetters,
+    ShowDeadLetters,
+    ShowFeedLag,
+    ShowFeedLatency,
+    SkipDeadLetters,
 )
-_LAG_COLUMNS = typed_columns("table_name state span resolved lag_seconds:f catch_up_seconds:f")
+from ..query.result_shape import RETRY_COLUMNS
+from .jobs import check_controls_feed, check_reads_feed
 
 
-async def show_feed_latency(services: Services, job_id: int, user: str) -> Result:
+async def show_feed_latency(actor: Actor, statement: ShowFeedLatency) -> Result:
     """A row for each stage. Raises SQLError 42704, 42501, and 0A000 where another node runs it."""
-    await check_reads_feed(services, user, job_id)
+    services = actor.services
+    await check_reads_feed(services, actor.user, statement.job_id)
     tables = _Tables(services)
     rows: list[Row] = []
-    for stage in await services.jobs.latency(job_id):
+    for stage in await services.jobs.latency(statement.job_id):
         measured, holdup = stage.measured, stage.holdup
         times = [None] * 4 if measured is None else [
             measured.p50, measured.p95, measured.p99, measured.max
@@ -42,12 +49,17 @@ async def show_feed_latency(services: Services, job_id: int, user: str) -> Resul
                 holdup.why,
             )
         rows.append((stage.name, 0 if measured is None else measured.count, *times, *waiting))
-    return listing("SHOW CHANGEFEED LATENCY", _LATENCY_COLUMNS, rows)
+    columns = (
+        "stage commits:i p50_ms:f p95_ms:f p99_ms:f max_ms:f waiting:i waited_ms:f table_name span "
+        "waits_for"
+    )
+    return listing("SHOW CHANGEFEED LATENCY", columns, rows)
 
 
-async def show_feed_lag(services: Services, job_id: int, user: str) -> Result:
+async def show_feed_lag(actor: Actor, statement: ShowFeedLag) -> Result:
     """A row for each span of each table. Raises SQLError 42704 and 42501."""
-    await check_reads_feed(services, user, job_id)
+    services = actor.services
+    await check_reads_feed(services, actor.user, statement.job_id)
     tables = _Tables(services)
     rows: list[Row] = [
         (
@@ -58,9 +70,10 @@ async def show_feed_lag(services: Services, job_id: int, user: str) -> Result:
             found.seconds,
             found.catch_up_seconds,
         )
-        for found in await services.jobs.lag(job_id)
+        for found in await services.jobs.lag(statement.job_id)
     ]
-    return listing("SHOW CHANGEFEED LAG", _LAG_COLUMNS, rows)
+    columns = "table_name state span resolved lag_seconds:f catch_up_seconds:f"
+    return listing("SHOW CHANGEFEED LAG", columns, rows)
 
 
 class _Tables:
@@ -80,3 +93,78 @@ class _Tables:
 
 def _shown(span: Span, table: TableDescriptor | None) -> str:
     return f"[{pretty_key(span.start, table)}, {pretty_key(span.end, table)})"
+
+
+_READERS = (Privilege.SELECT, Privilege.CHANGEFEED)
+
+_LETTER = "table_name key mvcc_timestamp error message message_bytes:i refused:t"
+
+
+async def tell_dead_letters(actor: Actor, statement: LetterStatement) -> Result:
+    """Raises SQLError as SHOW CHANGEFEED LAG and VERIFY CHANGEFEED do, and for RETRY where the feed
+    takes no rows now."""
+    services, user, chosen = actor.services, actor.user, statement.chosen
+    if isinstance(statement, ShowDeadLetters):
+        await check_reads_feed(services, user, chosen.job_id)
+    else:
+        await check_controls_feed(services, user, chosen.job_id)
+    letters = _chosen(await services.jobs.dead_letters(chosen.job_id), chosen)
+    await _check_tables(services, user, letters)
+    match statement:
+        case ShowDeadLetters():
+            return listing("SHOW DEAD LETTERS", _LETTER, [_row(letter) for letter in letters])
+        case SkipDeadLetters():
+            await services.jobs.skip_dead_letters(letters)
+            return Result(tag=f"SKIP DEAD LETTERS {len(letters)}", row_count=len(letters))
+        case RetryDeadLetters():
+            outcomes = await services.jobs.retry_dead_letters(chosen.job_id, letters)
+            rows: list[Row] = [
+                (letter.table_name, letter.key, format_timestamp(letter.at), outcome)
+                for letter, outcome in zip(letters, outcomes, strict=True)
+            ]
+            return listing(f"RETRY DEAD LETTERS {len(rows)}", RETRY_COLUMNS, rows)
+
+
+async def _check_tables(services: Services, user: str, letters: Sequence[DeadLetter]) -> None:
+    """Raises SQLError 42501 where the user may not read the tables of the letters as they are now,
+    the owner of the feed too: letters hold rows, and outlive the feed, its right to a table, and
+    the table, which is then for admins."""
+    rights, at = services.rights.current, await services.store.now()
+    if rights.admin(user):
+        return
+    for table_id, name in {letter.table_id: letter.table_name for letter in letters}.items():
+        table = await services.catalog.descriptors.read_at(table_id, at)
+        if (
+            not isinstance(table, TableDescriptor)
+            or table.dropped
+            or not any(rights.allow(user, table, each) for each in _READERS)
+        ):
+            raise SQLError(
+                "42501",
+                f"user {user} has neither SELECT nor CHANGEFEED privilege on relation {name}",
+                detail="Dead letters hold its rows.",
+                hint="TABLE chooses the letters of another table.",
+            )
+
+
+def _chosen(letters: Sequence[DeadLetter], chosen: LetterChoice) -> list[DeadLetter]:
+    """A table may be named by the end of its full name."""
+    named = None if chosen.table is None else list(chosen.table.parts)
+    return [
+        letter
+        for letter in letters
+        if (named is None or letter.table_name.split(".")[-len(named) :] == named)
+        and chosen.key in (None, letter.key)
+    ]
+
+
+def _row(letter: DeadLetter) -> Row:
+    return (
+        letter.table_name,
+        letter.key,
+        format_timestamp(letter.at),
+        letter.error,
+        letter.message,
+        letter.message_bytes,
+        letter.refused,
+    )

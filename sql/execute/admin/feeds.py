@@ -1,62 +1,75 @@
-"""Changefeeds and jobs, as statements ask for them."""
+"""Changefeeds and their schedules, as statements make and alter them, and REBALANCE REPLICATION."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from ....catalog.descriptors.descriptor import DatabaseDescriptor, TableDescriptor
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.system_tables import SYSTEM_DATABASE_ID
 from ....catalog.relaxed.logs import find_log
-from ....catalog.rights.privileges import SYSTEM, Privilege, securable
-from ....catalog.rights.rights import Rights
-from ....catalog.rights.users import ROOT
+from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
 from ....changefeed import (
     FEED_QUOTA,
+    SCHEDULE_QUOTA,
+    AddTarget,
+    Alteration,
     ChangefeedStream,
+    ControlTarget,
     DatabaseTables,
+    DropTarget,
     FeedRequest,
     KeyspacePart,
+    SetOptions,
+    TargetAction,
+    TargetName,
+    UnsetOptions,
     find_tables,
+    parse_schedule_options,
 )
-from ....changefeed import JOB_KIND as CHANGEFEED_KIND
 from ....changefeed.contract.queries import FeedQuery
 from ....kvlayer.access import Transaction
-from ....kvlayer.clock import Timestamp, format_timestamp
+from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
 from ....kvlayer.errors import KVError
 from ....kvlayer.fibre import in_slices
 from ...analyze.feed_queries import feed_query
-from ...introspection.jobs import FEED_JOB_COLUMNS, JOB_COLUMNS, changefeed_rows, job_rows
-from ...plan.needs import missing, needs_on
 from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv
-from ...results.results import Result, Row, listing, typed_columns
-from ...runtime.authorization import Actor, current_rights, require
-from ...runtime.jobs import JobSummary, sees, sees_schedule
+from ...results.results import Result, Row, listing
+from ...runtime.authorization import Actor
 from ...runtime.keyspaces import check_keyspace, replica_resolved
 from ...runtime.relations import full_name
 from ...runtime.services import Services
-from ...syntax.changefeed_statements import DatabaseFeed, FeedSelect
+from ...syntax.changefeed_statements import (
+    AddTables,
+    AlterChangefeed,
+    ControlTables,
+    CreateSchedule,
+    DatabaseFeed,
+    DropTables,
+    FeedClause,
+    FeedSelect,
+    SetFeedOptions,
+    UnsetFeedOptions,
+)
+from ...syntax.keyspace_statements import RebalanceReplication
 from ...syntax.names import ObjectName, Option
 from ...syntax.refusals import unsupported
-from ...syntax.statements import (
-    AwaitJobs,
-    ControlJobs,
-    CreateChangefeed,
-    ExplainChangefeed,
-    JobAction,
-    ShowJobs,
-    VerifyChangefeed,
-)
+from ...syntax.statements import CreateChangefeed, ExplainChangefeed
 from ..changer import Changer
 from ..ddl.ownership import own_jobs
 from ..positions import refuse_twice
 from ..query.feed_queries import compile_feed_query
-from ..query.result_shape import CHANGEFEED_COLUMNS, EXPLAIN_COLUMNS, VERIFY_COLUMNS
-from .replications import replication_jobs, running_replication
+from ..query.result_shape import (
+    ALTERED_COLUMNS,
+    CHANGEFEED_COLUMNS,
+    EXPLAIN_COLUMNS,
+    SCHEDULE_COLUMNS,
+)
+from .jobs import check_control, check_controls, running_replication, running_tasks
 
 TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
@@ -131,7 +144,7 @@ async def create_changefeed(changer: Changer, statement: CreateChangefeed) -> Re
     await own_jobs(changer.transaction, changer.user, ids)
     await changer.need_room(FEED_QUOTA)
     tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
-    return listing(tag, typed_columns("job_id:i"), [(job_id,) for job_id in ids])
+    return listing(tag, "job_id:i", [(job_id,) for job_id in ids])
 
 
 async def explain_changefeed(changer: Changer, explained: ExplainChangefeed) -> Result:
@@ -141,12 +154,11 @@ async def explain_changefeed(changer: Changer, explained: ExplainChangefeed) -> 
     statement, request = await requested(changer, explained.changefeed)
     facts = await changer.services.changefeeds.explain(changer.transaction, request, statement.sink)
     if explained.sample is None:
-        rows: Sequence[Row] = facts
-        return Result(tag="EXPLAIN", columns=EXPLAIN_COLUMNS, rows=list(rows), row_count=len(rows))
+        return listing("EXPLAIN", EXPLAIN_COLUMNS, list(facts))
     for table in request.tables:
         await changer.need_table(table, Privilege.SELECT)
     rows = await changer.services.changefeeds.sample(request, explained.sample)
-    return Result(tag="EXPLAIN", columns=CHANGEFEED_COLUMNS, rows=list(rows), row_count=len(rows))
+    return listing("EXPLAIN", CHANGEFEED_COLUMNS, list(rows))
 
 
 async def requested(
@@ -308,212 +320,154 @@ async def _check_rights(
 ) -> None:
     """A feed into a sink needs CHANGEFEED on every table; for one to the client SELECT will do."""
     for table in tables:
-        try:
-            await actor.need_table(table, Privilege.CHANGEFEED)
-        except SQLError as error:
-            if statement.sink is not None:
-                raise SQLError(
-                    "42501",
-                    f'user "{actor.user}" requires the CHANGEFEED privilege on all target tables '
-                    "to be able to run an enterprise changefeed",
-                    detail=f"{error.message}.",
-                ) from error
-            await actor.need_table(table, Privilege.SELECT)
+        if statement.sink is not None:
+            await _need_changefeed(actor, table)
+        else:
+            await need_readable(actor, table)
 
 
-async def list_jobs(
-    services: Services, statement: ShowJobs, user: str, opened: Transaction | None
-) -> Result:
-    """Lists the user's own jobs; all of them with VIEWJOB or CONTROLJOB."""
-    if statement.job_id is None:
-        jobs = list(await services.jobs.list(changefeeds_only=statement.changefeeds_only))
-    else:
-        jobs = list(await services.jobs.find([statement.job_id]))
-        if statement.changefeeds_only:
-            jobs = [job for job in jobs if job.kind == CHANGEFEED_KIND]
-    rights = await current_rights(services, opened)
-    jobs = [job for job in jobs if sees(rights, user, job)]
-    if statement.job_id is not None and not jobs:
-        raise SQLError("42704", f"job with ID {statement.job_id} does not exist")
-    if not statement.changefeeds_only:
-        return listing("SHOW JOBS", JOB_COLUMNS, job_rows(jobs))
-    columns, rows = FEED_JOB_COLUMNS, changefeed_rows(jobs)
-    if statement.watched:
-        columns = columns | typed_columns("watched_tables")
-        rows = [(*row, job.watched) for row, job in zip(rows, jobs, strict=True)]
-    return listing("SHOW JOBS", columns, rows)
-
-
-async def await_jobs(services: Services, statement: AwaitJobs, user: str) -> Result:
-    """The jobs, when all of them are over. Raises SQLError 42704 for one that the user does not
-    see."""
-    rights = services.rights.current
-    found = {job.id: job for job in await services.jobs.find(statement.job_ids)}
-    for job_id in statement.job_ids:
-        if job_id not in found or not sees(rights, user, found[job_id]):
-            raise SQLError("42704", f"job with ID {job_id} does not exist")
-    await services.jobs.completed(statement.job_ids)
-    rows = job_rows(await services.jobs.find(statement.job_ids))
-    return listing("SHOW JOBS", JOB_COLUMNS, rows)
-
-
-def named_jobs(found: Result) -> tuple[int, ...]:
-    """The jobs that the query of PAUSE JOBS (SELECT …) and its kin finds, each once.
-
-    Raises SQLError 42601 and 42804 where it does not return ids of jobs.
-    """
-    if len(found.columns) != 1:
-        raise SQLError("42601", "the query must return one column, the ids of jobs")
-    ids = dict.fromkeys(row[0] for row in found.fetch_rows() if row[0] is not None)
-    if found.columns[0].type.kind is not TypeKind.INT8:
-        name = found.columns[0].type.sql_name
-        raise SQLError("42804", f"the query must return the ids of jobs, not {name}")
-    return tuple(job_id for job_id in ids if isinstance(job_id, int))
-
-
-async def check_sees_job(services: Services, user: str, job_id: int) -> Sequence[JobSummary]:
-    """The job of that id. Raises SQLError 42704 where the user sees no such job in SHOW JOBS."""
-    rights = services.rights.current
-    jobs = await services.jobs.find([job_id])
-    if not (rights.admin(user) or any(sees(rights, user, job) for job in jobs)):
-        raise SQLError("42704", f"job with ID {job_id} does not exist")
-    return jobs
-
-
-async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
-    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS, and 42501 as
-    `_check_keys`."""
-    await _check_keys(services, user, await check_sees_job(services, user, job_id))
-
-
-async def check_controls_feed(services: Services, user: str, job_id: int) -> None:
-    """Raises SQLError 42501 and 42704 as for PAUSE JOB, and 42501 as `_check_keys`."""
-    rights = services.rights.current
-    if not rights.admin(user):
-        jobs = await services.jobs.find([job_id])
-        check_control(rights, user, job_id, jobs[0] if jobs else None)
-        await _check_keys(services, user, jobs)
-
-
-async def _check_keys(services: Services, user: str, jobs: Sequence[JobSummary]) -> None:
-    """Raises SQLError 42501 where another user's feed is of tables that this one may not SELECT:
-    what is told of it holds keys."""
-    rights = services.rights.current
-    for job in jobs:
-        if not rights.admin(user) and (job.user_name or ROOT) not in rights.roles_of(user):
-            await _check_tables(services, job, user, Privilege.SELECT)
-
-
-async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
-    """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
-    if statement.replication is not None:
-        found = await replication_jobs(services, statement.replication, user)
-        statement = replace(statement, job_ids=tuple(found), replication=None)
-    rights = services.rights.current
-    if statement.schedules:
-        await _check_schedules(services, statement.job_ids, user)
-    resumes = statement.action is JobAction.RESUME
-    if resumes or not rights.admin(user):
-        jobs = {job.id: job for job in await services.jobs.find(statement.job_ids)}
-        for job_id in statement.job_ids:
-            if not rights.admin(user):
-                check_control(rights, user, job_id, jobs.get(job_id))
-            if resumes and job_id in jobs:
-                await _check_owner(services, rights, jobs[job_id])
-    for job_id in statement.job_ids:
-        await services.jobs.control(job_id, statement.action)
-    count, tag = len(statement.job_ids), f"{statement.action.value} JOBS"
-    if statement.schedules:
-        dropped = statement.action is JobAction.CANCEL
-        tag = "DROP SCHEDULES" if dropped else f"{statement.action.value} SCHEDULES"
-    return Result(tag=f"{tag} {count}", row_count=count)
-
-
-async def _check_schedules(services: Services, ids: Sequence[int], user: str) -> None:
-    """Raises SQLError 42704 where one is no schedule, or one that the user does not see."""
-    rights = services.rights.current
-    found = {each.id: each for each in await services.jobs.schedules()}
-    for schedule_id in ids:
-        schedule = found.get(schedule_id)
-        if schedule is None or not sees_schedule(rights, user, schedule):
-            raise SQLError(
-                "42704",
-                f"schedule with ID {schedule_id} does not exist",
-                hint="SHOW SCHEDULES lists them.",
-            )
-
-
-async def verify_changefeed(services: Services, statement: VerifyChangefeed, user: str) -> Result:
-    """A row for each row that differs. Raises SQLError 42501 and 42704 as for PAUSE JOB.
-
-    The result holds keys, so whoever does not own the feed needs SELECT on its tables, too.
-    """
-    job_ids: Sequence[int] = [statement.job_id]
-    if statement.replication is not None:
-        job_ids = await replication_jobs(services, statement.replication, user)
-    rows: list[Row] = []
-    notes: list[str] = []
-    for job_id in job_ids:  # each task compares its own keys
-        await check_controls_feed(services, user, job_id)
-        verified = await services.jobs.verify(
-            job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
-        )
-        rows += [(each.shown_table, each.shown_key, each.what) for each in verified.differences]
-        notes += verified.notes
-    return Result(
-        tag=f"VERIFY CHANGEFEED {len(rows)}",
-        columns=VERIFY_COLUMNS,
-        rows=rows,
-        row_count=len(rows),
-        notice="; ".join(notes) or None,
-    )
-
-
-async def _check_tables(
-    services: Services, job: JobSummary, user: str, privilege: Privilege
-) -> None:
-    """Raises SQLError 42501 where the user lacks it on one of a feed's tables."""
-    at = await services.store.now()
-    for table_id in job.table_ids:
-        table = await services.catalog.descriptors.read_at(table_id, at)
-        if isinstance(table, TableDescriptor):
-            await require(services, user, tuple(needs_on(table, int(privilege))))
-
-
-async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> None:
-    """Whether a feed's owner may still make it: who resumes it does not lend it rights.
-
-    A table that is gone is for the feed itself to tell of. Raises SQLError 42501.
-    """
-    owner, at = job.user_name or ROOT, await services.store.now()
-    for table_id in job.table_ids:
-        table = await services.catalog.descriptors.read_at(table_id, at)
-        if not isinstance(table, TableDescriptor) or table.dropped:
-            continue
-        if missing(rights, owner, tuple(needs_on(table, int(Privilege.CHANGEFEED)))) is not None:
-            raise SQLError(
-                "42501",
-                f"changefeed {job.id} cannot be resumed: its owner {owner} does not have "
-                f"CHANGEFEED privilege on relation {table.name}",
-                hint=f"GRANT CHANGEFEED ON TABLE {table.name} TO {owner}, or CANCEL JOB {job.id}.",
-            )
-
-
-def check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:
-    """Raises SQLError 42501 for a job that the user may not control, and the error of a missing
-    job for one that the user may not see."""
-    held = rights.held(user, SYSTEM)
-    owner = ROOT if job is None else job.user_name or ROOT
-    if job is not None and owner in rights.roles_of(user):
-        return
-    if job is not None and held & Privilege.CONTROLJOB and not rights.admin(owner):
-        return
-    if held & (Privilege.CONTROLJOB | Privilege.VIEWJOB):
-        if job is None:
-            return  # there is none, and the registry says so
+async def _need_changefeed(actor: Actor, table: TableDescriptor) -> None:
+    try:
+        await actor.need_table(table, Privilege.CHANGEFEED)
+    except SQLError as error:
         raise SQLError(
             "42501",
-            f"user {user} may not control job {job_id} of {owner}",
-            hint="CONTROLJOB is for the jobs of users that are no admins.",
-        )
-    raise SQLError("42704", f"job with ID {job_id} does not exist")
+            f'user "{actor.user}" requires the CHANGEFEED privilege on all target tables '
+            "to be able to run an enterprise changefeed",
+            detail=f"{error.message}.",
+        ) from error
+
+
+async def need_readable(actor: Actor, table: TableDescriptor) -> None:
+    """CHANGEFEED or SELECT, as for a feed to a client. Raises SQLError 42501."""
+    try:
+        await actor.need_table(table, Privilege.CHANGEFEED)
+    except SQLError:
+        await actor.need_table(table, Privilege.SELECT)
+
+
+# Schedules
+
+
+async def create_schedule(changer: Changer, statement: CreateSchedule) -> Result:
+    """Needs the rights that CREATE CHANGEFEED needs. Does not commit. Raises SQLError."""
+    services, transaction = changer.services, changer.transaction
+    refuse_twice(statement.options)
+    refuse_twice(statement.schedule_options)
+    label = statement.label
+    if statement.if_not_exists and any(
+        each.label == label for each in await services.jobs.schedules()
+    ):
+        return listing("CREATE SCHEDULE", SCHEDULE_COLUMNS, [])
+    changefeed = CreateChangefeed(
+        tables=statement.tables, sink=statement.sink, options=statement.options
+    )
+    _, request = await requested(changer, changefeed)
+    now = unix_us(request.at) / 1e6
+    label = label or f"CHANGEFEED {datetime.fromtimestamp(int(now), UTC):%Y-%m-%d %H:%M:%S}"
+    given = {option.name: option.value for option in statement.schedule_options}
+    schedule_id, first_run = await services.changefeeds.create_schedule(
+        transaction,
+        request,
+        statement.sink,
+        label=label,
+        crontab=statement.crontab,
+        options=parse_schedule_options(given, now),
+    )
+    await own_jobs(transaction, changer.user, [schedule_id])
+    await changer.need_room(SCHEDULE_QUOTA)
+    row: Row = (schedule_id, label, "ACTIVE", first_run, statement.crontab)
+    return listing("CREATE SCHEDULE", SCHEDULE_COLUMNS, [row])
+
+
+# ALTER CHANGEFEED and REBALANCE REPLICATION
+
+
+SCAN_OPTIONS = {
+    ("initial_scan", None): True,
+    ("initial_scan", "yes"): True,
+    ("initial_scan", "no"): False,
+    ("no_initial_scan", None): False,
+}
+
+
+async def alter_changefeed(changer: Changer, statement: AlterChangefeed) -> Result:
+    """The job's id and its new description. Does not commit."""
+    await check_controls(changer.services, changer.user, statement.job_id)
+    alterations: list[Alteration] = []
+    for clause in statement.clauses:
+        alterations += await _alterations(changer, clause)
+    description = await changer.services.changefeeds.alter(
+        changer.transaction, statement.job_id, alterations, at=changer.transaction.read_timestamp
+    )
+    return listing("ALTER CHANGEFEED", ALTERED_COLUMNS, [(statement.job_id, description)])
+
+
+async def rebalance_replication(changer: Changer, statement: RebalanceReplication) -> Result:
+    """The ids and descriptions of the tasks whose keys changed. New tasks belong to the
+    replication's owner. Does not commit."""
+    services, transaction = changer.services, changer.transaction
+    jobs = await running_tasks(services, statement.name, changer.user)
+    for job in jobs:
+        check_control(services.rights.current, changer.user, job.id, job)
+    known, owner = {job.id for job in jobs}, jobs[0].owner
+    rows = await services.changefeeds.rebalance(transaction, sorted(known))
+    await own_jobs(transaction, owner, [id for id, _ in rows if id not in known])
+    await Actor(services, owner, "", transaction).need_room(FEED_QUOTA)
+    return listing("REBALANCE REPLICATION", ALTERED_COLUMNS, rows)
+
+
+async def _alterations(changer: Changer, clause: FeedClause) -> Sequence[Alteration]:
+    match clause:
+        case AddTables():
+            return await _added(changer, clause)
+        case DropTables(tables=tables):
+            return [DropTarget(await _named(changer, name)) for name in tables]
+        case ControlTables(action=action, tables=tables):
+            chosen = TargetAction(action)
+            return [ControlTarget(chosen, await _named(changer, name)) for name in tables]
+        case SetFeedOptions(options=options):
+            refuse_twice(options)
+            return [SetOptions({option.name: option.value for option in options})]
+        case UnsetFeedOptions(names=names):
+            return [UnsetOptions(names)]
+
+
+async def _added(changer: Changer, clause: AddTables) -> Sequence[AddTarget]:
+    relations = await changer.resolve(clause.tables)
+    tables = [relations[name.parts] for name in clause.tables]
+    scans = _scans(clause.options)
+    for name, table in zip(clause.tables, tables, strict=True):
+        check_followed("ALTER CHANGEFEED", [name], [table])
+        await _need_changefeed(changer, table)
+    return [
+        AddTarget(table, str(full_name(name, changer.database)), scans)
+        for name, table in zip(clause.tables, tables, strict=True)
+    ]
+
+
+def _scans(options: Sequence[Option]) -> bool | None:
+    """Whether the tables are scanned, where the clause says so."""
+    chosen: set[bool] = set()
+    for option in options:
+        scans = SCAN_OPTIONS.get((option.name, option.value))
+        if scans is None:
+            raise SQLError(
+                "22023",
+                f"ADD takes initial_scan, initial_scan = 'no' or no_initial_scan, not "
+                f"{option.name}{'' if option.value is None else f' = {option.value!r}'}",
+                hint="What is of the whole feed goes behind SET.",
+                position=option.position,
+            )
+        chosen.add(scans)
+    if len(chosen) > 1:
+        raise SQLError("22023", "initial_scan and no_initial_scan exclude each other")
+    return chosen.pop() if chosen else None
+
+
+async def _named(changer: Changer, name: ObjectName) -> TargetName:
+    """Returns a target by the table that has its name now; a dropped table by the name that it
+    had."""
+    table = await changer.find(name, views=True)
+    shown = str(full_name(name, changer.database))
+    return TargetName(None if table is None else table.id, shown)

@@ -1,11 +1,16 @@
-"""GRANT, REVOKE, owners and default privileges."""
+"""GRANT, REVOKE, owners and default privileges, and SHOW GRANTS and its kin."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor import (
+    TableDescriptor,
+)
+from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
+from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.rights.default_privileges import (
     ANY_ROLE,
     ANY_SCHEMA,
@@ -29,6 +34,7 @@ from ....catalog.rights.rights import (
     add_member,
     add_privileges,
     put_grant,
+    read_rights,
     remove_member,
     remove_privileges,
     set_owner,
@@ -37,9 +43,9 @@ from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
 from ....catalog.values.errors import SQLError
 from ....changefeed import give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
-from ...results.results import Result
+from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...runtime.relations import find_sequence
+from ...runtime.relations import find_sequence, find_table, unknown_relation
 from ...syntax.names import ObjectName
 from ...syntax.rights_statements import (
     AlterDefaultPrivileges,
@@ -50,9 +56,11 @@ from ...syntax.rights_statements import (
     ReassignOwned,
     RightsChange,
     SetOwner,
+    ShowGrants,
+    ShowRoleGrants,
     TargetKind,
 )
-from .grant_targets import find_database, find_schema, find_targets
+from ..ddl.enum_types import find_type, unknown
 
 _KINDS = {
     TargetKind.TABLE: SecurableKind.TABLE,
@@ -357,3 +365,211 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
         if role in (default.grantee, default.role):
             reasons.append("default privileges mention it")
     return sorted(set(reasons))
+
+
+K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
+
+
+# The things that statements name
+
+
+async def find_targets(actor: Actor, target: GrantTarget) -> list[Securable]:
+    """Returns the objects that a statement names. Raises SQLError for one that does not exist."""
+    if target.kind is TargetKind.SYSTEM:
+        return [SYSTEM]
+    find = _FINDERS[target.kind]
+    return [thing for name in target.names for thing in await find(actor, name)]
+
+
+async def find_database(actor: Actor, name: ObjectName) -> Securable:
+    """Returns a database as an object of grants. Raises SQLError 3D000."""
+    descriptors = actor.services.catalog.descriptors
+    database_id = await descriptors.lookup(actor.reader, 0, 0, str(name))
+    if database_id is None:
+        raise SQLError("3D000", f'database "{name}" does not exist', position=name.position)
+    return Securable(SecurableKind.DATABASE, database_id, str(name))
+
+
+async def find_schema(actor: Actor, name: ObjectName) -> tuple[str, str, Securable]:
+    """The database of a schema, its name, and what rights are granted on."""
+    database, schema = (actor.database, *name.parts)[-2:]
+    try:
+        parents = await actor.services.catalog.descriptors.resolve_schema(
+            actor.reader, database, schema
+        )
+    except SQLError as error:
+        error.position = error.position or name.position
+        raise
+    thing = Securable(SecurableKind.SCHEMA, parents[1], schema, (parents[0],))
+    return database, schema, thing
+
+
+async def _tables(actor: Actor, name: ObjectName) -> list[Securable]:
+    database, schema, _ = await find_schema(actor, name)
+    tables = await actor.services.catalog.list_tables(
+        actor.reader, database, schema, views=True, keyspaces=True
+    )
+    return [securable(table) for table in tables]
+
+
+async def _sequences(actor: Actor, name: ObjectName) -> list[Securable]:
+    return await _objects(actor, name, SequenceDescriptor)
+
+
+async def _types(actor: Actor, name: ObjectName) -> list[Securable]:
+    return await _objects(actor, name, TypeDescriptor)
+
+
+async def _objects(actor: Actor, name: ObjectName, kind: type[K]) -> list[Securable]:
+    """The objects of a kind in a schema, by name."""
+    database, schema, _ = await find_schema(actor, name)
+    found = await actor.services.catalog.list_objects(actor.reader, database, kind)
+    return [securable(thing) for place, thing in found if place == schema]
+
+
+async def _database(actor: Actor, name: ObjectName) -> list[Securable]:
+    return [await find_database(actor, name)]
+
+
+async def _schema(actor: Actor, name: ObjectName) -> list[Securable]:
+    return [(await find_schema(actor, name))[2]]
+
+
+async def _sequence(actor: Actor, name: ObjectName) -> list[Securable]:
+    found = await find_sequence(actor.services.catalog, actor.reader, name, actor.database)
+    if found is None:
+        raise unknown_relation(name)
+    return [securable(found)]
+
+
+async def _type(actor: Actor, name: ObjectName) -> list[Securable]:
+    found = await find_type(actor.services, actor.reader, name, actor.database)
+    if found is None:
+        raise unknown(name)
+    return [securable(found)]
+
+
+async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
+    """A table or a view, or all of a schema's."""
+    *inside, last = name.parts
+    if last == "*":
+        return await _tables(actor, ObjectName(tuple(inside) or ("public",), name.position))
+    virtual = actor.services.virtual_tables.find(name.parts)
+    table = virtual or await find_table(
+        actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
+    )
+    if table is None:
+        catalog = actor.services.catalog
+        if await find_sequence(catalog, actor.reader, name, actor.database) is not None:
+            raise SQLError(
+                "42809",
+                f'"{name}" is a sequence',
+                position=name.position,
+                hint="Write ON SEQUENCE.",
+            )
+        raise unknown_relation(name)
+    if table.id < FIRST_USER_ID:
+        raise SQLError(
+            "42501",
+            f'privileges on "{name}" cannot be changed: it is part of the system',
+            position=name.position,
+        )
+    return [securable(table)]
+
+
+_FINDERS: dict[TargetKind, Callable[[Actor, ObjectName], Awaitable[list[Securable]]]] = {
+    TargetKind.DATABASE: _database,
+    TargetKind.SCHEMA: _schema,
+    TargetKind.SEQUENCE: _sequence,
+    TargetKind.TYPE: _type,
+    TargetKind.TABLE: _named,
+    TargetKind.TABLES_IN_SCHEMA: _tables,
+    TargetKind.SEQUENCES_IN_SCHEMA: _sequences,
+    TargetKind.TYPES_IN_SCHEMA: _types,
+}
+
+
+# SHOW
+
+
+async def show_role_grants(actor: Actor, statement: ShowRoleGrants) -> Result:
+    roles, members = statement.roles, statement.members
+    rows: list[Row] = [
+        (role, member, admin)
+        for role, member, admin in (await read_rights(actor.reader)).memberships()
+        if (not roles or role in roles) and (not members or member in members)
+    ]
+    return listing("SHOW GRANTS", "role_name member is_admin:b", rows)
+
+
+async def show_grants(actor: Actor, statement: ShowGrants) -> Result:
+    """The grants on objects, or on everything in the database: admins and owners have all."""
+    rights = await read_rights(actor.reader)
+    if statement.target is None:
+        things = await _everything_in(actor)
+    else:
+        things = await find_targets(actor, statement.target)
+    if things == [SYSTEM]:
+        return _system_grants(rights, statement.grantees)
+    names: dict[int, str] = {}
+    rows: list[Row] = []
+    for thing in things:
+        kind = "table" if thing.kind is SecurableKind.TABLE else thing.kind.value
+        path = await _full_name(actor, thing, names)
+        for grantee, privilege, grantable in granted(rights, thing):
+            if not statement.grantees or grantee in statement.grantees:
+                rows.append((*path, kind, grantee, privilege, grantable))
+    columns = (
+        "database_name schema_name object_name object_type grantee privilege_type is_grantable:b"
+    )
+    return listing("SHOW GRANTS", columns, rows)
+
+
+def granted(rights: Rights, thing: Securable) -> Iterator[tuple[str, str, bool]]:
+    """Yields roles and their privileges on an object: admins, its owner, and the grantees."""
+    all_of = {ADMIN, ROOT, rights.owner(thing.id)}
+    for grantee in sorted(all_of):
+        yield grantee, "ALL", True
+    for grantee, grant in rights.grants_on(thing.id):
+        if grantee not in all_of:
+            yield from _spelled(grantee, grant, thing.kind)
+
+
+def _spelled(grantee: str, grant: Grant, kind: SecurableKind) -> Iterator[tuple[str, str, bool]]:
+    """One row a privilege; ALL in one word where that says the same."""
+    names = privilege_names(grant.privileges, kind)
+    passed_on = set(privilege_names(grant.grantable, kind))
+    if "ALL" in names and passed_on and "ALL" not in passed_on:
+        names = sorted(str(one.name) for one in Privilege if one & grant.privileges)
+    for name in names:
+        yield grantee, name, name in passed_on or "ALL" in passed_on
+
+
+def _system_grants(rights: Rights, grantees: Sequence[str]) -> Result:
+    rows: list[Row] = [(ADMIN, "ALL", True), (ROOT, "ALL", True)]
+    for grantee, grant in rights.grants_on(SYSTEM.id):
+        rows += _spelled(grantee, grant, SecurableKind.SYSTEM)
+    kept = [row for row in rows if not grantees or row[0] in grantees]
+    return listing("SHOW SYSTEM GRANTS", "grantee privilege_type is_grantable:b", kept)
+
+
+async def _everything_in(actor: Actor) -> list[Securable]:
+    """The current database, its schemas and what is in them."""
+    found = await _database(actor, ObjectName((actor.database,), 1))
+    for schema in await actor.services.catalog.list_schemas(actor.reader, actor.database):
+        place = ObjectName((actor.database, schema), 1)
+        for find in (_schema, _tables, _sequences, _types):
+            found += await find(actor, place)
+    return found
+
+
+async def _full_name(actor: Actor, thing: Securable, names: dict[int, str]) -> list[str | None]:
+    """Database, schema and name of a thing, as far as it has them. `names` are known by id."""
+    path: list[str | None] = [thing.name]
+    for parent in thing.parents:
+        if parent not in names:
+            found = await actor.services.catalog.descriptors.read(actor.reader, parent)
+            assert found is not None, parent
+            names[parent] = found.name
+        path.insert(0, names[parent])
+    return path + [None] * (3 - len(path))

@@ -1,92 +1,42 @@
-"""Statements that list something, or change what is in no transaction: each with the reader that it
-is given, as its user may."""
+"""Statements that list something, or change what is in no transaction: each by the function that
+carries it out for its user."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...runtime.relations import LeaseScope
-from ...syntax.changefeed_statements import ShowSchedules, ShowSubscriptions
+from ...syntax import changefeed_statements as feed_statements
+from ...syntax import keyspace_statements, rights_statements, show_statements, statements
 from ...syntax.connection_statements import ShowConnections
-from ...syntax.keyspace_statements import ShowKeyspaceRanges, ShowKeyspaces, ShowReplications
+from ...syntax.maintenance_statements import Maintain
 from ...syntax.relaxed_statements import ShowRelaxedLogs
-from ...syntax.rights_statements import RightsListing
-from ...syntax.show_statements import Cancel, ShowObjects
-from ...syntax.statements import ExplainChange, ShowRanges
 from ...syntax.user_statements import ShowUsers
 from ..changer import Changer
 from ..ddl.ddl_needs import check_ddl
 from ..ddl.schema_changes import SchemaChangeStatements
+from . import feed_reports, grants, jobs, keyspaces, show
 from .connections import show_connections
-from .keyspaces import show_keyspace_ranges, show_keyspaces, show_relaxed_logs
 from .ranges import RangeStatement, run_ranges
-from .replications import show_replications, show_tasks
-from .schedules import show_schedules
-from .show import Show, run_show
-from .show_grants import show_rights
-from .show_objects import cancel, show_objects
 from .subscriptions import show_subscriptions
 from .users import show_users
 
-Listing = (
-    Show
-    | ShowRelaxedLogs
-    | ShowKeyspaces
-    | ShowKeyspaceRanges
-    | ShowReplications
-    | ShowSubscriptions
-    | ShowSchedules
-    | ShowConnections
-    | ShowUsers
-    | RightsListing
-    | ShowObjects
-    | Cancel
-    | RangeStatement
-    | ExplainChange
-)
+
+async def run_listing(actor: Actor, statement: object, parameters: Sequence[object] = ()) -> Result:
+    """Runs one of `LISTINGS`, or a statement about ranges. Raises SQLError 42501."""
+    if isinstance(statement, RangeStatement):
+        shows = isinstance(statement, statements.ShowRanges)
+        needed = Privilege.SELECT if shows else Privilege.INSERT
+        await actor.need_named(statement.of.table, needed)
+        return await run_ranges(actor.services, statement, actor.reader, actor.database, parameters)
+    return await LISTINGS[type(statement)](actor, statement)
 
 
-async def run_listing(
-    actor: Actor, statement: Listing, parameters: Sequence[object] = ()
-) -> Result:
-    """Runs a SHOW statement that lists objects, jobs or settings. Raises SQLError 42501."""
-    match statement:
-        case ShowUsers():
-            return await show_users(actor.reader)
-        case ShowRelaxedLogs():
-            return await show_relaxed_logs(actor)
-        case ShowKeyspaces():
-            return await show_keyspaces(actor)
-        case ShowKeyspaceRanges():
-            return await show_keyspace_ranges(actor, statement)
-        case ShowReplications(tasks_of=None):
-            return await show_replications(actor)
-        case ShowReplications(tasks_of=str(name)):
-            return await show_tasks(actor, name)
-        case ShowSubscriptions():
-            return await show_subscriptions(actor)
-        case ShowSchedules():
-            return await show_schedules(actor, statement)
-        case ShowConnections():
-            return await show_connections(actor, statement)
-        case Cancel():
-            return await cancel(actor, statement)
-        case ExplainChange():
-            return await _explain_change(actor, statement)
-        case _ if isinstance(statement, RangeStatement):
-            return await _ranges(actor, statement, parameters)
-        case _ if isinstance(statement, RightsListing):
-            return await show_rights(actor, statement)
-        case _ if isinstance(statement, ShowObjects):
-            return await show_objects(actor, statement)
-    assert isinstance(statement, Show), statement
-    return await run_show(actor, statement)
-
-
-async def _explain_change(actor: Actor, statement: ExplainChange) -> Result:
+async def _explain_change(actor: Actor, statement: statements.ExplainChange) -> Result:
     scope = LeaseScope(actor.services.leases)
     try:
         await check_ddl(actor, statement.statement)
@@ -96,7 +46,36 @@ async def _explain_change(actor: Actor, statement: ExplainChange) -> Result:
         scope.release()
 
 
-async def _ranges(actor: Actor, statement: RangeStatement, parameters: Sequence[object]) -> Result:
-    needed = Privilege.SELECT if isinstance(statement, ShowRanges) else Privilege.INSERT
-    await actor.need_named(statement.of.table, needed)
-    return await run_ranges(actor.services, statement, actor.reader, actor.database, parameters)
+LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
+    Maintain: show.maintain,
+    ShowConnections: show_connections,
+    ShowRelaxedLogs: keyspaces.show_relaxed_logs,
+    ShowUsers: show_users,
+    feed_statements.RetryDeadLetters: feed_reports.tell_dead_letters,
+    feed_statements.ShowDeadLetters: feed_reports.tell_dead_letters,
+    feed_statements.ShowFeedLag: feed_reports.show_feed_lag,
+    feed_statements.ShowFeedLatency: feed_reports.show_feed_latency,
+    feed_statements.ShowSchedules: jobs.show_schedules,
+    feed_statements.ShowSubscriptions: show_subscriptions,
+    feed_statements.SkipDeadLetters: feed_reports.tell_dead_letters,
+    keyspace_statements.BackupKeyspace: keyspaces.run_backup,
+    keyspace_statements.RestoreKeyspace: keyspaces.run_backup,
+    keyspace_statements.ShowKeyspaceRanges: keyspaces.show_keyspace_ranges,
+    keyspace_statements.ShowKeyspaces: keyspaces.show_keyspaces,
+    keyspace_statements.ShowReplications: jobs.show_replications,
+    rights_statements.ShowGrants: grants.show_grants,
+    rights_statements.ShowRoleGrants: grants.show_role_grants,
+    show_statements.Cancel: show.cancel,
+    show_statements.ShowQueries: show.show_queries,
+    show_statements.ShowSessions: show.show_sessions,
+    statements.ExplainChange: _explain_change,
+    statements.SetClusterSetting: show.set_cluster_setting,
+    statements.ShowClusterSettings: show.show_cluster_settings,
+    statements.ShowColumns: show.show_columns,
+    statements.ShowCreateTable: show.show_create_table,
+    statements.ShowDatabases: show.show_databases,
+    statements.ShowJobs: jobs.show_jobs,
+    statements.ShowSession: show.show_database,
+    statements.ShowTables: show.show_tables,
+    statements.VerifyChangefeed: jobs.verify_changefeed,
+}

@@ -6,7 +6,6 @@ None of it is transactional: a split takes effect when it is durable, and is not
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from sqlglot import exp
@@ -16,27 +15,21 @@ from ....catalog.descriptors.elements import Index
 from ....catalog.rows.key_borders import border_columns, border_key, pretty_key
 from ....catalog.store.catalog import not_a_table
 from ....catalog.store.descriptor_store import DescriptorReader
-from ....catalog.values.column_types import ColumnType, coerce
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
-from ....kvlayer.clock import Timestamp, duration, timestamp_at
+from ....kvlayer.access import StoreAccess
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import index_span, table_span
 from ....kvlayer.ranges import NEVER, RangeInfo
-from ....kvlayer.settings import SettingError, parse_duration
 from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
 from ...results.as_of import datetime_of
-from ...results.results import TIMESTAMPTZ, Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing
 from ...runtime.relations import resolve
 from ...runtime.services import Services
 from ...syntax import statements
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
-
-BYTES = ColumnType(TypeKind.BYTES)
-FLOAT8 = ColumnType(TypeKind.FLOAT8)
 
 REPLICAS = "{1}"
 """Where every range is: a store is one node."""
@@ -46,9 +39,20 @@ REPLICAS = "{1}"
 class RangeStore(Protocol):
     """A store whose ranges can be changed."""
 
-    async def split(self, key: bytes, *, sticky_until: Timestamp = NEVER) -> None: ...
+    async def split(self, key: bytes) -> None: ...
     async def unsplit(self, key: bytes) -> None: ...
     def ranges(self, span: Span) -> list[RangeInfo]: ...
+
+
+def ranged_store(store: StoreAccess) -> RangeStore:
+    """The store, where its ranges are in this process. Raises SQLError 0A000."""
+    if not isinstance(store, RangeStore):
+        raise SQLError(
+            "0A000",
+            "ranges are shown and changed on the node that has the store",
+            hint="Connect to the node that was started without --join.",
+        )
+    return store
 
 
 async def run_ranges(
@@ -59,13 +63,7 @@ async def run_ranges(
     parameters: Sequence[object],
 ) -> Result:
     """Carries the statement out. `reader` finds the table."""
-    store = services.store
-    if not isinstance(store, RangeStore):
-        raise SQLError(
-            "0A000",
-            "ranges are shown and changed on the node that has the store",
-            hint="Connect to the node that was started without --join.",
-        )
+    store = ranged_store(services.store)
     try:
         table = await _table(services, statement.of, reader, database)
     except SQLError as error:
@@ -119,15 +117,12 @@ async def _split(
     index: Index,
     bindings: Bindings,
 ) -> Result:
-    until = _sticky_until(statement, bindings)
     borders = [_border(table, index, row, bindings) for row in statement.rows]
     rows: list[Row] = []
-    enforced = None if until == NEVER else datetime_of(until)
     for key in borders:
-        await _refusable(store.split(key, sticky_until=until))
-        rows.append((key, pretty_key(key, table), enforced))
-    columns = typed_columns("key:y pretty split_enforced_until:t")
-    return listing(_tag(statement.of), columns, rows)
+        await _refusable(store.split(key))
+        rows.append((key, pretty_key(key, table), None))
+    return listing(_tag(statement.of), "key:y pretty split_enforced_until:t", rows)
 
 
 async def _unsplit(
@@ -147,7 +142,7 @@ async def _unsplit(
     for key in borders:
         await _refusable(store.unsplit(key))
         rows.append((key, pretty_key(key, table)))
-    return listing(_tag(statement.of), typed_columns("key:y pretty"), rows)
+    return listing(_tag(statement.of), "key:y pretty", rows)
 
 
 async def _refusable(change: Awaitable[None]) -> None:
@@ -186,33 +181,6 @@ def _value(tree: exp.Expr, bindings: Bindings) -> object:
         ) from error
 
 
-def _sticky_until(statement: statements.SplitAt, bindings: Bindings) -> Timestamp:
-    """A date and time, or a duration from now."""
-    tree = statement.expiration
-    if tree is None:
-        return NEVER
-    value = _value(tree, bindings)
-    now = timestamp_at(unix_us=round(bindings.now.timestamp() * 1e6))
-    until = None
-    if isinstance(value, str):
-        try:
-            until = Timestamp(now + duration(seconds=parse_duration(value)))
-        except SettingError:
-            until = None
-    if until is None:
-        moment = coerce(TIMESTAMPTZ, value)
-        if not isinstance(moment, datetime):
-            raise SQLError("22004", "the expiration cannot be NULL", position=position_of(tree))
-        if moment.timestamp() <= bindings.now.timestamp():
-            raise SQLError(
-                "22023",
-                f"the expiration {moment.isoformat()} is not in the future",
-                position=position_of(tree),
-            )
-        until = timestamp_at(unix_us=round(moment.timestamp() * 1e6))
-    return until
-
-
 def _show(
     found: Sequence[RangeInfo], span: Span, table: TableDescriptor, *, details: bool
 ) -> Result:
@@ -234,7 +202,7 @@ def _show(
             row += (each.bytes, megabytes, each.version_count)
             row += (round(each.reads_per_second, 1), round(each.writes_per_second, 1))
         rows.append(row)
-    columns = _COLUMNS | _DETAILS if details else _COLUMNS
+    columns = _COLUMNS + _DETAILS if details else _COLUMNS
     return listing("SHOW RANGES", columns, rows)
 
 
@@ -249,9 +217,7 @@ def _tag(of: statements.RangesOf) -> str:
     return "ALTER TABLE" if of.index is None else "ALTER INDEX"
 
 
-_COLUMNS = typed_columns(
+_COLUMNS = (
     "start_key end_key range_id:i replicas lease_holder:i split_enforced:b split_enforced_until:t"
 )
-_DETAILS = typed_columns(
-    "range_size:i range_size_mb:f version_count:i reads_per_second:f writes_per_second:f"
-)
+_DETAILS = " range_size:i range_size_mb:f version_count:i reads_per_second:f writes_per_second:f"

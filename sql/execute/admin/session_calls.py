@@ -25,12 +25,11 @@ from ...results.results import Result
 from ...runtime.activity import SessionView
 from ...runtime.advisory_locks import WAIT_SECONDS, AdvisoryKey, AdvisoryLocks, key_of
 from ...runtime.authorization import current_rights
-from ...runtime.keyspaces import whole_seconds
+from ...runtime.keyspaces import OpenedKeyspace, RawKeyspaces, whole_seconds
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction, lock_timeout
 from ...variables.variables import SessionVariables
-from ..write.keyspaces import OpenedKeyspace, RawKeyspaces
-from .feeds import check_sees_job
+from .jobs import check_sees_job
 
 
 class Caller(Protocol):
@@ -80,19 +79,15 @@ class CallingSession:
         self._committed_at = at or self._committed_at
 
     async def call(self, name: str, arguments: Sequence[Datum]) -> Datum:
-        if name in CALLS:
-            if name != "raw_get" and self._transactions.opened is not None:
-                raise SQLError(
-                    "25001",
-                    f"{name} cannot be called inside a transaction block",
-                    hint="What it writes is durable at once, and no ROLLBACK undoes it.",
-                )
-            calls = RawCalls(
-                self._keyspaces, user=self._session.user, database=self._session.database
+        writes_keys = name.startswith("raw_") and name != "raw_get"
+        if writes_keys and self._transactions.opened is not None:
+            raise SQLError(
+                "25001",
+                f"{name} cannot be called inside a transaction block",
+                hint="What it writes is durable at once, and no ROLLBACK undoes it.",
             )
-            return await CALLS[name](calls, *arguments)
-        if name in _BACKENDS:
-            return await _BACKENDS[name](self, *arguments)
+        if name in _CALLS:
+            return await _CALLS[name](self, *arguments)
         if name == "pg_advisory_unlock_all":
             await self._transactions.advisory_locks.release_all()
             return ""
@@ -111,21 +106,13 @@ class CallingSession:
         session.activity.interrupt()
         return True
 
-    async def _terminate(self, process_id: int, milliseconds: int = 0) -> bool:
-        """Waits until the session has left, if it is given time for that."""
-        if milliseconds < 0:
-            raise SQLError("22003", '"timeout" must not be negative')
+    async def _terminate(self, process_id: int) -> bool:
         session = self._found(process_id)
         if session is None:
             return False
         await self._check_may(session, "terminate process", "process is being terminated")
         session.terminate()
-        if milliseconds == 0 or await self._services.sessions.left(session, milliseconds / 1000):
-            return True
-        self._warnings.append(
-            f"backend with PID {process_id} did not terminate within {milliseconds} milliseconds"
-        )
-        return False
+        return True
 
     async def _wait(self, job_id: int, *given: str | None) -> Decimal:
         """Waits for a feed: until when, and how long, stand in either order."""
@@ -204,6 +191,43 @@ class CallingSession:
             hint="GRANT SYSTEM CANCELQUERY TO a role lets it end what others run.",
         )
 
+    # Raw keyspaces. Each call is durable when it returns, and stays where the statement fails
+    # behind it. Raises SQLError as `RawKeyspaces.opened` does.
+
+    def _keyspace(self, name: str, needs: Privilege) -> OpenedKeyspace:
+        user, database = self._session.user, self._session.database
+        return self._keyspaces.opened(name, needs=needs, user=user, database=database)
+
+    async def _raw_get(self, name: str, key: bytes) -> Datum:
+        async with self._keyspace(name, Privilege.SELECT) as keyspace:
+            return await keyspace.get(key)
+
+    async def _raw_put(self, name: str, key: bytes, value: bytes, ttl: str | None = None) -> Datum:
+        seconds = None if ttl is None else whole_seconds(ttl)
+        async with self._keyspace(name, Privilege.INSERT) as keyspace:
+            return _shown(await keyspace.put(key, value, ttl_seconds=seconds))
+
+    async def _raw_delete(self, name: str, key: bytes) -> Datum:
+        async with self._keyspace(name, Privilege.DELETE) as keyspace:
+            return _shown(await keyspace.delete(key))
+
+    async def _raw_delete_range(self, name: str, start: bytes | None, end: bytes | None) -> Datum:
+        """How many keys were deleted of `[start, end)`; NULL is the first key, and behind the
+        last."""
+        async with self._keyspace(name, Privilege.SELECT | Privilege.DELETE) as keyspace:
+            return (await keyspace.delete_range(start or b"", end)).count
+
+    async def _raw_cas(
+        self, name: str, key: bytes | None, expected: bytes | None, value: bytes | None
+    ) -> Datum:
+        """Whether the key had the value that was expected, and now has the new one; NULL is to be
+        absent."""
+        if key is None:
+            raise SQLError("22004", "raw_cas: the key must not be NULL")
+        needs = Privilege.SELECT | (Privilege.DELETE if value is None else Privilege.INSERT)
+        async with self._keyspace(name, needs) as keyspace:
+            return (await keyspace.compare_and_swap(key, expected=expected, value=value)).swapped
+
 
 def may_end(rights: Rights, user: str, owner: str) -> bool:
     """Whether a user may end the sessions of another, or what they run."""
@@ -240,67 +264,18 @@ def _until_and_seconds(texts: Sequence[str]) -> tuple[Timestamp | None, float | 
 MICROSECONDS = 1_000_000
 _NUMBER = re.compile(r"\s*\d+(\.\d*)?\s*")
 
-_BACKENDS: dict[str, Callable[..., Awaitable[Datum]]] = {
-    "pg_cancel_backend": CallingSession._cancel,
-    "pg_terminate_backend": CallingSession._terminate,
-    "wait_for_changefeed": CallingSession._wait,
-}
-
-
-class RawCalls:
-    """The calls of one user in one database. Raises SQLError as `RawKeyspaces.opened` does.
-
-    A call is no part of the statement's transaction: it is durable when it returns, and stays where
-    the statement fails behind it.
-    """
-
-    def __init__(self, keyspaces: RawKeyspaces, *, user: str, database: str) -> None:
-        self._keyspaces = keyspaces
-        self._user = user
-        self._database = database
-
-    async def get(self, name: str, key: bytes) -> Datum:
-        async with self._opened(name, Privilege.SELECT) as keyspace:
-            return await keyspace.get(key)
-
-    async def put(self, name: str, key: bytes, value: bytes, ttl: str | None = None) -> Datum:
-        seconds = None if ttl is None else whole_seconds(ttl)
-        async with self._opened(name, Privilege.INSERT) as keyspace:
-            return _shown(await keyspace.put(key, value, ttl_seconds=seconds))
-
-    async def delete(self, name: str, key: bytes) -> Datum:
-        async with self._opened(name, Privilege.DELETE) as keyspace:
-            return _shown(await keyspace.delete(key))
-
-    async def delete_range(self, name: str, start: bytes | None, end: bytes | None) -> Datum:
-        """How many keys were deleted of `[start, end)`; NULL is the first key, and behind the
-        last."""
-        async with self._opened(name, Privilege.SELECT | Privilege.DELETE) as keyspace:
-            return (await keyspace.delete_range(start or b"", end)).count
-
-    async def cas(
-        self, name: str, key: bytes | None, expected: bytes | None, value: bytes | None
-    ) -> Datum:
-        """Whether the key had the value that was expected, and now has the new one; NULL is to be
-        absent."""
-        if key is None:
-            raise SQLError("22004", "raw_cas: the key must not be NULL")
-        needs = Privilege.SELECT | (Privilege.DELETE if value is None else Privilege.INSERT)
-        async with self._opened(name, needs) as keyspace:
-            return (await keyspace.compare_and_swap(key, expected=expected, value=value)).swapped
-
-    def _opened(self, name: str, needs: Privilege) -> OpenedKeyspace:
-        return self._keyspaces.opened(name, needs=needs, user=self._user, database=self._database)
-
 
 def _shown(at: Timestamp) -> Decimal:
     return Decimal(format_timestamp(at))
 
 
-CALLS: dict[str, Callable[..., Awaitable[Datum]]] = {
-    "raw_get": RawCalls.get,
-    "raw_put": RawCalls.put,
-    "raw_delete": RawCalls.delete,
-    "raw_delete_range": RawCalls.delete_range,
-    "raw_cas": RawCalls.cas,
+_CALLS: dict[str, Callable[..., Awaitable[Datum]]] = {
+    "pg_cancel_backend": CallingSession._cancel,
+    "pg_terminate_backend": CallingSession._terminate,
+    "raw_cas": CallingSession._raw_cas,
+    "raw_delete": CallingSession._raw_delete,
+    "raw_delete_range": CallingSession._raw_delete_range,
+    "raw_get": CallingSession._raw_get,
+    "raw_put": CallingSession._raw_put,
+    "wait_for_changefeed": CallingSession._wait,
 }

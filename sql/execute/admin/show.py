@@ -1,4 +1,5 @@
-"""SHOW of tables, columns and cluster settings; SET and RESET CLUSTER SETTING."""
+"""SHOW of the catalog, of cluster settings and of sessions; SET CLUSTER SETTING; CANCEL of
+queries and sessions. Each raises SQLError 42501 for what its user may not see."""
 
 from __future__ import annotations
 
@@ -10,80 +11,70 @@ from ....catalog.store.cluster_settings import reset_setting, set_setting
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY, SettingError
-from ...plan.needs import Need
 from ...results.results import Result, Row, listing, typed_columns
-from ...runtime.authorization import Actor, check_show, require
+from ...runtime.activity import SessionView, shown, started
+from ...runtime.authorization import Actor
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
-from ...syntax import statements
 from ...syntax.maintenance_statements import Chore, Maintain
-from ...syntax.statements import SetClusterSetting
-
-Show = (
-    statements.ShowTables
-    | statements.ShowDatabases
-    | statements.ShowCreateTable
-    | statements.ShowColumns
-    | statements.ShowClusterSettings
-    | statements.ShowSession
-    | Maintain
+from ...syntax.names import ObjectName
+from ...syntax.show_statements import Cancel, ShowQueries, ShowSessions
+from ...syntax.statements import (
+    SetClusterSetting,
+    ShowClusterSettings,
+    ShowColumns,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowSession,
+    ShowTables,
 )
+from .session_calls import may_end
 
 
-async def run_show(actor: Actor, statement: Show) -> Result:
-    """Runs a SHOW statement as its user may. Raises SQLError 42501."""
-    await check_show(actor, statement)
-    services, database = actor.services, actor.database
-    match statement:
-        case statements.ShowTables(database=named):
-            return await _tables(actor, named or database)
-        case statements.ShowDatabases():
-            names = await services.catalog.list_databases(actor.reader)
-            return listing("SHOW DATABASES", typed_columns("database_name"), [(n,) for n in names])
-        case statements.ShowCreateTable(table=name):
-            table = await resolve(services, actor.reader, name, database)
-            if statement.view and table.view is None:
-                raise not_a_view(name)
-            text = show_create(table, await _referenced(actor, table))
-            columns = typed_columns("table_name create_statement")
-            return listing("SHOW CREATE TABLE", columns, [(table.name, text)])
-        case statements.ShowColumns(table=name):
-            return _columns(await resolve(services, actor.reader, name, database))
-        case statements.ShowClusterSettings(name=None):
-            return _settings(services)
-        case statements.ShowClusterSettings(name=str(setting), position=position):
-            check_setting(setting, position)
-            value = _value(services, setting)
-            return listing("SHOW CLUSTER SETTING", typed_columns(setting), [(value,)])
-        case Maintain():
-            return await _maintain(actor, statement)
-        case statements.ShowSession(name="database"):
-            return listing("SHOW DATABASE", typed_columns("database"), [(database,)])
-    raise AssertionError(statement)
+async def show_database(actor: Actor, statement: ShowSession) -> Result:
+    assert statement.name == "database", statement
+    return listing("SHOW DATABASE", "database", [(actor.database,)])
 
 
-async def _referenced(actor: Actor, table: TableDescriptor) -> dict[int, TableDescriptor]:
-    """The tables that foreign keys of this one refer to."""
-    found: dict[int, TableDescriptor] = {}
+async def show_databases(actor: Actor, statement: ShowDatabases) -> Result:
+    names = await actor.services.catalog.list_databases(actor.reader)
+    return listing("SHOW DATABASES", "database_name", [(name,) for name in names])
+
+
+async def show_tables(actor: Actor, statement: ShowTables) -> Result:
+    database, catalog = statement.database or actor.database, actor.services.catalog
+    rows: list[Row] = [
+        (schema, table.name, "table" if table.view is None else "view", table.locked)
+        for schema in await catalog.list_schemas(actor.reader, database)
+        for table in await catalog.list_tables(actor.reader, database, schema, views=True)
+    ]
+    return listing("SHOW TABLES", "schema_name table_name type changefeed_optimized:b", rows)
+
+
+# Tables
+
+
+async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
+    table = await resolve(actor.services, actor.reader, name, actor.database)
+    await actor.need_any(table)
+    return table
+
+
+async def show_create_table(actor: Actor, statement: ShowCreateTable) -> Result:
+    table = await _table(actor, statement.table)
+    if statement.view and table.view is None:
+        raise not_a_view(statement.table)
+    referenced: dict[int, TableDescriptor] = {}
     for key in table.foreign_keys:
         other = await actor.services.catalog.descriptors.read(actor.reader, key.referenced_id)
         assert isinstance(other, TableDescriptor), (key, other)
-        found[other.id] = other
-    return found
+        referenced[other.id] = other
+    text = show_create(table, referenced)
+    return listing("SHOW CREATE TABLE", "table_name create_statement", [(table.name, text)])
 
 
-async def _tables(actor: Actor, database: str) -> Result:
-    catalog, reader = actor.services.catalog, actor.reader
-    columns = typed_columns("schema_name table_name type changefeed_optimized:b")
-    rows: list[Row] = [
-        (schema, table.name, "table" if table.view is None else "view", table.locked)
-        for schema in await catalog.list_schemas(reader, database)
-        for table in await catalog.list_tables(reader, database, schema, views=True)
-    ]
-    return listing("SHOW TABLES", columns, rows)
-
-
-def _columns(table: TableDescriptor) -> Result:
+async def show_columns(actor: Actor, statement: ShowColumns) -> Result:
+    table = await _table(actor, statement.table)
     places = {column_id: place for place, column_id in enumerate(table.primary_key, start=1)}
     rows: list[Row] = [
         (
@@ -96,13 +87,41 @@ def _columns(table: TableDescriptor) -> Result:
         )
         for column in table.visible_columns
     ]
-    columns = typed_columns(
-        "column_name data_type is_nullable:b column_default key_position:i is_hidden:b"
-    )
+    columns = "column_name data_type is_nullable:b column_default key_position:i is_hidden:b"
     return listing("SHOW COLUMNS", columns, rows)
 
 
-def check_setting(name: str, position: int) -> None:
+NOTICES = {
+    Chore.VACUUM: "VACUUM has nothing to do: old versions go by themselves, once gc.ttlseconds "
+    "have passed",
+    Chore.ANALYZE: "ANALYZE has nothing to do: plans need no statistics",
+}
+
+
+async def maintain(actor: Actor, statement: Maintain) -> Result:
+    """VACUUM, ANALYZE and LOCK TABLE. Raises SQLError 42P01 for a table that is not there."""
+    for table in statement.tables:
+        await resolve(actor.services, actor.reader, table, actor.database)
+    return Result(tag=statement.chore.value, notice=NOTICES.get(statement.chore))
+
+
+# Cluster settings
+
+
+async def show_cluster_settings(actor: Actor, statement: ShowClusterSettings) -> Result:
+    await actor.need_system(Privilege.VIEWCLUSTERSETTING, Privilege.MODIFYCLUSTERSETTING)
+    if statement.name is not None:
+        _check_setting(statement.name, statement.position)
+        value = _value(actor.services, statement.name)
+        return listing("SHOW CLUSTER SETTING", typed_columns(statement.name), [(value,)])
+    rows: list[Row] = [
+        (name, _value(actor.services, name), setting.kind, setting.description)
+        for name, setting in sorted(REGISTRY.items())
+    ]
+    return listing("SHOW CLUSTER SETTINGS", "variable value setting_type description", rows)
+
+
+def _check_setting(name: str, position: int) -> None:
     """Raises SQLError 42704 with a suggestion for a setting that is not declared."""
     if name in REGISTRY:
         return
@@ -115,15 +134,6 @@ def check_setting(name: str, position: int) -> None:
     )
 
 
-def _settings(services: Services) -> Result:
-    rows: list[Row] = [
-        (name, _value(services, name), setting.kind, setting.description)
-        for name, setting in sorted(REGISTRY.items())
-    ]
-    columns = typed_columns("variable value setting_type description")
-    return listing("SHOW CLUSTER SETTINGS", columns, rows)
-
-
 def _value(services: Services, name: str) -> str:
     setting = REGISTRY[name]
     value: object = services.store.settings.get(setting)  # type: ignore[misc]
@@ -132,31 +142,96 @@ def _value(services: Services, name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-NOTICES = {
-    Chore.VACUUM: "VACUUM has nothing to do: old versions go by themselves, once gc.ttlseconds "
-    "have passed",
-    Chore.ANALYZE: "ANALYZE has nothing to do: plans need no statistics",
-}
-
-
-async def _maintain(actor: Actor, statement: Maintain) -> Result:
-    """Raises SQLError 42P01 for a table that is not there."""
-    for table in statement.tables:
-        await resolve(actor.services, actor.reader, table, actor.database)
-    return Result(tag=statement.chore.value, notice=NOTICES.get(statement.chore))
-
-
-async def set_cluster_setting(
-    services: Services, statement: SetClusterSetting, user: str
-) -> Result:
+async def set_cluster_setting(actor: Actor, statement: SetClusterSetting) -> Result:
     """Raises SQLError 42704, 22023, or 42501 where the user may not."""
-    check_setting(statement.name, statement.position)
-    await require(services, user, (Need(int(Privilege.MODIFYCLUSTERSETTING), SYSTEM),))
+    _check_setting(statement.name, statement.position)
+    await actor.need(SYSTEM, Privilege.MODIFYCLUSTERSETTING)
+    store = actor.services.store
     try:
         if statement.value is None:
-            await reset_setting(services.store, statement.name)
+            await reset_setting(store, statement.name)
         else:
-            await set_setting(services.store, statement.name, statement.value)
+            await set_setting(store, statement.name, statement.value)
     except SettingError as error:
         raise SQLError("22023", f"{error}", position=statement.position) from error
     return Result(tag="SET CLUSTER SETTING")
+
+
+# Sessions
+
+
+async def _seen(actor: Actor) -> list[SessionView]:
+    """The sessions that the actor may see: its own, and with VIEWACTIVITY all."""
+    everything = (await actor.rights()).held(actor.user, SYSTEM) & Privilege.VIEWACTIVITY
+    return [
+        session
+        for session in actor.services.sessions
+        if everything or session.activity.user == actor.user
+    ]
+
+
+async def show_sessions(actor: Actor, statement: ShowSessions) -> Result:
+    rows: list[Row] = [
+        (
+            session.activity.id,
+            "ACTIVE" if session.activity.text is not None else "IDLE",
+            session.activity.user,
+            session.database,
+            session.activity.client_address,
+            session.application_name,
+            session.transaction_status,
+            shown(session.activity.text),
+            shown(session.activity.last_text),
+            session.activity.began,
+            started(session.activity),
+        )
+        for session in await _seen(actor)
+    ]
+    columns = (
+        "session_id status user_name database_name client_address application_name "
+        "transaction_status active_queries last_active_query session_start:t active_query_start:t"
+    )
+    return listing("SHOW SESSIONS", columns, rows)
+
+
+async def show_queries(actor: Actor, statement: ShowQueries) -> Result:
+    rows: list[Row] = [
+        (
+            session.activity.query_id,
+            session.activity.id,
+            session.activity.user,
+            started(session.activity),
+            shown(session.activity.text),
+            session.activity.client_address,
+            session.application_name,
+        )
+        for session in await _seen(actor)
+        if session.activity.text is not None
+    ]
+    columns = "query_id session_id user_name start:t query client_address application_name"
+    return listing("SHOW QUERIES", columns, rows)
+
+
+async def cancel(actor: Actor, statement: Cancel) -> Result:
+    """Raises SQLError 42704 for what is not there, or not to be seen by the actor."""
+    sessions, rights = actor.services.sessions, await actor.rights()
+    kind = "session" if statement.session else "query"
+    plural = "SESSIONS" if statement.session else "QUERIES"
+    found: list[SessionView] = []
+    for id in statement.ids:
+        session = sessions.find(id) if statement.session else sessions.find_query(id)
+        if session is not None and may_end(rights, actor.user, session.activity.user):
+            found.append(session)
+        elif not statement.if_exists:
+            raise SQLError(
+                "42704",
+                f"{kind} ID {id} not found",
+                position=statement.position,
+                hint=f"SHOW {plural} lists those of this node.",
+            )
+    for session in found:
+        if statement.session:
+            session.terminate()
+        else:
+            session.activity.interrupt()
+    return Result(tag=f"CANCEL {plural} {len(found)}", row_count=len(found))

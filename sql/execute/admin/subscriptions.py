@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.values.errors import SQLError
 from ....changefeed import (
     SUBSCRIPTION_QUOTA,
@@ -18,8 +14,9 @@ from ....changefeed import (
 from ....kvlayer.clock import format_timestamp, seconds_between
 from ....kvlayer.settings import SettingError, parse_duration
 from ...results.as_of import timestamp_of_text
-from ...results.results import Result, listing, typed_columns
+from ...results.results import Result, listing
 from ...runtime.authorization import Actor
+from ...runtime.jobs import sees
 from ...runtime.relations import full_name
 from ...runtime.services import Services
 from ...syntax.changefeed_statements import (
@@ -27,17 +24,14 @@ from ...syntax.changefeed_statements import (
     CreateSubscription,
     DropSubscription,
     FetchSubscription,
+    ShowSubscriptions,
     SubscriptionChange,
 )
 from ...syntax.names import Option
 from ..changer import Changer
 from ..positions import at, refuse_twice
 from ..query.result_shape import CHANGEFEED_COLUMNS
-from .feeds import check_followed, feed_options
-
-COLUMNS = typed_columns(
-    "subscription_name owner_name table_names acknowledged behind_seconds:f status"
-)
+from .feeds import check_followed, feed_options, need_readable
 
 
 async def change_subscription(changer: Changer, statement: SubscriptionChange) -> Result:
@@ -79,12 +73,7 @@ class SubscriptionReaders:
         except BaseException:
             await self._forget(statement.name)
             raise
-        return Result(
-            tag=f"FETCH {len(rows)}",
-            columns=CHANGEFEED_COLUMNS,
-            rows=list(rows),
-            row_count=len(rows),
-        )
+        return listing(f"FETCH {len(rows)}", CHANGEFEED_COLUMNS, list(rows))
 
     async def close(self) -> None:
         """Ends all readers."""
@@ -95,12 +84,9 @@ class SubscriptionReaders:
         await self._readers.pop(name).close()
 
 
-async def show_subscriptions(actor: Actor) -> Result:
+async def show_subscriptions(actor: Actor, statement: ShowSubscriptions) -> Result:
     """Lists the user's own subscriptions; all of them with VIEWJOB or CONTROLJOB."""
     rights, now = await actor.rights(), await actor.services.store.now()
-    all_seen = await actor.admin() or bool(
-        rights.held(actor.user, SYSTEM) & (Privilege.VIEWJOB | Privilege.CONTROLJOB)
-    )
     rows = [
         (
             each.name,
@@ -111,9 +97,10 @@ async def show_subscriptions(actor: Actor) -> Result:
             "standing" if each.error is None else f"failed: {each.error}",
         )
         for each in await list_subscriptions(actor.reader)
-        if all_seen or each.owner in rights.roles_of(actor.user)
+        if sees(rights, actor.user, each.owner)
     ]
-    return listing("SHOW SUBSCRIPTIONS", COLUMNS, rows)
+    columns = "subscription_name owner_name table_names acknowledged behind_seconds:f status"
+    return listing("SHOW SUBSCRIPTIONS", columns, rows)
 
 
 async def _create(changer: Changer, statement: CreateSubscription) -> Result:
@@ -124,7 +111,8 @@ async def _create(changer: Changer, statement: CreateSubscription) -> Result:
     at = changer.transaction.read_timestamp
     relations = await changer.resolve(statement.tables)
     tables = [relations[name.parts] for name in statement.tables]
-    await _check_readable(changer, tables)
+    for table in tables:
+        await need_readable(changer, table)
     check_followed("CREATE SUBSCRIPTION", statement.tables, tables)
     request = FeedRequest(
         tables=tables,
@@ -178,15 +166,6 @@ async def _exists(actor: Actor, name: str) -> bool:
     except SQLError:
         return False
     return True
-
-
-async def _check_readable(actor: Actor, tables: Sequence[TableDescriptor]) -> None:
-    """SELECT or CHANGEFEED on each table, as for a feed to a client. Raises SQLError 42501."""
-    for table in tables:
-        try:
-            await actor.need_table(table, Privilege.CHANGEFEED)
-        except SQLError:
-            await actor.need_table(table, Privilege.SELECT)
 
 
 def _seconds(timeout: Option) -> float:

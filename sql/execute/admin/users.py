@@ -30,18 +30,18 @@ from ....catalog.rights.users import (
     unknown_user,
 )
 from ....catalog.rights.web_sessions import remove_web_sessions
-from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.errors import SQLError
 from ....changefeed import JOB_KIND, SCHEDULE_KIND, give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
 from ....kvlayer.access import Transaction
-from ...results.results import Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...runtime.implicit import attempts, in_transaction
+from ...runtime.implicit import alone, in_opened
+from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.rights_statements import RightsChange
-from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptions
+from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptions, ShowUsers
 from .grants import change_rights, what_depends_on
 
 DEPENDENTS_SHOWN = 100
@@ -65,16 +65,13 @@ async def change_user(
     By itself it returns when this node goes by the rights that it has changed.
     """
 
-    async def work(transaction: Transaction) -> Result:
-        with transaction.tracking(True):
-            return await _change(Actor(services, user, database, transaction), statement)
+    async def work(transaction: Transaction, scope: LeaseScope) -> Result:
+        return await _change(Actor(services, user, database, transaction), statement)
 
     if opened is not None:
         opened.refuse_read_only("a change of users and rights")
-        return await opened.statement(lambda: work(opened.transaction))
-    result, at, _ = await attempts(
-        services, lambda scope: in_transaction(services.store, scope, work)
-    )
+        return await in_opened(opened, work)
+    result, at, _ = await alone(services, work)
     await services.rights.catch_up(at)
     return result
 
@@ -195,12 +192,12 @@ def _bits(names: Iterable[str]) -> int:
     return sum({int(Privilege[name]) for name in names})
 
 
-async def show_users(reader: DescriptorReader) -> Result:
+async def show_users(actor: Actor, statement: ShowUsers) -> Result:
     """SHOW USERS and SHOW ROLES."""
-    rights = await read_rights(reader)
+    rights = await read_rights(actor.reader)
     memberships = rights.memberships()
     rows: list[Row] = []
-    for user in await list_users(reader):
+    for user in await list_users(actor.reader):
         held = rights.grant(SYSTEM.id, user.name).privileges & ALL_OF[SecurableKind.SYSTEM]
         options = [str(one.name) for one in Privilege if one & held]
         if not user.login:
@@ -208,4 +205,4 @@ async def show_users(reader: DescriptorReader) -> Result:
         roles = [role for role, member, _ in memberships if member == user.name]
         has_password = "yes" if user.verifier is not None else "no"
         rows.append((user.name, ", ".join(sorted(options)), ", ".join(roles), has_password))
-    return listing("SHOW ROLES", typed_columns("username options member_of has_password"), rows)
+    return listing("SHOW ROLES", "username options member_of has_password", rows)

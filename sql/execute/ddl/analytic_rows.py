@@ -20,7 +20,6 @@ from ...analyze.default_expressions import StoreGenerators, draw_defaults
 from ...analyze.scalars import Bindings
 from ...results.as_of import datetime_of
 from ...runtime.query_evaluator import QueryEvaluator
-from ..write.computed_defaults import ComputedDefaults
 from ..write.row_expressions import (
     compile_check,
     compile_expression,
@@ -52,7 +51,7 @@ class AnalyticRows:
         bindings = await self._bindings()
         database = await self._database(table)
         sequences = StoredSequences(self._store, Catalog(self._descriptors), database, None)
-        drawing = Drawing(bindings, sequences, ComputedDefaults(self._analytics, bindings))
+        drawing = Drawing(bindings, sequences, self._analytics)
         return [await drawing(partial(_drawn, column, count)) for column in columns]
 
     async def _database(self, table: TableDescriptor) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ...results.results import Result
-from ...runtime.deferred_keys import Deferrals
 from ...runtime.services import Services
-from ...runtime.transactions import OpenTransaction
+from ...runtime.transactions import Deferrals, OpenTransaction
 from ...syntax.names import ObjectName
 from ...syntax.statements import SetConstraints
-from ..write.deferred_checks import check_keys
+from ..write.foreign_keys import check_keys
 from .schema_changes import coming_keys
 
 

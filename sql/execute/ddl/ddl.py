@@ -40,7 +40,7 @@ from ...syntax.type_statements import SequenceStatement, TypeStatement
 from ...syntax.view_statements import ViewStatement
 from ..changer import Changer
 from ..positions import at, refuse_twice
-from ..write.computed_defaults import note_types
+from ..write.row_expressions import note_types
 from .enum_types import run_type_statement
 from .given_columns import column_type, defaults_in, identity_of, with_default
 from .keyspaces.statements import run_keyspace_statement

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.system_tables import PUBLIC_SCHEMA
 from ...runtime.authorization import Actor
-from ...runtime.relations import full_name
-from ...runtime.temporary_schemas import make_temporary_schema
+from ...runtime.relations import full_name, make_temporary_schema
 from ...syntax.names import ObjectName
 from ...syntax.statements import OnCommit
 

@@ -17,7 +17,7 @@ from ...analyze.binder import tables_of
 from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.columns.hidden_columns import hidden_key
 from ...analyze.scalars import Bindings
-from ...introspection.rows import Introspection
+from ...introspection.registry import Introspection
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
@@ -27,13 +27,9 @@ from ...runtime.authorization import require
 from ...syntax.statements import CreateTableAs
 from ..changer import Changer
 from ..query.reading import run_select
-from ..write.computed_defaults import ComputedDefaults
-from ..write.mutations import Mutation
-from ..write.row_batches import encode_batch
-from ..write.row_rules import RowRules
+from ..write.row_rules import RowRules, encode_batch
 from ..write.sequence_functions import Drawing
-from ..write.sequence_rights import SequenceRights
-from ..write.stored_sequences import StoredSequences
+from ..write.stored_sequences import SequenceRights, StoredSequences
 from .new_names import new_table_name
 
 SLICE_ROWS = 1000
@@ -62,7 +58,7 @@ async def create_table_as(changer: Changer, statement: CreateTableAs) -> Result:
             changer.transaction,
             SequenceRights(changer.services, changer.user, changer.transaction),
         ),
-        ComputedDefaults(changer.services.analytics, bindings),
+        changer.services.analytics,
     )
     found = await drawing(lambda bindings: _run(changer, statement, bindings))
     table, ignored = await _made(changer, statement, name, found)
@@ -122,8 +118,6 @@ async def _fill(
     rules = RowRules.of(table)
     named = rows.rename_columns([column.name for column in table.shown_columns])
     for batch in named.to_batches(max_chunksize=SLICE_ROWS):
-        keys, bodies = await encode_batch(rules, batch, bindings, changer.services.analytics)
-        await Mutation(rules.codec, keys=list(keys), bodies=list(bodies)).apply_in(
-            changer.transaction
-        )
+        encoded = await encode_batch(rules, batch, bindings, changer.services.analytics)
+        await encoded.apply_in(changer.transaction)
         await asyncio.sleep(0)

@@ -20,6 +20,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import asynccontextmanager, contextmanager
 from datetime import date
 from decimal import Decimal
+from threading import Lock
+from traceback import clear_frames
 from typing import TypeVar
 
 import duckdb
@@ -31,6 +33,7 @@ from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ....catalog.values.session_zone import zone_name
 from ....catalog.values.type_kinds import TypeKind
+from ....changefeed.sinks.duckdb.errors import duckdb_error
 from ....changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
 from ....kvlayer.offload import Offload
@@ -43,7 +46,6 @@ from ...builtins.text_casts import install_text_casts
 from ...results.results import ResultColumn
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 from ...runtime.query_evaluator import Answer, Declared
-from .duckdb_query import VECTOR_ROWS, OpenQuery, let_go
 
 MEMORY_LIMIT = "2GB"
 
@@ -94,7 +96,7 @@ class Analytics:
         self._opens = asyncio.Lock()
         self._lanes = Lanes(lanes)
         self._running: set[duckdb.DuckDBPyConnection] = set()
-        self._open: set[OpenQuery[Answer]] = set()
+        self._open: set[OpenQuery] = set()
         self._wall = wall
         self._closed = False
 
@@ -165,7 +167,7 @@ class Analytics:
         answer = await self.run(f"DESCRIBE {sql}", tables, [None] * parameter_count)
         names, types = answer.table.column(0).to_pylist(), answer.table.column(1).to_pylist()
         return tuple(
-            ResultColumn(str(name), narrowed(_type_of(str(type)), declared, place))
+            ResultColumn(str(name), narrowed(_type_of(str(type)) or _TEXT, declared, place))
             for place, (name, type) in enumerate(zip(names, types, strict=True))
         )
 
@@ -299,9 +301,9 @@ def _begun(
     relation = cursor.sql(sql, params=list(parameters) or None)
     assert relation is not None, "only queries are run"
     names, types = list(relation.columns), [str(type) for type in relation.types]
-    if not all(map(_known, types)):
+    if None in map(_type_of, types):
         relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
-        types = [type if _known(type) else _leaves_as(type) for type in types]
+        types = [type if _type_of(type) else _leaves_as(type) for type in types]
     return relation, names, types
 
 
@@ -399,15 +401,7 @@ _WIDENED = {
 }
 _HUGE = ("HUGEINT", "UHUGEINT", "UBIGINT")
 _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
-
-
-def _known(name: str) -> bool:
-    if name.startswith("ENUM("):
-        return True
-    if name.endswith("[]"):
-        name = name[:-2]
-        return name in _SAME or name in _WIDENED or name.startswith("DECIMAL(")
-    return name in _SAME or name in _WIDENED or name in _HUGE or name.startswith("DECIMAL(")
+_TEXT = ColumnType(TypeKind.STRING)
 
 
 def _leaves_as(name: str) -> str:
@@ -419,25 +413,26 @@ def _as_texts(sql: str, types: Sequence[str]) -> str:
     """The query with columns of types that we do not have cast to others."""
     columns = [f"c{number}" for number in range(len(types))]
     items = [
-        column if _known(type) else f"CAST({column} AS {_leaves_as(type)})"
+        column if _type_of(type) else f"CAST({column} AS {_leaves_as(type)})"
         for column, type in zip(columns, types, strict=True)
     ]
     return f"SELECT {', '.join(items)} FROM ({sql}) AS answer({', '.join(columns)})"
 
 
-def _type_of(name: str) -> ColumnType:
-    """The type in which a column of DuckDB's type `name` leaves."""
-    if name.startswith("ENUM("):
-        text = ColumnType(TypeKind.STRING)
-        return array_of(text) if name.endswith("[]") else text
+def _type_of(name: str) -> ColumnType | None:
+    """The type in which a column of DuckDB's type `name` leaves; None where we have none."""
     if name.endswith("[]"):
-        return array_of(_type_of(name[:-2])) if _known(name) else ColumnType(TypeKind.STRING)
+        element = None if name[:-2] in _HUGE else _type_of(name[:-2])
+        return None if element is None or element.element is not None else array_of(element)
+    if name.startswith("ENUM("):
+        return _TEXT
     if name.startswith("DECIMAL("):
         precision, scale = name[8:-1].split(",")
         return ColumnType(TypeKind.DECIMAL, int(precision), int(scale))
     if name in _HUGE:
         return _HUGE_TYPE
-    return ColumnType(_SAME.get(name) or _WIDENED.get(name) or TypeKind.STRING)
+    kind = _SAME.get(name) or _WIDENED.get(name)
+    return None if kind is None else ColumnType(kind)
 
 
 def _converted(
@@ -445,6 +440,7 @@ def _converted(
 ) -> tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]:
     """A column in one of our types."""
     type = _type_of(name)
+    assert type is not None, name
     if name.startswith("ENUM("):
         return type, array.cast(type.arrow_type)
     if type.element is not None:
@@ -490,7 +486,7 @@ def _huge(
     """128-bit integers, which DuckDB hands over as sixteen little-endian bytes."""
     numbers: list[Decimal | None] = []
     signed = name == "HUGEINT"
-    for value in _values(array):
+    for value in [scalar.as_py() for scalar in array]:
         if isinstance(value, bytes):
             value = int.from_bytes(value, "little", signed=signed)
         assert value is None or isinstance(value, int), value
@@ -501,5 +497,83 @@ def _huge(
         raise duckdb.OutOfRangeException("numeric value out of range") from error
 
 
-def _values(array: pa.ChunkedArray[pa.Scalar[pa.DataType]]) -> list[object]:
-    return [scalar.as_py() for scalar in array]
+BATCH_ROWS = 8192
+"""Rows of a batch: a millisecond's work for DuckDB, and some tens for who writes them out."""
+
+BATCH_BYTES = 2 * 1024 * 1024
+"""Bytes of a batch from which on it is given no more rows: very wide ones are still bounded."""
+
+VECTOR_ROWS = 2048
+"""Rows that DuckDB computes at once, the least that it can be asked for."""
+
+Start = Callable[[], tuple[pa.RecordBatchReader, Callable[[pa.Table], Answer]]]
+"""Begins a query: what it finds, and what makes an answer of some of that."""
+
+
+def let_go(error: BaseException) -> None:
+    """Forgets what the frames below hold: else it is freed where the error ends, on the loop, and
+    to free a value of 300 MB takes some 40 ms."""
+    clear_frames(error.__traceback__)
+
+
+class OpenQuery:
+    """A query under way on a cursor of its own, which it closes.
+
+    `next` blocks, and is called in a thread, each time perhaps in another. `close` may be called
+    meanwhile: then the query is interrupted, and its cursor closed when `next` returns.
+    """
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, start: Start) -> None:
+        self.ended = False
+        self._cursor = cursor
+        self._start: Start | None = start
+        self._reader: pa.RecordBatchReader | None = None
+        self._convert: Callable[[pa.Table], Answer] | None = None
+        self._closed = False
+        self._using = Lock()
+
+    def next(self) -> Answer:
+        """The next rows; none only where there are no more. Raises duckdb.Error."""
+        try:
+            with self._using:
+                return self._next()
+        except (pa.ArrowException, OSError) as error:
+            raise duckdb_error(f"{error}") from error
+        except BaseException as error:
+            let_go(error)
+            self._closed = True  # nothing comes behind an error: the rest goes in this thread, too
+            raise
+        finally:
+            if self._closed:
+                self.close()
+
+    def _next(self) -> Answer:
+        assert not self.ended, "rows are asked for behind the last"
+        if self._closed:
+            raise duckdb.InterruptException("INTERRUPT Error: the query was closed")
+        if self._reader is None:
+            assert self._start is not None
+            self._reader, self._convert = self._start()
+        assert self._convert is not None
+        batches: list[pa.RecordBatch] = []
+        row_count = byte_count = 0
+        while row_count < BATCH_ROWS and byte_count < BATCH_BYTES:
+            batch = next(self._reader, None)
+            if batch is None:
+                self.ended = True
+                break
+            batches.append(batch)
+            row_count += batch.num_rows
+            byte_count += batch.nbytes
+        return self._convert(pa.Table.from_batches(batches, schema=self._reader.schema))
+
+    def close(self) -> None:
+        """Ends the query: DuckDB forgets what it has computed, and lets go of the tables."""
+        self._closed = True
+        interrupt(self._cursor)
+        if self._using.acquire(blocking=False):
+            try:
+                self._reader = self._start = self._convert = None
+                self._cursor.close()
+            finally:
+                self._using.release()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import duckdb
 
@@ -10,6 +11,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ...analyze.binder import unknown_column
 from ...builtins.macros import PREFIX
+from ...lower.analytic_select import AnalyticSelect
 from ...results.passed_errors import taken_back
 
 _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
@@ -67,6 +69,19 @@ _MEANT: tuple[tuple[str, str, str], ...] = (
     ("overflow in subtraction of int32", "22008", "interval out of range"),
 )
 """How messages begin that are said in PostgreSQL's words, with the name that stands in quotes."""
+
+
+@contextmanager
+def asked_of_duckdb(
+    select: AnalyticSelect, tables: Sequence[TableDescriptor] | None = None
+) -> Iterator[None]:
+    """Raises DuckDB's errors about a query as SQLError: those of columns suggest some of the tables
+    that it reads, or of the `tables` that its author knows."""
+    try:
+        yield
+    except duckdb.Error as error:
+        known = [scan.descriptor for scan in select.scans] if tables is None else tables
+        raise from_duckdb(error, known, select.positions) from error
 
 
 def from_duckdb(

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
@@ -44,10 +43,10 @@ from ...lower.transpile import parameter_values, transpile
 from ...parse.admin.feed_query import parse_feed_select
 from ...results.as_of import datetime_of
 from ...runtime.analytic_lanes import ask_as
-from ...runtime.planning import planned
+from ...runtime.plan_cache import planned
 from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.changefeed_statements import FeedSelect
-from .evaluator_errors import from_duckdb
+from .evaluator_errors import asked_of_duckdb
 
 CHANGES_SMALL = 256
 """Changes that are converted to Arrow in one step of the loop."""
@@ -81,12 +80,10 @@ async def compile_feed_query(
         meant = await in_slices(lambda: meant_query(select, table, before))
         analytic = await in_slices(lambda: transpile(meant.tree, meant.relations))
         empty = {scan.registered: scan.arrow_schema.empty_table() for scan in analytic.scans}
-        try:
+        with asked_of_duckdb(analytic, [table]):
             columns = await analytics.describe(
                 analytic.sql, empty, len(analytic.parameters), analytic.declared
             )
-        except duckdb.Error as error:
-            raise from_duckdb(error, [table], analytic.positions) from error
     result = _result(table, meant, [column.type for column in columns])
     return CompiledFeedQuery(table, before, meant, analytic, result, analytics)
 
@@ -164,12 +161,10 @@ class CompiledFeedQuery:
             tables = await planned(given_tables, lengthy=len(changes) > CHANGES_SMALL)
             bindings = Bindings((), datetime_of(max(changes.timestamps)))
             values = parameter_values(self.analytic, bindings)
-            try:
+            with asked_of_duckdb(self.analytic, [self.table]):
                 answer = await self.analytics.run(
                     self.analytic.sql, tables, values, self.analytic.declared
                 )
-            except duckdb.Error as error:
-                raise from_duckdb(error, [self.table], {}) from error
         columns = self.result.visible_columns
         arrays = [
             _as(column.type, found)
@@ -230,7 +225,7 @@ class _Given:
             elif name.startswith(BEFORE):
                 arrays.append(self._previous(place - 1 - width))
             else:
-                arrays.append(self._fact(name))
+                arrays.append(self._facts()[name]())
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _column(self, place: int) -> Any:
@@ -264,9 +259,6 @@ class _Given:
             return _array(column.type, [None] * len(self._order))
         rows = [previous[index] for index in self._order]
         return _array(column.type, [None if row is None else row[place] for row in rows])
-
-    def _fact(self, name: str) -> AnyArray:
-        return self._facts()[name]()
 
     def _facts(self) -> dict[str, Callable[[], AnyArray]]:
         changes, count = self._changes, len(self._order)

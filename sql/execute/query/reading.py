@@ -10,29 +10,35 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import itemgetter
 
-import duckdb
 import pyarrow as pa
+from sqlglot import exp
 
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rows.index_codec import index_codec_for
 from ....catalog.rows.row_codec import RowCodec, codec_for
-from ....catalog.values.column_types import Datum
+from ....catalog.values.arrow_columns import column_array
+from ....catalog.values.column_types import ColumnType, Datum
 from ....catalog.values.errors import SQLError
+from ....catalog.values.physical import to_physical
+from ....kvlayer.access import Row as StoredRow
 from ....kvlayer.span import Span
 from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
 from ...access.key_access import KeyAccess, TooManyRows
 from ...access.predicates import bind_predicates
+from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.columns.column_origins import with_origins
+from ...analyze.given_tables import ROW_NUMBER, filled, given_table
 from ...analyze.scalars import Bindings, Scalar
 from ...analyze.virtual_ids import is_virtual
 from ...lower.analytic_select import AnalyticSelect, TableScan
-from ...lower.transpile import parameter_values
+from ...lower.transpile import parameter_values, transpile
+from ...plan.drawn_items import DRAWN, OPERAND, DrawnCall, DrawnItem, DrawnItems
 from ...plan.plans import NativeSelect, SelectPlan
-from ...results.results import Result, Row
+from ...results.results import Result, ResultColumn, Row
 from ...results.table_reads import Images, Source, TableRead
 from ...runtime.query_evaluator import Answer, QueryEvaluator
-from .drawn_items import with_draws
-from .evaluator_errors import from_duckdb
-from .index_entries import rows_of_entries
+from .evaluator_errors import asked_of_duckdb
 
 CHUNK_ROWS = 256
 """Rows that a native scan reads at a time: decoding them takes about a millisecond."""
@@ -295,10 +301,8 @@ async def run_analytic(
     }
     began = 0 if trace is None else trace.begin()
     try:
-        return await analytics.run(select.sql, snapshots, values, select.declared)
-    except duckdb.Error as error:
-        tables = [scan.descriptor for scan in select.scans]
-        raise from_duckdb(error, tables, select.positions) from error
+        with asked_of_duckdb(select):
+            return await analytics.run(select.sql, snapshots, values, select.declared)
     finally:
         if trace is not None:
             trace.duckdb_milliseconds = trace.since(began)
@@ -316,7 +320,9 @@ async def read_arrow(
     began = 0 if trace is None else trace.begin()
     read: _Read | None = None
     if is_virtual(scan.descriptor):
-        read = await _read_virtual(scan, transaction, bindings), Source.VIRTUAL, 0
+        assert bindings.virtual_rows is not None, scan
+        made = await bindings.virtual_rows.read(scan.descriptor, transaction)
+        read = made.select(list(scan.places)).cast(scan.arrow_schema), Source.VIRTUAL, 0
     else:
         access, images = scan.access, bindings.images
         by_index = access is not None and access.secondary
@@ -324,10 +330,12 @@ async def read_arrow(
         held = images is not None and images.holds(scan.descriptor)
         if when_locked is WhenLocked.WAIT and (held or not by_index):
             read = await read_image(scan, transaction, spans, images)
-        if read is None and by_index:
-            read = await _scan_index(scan, transaction, bindings, when_locked)
+        if read is None and access is not None and by_index:
+            entries = access.spans(bindings)
+            read = await _scan(scan, transaction, entries, images, when_locked, by_index=True)
         if read is None:
             read = await _scan(scan, transaction, spans, images, when_locked)
+    assert read is not None, scan
     table, source, changed = read
     if trace is not None:
         trace.reads.append(
@@ -346,12 +354,6 @@ _Read = tuple[pa.Table, Source, int]
 """Columns, where they come from, and how many keys of an image had changed."""
 
 
-async def _read_virtual(scan: TableScan, transaction: Transaction, bindings: Bindings) -> pa.Table:
-    assert bindings.virtual_rows is not None, scan
-    made = await bindings.virtual_rows.read(scan.descriptor, transaction)
-    return made.select(list(scan.places)).cast(scan.arrow_schema)
-
-
 async def read_image(
     scan: TableScan, transaction: Transaction, spans: Sequence[Span] | None, images: Images | None
 ) -> _Read | None:
@@ -365,46 +367,191 @@ async def read_image(
     return found.image.table(scan.descriptor, scan.places), found.source, found.changed
 
 
-async def _scan_index(
-    scan: TableScan, transaction: Transaction, bindings: Bindings, when_locked: WhenLocked
-) -> _Read | None:
-    """The rows of a secondary index's entries, or None where a full scan is better than so many
-    reads by key."""
-    access, covered = scan.access, scan.covered
-    assert access is not None, scan
-    codec, places = codec_for(scan.descriptor), list(scan.places)
-    batches: list[pa.RecordBatch] = []
-    joined = 0
-    for span in access.spans(bindings):
-        async for entries in transaction.scan_slices(span, when_locked=when_locked):
-            joined += 0 if covered else len(entries)
-            if joined > JOINED_FOR_DUCKDB_MAX:
-                return None
-            rows = await rows_of_entries(
-                scan.descriptor, entries, transaction, covered=covered, when_locked=when_locked
-            )
-            if rows:
-                batches.append(codec.decode_columns([body for _, body in rows], places=places))
-            await asyncio.sleep(0)
-    table = pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
-    return table, Source.INDEX if covered else Source.INDEX_JOIN, 0
-
-
 async def _scan(
     scan: TableScan,
     transaction: Transaction,
     spans: Sequence[Span] | None,
     images: Images | None,
     when_locked: WhenLocked,
-) -> _Read:
-    codec, places = codec_for(scan.descriptor), list(scan.places)
+    *,
+    by_index: bool = False,
+) -> _Read | None:
+    """The rows of some spans of a table, or of all; `by_index` those of a secondary index's entries
+    in the spans, or None where a full scan is better than so many reads by key."""
+    codec, places, covered = codec_for(scan.descriptor), list(scan.places), scan.covered
     batches: list[pa.RecordBatch] = []
+    joined = 0
     for span in [scan.descriptor.primary_span] if spans is None else spans:
         async for rows in transaction.scan_slices(span, when_locked=when_locked):
+            if by_index:
+                joined += 0 if covered else len(rows)
+                if joined > JOINED_FOR_DUCKDB_MAX:
+                    return None
+                rows = await rows_of_entries(
+                    scan.descriptor, rows, transaction, covered=covered, when_locked=when_locked
+                )
             if rows:
                 batches.append(codec.decode_columns([body for _, body in rows], places=places))
             await asyncio.sleep(0)
-    table = pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
+    table = arrow_of(scan, batches)
+    if by_index:
+        return table, Source.INDEX if covered else Source.INDEX_JOIN, 0
     if spans is None and images is not None:
         images.note_scan(scan.descriptor, table.num_rows)
     return table, Source.SCAN if spans is None else Source.SPANS, 0
+
+
+def arrow_of(scan: TableScan, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """The columns of a scan, of stored rows that were decoded in batches."""
+    return pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
+
+
+READ_AT_ONCE = 256
+"""Rows that are read by their keys in one step of the loop."""
+
+
+async def rows_of_entries(
+    table: TableDescriptor,
+    entries: Sequence[StoredRow],
+    transaction: Transaction,
+    *,
+    covered: bool,
+    when_locked: WhenLocked = WhenLocked.WAIT,
+) -> list[StoredRow]:
+    """Keys and bodies of the rows of entries, in the entries' order.
+
+    An entry's body is a row's, of the columns that the index holds: where those are all that is
+    asked for (`covered`) no row is read. Raises SQLError XX002 for an entry without its row.
+    """
+    key_of = index_codec_for(table, table.primary_index).entry
+    if covered:
+        return [key_of(body) for _, body in entries]
+    rows: list[StoredRow] = []
+    for start in range(0, len(entries), READ_AT_ONCE):
+        if start:
+            await asyncio.sleep(0)
+        keys = [key_of(body)[0] for _, body in entries[start : start + READ_AT_ONCE]]
+        bodies = await _read(transaction, keys, when_locked)
+        for key, found in zip(keys, bodies, strict=True):
+            if found is not None:
+                rows.append((key, found))
+            elif when_locked is not WhenLocked.SKIP:
+                raise SQLError(
+                    "XX002",
+                    f'an index of table "{table.name}" has an entry without its row',
+                    detail=f"The row's key is {key.hex()}.",
+                    hint="Drop the index and create it again.",
+                )
+    return rows
+
+
+async def _read(
+    transaction: Transaction, keys: Sequence[bytes], when_locked: WhenLocked
+) -> list[bytes | None]:
+    """The rows' bodies; None where another transaction has locked one, and such are skipped."""
+    if when_locked is WhenLocked.WAIT:
+        return await transaction.get_each(keys)
+    bodies: list[bytes | None] = []
+    for key in keys:
+        found = await transaction.scan(Span.point(key), limit=1, when_locked=when_locked)
+        bodies.append(found[0][1] if found else None)
+    return bodies
+
+
+_NAME = "$rows"
+_NUMBER = 3_000_000
+"""The number of the given table of rows, above that of drawn defaults."""
+
+
+async def with_draws(
+    found: Answer, drawn: DrawnItems, bindings: Bindings, analytics: QueryEvaluator
+) -> Answer:
+    """Returns the rows of a query's items, computed from the rows of the query without draws.
+    Raises SequenceNeeded where a statement has not drawn enough yet."""
+    width = len(found.columns) - drawn.operand_count
+    operands = Answer(found.columns[width:], found.table.select(range(width, len(found.columns))))
+    given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()
+    given = given if drawn.operand_count else [()] * found.table.num_rows
+    values = await _called(drawn, given, bindings) or _draw(drawn, given, bindings)
+    foreign = [item for item in drawn.items if item.drawn_place is None]
+    types = [drawn.type_of(place) for place in range(len(drawn.draws))]
+    computed = await _computed(foreign, operands.columns, types, given, values, bindings, analytics)
+    columns, arrays = list(found.columns[:width]), list(found.table.columns[:width])
+    for item in drawn.items:
+        place = item.place if item.place >= 0 else width + item.place
+        if item.drawn_place is None:
+            type, arrays[place] = next(computed)
+        else:
+            type = types[item.drawn_place]
+            column = [to_physical(type, row[item.drawn_place]) for row in values]
+            arrays[place] = pa.chunked_array([column_array(type, column)])
+        columns[place] = ResultColumn(columns[place].name, type)
+    fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
+    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+def _draw(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
+    """The drawn values of each row of operands."""
+    rows: list[Row] = []
+    draws = [draw for draw in drawn.draws if isinstance(draw, Scalar)]
+    try:
+        for row in given:
+            rows.append(tuple([draw.evaluate(row, bindings) for draw in draws]))  # type: ignore[misc]
+    except ValueNeeded as needed:
+        needed.wanted = len(given) - len(rows)
+        raise
+    return rows
+
+
+async def _called(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:
+    """Returns the results of session calls, row by row; no rows where the items hold none."""
+    calls = [draw for draw in drawn.draws if isinstance(draw, DrawnCall)]
+    rows: list[Row] = []
+    for row in given if calls else ():
+        rows.append(tuple([await _call(call, row, bindings) for call in calls]))
+    return rows
+
+
+async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
+    if bindings.calls is None:
+        raise SQLError(
+            "0A000",
+            f"{call.name} cannot be called by a statement that writes",
+            hint="Call it in a SELECT.",
+        )
+    arguments = [row[place] for place in call.places]
+    if None in (arguments[:1] if call.function.lenient else arguments):
+        return None
+    return await bindings.calls.call(call.name, arguments)
+
+
+async def _computed(
+    items: Sequence[DrawnItem],
+    operands: Sequence[ResultColumn],
+    drawn_types: Sequence[ColumnType],
+    given: Sequence[Row],
+    values: Sequence[Row],
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+) -> Iterator[tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]]:
+    """The items that are more than a drawn value, in order: DuckDB evaluates them."""
+    if not items:
+        return iter(())
+    types = [column.type for column in operands]
+    table = given_table(
+        _NUMBER,
+        _NAME,
+        [(f"{OPERAND}{place}", type) for place, type in enumerate(types)]
+        + [(f"{DRAWN}{place}", type) for place, type in enumerate(drawn_types)],
+    )
+    rows = [(*row, *drawn) for row, drawn in zip(given, values, strict=True)]
+    query = exp.select(*(exp.alias_(item.tree.copy(), "item", quoted=True) for item in items))
+    query = query.from_(exp.Table(this=exp.to_identifier(_NAME, quoted=True)))
+    query = query.order_by(exp.column(ROW_NUMBER, table=_NAME, quoted=True))
+    select = transpile(query, {(_NAME,): table})
+    whole = filled(table, rows)
+    snapshots = {scan.registered: whole.select(list(scan.places)) for scan in select.scans}
+    with asked_of_duckdb(select):
+        answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
+    types = [column.type for column in answer.columns]
+    return zip(types, answer.table.columns, strict=True)

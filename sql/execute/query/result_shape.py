@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
-from ...introspection.jobs import JOB_COLUMNS
+from ...introspection.tailrace_internal import JOB_COLUMNS
 from ...plan.plans import Plan, SelectPlan, WithPlan
 from ...results.results import ResultColumn, result_columns
 from ...syntax.changefeed_statements import (
@@ -70,7 +70,7 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
         case ExplainChangefeed(sample=sample):
             return EXPLAIN_COLUMNS if sample is None else CHANGEFEED_COLUMNS
         case AlterChangefeed() | RebalanceReplication():
-            return result_columns("job_id:i job_description")
+            return ALTERED_COLUMNS
         case AwaitJobs():
             return tuple(ResultColumn(name, type) for name, type in JOB_COLUMNS.items())
         case VerifyChangefeed():
@@ -90,6 +90,9 @@ def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | Non
 
 EXPLAIN_COLUMNS = result_columns("property value")
 """Columns of EXPLAIN, with ANALYZE too: the statement's own rows are not shown."""
+
+ALTERED_COLUMNS = result_columns("job_id:i job_description")
+"""Columns of ALTER CHANGEFEED and REBALANCE REPLICATION: each job with its new description."""
 
 VERIFY_COLUMNS = result_columns("table_name key difference")
 """Columns of VERIFY CHANGEFEED, a row for each row that differs."""

@@ -16,7 +16,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-import duckdb
 import pyarrow as pa
 from msgspec.structs import replace
 
@@ -34,9 +33,9 @@ from ...plan.plans import SelectPlan
 from ...results.result_batches import ResultBatches, ResultsOfUser
 from ...results.results import Result
 from ...runtime.query_evaluator import Answer, QueryEvaluator
-from .duckdb_query import BATCH_BYTES, BATCH_ROWS
-from .evaluator_errors import from_duckdb
-from .reading import cut, read_arrow, read_image, run_native
+from .duckdb import BATCH_BYTES, BATCH_ROWS
+from .evaluator_errors import asked_of_duckdb
+from .reading import arrow_of, cut, read_arrow, read_image, run_native
 
 PART_ROWS = 16 * 1024
 """Rows of a part of a table: decoding them takes some ten milliseconds, DuckDB's start one."""
@@ -137,24 +136,26 @@ class _Asked:
     async def answers(self, tables: Mapping[str, pa.Table]) -> Answers:
         """The query's answers over whole tables."""
         select = self.select
-        try:
+        with asked_of_duckdb(select):
             answers = self.analytics.answers(select.sql, tables, self.values, select.declared)
             async with aclosing(answers):
                 async for answer in answers:
                     yield answer
-        except duckdb.Error as error:
-            raise self._told(error) from error
 
     async def pieces(
         self, scan: TableScan, parts: AsyncGenerator[pa.Table, None], limit: int | None
     ) -> Answers:
         """The query's answers over the parts of its table, those of few rows put together."""
-        gathered: list[Answer] = []
+        select, gathered = self.select, list[Answer]()
         row_count = byte_count = 0
         left = limit
         async with aclosing(parts):
             async for part in parts:
-                answer = await self._over({scan.registered: part})
+                tables = {scan.registered: part}
+                with asked_of_duckdb(select):
+                    answer = await self.analytics.run(
+                        select.sql, tables, self.values, select.declared
+                    )
                 if left is not None:
                     answer = Answer(answer.columns, answer.table.slice(0, left))
                     left -= answer.table.num_rows
@@ -168,17 +169,6 @@ class _Asked:
                     break
         if gathered:
             yield _together(gathered)
-
-    async def _over(self, tables: Mapping[str, pa.Table]) -> Answer:
-        select = self.select
-        try:
-            return await self.analytics.run(select.sql, tables, self.values, select.declared)
-        except duckdb.Error as error:
-            raise self._told(error) from error
-
-    def _told(self, error: duckdb.Error) -> SQLError:
-        tables = [scan.descriptor for scan in self.select.scans]
-        return from_duckdb(error, tables, self.select.positions)
 
 
 def _together(answers: Sequence[Answer]) -> Answer:
@@ -203,16 +193,12 @@ async def _parts(
             part_rows += len(bodies)
             part_bytes += sum(map(len, bodies))
             if part_rows >= PART_ROWS or part_bytes >= PART_BYTES:
-                yield _part(scan, batches)
+                yield arrow_of(scan, batches)
                 batches, part_rows, part_bytes = [], 0, 0
     if batches or not row_count:
-        yield _part(scan, batches)
+        yield arrow_of(scan, batches)
     if scan.access is None and bindings.images is not None:
         bindings.images.note_scan(scan.descriptor, row_count)
-
-
-def _part(scan: TableScan, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    return pa.Table.from_batches(batches, schema=scan.stored_schema).cast(scan.arrow_schema)
 
 
 async def _kept(slices: AsyncIterator[_Rows]) -> AsyncIterator[_Rows]:

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import ForeignKey, ReferentialAction
 from ....catalog.rows.row_codec import codec_for
 from ....catalog.schema_change.references import datums_of, physicals_of, read_datums
@@ -183,18 +183,18 @@ class _Cascade:
         self, reference: _Reference, action: ReferentialAction, change: RowChange
     ) -> Sequence[Datum]:
         referrer, key = reference.referrer, reference.key
+        columns = [referrer.column_by_id(column_id) for column_id in key.columns]
         match action:
             case ReferentialAction.CASCADE:
                 assert change.new is not None, change
                 values = datums_of(reference.table, key.referenced_columns, change.new[1])
                 return [
-                    _narrowed(value, referrer.column_by_id(column_id))
-                    for column_id, value in zip(key.columns, values, strict=True)
+                    coerce(column.type, value, column=column.name)  # it may be narrower
+                    for column, value in zip(columns, values, strict=True)
                 ]
             case ReferentialAction.SET_NULL:
                 return [None] * len(key.columns)
             case ReferentialAction.SET_DEFAULT:
-                columns = [referrer.column_by_id(column_id) for column_id in key.columns]
                 return [
                     coerce(column.type, default_of(column).evaluate((), self._bindings))
                     for column in columns
@@ -270,10 +270,3 @@ class _Cascade:
         if missing:
             assert self._bindings.deferral is not None, key
             self._bindings.deferral.note(table.id, key, missing, inserted=inserted)
-
-
-def _narrowed(value: Datum, column: Column) -> Datum:
-    """A referenced value in a column that may be narrower. Raises SQLError 22003 and 22001."""
-    if column.type == column.type.broad:
-        return value
-    return coerce(column.type, value, column=column.name)

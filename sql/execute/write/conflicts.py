@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 
 from ....catalog.descriptors.elements import IndexKind
@@ -54,11 +54,8 @@ class _Change:
     values: Row
 
 
-@dataclass(slots=True)
-class _Decided:
-    """The fate of the proposed rows; an int is the number of a row to be inserted."""
-
-    effects: list[int | _Change] = field(default_factory=list)
+_Effect = int | _Change
+"""What becomes of a proposed row: an int is the number of one to be inserted."""
 
 
 class Collisions:
@@ -169,8 +166,8 @@ class Collisions:
         proposed = decode(self._keys[number], self._bodies[number])
         return (*decode(there, self._there[there]), *proposed)
 
-    def _decide(self, bindings: Bindings, answers: Mapping[int, Row]) -> _Decided:
-        decided = _Decided()
+    def _decide(self, bindings: Bindings, answers: Mapping[int, Row]) -> list[_Effect]:
+        decided: list[_Effect] = []
         claimed: set[bytes] = set()  # entries of rows that this statement has written
         conflict = self._conflict
         passes = bind_predicates(conflict.predicates, bindings)
@@ -178,7 +175,7 @@ class Collisions:
             mine = not claimed.isdisjoint(entries)
             there = self._in_the_way(number)
             if not mine and there is None:
-                decided.effects.append(number)
+                decided.append(number)
                 claimed.update(entries)
                 continue
             if not conflict.updates:
@@ -190,7 +187,7 @@ class Collisions:
             answer = answers.get(number, (True,))
             if answer[0] is not True or not passes(pair):
                 continue
-            decided.effects.append(_Change(there, self._changed(pair, answer[1:], bindings)))
+            decided.append(_Change(there, self._changed(pair, answer[1:], bindings)))
             claimed.update(entries)
         return decided
 
@@ -205,7 +202,7 @@ class Collisions:
                 values[assignment.place] = computed[assignment.computed]
         return tuple(values)
 
-    def _outcome(self, decided: _Decided, changed: Sequence[Row]) -> Outcome:
+    def _outcome(self, decided: Sequence[_Effect], changed: Sequence[Row]) -> Outcome:
         rules = self._rules
         encoded = [rules.codec.encode_row(row) for row in stepping(changed)]
         old = [change.key for change in _changes(decided)]
@@ -215,7 +212,7 @@ class Collisions:
         else:
             mutation = Mutation(rules.codec, keys=keys, bodies=bodies)
         mutation.carried = rules.carried
-        new = [number for number in decided.effects if isinstance(number, int)]
+        new = [number for number in decided if isinstance(number, int)]
         mutation.keys = mutation.keys + [self._keys[number] for number in new]
         mutation.bodies = mutation.bodies + [self._bodies[number] for number in new]
         mutation.absent = mutation.absent + [self._keys[number] for number in new]
@@ -223,12 +220,12 @@ class Collisions:
         rows: list[Row] = []
         if self._plan.returning.columns:
             decode, updated = self._plan.codec.decode_row, iter(encoded)
-            for effect in decided.effects:
+            for effect in decided:
                 if isinstance(effect, int):
                     rows.append(decode(self._keys[effect], self._bodies[effect]))
                 else:
                     rows.append(decode(*next(updated)))
-        return Outcome(mutation, rows, len(decided.effects))
+        return Outcome(mutation, rows, len(decided))
 
 
 class _Arbiter:
@@ -262,8 +259,8 @@ def _drive(reading: Reading, get: Callable[[bytes], bytes | None]) -> None:
         return
 
 
-def _changes(decided: _Decided) -> list[_Change]:
-    return [effect for effect in decided.effects if isinstance(effect, _Change)]
+def _changes(decided: Sequence[_Effect]) -> list[_Change]:
+    return [effect for effect in decided if isinstance(effect, _Change)]
 
 
 def _touched_twice() -> SQLError:

@@ -30,13 +30,9 @@ from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.statements import CopyFrom, CopyTo, Query
 from .cascades import write_in
-from .computed_defaults import ComputedDefaults
-from .mutations import Mutation
-from .row_batches import encode_batch
-from .row_rules import RowRules
+from .row_rules import RowRules, encode_batch
 from .sequence_functions import Drawing
-from .sequence_rights import SequenceRights
-from .stored_sequences import StoredSequences
+from .stored_sequences import SequenceRights, StoredSequences
 
 
 class CopyIn:
@@ -65,8 +61,7 @@ class CopyIn:
         transaction = opened.transaction
         rights = SequenceRights(services, user, transaction)
         sequences = StoredSequences(services.store, services.catalog, database, transaction, rights)
-        computed = ComputedDefaults(services.analytics, self._bindings)
-        self._drawing = Drawing(self._bindings, sequences, computed)
+        self._drawing = Drawing(self._bindings, sequences, services.analytics)
         self._transaction = transaction
         self.row_count = 0
 
@@ -75,15 +70,11 @@ class CopyIn:
         if not batch.num_rows:
             return
         rules = self._rules
-        keys, bodies = await self._drawing(
+        mutation = await self._drawing(
             lambda bindings: encode_batch(rules, batch, bindings, self._analytics)
         )
-        mutation = Mutation(
-            rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
-        )
         try:
-            mutation.check_distinct()
-            mutation.absent = mutation.keys
+            mutation.insert_only()
             await write_in(mutation, self._transaction, self._bindings, self._analytics)
         except KVError as error:
             raise from_kv(error) from error

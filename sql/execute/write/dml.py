@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
+from msgspec import structs
 
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.row_codec import RowCodec
 from ....catalog.values.arrow_columns import column_datums
-from ....catalog.values.column_types import Datum
+from ....catalog.values.column_types import Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.fibre import end_slice, give_way, in_slices, in_slices_where
@@ -27,18 +29,32 @@ from ...analyze.columns.column_values import SlotValue
 from ...analyze.columns.identity import ignores, refuse_inserted
 from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
-from ...plan.plans import DeletePlan, InsertPlan, Plan, RowFinder, UpdatePlan
+from ...plan.plans import (
+    DeletePlan,
+    InsertPlan,
+    Plan,
+    RowFinder,
+    SelectPlan,
+    UpdatePlan,
+    WithPlan,
+)
 from ...results.results import Result, Row
 from ...runtime.query_evaluator import Answer, QueryEvaluator
 from ...syntax.statements import InsertMode
-from ..query.drawn_items import with_draws
-from ..query.reading import KeyedRow, decoded, read_points, read_rows, run_analytic, run_select
+from ..query.reading import (
+    KeyedRow,
+    decoded,
+    read_points,
+    read_rows,
+    run_analytic,
+    run_select,
+    with_draws,
+)
 from .cascades import write_in
 from .conflicts import Collisions
 from .foreign_keys import has_references
 from .mutations import Mutation, lock_first, moved
-from .row_batches import encode_batch
-from .row_rules import RowRules
+from .row_rules import RowRules, encode_batch
 
 ONE_PHASE_ROWS_MAX = 2000
 """Rows that one step writes: more go in slices, as intents."""
@@ -202,8 +218,7 @@ def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
     if plan.mode is InsertMode.UPSERT:
         mutation.keep_last()
     else:
-        mutation.check_distinct()
-        mutation.absent = mutation.keys
+        mutation.insert_only()
 
 
 def _inserted(plan: InsertPlan, mutation: Mutation) -> Sequence[Row]:
@@ -296,12 +311,8 @@ async def read_in(
         changed = await RowRules.of(plan.finder.descriptor).complete_all(
             changed, bindings, analytics
         )
-    others = plan.finder.others
     told: Sequence[Row]
     mutation, told = await in_slices_where(many, lambda: _mutated(plan, rows, changed))
-    if others and plan.returning.columns:
-        beside = [row[-others:] for row in computed]
-        told = [(*row, *values) for row, values in zip(told, beside, strict=True)]
     written = await _told_in(plan, told, len(rows), transaction, bindings, analytics)
     return mutation, written
 
@@ -323,9 +334,9 @@ async def _insertion(
     rules = RowRules.of(descriptor)
     mutation = Mutation(rules.codec, carried=rules.carried)
     for batch in named.to_batches(max_chunksize=SLICE_ROWS):
-        keys, bodies = await encode_batch(rules, batch, bindings, analytics)
-        mutation.keys += keys
-        mutation.bodies += bodies
+        encoded = await encode_batch(rules, batch, bindings, analytics)
+        mutation.keys += encoded.keys
+        mutation.bodies += encoded.bodies
         await asyncio.sleep(0)
     _finish_insert(plan, mutation)
     return mutation
@@ -596,3 +607,48 @@ def result_of(plan: DML, written: Written, committed_at: Timestamp | None) -> Re
         row_count=count,
         commit_timestamp=committed_at,
     )
+
+
+async def run_with_writes(
+    plan: WithPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+) -> Result | Written:
+    """Carries the statement out, and does not commit it: the rows of its query, or what its last
+    part wrote."""
+    given: dict[int, pa.Table] = {}
+    touched: set[bytes] = set()
+    mutations: list[Mutation] = []
+    for step in plan.steps:
+        seeing = with_given(bindings, given)
+        mutation, written = await read_in(step.plan, transaction, seeing, analytics, touched)
+        mutations.append(mutation)
+        if step.returned is not None:
+            given[step.returned.id] = filled(step.returned, _rows_of(step.returned, written))
+    seeing = with_given(bindings, given)
+    outcome: Result | Written
+    if isinstance(plan.main, SelectPlan):
+        outcome = await run_select(plan.main, transaction, seeing, analytics)
+    else:
+        mutation, outcome = await read_in(plan.main, transaction, seeing, analytics, touched)
+        mutations.append(mutation)
+    for mutation in mutations:
+        await write_in(mutation, transaction, bindings, analytics)
+    return outcome
+
+
+def _rows_of(table: TableDescriptor, written: Written) -> Sequence[Row]:
+    """Returns the rows of a step in the types of its table's columns."""
+    if written.answer is None:
+        return written.rows
+    answer = Result(tag="", columns=written.answer.columns, table=written.answer.table)
+    types = [column.type for column in table.visible_columns[1:]]
+    return [
+        tuple(coerce(type, value) for type, value in zip(types, row, strict=True))
+        for row in answer.fetch_rows()
+    ]
+
+
+def result_with_writes(plan: WithPlan, outcome: Result | Written, at: Timestamp | None) -> Result:
+    if isinstance(outcome, Result):
+        return structs.replace(outcome, commit_timestamp=at)
+    assert not isinstance(plan.main, SelectPlan), plan
+    return result_of(plan.main, outcome, at)

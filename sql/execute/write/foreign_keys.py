@@ -17,6 +17,7 @@ from ....catalog.schema_change.references import (
     datums_of,
     key_of_values,
     physicals_of,
+    read_datums,
     referenced_index,
 )
 from ....catalog.store.descriptor_store import decode_stored, descriptor_key
@@ -27,7 +28,8 @@ from ....catalog.values.physical import Physical
 from ....kvlayer.access import Row, Transaction
 from ....kvlayer.span import Span, prefix_end
 from ...access.index_choice import readable_indexes
-from ..query.index_entries import rows_of_entries
+from ...runtime.transactions import Deferrals, DeferredKeys, OpenTransaction, Orphans
+from ..query.reading import rows_of_entries
 
 REFERRING_ROWS_MAX = 100_000
 """Rows that one statement changes by foreign keys, or looks at for them: they are held in memory
@@ -193,3 +195,44 @@ def still_referenced(
         f'table "{referrer.name}".',
         tables=[table, referrer],
     )
+
+
+async def check_deferred(opened: OpenTransaction) -> None:
+    """Looks at what the transaction's statements noted. Raises SQLError 23503 where a row still
+    refers to one that is not there."""
+    deferred = opened.deferred
+    if deferred.orphans:
+        await opened.statement(
+            lambda: check_keys(opened.transaction, deferred, Deferrals(all=False))
+        )
+
+
+async def check_keys(
+    transaction: Transaction, deferred: DeferredKeys, deferrals: Deferrals
+) -> None:
+    """Looks at what was noted of the keys that `deferrals` do not defer. Raises SQLError 23503."""
+    with transaction.tracking(True):
+        for (table_id, name), orphans in deferred.orphans.items():
+            table = await find_table_in(transaction, table_id)
+            if table is None or table.dropped:
+                continue
+            key = next((key for key in table.foreign_keys if key.name == name), None)
+            if key is not None and not deferrals.defers(table_id, key):
+                await _check_key(transaction, table, key, orphans)
+
+
+async def _check_key(
+    transaction: Transaction, table: TableDescriptor, key: ForeignKey, orphans: Orphans
+) -> None:
+    referenced = await table_in(transaction, key.referenced_id)
+    missing: dict[tuple[Datum, ...], tuple[Physical, ...]] = {}
+    stored = (stored for stored, _ in orphans.values())
+    async for each in absent(transaction, key, referenced, stored):
+        missing[read_datums(table, key.columns, each)] = each
+    if not missing:
+        return
+    for values, _ in await referring_rows(transaction, referenced, key, table, missing):
+        _, inserted = orphans[values]
+        if inserted:
+            raise not_present(table, key, referenced, values)
+        raise still_referenced(referenced, key, table, values)

@@ -15,7 +15,6 @@ from enum import Enum
 
 import pyarrow as pa
 
-from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.relaxed_tables import refuse_other_writers
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, FIRST_USER_ID
@@ -32,11 +31,9 @@ from ...results.as_of import datetime_of
 from ...results.errors import from_kv
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
-from .computed_defaults import ComputedDefaults
 from .foreign_keys import has_references
 from .mutations import Mutation
-from .row_batches import encode_batch
-from .row_rules import RowRules
+from .row_rules import RowRules, encode_batch
 from .sequence_functions import Drawing
 from .stored_sequences import StoredSequences
 
@@ -120,7 +117,8 @@ class _Load:
 
     async def _submit(self, table_id: int, batch: pa.RecordBatch, called_ns: int) -> Pending[None]:
         at = await self._store.now()
-        descriptor = await self._leased(table_id, at)
+        self.scope.release()  # a new version is taken as soon as the old one is superseded
+        descriptor = await self.scope.table(table_id, at)
         mutation = await self._mutation(RowRules.of(descriptor), batch, at)
 
         def evaluate(evaluation: Evaluation) -> None:
@@ -140,24 +138,14 @@ class _Load:
         services = self._services
         bindings = Bindings((), datetime_of(at), generators=services.generators)
         sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE, None)
-        computed = ComputedDefaults(services.analytics, bindings)
-        keys, bodies = await Drawing(bindings, sequences, computed)(
+        mutation = await Drawing(bindings, sequences, services.analytics)(
             lambda bindings: encode_batch(rules, batch, bindings, services.analytics)
-        )
-        mutation = Mutation(
-            rules.codec, keys=list(keys), bodies=list(bodies), carried=rules.carried
         )
         if self._mode is LoadMode.UPSERT:
             mutation.keep_last()
         else:
-            mutation.check_distinct()
-            mutation.absent = mutation.keys
+            mutation.insert_only()
         return mutation
-
-    async def _leased(self, table_id: int, at: Timestamp) -> TableDescriptor:
-        """The version valid at `at`: a new one is taken as soon as the old one is superseded."""
-        self.scope.release()
-        return await self.scope.table(table_id, at)
 
     async def drain(self, left: int) -> None:
         """Waits until at most `left` transactions are pending."""

@@ -82,6 +82,11 @@ class Mutation:
                     raise self.duplicate(key)
                 seen.add(key)
 
+    def insert_only(self) -> None:
+        """From here on a key that is there, or comes twice, is an error. Raises 23505."""
+        self.check_distinct()
+        self.absent = self.keys
+
     def keep_last(self) -> None:
         """Keeps the last of several rows with one key, as if they had been written in turn."""
         if len(self.keys) > 1:

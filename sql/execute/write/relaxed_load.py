@@ -8,7 +8,7 @@ so a load that was cut off is resumed by sending all of it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,7 +36,7 @@ from ....kvlayer.span import Span, prefix_end
 from ...plan.needs import Need
 from ...results.errors import from_kv
 from ...runtime.authorization import require
-from ...runtime.implicit import attempts, in_transaction
+from ...runtime.implicit import alone
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 from .relaxed_rows import apply_change_set
@@ -208,7 +208,8 @@ class RelaxedLogs:
     async def _known(self, log: RelaxedLog, domain: int) -> _Domain:
         known = self._domains.get((log.id, domain))
         if known is None:
-            known = await load_domain(self._services, log, domain)
+            reader = self._services.store.snapshot(await self._services.store.now())
+            known = await _read_domain(self._services, reader, log, domain)
             self._domains[log.id, domain] = known
         return known
 
@@ -218,16 +219,14 @@ class RelaxedLogs:
         """Commits change sets, and lets go of the lines that they have held."""
         known.fed = 0
         sets = known.reader.advance(events_min=EVENTS_WANTED, rest=rest)
-        while (change_set := await self._next(known, sets)) is not None:
+        services, reader = self._services, known.reader
+        while (change_set := await _beside(services, reader, lambda: next(sets, None))) is not None:
             taken.last = await self._commit(log, change_set, known.stored)
             taken.change_sets += 1
             known.stored = change_set.end
             await asyncio.sleep(0)
         floor = known.reader.floor
         known.unkept = [part for part in known.unkept if _needed(part[1], floor)]
-
-    async def _next(self, known: _Domain, sets: Iterator[ChangeSet]) -> ChangeSet | None:
-        return await _beside(self._services, known.reader, lambda: next(sets, None))
 
     async def _commit(
         self, log: RelaxedLog, change_set: ChangeSet, stored: int | None
@@ -248,12 +247,7 @@ class RelaxedLogs:
             await apply_change_set(services, tables, change_set, transaction, at, beside)
             await transaction.put([key], [msgspec.msgpack.encode(change_set.end)])
 
-        _, at, _ = await attempts(
-            services,
-            lambda scope: in_transaction(
-                services.store, scope, lambda transaction: work(transaction, scope)
-            ),
-        )
+        _, at, _ = await alone(services, work)
         return at
 
     async def _keep(self, log: RelaxedLog, known: _Domain) -> None:
@@ -287,12 +281,6 @@ class RelaxedLogs:
 
         await store.one_phase(let_go)
         known.stored = reader.floor
-
-
-async def load_domain(services: Services, log: RelaxedLog, domain: int) -> _Domain:
-    """Returns a domain's reader at its durable position."""
-    reader = services.store.snapshot(await services.store.now())
-    return await _read_domain(services, reader, log, domain)
 
 
 async def domain_states(
@@ -346,6 +334,7 @@ async def _feed(reader: Reader, lines: pa.Table) -> None:
 async def _read_domain(
     services: Services, reader: DescriptorReader, log: RelaxedLog, domain: int
 ) -> _Domain:
+    """A domain's reader at its durable position, with what has waited since."""
     body = await reader.get(log.position_key(domain))
     position = None if body is None else msgspec.msgpack.decode(body, type=int)
     bound = services.store.settings.get(PENDING_BYTES_MAX)

@@ -38,8 +38,7 @@ from ...analyze.scalars import Bindings
 from ...results.as_of import datetime_of
 from ...runtime.services import Services
 from .mutations import Mutation
-from .row_batches import encode_batch
-from .row_rules import RowRules
+from .row_rules import RowRules, encode_batch
 
 SLICE_ROWS = 1000
 """Rows between two turns of the loop: a few milliseconds of merging and encoding."""
@@ -277,22 +276,16 @@ class _TableWrite:
         ]  # fmt: skip
         batch = pa.RecordBatch.from_pydict({self._key.name: part.key_values, **columns})
         written = [key for key, keep in zip(part.keys, kept, strict=True) if keep]
-        keys, bodies = await encode_batch(
+        mutation = await encode_batch(
             self._rules, batch.filter(valid), self._bindings, self._services.analytics, keys=written
         )
         if before:
             same = [body for body, keep in zip(before, kept, strict=True) if keep]
-            left = [at for at, body in enumerate(bodies) if body != same[at]]
-            keys, bodies = [keys[at] for at in left], [bodies[at] for at in left]
-        await self._apply(
-            Mutation(
-                self._rules.codec,
-                keys=list(keys),
-                bodies=list(bodies),
-                deletes=deletes,
-                carried=self._rules.carried,
-            )
-        )
+            left = [at for at, body in enumerate(mutation.bodies) if body != same[at]]
+            mutation.keys = [mutation.keys[at] for at in left]
+            mutation.bodies = [mutation.bodies[at] for at in left]
+        mutation.deletes = deletes
+        await self._apply(mutation)
 
     async def _apply(self, mutation: Mutation) -> None:
         mutation.check_distinct()

@@ -3,16 +3,26 @@
 What Python evaluates row by row is evaluated so; for everything else DuckDB is asked about all rows
 at once.
 `AnalyticRows` is what the catalog's schema changes are given.
+
+Defaults that DuckDB computes are computed for as many rows at once as a statement needs:
+
+    DEFAULT lower('X') || nextval('s')
+
+    SELECT lower('X') || "$0" FROM "$drawn" ORDER BY "$row"     its rows: one value of s each
+
+What is drawn, from sequences or at random, is drawn by us and given to DuckDB: a sequence's values
+are durable before they are seen, and the store's random numbers follow its seed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-import duckdb
 import pyarrow as pa
+from msgspec import structs
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -31,14 +41,19 @@ from ...access.predicates import (
     compile_predicates,
 )
 from ...analyze.binder import check_columns, row_scope
-from ...analyze.scalars import Bindings, NotNative, Scalar, compile_scalar
+from ...analyze.calls.sequence_calls import always_evaluated, sequence_call
+from ...analyze.default_expressions import RESULT_TYPE, compile_default, computed, generator_of
+from ...analyze.given_tables import ROW_NUMBER, filled, given_table
+from ...analyze.scalars import STRING, Bindings, Generators, NotNative, Scalar, compile_scalar
 from ...analyze.types.blanks import without_blanks
+from ...lower.analytic_select import AnalyticSelect
 from ...lower.transpile import parameter_values, transpile
 from ...parse import parse_expression
 from ...results.as_of import datetime_of
-from ...results.results import Row
+from ...results.results import Result, Row
 from ...runtime.query_evaluator import QueryEvaluator
-from ..query.evaluator_errors import from_duckdb
+from ...syntax.walks import find_all
+from ..query.evaluator_errors import asked_of_duckdb
 
 SLICE_ROWS = 200
 """Rows that are evaluated in Python before the loop gets a turn."""
@@ -179,10 +194,8 @@ async def _ask(
         return [[] for _ in trees]
     select = transpile(_query(table, trees), {(table.name,): table})
     snapshots = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
-    try:
+    with asked_of_duckdb(select, [table]):
         answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
-    except duckdb.Error as error:
-        raise from_duckdb(error, [table], select.positions) from error
     columns: list[list[object]] = [column.to_pylist() for column in answer.table.columns]
     if len(columns[0]) != len(rows):  # it reads no column: one answer is that for all
         columns = [column * len(rows) for column in columns]
@@ -198,10 +211,8 @@ async def result_types(
         return []
     select = transpile(_query(table, trees), {(table.name,): table})
     given = {scan.registered: _arrow(table, scan.places, ()) for scan in select.scans}
-    try:
+    with asked_of_duckdb(select, [table]):
         columns = await analytics.describe(select.sql, given, len(select.parameters))
-    except duckdb.Error as error:
-        raise from_duckdb(error, [table], select.positions) from error
     return [column.type for column in columns]
 
 
@@ -242,3 +253,110 @@ def violation(table: TableDescriptor, check: CheckConstraint) -> SQLError:
         f'new row for relation "{table.name}" violates check constraint "{check.name}"',
         detail=f"The constraint is CHECK ({check.expression}).",
     )
+
+
+_NAME = "$drawn"
+_NUMBER = 2_000_000
+"""The number of the given table of drawn values, above that of RETURNING."""
+
+_COMPILED_MAX = 256
+"""Expressions that stay compiled: as many as the defaults of some busy tables."""
+
+
+class ComputedDefaults:
+    """Evaluates defaults that take more than Python for one statement, whose time and client
+    `bindings` tell."""
+
+    def __init__(self, analytics: QueryEvaluator, bindings: Bindings) -> None:
+        self._analytics = analytics
+        self._bindings = bindings
+
+    async def values(self, text: str, count: int, generators: Generators) -> Sequence[object]:
+        """So many values, each of a row of its own. Raises SQLError, and SequenceNeeded where the
+        generators do."""
+        compiled = _compiled(text)
+        bindings = structs.replace(self._bindings, generators=generators)
+        if not compiled.drawn:  # the same for every row
+            return list(await self._ask(compiled, (), bindings)) * count
+        rows = [
+            tuple([scalar.evaluate((), bindings) for scalar in compiled.drawn])
+            for _ in range(count)
+        ]
+        return await self._ask(compiled, rows, bindings)
+
+    async def _ask(
+        self, compiled: _Compiled, rows: Sequence[Sequence[object]], bindings: Bindings
+    ) -> Sequence[object]:
+        select = compiled.select
+        with asked_of_duckdb(select):
+            answer = await self._analytics.run(
+                select.sql, compiled.given(rows), parameter_values(select, bindings)
+            )
+        result = Result(tag="", columns=answer.columns, table=answer.table)
+        return [value for (value,) in result.fetch_rows()]
+
+
+async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> None:
+    """Notes the types of defaults that DuckDB computes. Raises DuckDB's errors as SQLError, such
+    as 42883 for an unknown function."""
+    for tree in trees:
+        compile_default(tree)  # refuses what no default may be
+        if not computed(tree):
+            continue
+        compiled = _compile(tree)
+        select = compiled.select
+        with asked_of_duckdb(select):
+            (column,) = await analytics.describe(
+                select.sql, compiled.given(()), len(select.parameters)
+            )
+        tree.meta[RESULT_TYPE] = column.type
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """The query of a default, and what is drawn for each row of the table that it reads."""
+
+    drawn: tuple[Scalar, ...]
+    table: TableDescriptor
+    select: AnalyticSelect
+
+    def given(self, rows: Sequence[Sequence[object]]) -> dict[str, pa.Table]:
+        table = filled(self.table, [tuple(row) for row in rows])  # type: ignore[arg-type]
+        return {scan.registered: table.select(list(scan.places)) for scan in self.select.scans}
+
+
+@lru_cache(maxsize=_COMPILED_MAX)
+def _compiled(text: str) -> _Compiled:
+    return _compile(parse_expression(text))
+
+
+def _compile(tree: exp.Expr) -> _Compiled:
+    made, drawn = without_draws(tree)
+    columns = [(name, scalar.type or STRING) for name, scalar in drawn]
+    table = given_table(_NUMBER, _NAME, columns)
+    query = exp.select(exp.alias_(made, "value", quoted=True))
+    if drawn:
+        query = query.from_(exp.Table(this=exp.to_identifier(_NAME, quoted=True)))
+        query = query.order_by(exp.column(ROW_NUMBER, table=_NAME, quoted=True))
+    select = transpile(query, {(_NAME,): table})
+    return _Compiled(tuple(scalar for _, scalar in drawn), table, select)
+
+
+def without_draws(tree: exp.Expr) -> tuple[exp.Expr, list[tuple[str, Scalar]]]:
+    """The expression with a column, `$0` and so on, for each call that draws, and these by name.
+
+    Raises SQLError 0A000 for a sequence's value that need not be drawn for every row.
+    """
+    made = exp.Paren(this=tree.copy())
+    drawn: list[tuple[str, Scalar]] = []
+    for node in list(find_all(made, exp.Anonymous, exp.Uuid, exp.Rand)):
+        scalar = generator_of(node)
+        if scalar is None:
+            if sequence_call(node) is None:
+                continue
+            always_evaluated(node)
+            scalar = compile_scalar(node, {})
+        name = f"${len(drawn)}"
+        drawn.append((name, scalar))
+        node.replace(exp.column(name, quoted=True))
+    return made.this, drawn

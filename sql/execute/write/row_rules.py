@@ -1,4 +1,4 @@
-"""Rules for every written row beyond the statement's own values.
+"""Rules for every written row, and for batches of rows, beyond the statement's own values.
 
 Computed columns, columns that are coming and going and that no statement knows, and checks. A table
 without any of these is *plain*, and its rows are encoded as they are.
@@ -7,15 +7,20 @@ without any of these is *plain*, and its rows are encoded as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.rows.arrow_conform import conform
 from ....catalog.rows.row_codec import RowCodec, codec_for
+from ....catalog.values.arrow_columns import column_array
 from ....catalog.values.column_types import Datum, coerce
-from ...analyze.default_expressions import default_of
+from ....catalog.values.physical import to_physical
+from ...analyze.default_expressions import computed_given, default_of, draw_defaults
 from ...analyze.scalars import Bindings, Scalar
 from ...results.results import Row
 from ...runtime.query_evaluator import QueryEvaluator
+from .mutations import Mutation
 from .row_expressions import (
     RowCheck,
     RowExpression,
@@ -23,21 +28,9 @@ from .row_expressions import (
     compile_expression,
     evaluate_all,
     first_violation,
+    rows_of,
     violation,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Computed:
-    place: int
-    expression: RowExpression
-
-
-@dataclass(frozen=True, slots=True)
-class _Defaulted:
-    place: int
-    column: Column
-    default: Scalar
 
 
 class RowRules:
@@ -46,21 +39,21 @@ class RowRules:
     def __init__(self, table: TableDescriptor) -> None:
         self.table = table
         self.codec: RowCodec = codec_for(table.writable)
-        self._computed: list[_Computed] = []
-        self._defaulted: list[_Defaulted] = []
+        self._computed: list[tuple[int, RowExpression]] = []
+        self._defaulted: list[tuple[int, Column, Scalar]] = []
         for place, column in enumerate(table.written_columns):
             if column.computed is not None:
                 expression = compile_expression(table, column.computed, column.type)
-                self._computed.append(_Computed(place, expression))
+                self._computed.append((place, expression))
             elif not column.public:
-                self._defaulted.append(_Defaulted(place, column, default_of(column)))
+                self._defaulted.append((place, column, default_of(column)))
         self._checks: list[RowCheck] = [
             compile_check(table.writable, check) for check in table.checks
         ]
         self._hidden = len(table.written_columns) - len(table.visible_columns)
-        self.carried = tuple(defaulted.column.id for defaulted in self._defaulted)
+        self.carried = tuple(column.id for _, column, _ in self._defaulted)
         self.plain = not (self._computed or self._hidden or self._checks)
-        self.native = all(found.expression.scalar is not None for found in self._computed) and all(
+        self.native = all(found.scalar is not None for _, found in self._computed) and all(
             check.predicates is not None for check in self._checks
         )
 
@@ -92,7 +85,7 @@ class RowRules:
         canonical = [self._canonical(row) for row in rows]
         values = await evaluate_all(
             self.table,
-            [computed.expression for computed in self._computed],
+            [expression for _, expression in self._computed],
             canonical,
             bindings,
             analytics,
@@ -100,20 +93,22 @@ class RowRules:
         finished: list[Row] = []
         for number, row in enumerate(canonical):
             found = self._with_defaults(row, bindings)
-            for computed, column in zip(self._computed, values, strict=True):
-                found[computed.place] = column[number]
+            for (place, _), column in zip(self._computed, values, strict=True):
+                found[place] = column[number]
             finished.append(tuple(found))
         for check in self._checks:
-            place = await first_violation(self.table.writable, check, finished, bindings, analytics)
-            if place is not None:
+            failed = await first_violation(
+                self.table.writable, check, finished, bindings, analytics
+            )
+            if failed is not None:
                 raise violation(self.table, check.check)
         return finished
 
     def _completed(self, row: Row, bindings: Bindings) -> Row:
         canonical = self._canonical(row)
         found = self._with_defaults(canonical, bindings)
-        for computed in self._computed:
-            found[computed.place] = computed.expression.evaluate(canonical, bindings)
+        for place, expression in self._computed:
+            found[place] = expression.evaluate(canonical, bindings)
         for check in self._checks:
             if check.violated(tuple(found), bindings):
                 raise violation(self.table, check.check)
@@ -129,7 +124,56 @@ class RowRules:
 
     def _with_defaults(self, row: Row, bindings: Bindings) -> list[Datum]:
         found = [*row, *([None] * self._hidden)]
-        for defaulted in self._defaulted:
-            value = defaulted.default.evaluate((), bindings)
-            found[defaulted.place] = coerce(defaulted.column.type, value)
+        for place, column, default in self._defaulted:
+            found[place] = coerce(column.type, default.evaluate((), bindings))
         return found
+
+
+async def encode_batch(
+    rules: RowRules,
+    batch: pa.RecordBatch,
+    bindings: Bindings,
+    analytics: QueryEvaluator,
+    *,
+    keys: list[bytes] | None = None,
+) -> Mutation:
+    """The puts of the rows of a batch. Columns that it lacks take their defaults. `keys` are its
+    rows' where they are known.
+
+    Raises SQLError as `conform` does, and 23514 for a row of which a check is false.
+    """
+    whole = conform(rules.table, _with_drawn(rules.table, batch, bindings))
+    mutation = Mutation(rules.codec, carried=rules.carried)
+    if rules.plain:
+        encoded, bodies = rules.codec.encode_columns(whole, keys=keys)
+        mutation.keys, mutation.bodies = list(encoded), list(bodies)
+    else:
+        rows = await rules.complete_all(rows_of(whole), bindings, analytics)
+        pairs = [rules.codec.encode_row(row) for row in rows]
+        mutation.keys = [key for key, _ in pairs]
+        mutation.bodies = [body for _, body in pairs]
+    return mutation
+
+
+def _with_drawn(
+    table: TableDescriptor, batch: pa.RecordBatch, bindings: Bindings
+) -> pa.RecordBatch:
+    """The batch with a column more for each that it lacks whose default is drawn row by row.
+
+    A computed column may not be given; it is computed later.
+    """
+    names, arrays = list(batch.schema.names), list(batch.columns)
+    lacking = []
+    for column in table.visible_columns:
+        given = column.name in names
+        if column.computed is not None and given:
+            raise computed_given(column.name)
+        if not given and column.default_expression is not None:
+            lacking.append(column)
+    if not lacking:
+        return batch
+    drawn = draw_defaults(lacking, batch.num_rows, bindings)
+    for column, values in zip(lacking, drawn, strict=True):
+        names.append(column.name)
+        arrays.append(column_array(column.type, [to_physical(column.type, v) for v in values]))
+    return pa.RecordBatch.from_arrays(arrays, names=names)

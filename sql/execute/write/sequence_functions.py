@@ -13,9 +13,9 @@ are drawn in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -24,6 +24,9 @@ from ....catalog.descriptors.named_objects import SequenceDescriptor
 from ....catalog.values.errors import SQLError
 from ...analyze.calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
 from ...analyze.scalars import Bindings, Generators
+from ...runtime.query_evaluator import QueryEvaluator
+from .row_expressions import ComputedDefaults
+from .stored_sequences import StoredSequences
 
 DRAWN_AT_ONCE_MAX = 4096
 """Values that one write draws. A statement draws as many as it says that it needs, and at least as
@@ -57,48 +60,14 @@ class SessionSequences:
         self._kept.clear()
 
 
-class SequenceStore(Protocol):
-    """Sequences by name, and their values. Each method is a transaction of its own."""
-
-    async def find(self, name: str) -> SequenceDescriptor:
-        """Raises SQLError 42P01."""
-        ...
-
-    async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
-        """Raises SQLError 42501 where who asks may not have it."""
-        ...
-
-    async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
-        """The next values, one at least. Raises SQLError 2200H where there are no more."""
-        ...
-
-    async def give_back(self, sequence: SequenceDescriptor, values: Sequence[int]) -> None:
-        """The values that were drawn last and not used; where others were drawn since, they are
-        lost."""
-        ...
-
-    async def set_value(self, sequence: SequenceDescriptor, value: int, *, called: bool) -> None:
-        """Raises SQLError 22003 for a value that the sequence never has."""
-        ...
-
-
-class ExpressionEvaluator(Protocol):
-    """Evaluates expressions that take more than Python: see `computed_defaults`."""
-
-    async def values(self, text: str, count: int, generators: Generators) -> Sequence[object]:
-        """So many values, each of a row of its own. Raises SQLError, and SequenceNeeded where the
-        generators do."""
-        ...
-
-
 class DrawnValues:
     """The generators of one statement: those of the store, and the values it draws."""
 
     def __init__(
         self,
         base: Generators,
-        store: SequenceStore,
-        expressions: ExpressionEvaluator,
+        store: StoredSequences,
+        expressions: ComputedDefaults,
         session: SessionSequences | None = None,
     ) -> None:
         self._base = base
@@ -235,18 +204,17 @@ class Drawing:
     """Work that needs no session: what it evaluates may draw from sequences."""
 
     def __init__(
-        self, bindings: Bindings, store: SequenceStore, expressions: ExpressionEvaluator
+        self, bindings: Bindings, store: StoredSequences, analytics: QueryEvaluator
     ) -> None:
-        assert bindings.generators is not None, bindings
         self._bindings = bindings
-        self._generators: Generators = bindings.generators
         self._store = store
-        self._expressions = expressions
+        self._expressions = ComputedDefaults(analytics, bindings)
 
     async def __call__(self, work: Callable[[Bindings], Awaitable[T]]) -> T:
         try:
             return await work(self._bindings)
         except ValueNeeded:
-            drawn = DrawnValues(self._generators, self._store, self._expressions)
+            assert self._bindings.generators is not None, self._bindings
+            drawn = DrawnValues(self._bindings.generators, self._store, self._expressions)
             bindings = replace(self._bindings, generators=drawn)
             return await drawn.run(lambda: work(bindings))

@@ -1,4 +1,10 @@
-"""The values of sequences: drawn, given back and set, each in a transaction."""
+"""The values of sequences: drawn, given back and set, each in a transaction, by who may.
+
+    nextval     USAGE or UPDATE        currval     USAGE or SELECT        setval     UPDATE
+
+Drawing and setting are writing: a transaction that reads only does neither (25006). The sequence of
+an identity column is part of its table: whoever may INSERT there draws from it.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +12,28 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor
 from ....catalog.descriptors.sequence_value import decode_value, encode_value
+from ....catalog.rights.privileges import Privilege, SecurableKind, securable
+from ....catalog.rights.users import ROOT
 from ....catalog.store.catalog import Catalog
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.errors import RetryableTransaction
 from ...analyze.calls.sequence_calls import SequenceNeeded
+from ...plan.needs import refused
+from ...runtime.authorization import current_rights
 from ...runtime.relations import find_sequence
+from ...runtime.services import Services
 from ...syntax.names import ObjectName
-from .sequence_rights import SequenceRights
 
 
 class StoredSequences:
     """The sequences of one database, for a session's statements; `rights` are its user's, where
-    it is not the store itself that draws."""
+    it is not the store itself that draws. Each method is a transaction of its own, unless the open
+    one has made or altered the sequence."""
 
     def __init__(
         self,
@@ -38,6 +50,7 @@ class StoredSequences:
         self._opened = opened
 
     async def find(self, name: str) -> SequenceDescriptor:
+        """Raises SQLError 42P01."""
         given = ObjectName(tuple(part.strip('"') for part in name.split(".")), 1)
         reader = self._opened or self._store.begin(read_only=True)
         try:
@@ -55,6 +68,7 @@ class StoredSequences:
             await self._rights.check(sequence, needed)
 
     async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
+        """The next values, one at least. Raises SQLError 2200H where there are no more."""
         options = sequence.options
 
         async def work(transaction: Transaction) -> list[int]:
@@ -74,6 +88,9 @@ class StoredSequences:
         return await self._write(sequence, work)
 
     async def give_back(self, sequence: SequenceDescriptor, values: Sequence[int]) -> None:
+        """The values that were drawn last and not used; where others were drawn since, they are
+        lost."""
+
         async def work(transaction: Transaction) -> None:
             last, called = await _value(transaction, sequence)
             if called and last == values[-1]:
@@ -85,6 +102,7 @@ class StoredSequences:
         await self._write(sequence, work)
 
     async def set_value(self, sequence: SequenceDescriptor, value: int, *, called: bool) -> None:
+        """Raises SQLError 22003 for a value that the sequence never has."""
         options = sequence.options
         if not options.minimum <= value <= options.maximum:
             raise SQLError(
@@ -152,3 +170,51 @@ ATTEMPTS_MAX = 100
 
 
 T = TypeVar("T")
+
+
+class SequenceRights:
+    """The rights of a user, as its open transaction sees them if it has one."""
+
+    def __init__(
+        self,
+        services: Services,
+        user: str,
+        opened: Transaction | None,
+        *,
+        reads_only: bool = False,
+    ) -> None:
+        self._services = services
+        self._user = user
+        self._opened = opened
+        self._reads_only = reads_only
+
+    async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
+        """Raises SQLError 42501, and 25006 for what writes where nothing may."""
+        if self._reads_only and (needed.draws or needed.set_to is not None):
+            what = "nextval()" if needed.draws else "setval()"
+            raise SQLError("25006", f"cannot execute {what} in a read-only transaction")
+        if self._user == ROOT:
+            return
+        any_of = Privilege.UPDATE  # one of these is enough
+        if needed.set_to is None:
+            any_of = Privilege.USAGE | (Privilege.UPDATE if needed.draws else Privilege.SELECT)
+        rights = await current_rights(self._services, self._opened)
+        if rights.held(self._user, securable(sequence)) & any_of:
+            return
+        if needed.draws and sequence.owner is not None:
+            table = await self._identity_table(*sequence.owner)
+            if table and rights.held(self._user, securable(table)) & Privilege.INSERT:
+                return
+        told = any_of & Privilege.USAGE or any_of
+        raise refused(self._user, told, SecurableKind.SEQUENCE, sequence.name)
+
+    async def _identity_table(self, table_id: int, column_id: int) -> TableDescriptor | None:
+        """The table of an identity column."""
+        descriptors, store = self._services.catalog.descriptors, self._services.store
+        if self._opened is not None:
+            table = await descriptors.read(self._opened, table_id)
+        else:
+            table = await descriptors.read_at(table_id, await store.now())
+        assert isinstance(table, TableDescriptor), table
+        columns = [column for column in table.columns if column.id == column_id]
+        return table if any(column.identity is not None for column in columns) else None

@@ -8,7 +8,3 @@ It promises PostgreSQL 15's column names and meanings. A table that has nothing 
 policies, inheritance) is there and empty, because clients join it; a column without a meaning here
 has the value that PostgreSQL gives a plain table.
 """
-
-from .tables import PG_CATALOG
-
-__all__ = ["PG_CATALOG"]

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from functools import cache
 
 from ....catalog.values.type_kinds import TypeKind
-from ...analyze.calls.oids import PG_CATALOG, derived, user_oid
+from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
+from ...analyze.calls.oids import derived, user_oid
 from ...analyze.types.castable_types import CASTS
 from ...builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ...builtins.operators import OPERATORS
 from ...builtins.session_functions import SESSION_FUNCTIONS
 from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, Signature
 from ...results.results import Row
-from ...runtime.introspection_context import IntrospectionContext
 from ..type_rows import ALL_ROWS, TYPE_ROWS, TypeRow
+from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
 
 _INTERNAL_LANGUAGE = 12
 
@@ -131,14 +132,19 @@ def functions() -> tuple[_Function, ...]:
     return tuple(sorted(unique.values(), key=lambda one: (one.name, one.argument_text)))
 
 
+@PG_CATALOG.table("""pg_proc 13
+    oid:o proname pronamespace:o proowner:o prolang:o procost:f prorows:f provariadic:o
+    prosupport prokind:c prosecdef:b proleakproof:b proisstrict:b proretset:b provolatile:c
+    proparallel:c pronargs:i pronargdefaults:i prorettype:o proargtypes:V proallargtypes:O
+    proargmodes:S proargnames:S proargdefaults protrftypes:O prosrc probin prosqlbody
+    proconfig:S proacl:S""")
 async def function_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """pg_proc."""
     owner, rows = user_oid("root"), list[Row]()
     for one in functions():
         *arguments, result = one.oids
         rows.append(
             (
-                one.oid, one.name, PG_CATALOG, owner, _INTERNAL_LANGUAGE, 1.0,
+                one.oid, one.name, NAMESPACE, owner, _INTERNAL_LANGUAGE, 1.0,
                 1000.0 if one.name in _SETS else 0.0, arguments[-1] if one.variadic else 0, None,
                 one.kind, False, False, True, one.name in _SETS, "v", "s", len(arguments), 0,
                 result, arguments, None, None, None, None, None, one.name, None, None, None, None,
@@ -147,6 +153,7 @@ async def function_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@TAILRACE_INTERNAL.table("functions 6 oid:i arguments result")
 async def function_texts(context: IntrospectionContext) -> Sequence[Row]:
     """`tailrace_internal.functions`: what pg_get_function_arguments() and its kin return."""
     return [(one.oid, one.argument_text, one.result_text) for one in functions()]
@@ -162,6 +169,9 @@ def _operators() -> Iterator[tuple[str, _Function]]:
             yield sign, _Function(sign, (row, row), truth, arrays=(False,) * 3)
 
 
+@PG_CATALOG.table("""pg_operator 64
+    oid:o oprname oprnamespace:o oprowner:o oprkind:c oprcanmerge:b oprcanhash:b oprleft:o
+    oprright:o oprresult:o oprcom:o oprnegate:o oprcode oprrest oprjoin""")
 async def operator_rows(context: IntrospectionContext) -> Sequence[Row]:
     """pg_operator. An operator is no function here, so it has no `oprcode`."""
     owner, rows = user_oid("root"), list[Row]()
@@ -169,7 +179,7 @@ async def operator_rows(context: IntrospectionContext) -> Sequence[Row]:
         left, right, result = one.oids
         rows.append(
             (
-                derived("operator", sign, left, right), sign, PG_CATALOG, owner, "b",
+                derived("operator", sign, left, right), sign, NAMESPACE, owner, "b",
                 sign == "=", sign == "=", left, right, result, 0, 0, None, None, None,
             )
         )  # fmt: skip
@@ -180,6 +190,8 @@ FIRST_CAST = 10_000
 """Ids below 16,384 are of built-in objects, which no dump has."""
 
 
+@PG_CATALOG.table("""pg_cast 55
+    oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c""")
 async def cast_rows(context: IntrospectionContext) -> Sequence[Row]:
     """pg_cast, without those to and from text, which every type has there and here."""
     rows: list[Row] = []

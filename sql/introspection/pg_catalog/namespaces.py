@@ -8,13 +8,16 @@ from ....catalog.rights.default_privileges import list_defaults
 from ....catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind, acl_text
 from ....catalog.rights.rights import read_rights
 from ....catalog.rights.users import ROOT, list_users
-from ...analyze.calls.oids import INFORMATION_SCHEMA, PG_CATALOG, derived, relation_oid, user_oid
+from ....catalog.values.identifiers import RESERVED
+from ...analyze.calls.oids import BTREE, HEAP, INFORMATION_SCHEMA, derived, relation_oid, user_oid
+from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
 from ...results.results import Row
-from ...runtime.introspection_context import IntrospectedTable, IntrospectionContext
+from ...runtime.services import ListedTable
 from ..described import described_tables, index_definition
 from ..rights import acl
+from ..virtual_table import PG_CATALOG, IntrospectionContext
 
-_VIRTUAL_SCHEMAS = {"pg_catalog": PG_CATALOG, "information_schema": INFORMATION_SCHEMA}
+_VIRTUAL_SCHEMAS = {"pg_catalog": NAMESPACE, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
 TABLESPACE = 1663
 _DEFAULT_LETTERS = {
@@ -26,7 +29,7 @@ _DEFAULT_LETTERS = {
 """pg_default_acl.defaclobjtype."""
 
 
-def virtual_relation_oid(table: IntrospectedTable) -> int:
+def virtual_relation_oid(table: ListedTable) -> int:
     return relation_oid(table.id, table.name)
 
 
@@ -35,6 +38,7 @@ def schema_oid(name: str) -> int:
     return _VIRTUAL_SCHEMAS.get(name) or derived("schema", name)
 
 
+@PG_CATALOG.table("pg_namespace 1 oid:o nspname nspowner:o nspacl:S")
 async def namespace_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_namespace: the schemas of the database, and those of the catalogs."""
     catalog, reader = context.services.catalog, context.reader
@@ -51,8 +55,11 @@ async def namespace_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@PG_CATALOG.table("""pg_database 8
+    oid:o datname datdba:o encoding:i datlocprovider:c datistemplate:b datallowconn:b
+    datconnlimit:i datfrozenxid:i datminmxid:i dattablespace:o datcollate datctype daticulocale
+    datcollversion datacl:S""")
 async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """Rows of pg_database."""
     found = await context.services.catalog.descriptors.children(context.reader, 0, 0)
     rights = await read_rights(context.reader)
     return [
@@ -64,6 +71,12 @@ async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@PG_CATALOG.table("""pg_roles 9
+    rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b
+    rolconnlimit:i rolpassword rolvaliduntil rolbypassrls:b rolconfig:S oid:o""")
+@PG_CATALOG.table("""pg_authid 10
+    rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b
+    rolconnlimit:i rolpassword rolvaliduntil rolbypassrls:b rolconfig:S oid:o""")
 async def role_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_roles: users and roles, without passwords."""
     rights = await read_rights(context.reader)
@@ -80,8 +93,8 @@ async def role_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@PG_CATALOG.table("pg_auth_members 12 roleid:o member:o grantor:o admin_option:b")
 async def member_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """pg_auth_members."""
     rights = await read_rights(context.reader)
     return [
         (user_oid(role), user_oid(member), user_oid(ROOT), admin)
@@ -89,6 +102,9 @@ async def member_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
+@PG_CATALOG.table("""pg_user 11
+    usename usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b passwd valuntil
+    useconfig:S""")
 async def user_rows(context: IntrospectionContext) -> Sequence[Row]:
     """pg_user: roles that may log in."""
     rights = await read_rights(context.reader)
@@ -106,11 +122,14 @@ async def user_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@PG_CATALOG.table("pg_tablespace 32 oid:o spcname spcowner:o spcacl:S spcoptions:S")
 async def tablespace_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_tablespace: the store's folder alone, under the name of PostgreSQL's default."""
     return [(TABLESPACE, "pg_default", user_oid(ROOT), None, None)]
 
 
+@PG_CATALOG.table("""pg_default_acl 44
+    oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:S""")
 async def default_acl_rows(context: IntrospectionContext) -> Sequence[Row]:
     """pg_default_acl: a row for each role, schema and kind of thing."""
     descriptors, reader = context.services.catalog.descriptors, context.reader
@@ -132,8 +151,10 @@ async def default_acl_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@PG_CATALOG.table("""pg_tables 19
+    schemaname tablename tableowner tablespace hasindexes:b hasrules:b hastriggers:b
+    rowsecurity:b""")
 async def table_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """pg_tables."""
     rights = await read_rights(context.reader)
     return [
         (
@@ -144,10 +165,32 @@ async def table_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@PG_CATALOG.table("pg_indexes 20 schemaname tablename indexname tablespace indexdef")
 async def indexes_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """pg_indexes."""
     return [
         (found.schema, found.table.name, index.name, None, index_definition(found, index))
         for found in await described_tables(context)
         for index in found.indexes
     ]
+
+
+@PG_CATALOG.table("pg_am 17 oid:o amname amhandler amtype:c")
+async def _methods(context: IntrospectionContext) -> Sequence[Row]:
+    return [(HEAP, "heap", "heap_tableam_handler", "t"), (BTREE, "btree", "bthandler", "i")]
+
+
+@PG_CATALOG.table("""pg_collation 18
+    oid:o collname collnamespace:o collowner:o collprovider:c collisdeterministic:b
+    collencoding:i collcollate collctype colliculocale collversion""")
+async def _collations(context: IntrospectionContext) -> Sequence[Row]:
+    owner = user_oid("root")
+    return [
+        (100, "default", NAMESPACE, owner, "d", True, -1, None, None, None, None),
+        (950, "C", NAMESPACE, owner, "c", True, -1, "C", "C", None, None),
+    ]
+
+
+@PG_CATALOG.table("pg_get_keywords 43 word catcode:c barelabel:b catdesc baredesc")
+async def _keywords(context: IntrospectionContext) -> Sequence[Row]:
+    """Rows of `pg_get_keywords()`: the words that are names only in quotes."""
+    return [(word, "R", False, "reserved", "requires AS") for word in sorted(RESERVED)]

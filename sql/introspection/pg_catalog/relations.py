@@ -1,41 +1,54 @@
-"""Rows of pg_class, pg_attribute, pg_attrdef, pg_index, pg_constraint and pg_description."""
+"""Rows of pg_class, pg_attribute, pg_attrdef, pg_index, pg_constraint and pg_description, of
+pg_views and pg_rewrite, which is how PostgreSQL keeps views, and of pg_depend."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import Identity
+from ....catalog.descriptors.sequence_value import decode_value
 from ....catalog.rights.privileges import securable
 from ....catalog.rights.rights import read_rights
+from ....catalog.rights.users import ROOT
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.calls.oids import (
     BTREE,
     HEAP,
+    PG_ATTRDEF,
     PG_CLASS,
     PG_CONSTRAINT,
+    PG_EXTENSION,
     PG_NAMESPACE,
+    PG_REWRITE,
     constraint_oid,
     derived,
     index_oid,
     user_oid,
 )
+from ...analyze.calls.oids import (
+    PG_CATALOG as NAMESPACE,
+)
 from ...results.results import Row
-from ...runtime.introspection_context import IntrospectionContext
 from ..described import (
     DescribedTable,
     constraint_definition,
     default_text,
     described_relations,
+    described_sequences,
     described_tables,
+    described_views,
+    identity_columns,
     index_definition,
 )
 from ..rights import acl
-from ..sequences import described_sequences
 from ..type_rows import row_of, type_modifier, type_oid
+from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
 from .namespaces import namespace_rows, schema_oid, virtual_relation_oid
 
+_INT8_OID = 20
 _OWNER = user_oid("root")
 _ACTIONS = {
     "NO ACTION": "a",
@@ -46,6 +59,13 @@ _ACTIONS = {
 }
 
 
+@PG_CATALOG.table("""pg_class 2
+    oid:o relname relnamespace:o reltype:o reloftype:o relowner:o relam:o relfilenode:o
+    reltablespace:o relpages:i reltuples:f relallvisible:i reltoastrelid:o relhasindex:b
+    relisshared:b relpersistence:c relkind:c relnatts:i relchecks:i relhasrules:b
+    relhastriggers:b relhassubclass:b relrowsecurity:b relforcerowsecurity:b relispopulated:b
+    relreplident:c relispartition:b relacl:S reloptions:S relpartbound relfrozenxid:i
+    relminmxid:i""")
 async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_class: tables, views, sequences and indexes that the user sees."""
     rows: list[Row] = []
@@ -116,6 +136,11 @@ def _class(
 _IDENTITIES = {None: "", Identity.ALWAYS: "a", Identity.BY_DEFAULT: "d"}
 
 
+@PG_CATALOG.table("""pg_attribute 3
+    attrelid:o attname atttypid:o attstattarget:i attlen:i attnum:i attndims:i attcacheoff:i
+    atttypmod:i attbyval:b attstorage:c attalign:c attcompression:c attnotnull:b atthasdef:b
+    atthasmissing:b attidentity:c attgenerated:c attisdropped:b attislocal:b attinhcount:i
+    attcollation:o attacl:S attoptions:S attmissingval attfdwoptions:S""")
 async def attribute_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_attribute: the columns of every relation of pg_class."""
     rows: list[Row] = []
@@ -157,18 +182,13 @@ def _attribute(
     known = None if type.element is not None else row_of(type)
     size = -1 if known is None else known.size
     collation = 100 if known is not None and known.category == "S" else 0
+    storage = "m" if type.kind is TypeKind.DECIMAL else "x" if size == -1 else "p"
     return (
         relation, name, type_oid(type), -1, size, number, 0 if type.element is None else 1, -1,
-        type_modifier(type), size in (1, 2, 4, 8), _storage(type, size), "i", "", required,
+        type_modifier(type), size in (1, 2, 4, 8), storage, "i", "", required,
         default, False, identity, generated, False, True, 0, collation, None, None,
         None, None,
     )  # fmt: skip
-
-
-def _storage(type: ColumnType, size: int) -> str:
-    if type.kind is TypeKind.DECIMAL:
-        return "m"
-    return "x" if size == -1 else "p"
 
 
 def default_oid(table: TableDescriptor, number: int) -> int:
@@ -176,6 +196,7 @@ def default_oid(table: TableDescriptor, number: int) -> int:
     return derived("default", table.id, number)
 
 
+@PG_CATALOG.table("pg_attrdef 4 oid:o adrelid:o adnum:i adbin")
 async def default_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_attrdef, one for each column with a default or a computed expression."""
     rows: list[Row] = []
@@ -187,6 +208,11 @@ async def default_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@PG_CATALOG.table("""pg_index 6
+    indexrelid:o indrelid:o indnatts:i indnkeyatts:i indisunique:b indnullsnotdistinct:b
+    indisprimary:b indisexclusion:b indimmediate:b indisclustered:b indisvalid:b indcheckxmin:b
+    indisready:b indislive:b indisreplident:b indkey:v indcollation:V indclass:V indoption:v
+    indexprs indpred""")
 async def index_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_index, one for each index of a table."""
     rows: list[Row] = []
@@ -206,6 +232,11 @@ async def index_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@PG_CATALOG.table("""pg_constraint 7
+    oid:o conname connamespace:o contype:c condeferrable:b condeferred:b convalidated:b
+    conrelid:o contypid:o conindid:o conparentid:o confrelid:o confupdtype:c confdeltype:c
+    confmatchtype:c conislocal:b coninhcount:i connoinherit:b conkey:I confkey:I conpfeqop:O
+    conppeqop:O conffeqop:O confdelsetcols:I conexclop:O conbin""")
 async def constraint_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_constraint: keys, foreign keys, checks and unique constraints."""
     tables = await described_tables(context)
@@ -240,6 +271,7 @@ def _constraints(found: DescribedTable, tables: Sequence[DescribedTable]) -> Ite
         )  # fmt: skip
 
 
+@PG_CATALOG.table("pg_description 14 objoid:o classoid:o objsubid:i description")
 async def description_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Comments, and what PostgreSQL says of `public`: a dump leaves that out."""
     schemas = await namespace_rows(context)
@@ -255,6 +287,7 @@ async def description_rows(context: IntrospectionContext) -> Sequence[Row]:
     return rows
 
 
+@TAILRACE_INTERNAL.table("definitions 5 oid:i class_oid:i definition")
 async def definition_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Indexes and constraints as the statements that would make them."""
     tables = await described_tables(context)
@@ -267,4 +300,128 @@ async def definition_rows(context: IntrospectionContext) -> Sequence[Row]:
         for constraint in found.constraints:
             oid = constraint_oid(found.table.id, constraint.name)
             rows.append((oid, PG_CONSTRAINT, constraint_definition(found, constraint, by_id)))
+    return rows
+
+
+_NORMAL, _INTERNAL, _AUTO, _MEMBER = "n", "i", "a", "e"
+"""pg_depend.deptype: held back by what it refers to, a part of it, dropped with it, and a part of
+an extension."""
+
+OWN_SCHEMA = "tailrace_internal"
+OWN_EXTENSION = 16_000
+"""The extension's oid: below 16,384 an extension is PostgreSQL's own."""
+
+
+def rule_oid(view_id: int) -> int:
+    """Returns the oid of the rewrite rule of a view."""
+    return derived("rule", view_id)
+
+
+@PG_CATALOG.table("pg_views 21 schemaname viewname viewowner definition")
+async def view_rows(context: IntrospectionContext) -> Sequence[Row]:
+    rights = await read_rights(context.reader)
+    return [
+        (found.schema, found.table.name, rights.owner(found.table.id), text)
+        for found, text in await described_views(context)
+    ]
+
+
+@PG_CATALOG.table("""pg_rewrite 36
+    oid:o rulename ev_class:o ev_type:c ev_enabled:c is_instead:b ev_qual ev_action""")
+async def rule_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_rewrite: a view is a rule that says what to read in its place."""
+    return [
+        (rule_oid(found.table.id), "_RETURN", found.table.id, "1", "O", True, None, text)
+        for found, text in await described_views(context)
+    ]
+
+
+@PG_CATALOG.table("""pg_depend 37
+    classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c""")
+async def dependency_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_depend: what views read, the sequences that columns own, and what is built in."""
+    rows: list[Row] = []
+    for found in await described_relations(context):
+        view = found.table.view
+        if view is None:
+            continue
+        rule = rule_oid(found.table.id)
+        rows.append((PG_REWRITE, rule, 0, PG_CLASS, found.table.id, 0, _INTERNAL))
+        for read in view.reads:
+            for column in read.columns or (0,):
+                rows.append((PG_REWRITE, rule, 0, PG_CLASS, read.table_id, column, _NORMAL))
+    identities = await identity_columns(context)
+    for _, sequence in await described_sequences(context):
+        if sequence.owner is not None:
+            kind = _INTERNAL if sequence.owner in identities else _AUTO
+            rows.append((PG_CLASS, sequence.id, 0, PG_CLASS, *sequence.owner, kind))
+    rows += await _drawn_defaults(context)
+    rows.append(_member(PG_NAMESPACE, schema_oid(OWN_SCHEMA)))
+    for table in context.services.virtual_tables:
+        if table.schema == OWN_SCHEMA:
+            rows.append(_member(PG_CLASS, virtual_relation_oid(table)))
+    return rows
+
+
+async def _drawn_defaults(context: IntrospectionContext) -> list[Row]:
+    """Rows of pg_depend for sequences that defaults draw from, so that a dump has the sequence
+    before the table."""
+    ids = {}
+    for schema, sequence in await described_sequences(context):
+        ids[f"{schema}.{sequence.name}"] = sequence.id
+        if schema == "public":
+            ids[sequence.name] = sequence.id
+    return [
+        (PG_ATTRDEF, default_oid(found.table, number), 0, PG_CLASS, ids[name], 0, _NORMAL)
+        for found in await described_tables(context)
+        for number, column in found.columns
+        for name in _NEXTVAL.findall(column.default_expression or "")
+        if name in ids
+    ]
+
+
+_NEXTVAL = re.compile(r"nextval\('([^']+)'", re.IGNORECASE)
+
+
+@PG_CATALOG.table("""pg_extension 34
+    oid:o extname extowner:o extnamespace:o extrelocatable:b extversion extconfig:O
+    extcondition:S""")
+async def extension_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_extension: `tailrace_internal` is one that is built in, so no dump has it."""
+    return [(OWN_EXTENSION, "tailrace", user_oid(ROOT), NAMESPACE, False, "1", None, None)]
+
+
+def _member(of: int, oid: int) -> Row:
+    return (of, oid, 0, PG_EXTENSION, OWN_EXTENSION, 0, _MEMBER)
+
+
+@PG_CATALOG.table("""pg_sequence 33
+    seqrelid:o seqtypid:o seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b""")
+async def sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
+    return [
+        (
+            found.id, _INT8_OID, found.options.start, found.options.increment,
+            found.options.maximum, found.options.minimum, found.options.cache, found.options.cycle,
+        )
+        for _, found in await described_sequences(context)
+    ]  # fmt: skip
+
+
+@PG_CATALOG.table("""pg_sequences 42
+    schemaname sequencename sequenceowner data_type start_value:i min_value:i max_value:i
+    increment_by:i cycle:b cache_size:i last_value:i""")
+async def sequence_state_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """pg_sequences. A sequence that has handed out nothing yet has no last value."""
+    rights = await read_rights(context.reader)
+    rows: list[Row] = []
+    for schema, found in await described_sequences(context):
+        options, body = found.options, await context.reader.get(found.key)
+        last, called = (None, False) if body is None else decode_value(body)
+        rows.append(
+            (
+                schema, found.name, rights.owner(found.id), "bigint", options.start,
+                options.minimum, options.maximum, options.increment, options.cycle, options.cache,
+                last if called else None,
+            )
+        )  # fmt: skip
     return rows

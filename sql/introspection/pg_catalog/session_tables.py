@@ -1,20 +1,26 @@
-"""Tables of sessions: pg_locks; and what is the own session's: pg_prepared_statements, pg_cursors
-and pg_settings."""
+"""Tables of sessions: pg_stat_activity and pg_locks of this node; and what is the own session's:
+pg_prepared_statements, pg_cursors and pg_settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.rights import read_rights
 from ....kvlayer.transaction_modes import LockMode
+from ...analyze.calls.oids import user_oid
 from ...results.results import Row
-from ...runtime.activity import shown
-from ...runtime.introspection_context import IntrospectionContext
+from ...runtime.activity import SessionView, shown
 from ...variables.variables import REGISTRY, SessionVariables, Variable
 from ..type_rows import type_words
+from ..virtual_table import PG_CATALOG, IntrospectionContext
 
 _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
 
 
+@PG_CATALOG.table("""pg_locks 90
+    locktype database:o relation:o page:i tuple:i virtualxid transactionid classid:o objid:o
+    objsubid:i virtualtransaction pid:i mode granted:b fastpath:b waitstart:t""")
 async def lock_rows(context: IntrospectionContext) -> Sequence[Row]:
     """The advisory locks of this node's sessions. Rows that are locked are in none of
     PostgreSQL's tables either, and tables are not locked."""
@@ -29,6 +35,8 @@ async def lock_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@PG_CATALOG.table("""pg_prepared_statements 91
+    name statement prepare_time:t parameter_types:S from_sql:b generic_plans:i custom_plans:i""")
 async def prepared_rows(context: IntrospectionContext) -> Sequence[Row]:
     """By name. Plans are kept by text, whoever prepares it, so none is a statement's own."""
     session = context.session
@@ -42,6 +50,8 @@ async def prepared_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]  # fmt: skip
 
 
+@PG_CATALOG.table("""pg_cursors 92
+    name statement is_holdable:b is_binary:b is_scrollable:b creation_time:t""")
 async def cursor_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_cursors: the open cursors of the session."""
     session = context.session
@@ -52,6 +62,9 @@ async def cursor_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
+@PG_CATALOG.table("""pg_settings 16
+    name setting unit category short_desc extra_desc context vartype source min_val max_val
+    enumvals:S boot_val reset_val sourcefile sourceline:i pending_restart:b""")
 async def setting_rows(context: IntrospectionContext) -> Sequence[Row]:
     return [_setting_row(variable, context.variables) for variable in REGISTRY.values()]
 
@@ -65,3 +78,61 @@ def _setting_row(variable: Variable[object], variables: SessionVariables) -> Row
         variable.description, None, context, kind, variables.source(variable), None, None, None,
         boot, variables.reset_text(variable), None, None, False,
     )  # fmt: skip
+
+
+_HIDDEN = "<insufficient privilege>"
+
+_IDLE = {
+    "NoTxn": "idle",
+    "Open": "idle in transaction",
+    "Aborted": "idle in transaction (aborted)",
+}
+"""States of sessions that run nothing, by those of their transactions."""
+
+
+@PG_CATALOG.table("""pg_stat_activity 41
+    datid:o datname pid:i leader_pid:i usesysid:o usename application_name client_addr
+    client_hostname client_port:i backend_start:t xact_start:t query_start:t state_change:t
+    wait_event_type wait_event state backend_xid:i backend_xmin:i query_id:i query backend_type""")
+async def activity_rows(context: IntrospectionContext) -> Sequence[Row]:
+    """In the order in which the sessions began."""
+    databases = dict(await context.services.catalog.descriptors.children(context.reader, 0, 0))
+    rights = await read_rights(context.reader)
+    everything = bool(rights.held(context.user, SYSTEM) & Privilege.VIEWACTIVITY)
+    return [
+        _row(
+            session,
+            databases.get(session.database),
+            everything or session.activity.user == context.user,
+        )
+        for session in context.services.sessions
+    ]
+
+
+def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Row:
+    activity = session.activity
+    known: Row = (
+        database_id, session.database, activity.process_id, None, user_oid(activity.user),
+        activity.user, session.application_name,
+    )  # fmt: skip
+    if not open_to_see:
+        return (*known, *[None] * 13, _HIDDEN, None)
+    running = activity.text is not None
+    waits = any(not lock.granted for lock in session.advisory_locks)
+    return (
+        *known,
+        activity.client_address or None,
+        None,
+        None,
+        activity.began,
+        session.transaction_opened_at,
+        activity.text_began,
+        None,
+        *(("Lock", "advisory") if waits else (None, None)),
+        "active" if running else _IDLE[session.transaction_status],
+        None,
+        None,
+        None,
+        shown(activity.text if running else activity.last_text),
+        "client backend",
+    )

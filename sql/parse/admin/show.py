@@ -1,7 +1,7 @@
 """The grammar of SHOW, and of CANCEL.
 
-SHOW { TABLES | SCHEMAS | SEQUENCES | TYPES | ENUMS } [FROM database]
-SHOW { COLUMNS | INDEXES | INDEX | KEYS | CONSTRAINTS | CONSTRAINT } FROM [TABLE] table
+SHOW TABLES [FROM database]
+SHOW COLUMNS FROM [TABLE] table
 SHOW CREATE [TABLE | VIEW] name
 SHOW [CLUSTER | LOCAL | ALL] { SESSIONS | QUERIES | STATEMENTS }
 SHOW { JOBS | JOB id | CHANGEFEED JOBS | CHANGEFEED JOB id } [WITH watched_tables]
@@ -21,18 +21,9 @@ from ...syntax.changefeed_statements import (
 )
 from ...syntax.connection_statements import ShowConnections
 from ...syntax.keyspace_statements import ShowKeyspaces, ShowReplications
+from ...syntax.refusals import unsupported
 from ...syntax.relaxed_statements import ShowRelaxedLogs
-from ...syntax.rights_statements import ShowDefaultPrivileges
-from ...syntax.show_statements import (
-    Cancel,
-    ShowConstraints,
-    ShowIndexes,
-    ShowQueries,
-    ShowSchemas,
-    ShowSequences,
-    ShowSessions,
-    ShowTypes,
-)
+from ...syntax.show_statements import Cancel, ShowQueries, ShowSessions
 from ...syntax.statements import (
     AwaitJobs,
     JobAction,
@@ -59,25 +50,26 @@ def _all(statement: Statement) -> Grammar:
     return lambda cursor: statement
 
 
-def _of_database(make: Callable[..., Statement]) -> Grammar:
+def _refused(what: str, hint: str) -> Grammar:
+    """The grammar of what a catalog of PostgreSQL's tells."""
+
+    def grammar(cursor: Cursor) -> Statement:
+        raise unsupported(f"SHOW {what}", cursor.position, hint)
+
+    return grammar
+
+
+def _tables(cursor: Cursor) -> ShowTables:
     """`[FROM database]`"""
-
-    def grammar(cursor: Cursor) -> Statement:
-        named = cursor.accept_words("from")
-        return make(database=cursor.identifier("a database's name") if named else None)
-
-    return grammar
+    named = cursor.accept_words("from")
+    return ShowTables(database=cursor.identifier("a database's name") if named else None)
 
 
-def _of_table(make: Callable[..., Statement]) -> Grammar:
+def _columns(cursor: Cursor) -> ShowColumns:
     """`FROM [TABLE] table`"""
-
-    def grammar(cursor: Cursor) -> Statement:
-        cursor.expect_words("from")
-        cursor.accept_words("table")
-        return make(table=cursor.object_name("a table's name"))
-
-    return grammar
+    cursor.expect_words("from")
+    cursor.accept_words("table")
+    return ShowColumns(table=cursor.object_name("a table's name"))
 
 
 def _of_job(make: Callable[..., Statement]) -> Grammar:
@@ -141,17 +133,28 @@ def _variable(cursor: Cursor) -> ShowSession:
     cursor.fail(expected="TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS")
 
 
+_CATALOGS = {
+    "SCHEMAS": "information_schema.schemata lists them.",
+    "SEQUENCES": "pg_sequences lists them, with their last values.",
+    "TYPES": "pg_type lists them, and pg_enum their labels.",
+    "ENUMS": "pg_type lists them, and pg_enum their labels.",
+    **dict.fromkeys(("INDEXES", "INDEX", "KEYS"), "pg_indexes lists them."),
+    **dict.fromkeys(
+        ("CONSTRAINTS", "CONSTRAINT"),
+        "pg_constraint lists them, pg_get_constraintdef(oid) says what each is, and SHOW CREATE "
+        "TABLE all of a table's.",
+    ),
+    "DEFAULT PRIVILEGES": "pg_default_acl lists them.",
+}
+"""What SHOW does not tell, with where it stands."""
+
 _SCOPES: tuple[tuple[str, ...], ...] = ((), ("cluster",), ("local",), ("all",))
 
 SHOW: dict[tuple[str, ...], Grammar] = {
     ("databases",): _all(ShowDatabases()),
-    ("tables",): _of_database(ShowTables),
-    ("schemas",): _of_database(ShowSchemas),
-    ("sequences",): _of_database(ShowSequences),
-    **{(word,): _of_database(ShowTypes) for word in ("types", "enums")},
-    ("columns",): _of_table(ShowColumns),
-    **{(word,): _of_table(ShowIndexes) for word in ("indexes", "index", "keys")},
-    **{(word,): _of_table(ShowConstraints) for word in ("constraints", "constraint")},
+    ("tables",): _tables,
+    ("columns",): _columns,
+    **{tuple(what.lower().split()): _refused(what, hint) for what, hint in _CATALOGS.items()},
     ("create",): _create,
     ("ranges",): show_ranges,
     **{(*scope, "sessions"): _all(ShowSessions()) for scope in _SCOPES},
@@ -163,7 +166,6 @@ SHOW: dict[tuple[str, ...], Grammar] = {
     **{(word,): _all(ShowUsers()) for word in ("users", "roles")},
     ("grants",): rights.show_grants,
     ("system", "grants"): rights.show_system_grants,
-    ("default", "privileges"): _all(ShowDefaultPrivileges()),
     **{(word, "when", "complete"): _await_jobs for word in ("jobs", "job")},
     ("jobs",): _jobs(changefeeds=False, one=False),
     ("job",): _jobs(changefeeds=False, one=True),

@@ -1,6 +1,6 @@
 """The grammar of ranges: where they are, and where they shall begin.
 
-ALTER TABLE t SPLIT AT VALUES (10), (20) WITH EXPIRATION '1h'
+ALTER TABLE t SPLIT AT VALUES (10), (20)
 ALTER INDEX t@i UNSPLIT ALL
 SHOW RANGES FROM TABLE t
 SHOW RANGES FROM KEYSPACE ks
@@ -25,8 +25,9 @@ def change_of_ranges(cursor: Cursor, of: RangesOf) -> SplitAt | UnsplitAt | None
     if cursor.accept_words("split"):
         cursor.expect_words("at")
         rows = _values(cursor)
-        expiration = _expiration(cursor) if cursor.accept_words("with") else None
-        return SplitAt(of=of, rows=rows, expiration=expiration, position=position)
+        if cursor.at_words("with"):
+            raise unsupported("WITH EXPIRATION", cursor.position, "UNSPLIT gives a border up.")
+        return SplitAt(of=of, rows=rows, position=position)
     if cursor.accept_words("unsplit"):
         if cursor.accept_words("all"):
             return UnsplitAt(of=of, rows=None, position=position)
@@ -69,10 +70,3 @@ def _values(cursor: Cursor) -> tuple[tuple[exp.Expr, ...], ...]:
     if not all(rows):
         raise SQLError("42601", "a border needs a value", position=position)
     return rows
-
-
-def _expiration(cursor: Cursor) -> exp.Expr:
-    cursor.expect_words("expiration")
-    if cursor.finished:
-        cursor.fail(expected="a time")
-    return parse_tree(cursor.text, cursor.rest())

@@ -14,7 +14,6 @@ from tailrace.catalog.store.cluster_settings import set_setting
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql import Session
 from tailrace.sql.execute.columnar_cache import cache as caching
-from tailrace.sql.execute.columnar_cache import followed_table
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -204,7 +203,7 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_table_that_only_changes_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed_table, "UNREAD_ROWS_MIN", 30)
+    monkeypatch.setattr(caching, "UNREAD_ROWS_MIN", 30)
     sim = Simulation(8)
 
     async def main() -> None:
@@ -262,7 +261,7 @@ def test_every_type_is_held() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_cached_and_plain_agree_under_load(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers at every isolation level beside writers, one query each way in one transaction."""
-    monkeypatch.setattr(followed_table, "PENDING_ROWS_MAX", 20)
+    monkeypatch.setattr(caching, "PENDING_ROWS_MAX", 20)
     sim = Simulation(seed)
 
     async def main() -> None:

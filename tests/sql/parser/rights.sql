@@ -79,10 +79,6 @@ SHOW SYSTEM GRANTS FOR ada
 ----
 ShowGrants(target=GrantTarget(kind=SYSTEM, names=()), grantees=('ada'))
 
-SHOW DEFAULT PRIVILEGES
-----
-ShowDefaultPrivileges()
-
 CREATE ROLE reader
 ----
 CreateUser(name='reader', options=RoleOptions(password=None, password_given=False, login=None, granted=(), revoked=(), in_roles=()), if_not_exists=False, login=False)

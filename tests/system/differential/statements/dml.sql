@@ -197,15 +197,15 @@ SELECT count(*) FROM types WHERE ch = 'ab';
 SELECT count(*) FROM types WHERE ch = 'ab ';
 SELECT * FROM types WHERE f4 = 1.1;
 SELECT * FROM types WHERE f4 = 1.1::FLOAT4;
--- What stands beside the table, and belongs to RETURNING *.
+-- What is returned beside other tables is of the one that is written.
 CREATE TABLE beside (id INT8 PRIMARY KEY, note TEXT, n INT8);
 INSERT INTO beside VALUES (1, 'one', 10), (2, 'two', 20), (3, 'three', 30);
-UPDATE beside SET note = given.fresh FROM (VALUES (1, 'uno'), (2, 'due')) AS given(k, fresh) WHERE id = given.k AND k = 1 RETURNING *;
-UPDATE beside SET note = given.fresh FROM (VALUES (2, 'due')) AS given(k, fresh) WHERE id = given.k RETURNING given.*, n;
-UPDATE beside SET n = n + 1 FROM (SELECT 3 AS k, 'x' AS mark) AS given WHERE id = given.k RETURNING *;
-WITH given(k, fresh) AS (VALUES (1, 'eins')) UPDATE beside SET note = fresh FROM given WHERE id = k RETURNING *;
-WITH given AS (VALUES (1, 'en')) UPDATE beside SET note = given.column2 FROM given WHERE id = given.column1 RETURNING *;
-DELETE FROM beside USING (VALUES (3)) AS gone(k) WHERE gone.k = id RETURNING *;
+UPDATE beside SET note = given.fresh FROM (VALUES (1, 'uno'), (2, 'due')) AS given(k, fresh) WHERE id = given.k AND k = 1 RETURNING beside.*;
+UPDATE beside SET note = given.fresh FROM (VALUES (2, 'due')) AS given(k, fresh) WHERE id = given.k RETURNING beside.*;
+UPDATE beside SET n = n + 1 FROM (SELECT 3 AS k, 'x' AS mark) AS given WHERE id = given.k RETURNING beside.*;
+WITH given(k, fresh) AS (VALUES (1, 'eins')) UPDATE beside SET note = fresh FROM given WHERE id = k RETURNING beside.*;
+WITH given AS (VALUES (1, 'en')) UPDATE beside SET note = given.column2 FROM given WHERE id = given.column1 RETURNING beside.*;
+DELETE FROM beside USING (VALUES (3)) AS gone(k) WHERE gone.k = id RETURNING beside.*;
 INSERT INTO beside VALUES (7), (8, 'eight');
 INSERT INTO beside VALUES (7, 'seven'), (8);
 UPDATE beside SET n = row_number() OVER ();

@@ -1,0 +1,374 @@
+"""Jobs, schedules and replications, as statements show and control them. Users see and control
+their own, and those of others as VIEWJOB and CONTROLJOB say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.rights.privileges import SYSTEM, Privilege
+from ....catalog.rights.rights import Rights
+from ....catalog.rights.users import ROOT
+from ....catalog.values.errors import SQLError
+from ....catalog.values.type_kinds import TypeKind
+from ....changefeed import JOB_KIND as CHANGEFEED_KIND
+from ....changefeed import KeyspacePart, shown_key
+from ....kvlayer.clock import format_timestamp
+from ...introspection.tailrace_internal import (
+    FEED_JOB_COLUMNS,
+    JOB_COLUMNS,
+    changefeed_rows,
+    job_rows,
+)
+from ...plan.needs import missing, needs_on
+from ...results.results import Result, Row, listing, typed_columns
+from ...runtime.authorization import Actor, require
+from ...runtime.jobs import JobSummary, sees
+from ...runtime.services import Services
+from ...syntax.changefeed_statements import ShowSchedules
+from ...syntax.keyspace_statements import ShowReplications
+from ...syntax.statements import AwaitJobs, ControlJobs, JobAction, ShowJobs, VerifyChangefeed
+from ..query.result_shape import VERIFY_COLUMNS
+
+
+def _unknown(job_id: int) -> SQLError:
+    return SQLError("42704", f"job with ID {job_id} does not exist")
+
+
+async def show_jobs(actor: Actor, statement: ShowJobs) -> Result:
+    """Raises SQLError 42704 for a job that is not there, or is not shown to the user."""
+    services, rights = actor.services, await actor.rights()
+    if statement.job_id is None:
+        jobs = await services.jobs.list(changefeeds_only=statement.changefeeds_only)
+    else:
+        jobs = await services.jobs.find([statement.job_id])
+        if statement.changefeeds_only:
+            jobs = [job for job in jobs if job.kind == CHANGEFEED_KIND]
+    jobs = [job for job in jobs if sees(rights, actor.user, job.owner)]
+    if statement.job_id is not None and not jobs:
+        raise _unknown(statement.job_id)
+    if not statement.changefeeds_only:
+        return listing("SHOW JOBS", JOB_COLUMNS, job_rows(jobs))
+    columns, rows = FEED_JOB_COLUMNS, changefeed_rows(jobs)
+    if statement.watched:
+        columns = columns | typed_columns("watched_tables")
+        rows = [(*row, job.watched) for row, job in zip(rows, jobs, strict=True)]
+    return listing("SHOW JOBS", columns, rows)
+
+
+async def await_jobs(services: Services, statement: AwaitJobs, user: str) -> Result:
+    """The jobs, when all of them are over. Raises SQLError 42704 for one that the user does not
+    see."""
+    rights = services.rights.current
+    found = {job.id: job for job in await services.jobs.find(statement.job_ids)}
+    for job_id in statement.job_ids:
+        if job_id not in found or not sees(rights, user, found[job_id].owner):
+            raise _unknown(job_id)
+    await services.jobs.completed(statement.job_ids)
+    rows = job_rows(await services.jobs.find(statement.job_ids))
+    return listing("SHOW JOBS", JOB_COLUMNS, rows)
+
+
+def named_jobs(found: Result) -> tuple[int, ...]:
+    """The jobs that the query of PAUSE JOBS (SELECT …) and its kin finds, each once.
+
+    Raises SQLError 42601 and 42804 where it does not return ids of jobs.
+    """
+    if len(found.columns) != 1:
+        raise SQLError("42601", "the query must return one column, the ids of jobs")
+    ids = dict.fromkeys(row[0] for row in found.fetch_rows() if row[0] is not None)
+    if found.columns[0].type.kind is not TypeKind.INT8:
+        name = found.columns[0].type.sql_name
+        raise SQLError("42804", f"the query must return the ids of jobs, not {name}")
+    return tuple(job_id for job_id in ids if isinstance(job_id, int))
+
+
+async def show_schedules(actor: Actor, statement: ShowSchedules) -> Result:
+    rights = await actor.rights()
+    found = [
+        each
+        for each in await actor.services.jobs.schedules()
+        if sees(rights, actor.user, each.owner)
+        and statement.paused in (None, each.paused)
+        and statement.schedule_id in (None, each.id)
+    ]
+    if statement.schedule_id is not None and not found:
+        raise SQLError("42704", f"schedule with ID {statement.schedule_id} does not exist")
+    rows: list[Row] = [
+        (
+            each.id,
+            each.label,
+            "PAUSED" if each.paused else "ACTIVE",
+            each.next_run,
+            each.error or None,
+            each.crontab,
+            each.run or None,
+            each.owner,
+            each.created,
+            each.description,
+        )
+        for each in found
+    ]
+    columns = (
+        "id:i label schedule_status next_run:t state recurrence running_job_id:i owner created:t "
+        "command"
+    )
+    return listing("SHOW SCHEDULES", columns, rows)
+
+
+# Control
+
+
+async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
+    """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
+    if statement.replication is not None:
+        found = await replication_jobs(services, statement.replication, user)
+        statement = replace(statement, job_ids=tuple(found), replication=None)
+    rights = services.rights.current
+    if statement.schedules:
+        await _check_schedules(services, statement.job_ids, user)
+    resumes = statement.action is JobAction.RESUME
+    if resumes or not rights.admin(user):
+        jobs = {job.id: job for job in await services.jobs.find(statement.job_ids)}
+        for job_id in statement.job_ids:
+            check_control(rights, user, job_id, jobs.get(job_id))
+            if resumes and job_id in jobs:
+                await _check_owner(services, rights, jobs[job_id])
+    for job_id in statement.job_ids:
+        await services.jobs.control(job_id, statement.action)
+    count, tag = len(statement.job_ids), f"{statement.action.value} JOBS"
+    if statement.schedules:
+        dropped = statement.action is JobAction.CANCEL
+        tag = "DROP SCHEDULES" if dropped else f"{statement.action.value} SCHEDULES"
+    return Result(tag=f"{tag} {count}", row_count=count)
+
+
+async def _check_schedules(services: Services, ids: Sequence[int], user: str) -> None:
+    """Raises SQLError 42704 where one is no schedule, or one that the user does not see."""
+    rights = services.rights.current
+    found = {each.id: each for each in await services.jobs.schedules()}
+    for schedule_id in ids:
+        schedule = found.get(schedule_id)
+        if schedule is None or not sees(rights, user, schedule.owner):
+            raise SQLError(
+                "42704",
+                f"schedule with ID {schedule_id} does not exist",
+                hint="SHOW SCHEDULES lists them.",
+            )
+
+
+async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> None:
+    """Whether a feed's owner may still make it: who resumes it does not lend it rights.
+
+    A table that is gone is for the feed itself to tell of. Raises SQLError 42501.
+    """
+    for table in await _tables_of(services, job):
+        needs = tuple(needs_on(table, int(Privilege.CHANGEFEED)))
+        if not table.dropped and missing(rights, job.owner, needs) is not None:
+            raise SQLError(
+                "42501",
+                f"changefeed {job.id} cannot be resumed: its owner {job.owner} does not have "
+                f"CHANGEFEED privilege on relation {table.name}",
+                hint=f"GRANT CHANGEFEED ON TABLE {table.name} TO {job.owner}, "
+                f"or CANCEL JOB {job.id}.",
+            )
+
+
+async def _tables_of(services: Services, job: JobSummary) -> list[TableDescriptor]:
+    """The tables of a feed as they are now, as far as there is a descriptor of them."""
+    at = await services.store.now()
+    read_at = services.catalog.descriptors.read_at
+    found = [await read_at(table_id, at) for table_id in job.table_ids]
+    return [table for table in found if isinstance(table, TableDescriptor)]
+
+
+async def verify_changefeed(actor: Actor, statement: VerifyChangefeed) -> Result:
+    """A row for each row that differs. Raises SQLError 42501 and 42704 as for PAUSE JOB.
+
+    The result holds keys, so whoever does not own the feed needs SELECT on its tables, too.
+    """
+    services = actor.services
+    job_ids: Sequence[int] = [statement.job_id]
+    if statement.replication is not None:
+        job_ids = await replication_jobs(services, statement.replication, actor.user)
+    rows: list[Row] = []
+    notes: list[str] = []
+    for job_id in job_ids:  # each task compares its own keys
+        await check_controls_feed(services, actor.user, job_id)
+        verified = await services.jobs.verify(
+            job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
+        )
+        rows += [(each.shown_table, each.shown_key, each.what) for each in verified.differences]
+        notes += verified.notes
+    tag, notice = f"VERIFY CHANGEFEED {len(rows)}", "; ".join(notes) or None
+    return Result(tag=tag, columns=VERIFY_COLUMNS, rows=rows, row_count=len(rows), notice=notice)
+
+
+# Rights
+
+
+async def check_sees_job(services: Services, user: str, job_id: int) -> Sequence[JobSummary]:
+    """The job of that id. Raises SQLError 42704 where the user sees no such job in SHOW JOBS."""
+    rights = services.rights.current
+    jobs = await services.jobs.find([job_id])
+    if not (rights.admin(user) or any(sees(rights, user, job.owner) for job in jobs)):
+        raise _unknown(job_id)
+    return jobs
+
+
+async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
+    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS, and 42501 as
+    `_check_keys`."""
+    await _check_keys(services, user, await check_sees_job(services, user, job_id))
+
+
+async def check_controls(services: Services, user: str, job_id: int) -> Sequence[JobSummary]:
+    """The job of that id, of which admins need not ask. Raises SQLError 42501 and 42704 as for
+    PAUSE JOB."""
+    rights = services.rights.current
+    if rights.admin(user):
+        return ()
+    jobs = await services.jobs.find([job_id])
+    check_control(rights, user, job_id, jobs[0] if jobs else None)
+    return jobs
+
+
+async def check_controls_feed(services: Services, user: str, job_id: int) -> None:
+    """Raises SQLError as `check_controls`, and 42501 as `_check_keys`."""
+    await _check_keys(services, user, await check_controls(services, user, job_id))
+
+
+async def _check_keys(services: Services, user: str, jobs: Sequence[JobSummary]) -> None:
+    """Raises SQLError 42501 where another user's feed is of tables that this one may not SELECT:
+    what is told of it holds keys."""
+    rights = services.rights.current
+    for job in jobs:
+        if not rights.admin(user) and job.owner not in rights.roles_of(user):
+            for table in await _tables_of(services, job):
+                await require(services, user, tuple(needs_on(table, int(Privilege.SELECT))))
+
+
+def check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None) -> None:
+    """Raises SQLError 42501 for a job that the user may not control, and the error of a missing
+    job for one that the user may not see. Of a job that is not there the registry tells admins."""
+    held = rights.held(user, SYSTEM)
+    owner = ROOT if job is None else job.owner
+    if rights.admin(user) or (job is not None and owner in rights.roles_of(user)):
+        return
+    if job is not None and held & Privilege.CONTROLJOB and not rights.admin(owner):
+        return
+    if not held & (Privilege.CONTROLJOB | Privilege.VIEWJOB):
+        raise _unknown(job_id)
+    if job is not None:
+        raise SQLError(
+            "42501",
+            f"user {user} may not control job {job_id} of {owner}",
+            hint="CONTROLJOB is for the jobs of users that are no admins.",
+        )
+
+
+COLUMNS = "replication_name job_id:i keyspace_name target status checkpoint lag_seconds:f error"
+
+TASK_COLUMNS = """
+    task:i job_id:i start_key end_key node_id:i epoch:i status checkpoint lag_seconds:f rows:i
+    rows_per_second:f retries:i store_lag_seconds:f capture_lag_seconds:f network_lag_seconds:f
+    error"""
+
+WORST_FIRST = ("failed", "cancel-requested", "canceled", "pause-requested", "paused", "pending")
+"""States by rank: a replication whose tasks differ shows the first of these that a task is in."""
+
+
+async def show_replications(actor: Actor, statement: ShowReplications) -> Result:
+    """Lists the user's own replications, all of them with VIEWJOB or CONTROLJOB; or the tasks by
+    their keys of one that is not over. What only the node that runs a task knows is what it saved
+    last, and NULL before that."""
+    if statement.tasks_of is not None:
+        jobs = await running_tasks(actor.services, statement.tasks_of, actor.user)
+        return listing("SHOW REPLICATION TASKS", TASK_COLUMNS, [_task_row(job) for job in jobs])
+    rights = await actor.rights()
+    together: dict[tuple[str | None, int], list[JobSummary]] = {}
+    for job in await replications(actor.services):
+        if sees(rights, actor.user, job.owner):
+            # A name may be that of another one, which has ended.
+            key = job.replication, job.id if job.task is None else int(job.task.created_at)
+            together.setdefault(key, []).append(job)
+    rows = [_row(tasks) for tasks in together.values()]
+    return listing("SHOW REPLICATIONS", COLUMNS, sorted(rows, key=lambda row: (row[0], row[1])))
+
+
+async def replications(services: Services) -> Sequence[JobSummary]:
+    jobs = await services.jobs.list(changefeeds_only=True)
+    return [job for job in jobs if job.replication is not None]
+
+
+async def running_replication(services: Services, name: str) -> Sequence[JobSummary]:
+    """The jobs of the replication of that name which is not over, in the order of their keys."""
+    found = [
+        job
+        for job in await replications(services)
+        if job.replication == name and job.finished is None
+    ]
+    return sorted(found, key=lambda job: 0 if job.task is None else job.task.number)
+
+
+async def running_tasks(services: Services, name: str, user: str) -> Sequence[JobSummary]:
+    """The same. Raises SQLError 42704."""
+    jobs = await running_replication(services, name)
+    if not jobs or not all(sees(services.rights.current, user, job.owner) for job in jobs):
+        raise SQLError(
+            "42704",
+            f'replication "{name}" does not exist',
+            hint="SHOW REPLICATIONS lists them.",
+        )
+    return jobs
+
+
+async def replication_jobs(services: Services, name: str, user: str) -> Sequence[int]:
+    """The jobs of a replication that is not over. Raises SQLError 42704."""
+    return [job.id for job in await running_tasks(services, name, user)]
+
+
+def _row(tasks: Sequence[JobSummary]) -> Row:
+    """The row of a replication: the least checkpoint of its tasks, and the greatest lag."""
+    first, states = tasks[0], [job.state for job in tasks]
+    lags = [job.lag_seconds for job in tasks if job.lag_seconds is not None]
+    return (
+        first.replication,
+        min(job.id for job in tasks),
+        first.tables,
+        first.sink,
+        next((state for state in WORST_FIRST if state in states), first.state),
+        _checkpoint(tasks),
+        max(lags, default=None),
+        next(filter(None, (job.error or job.trouble for job in tasks)), None),
+    )
+
+
+def _checkpoint(tasks: Sequence[JobSummary]) -> str | None:
+    resolved = [job.resolved for job in tasks if job.resolved is not None]
+    return format_timestamp(min(resolved)) if len(resolved) == len(tasks) else None
+
+
+def _task_row(job: JobSummary) -> Row:
+    task, part = job.task, KeyspacePart() if job.task is None else job.task.part
+    sending = job.sending
+    lag = None if sending is None or job.state != "running" else sending.lag
+    return (
+        1 if task is None else task.number,
+        job.id,
+        shown_key(part.start) if part.start else None,
+        None if part.end is None else shown_key(part.end),
+        job.node_id,
+        job.epoch,
+        job.state,
+        _checkpoint([job]),
+        job.lag_seconds,
+        None if sending is None else sending.rows,
+        None if sending is None or job.state != "running" else sending.rows_per_second,
+        None if sending is None else max(0, sending.attempts - 1),
+        None if lag is None else lag.store,
+        None if lag is None else lag.capture,
+        None if lag is None else lag.network,
+        job.error or job.trouble,
+    )
