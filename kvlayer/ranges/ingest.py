@@ -6,6 +6,7 @@ to. Of one key the newest version is what a reader sees, whatever the order of a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -57,14 +58,18 @@ async def carry_out(store: RangeStore, span: Span, order: SourceOrder) -> Replic
         found = find_replica(store, span)
         return None if found is None else _shown(found)
     if not isinstance(order, Ingest):
-        return await _step(store, span, order)
+        state = await _step(store, span, order)
+        await store.released(store.applied_index)
+        return state
     taken = known = 0
-    state: ReplicaState | None = None
-    for part in _parts(order):
+    for place, part in enumerate(_parts(order)):
+        if place:
+            await asyncio.sleep(0)
         state = await _step(store, span, part)
         assert state is not None, order
         taken, known = taken + state.taken, known + state.known
     assert state is not None, order
+    await store.released(store.applied_index)
     return msgspec.structs.replace(state, taken=taken, known=known)
 
 
@@ -84,9 +89,7 @@ async def _step(store: RangeStore, span: Span, order: SourceOrder) -> ReplicaSta
             case _:
                 assert_never(order)
 
-    state = await run_step(store, step, waiter=None, lock_timeout=None)
-    await store.released(store.applied_index)
-    return state
+    return await run_step(store, step, waiter=None, lock_timeout=None)
 
 
 def find_replica(store: RangeStore, span: Span) -> Replica | None:
