@@ -16,8 +16,9 @@ def test_mirror_equals_the_model(seed: int, tmp_path: Path) -> None:
     assert outcome.crashes > 0
 
 
-def test_one_seed_is_one_history(tmp_path: Path) -> None:
-    first = run_seed(4, tmp_path / "first")
-    assert run_seed(4, tmp_path / "second") == first
+@pytest.mark.parametrize("seed", [4, 7], ids=["here", "apart"])
+def test_one_seed_is_one_history(seed: int, tmp_path: Path) -> None:
+    first = run_seed(seed, tmp_path / "first")
+    assert run_seed(seed, tmp_path / "second") == first
     assert first.fast_answers > 0
     assert first.versions > 1

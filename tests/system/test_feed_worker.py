@@ -16,6 +16,7 @@ from random import Random
 import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.worker import process
 from tests.harness.worker_pids import kill_worker, worker_pid, worker_pids
@@ -189,12 +190,10 @@ def test_a_file_stays_where_it_is_until_nobody_has_it_open(tmp_path: Path) -> No
             await caught_up(database)
             assert database.node._files.open_files == []
             await database.sql(f"PAUSE JOB {job}")
-            async with asyncio.timeout(SECONDS):
-                while not database.node._files.open_files:
-                    # The feed has let go of it by then: who reads it opens it here.
-                    assert await rows(database, "SELECT id FROM t") == [(1,)]
-                    await database.sql(f"RESUME JOB {job}")
-                    await asyncio.sleep(0.2)
+            await database.node.jobs.wait(job, JobState.PAUSED, timeout=SECONDS)
+            await database.sql(f"RESUME JOB {job}")
+            await caught_up(database)
+            assert [path.name for path in database.node._files.open_files] == [FILE]
             await database.sql("INSERT INTO t VALUES (2, 'b', 1)")
             await caught_up(database)
             assert await rows(database, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
