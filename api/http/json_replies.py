@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 import pyarrow as pa
 from fastapi import Response
 from fastapi.responses import StreamingResponse
-from msgspec.structs import replace
 
 from ...catalog.values.column_types import ColumnType
 from ...kvlayer.clock import format_timestamp

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import Struct
 
 import pyarrow as pa
-from msgspec.structs import replace
 
 from ...catalog.values.column_types import Datum
 from ...catalog.values.errors import SQLError

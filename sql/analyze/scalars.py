@@ -16,7 +16,6 @@ from decimal import Decimal
 from typing import Protocol
 from uuid import UUID
 
-from msgspec import Struct
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import ForeignKey
@@ -85,7 +84,8 @@ class Deferral(Protocol):
         ...
 
 
-class Bindings(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Bindings:
     """The values that a plan is run with: parameters as given, the statement's time in UTC.
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
@@ -103,6 +103,21 @@ class Bindings(Struct, frozen=True):
     slots: tuple[int, ...] = ()
     calls: SessionCalls | None = None
     deferral: Deferral | None = None
+
+    def given(self, parameters: Sequence[object]) -> Bindings:
+        """Returns these values with other parameters."""
+        return Bindings(
+            parameters,
+            self.now,
+            self.virtual_rows,
+            self.generators,
+            self.client,
+            self.images,
+            self.trace,
+            self.slots,
+            self.calls,
+            self.deferral,
+        )
 
 
 Values = Sequence[Datum]

@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from msgspec import structs
-
 from ...catalog.descriptors.descriptor import Descriptor
 from ...catalog.descriptors.publish_rules import LOCK_ALONE, LOCK_PARAMETER
 from ...catalog.descriptors.storage_parameters import parse_names
@@ -110,7 +108,7 @@ async def change_catalog(
         isinstance(command, AlterType | DropColumn | DropIdentity) for command in statement.commands
     ):
         await alone(services, lambda transaction, scope: settle_owned(services, transaction))
-    return structs.replace(result, notice=late or result.notice, commit_timestamp=at)
+    return replace(result, notice=late or result.notice, commit_timestamp=at)
 
 
 def _refuse_lock(services: Services, statement: DDL) -> None:

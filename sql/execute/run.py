@@ -7,6 +7,7 @@ knows. Where they are not, the statement is planned again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace as replaced
 from functools import partial
 from typing import TypeVar
 
@@ -285,9 +286,9 @@ async def _write_in(services: Services, execution: Execution, opened: OpenTransa
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if execution.further:
-        runs = [bindings, *(replace(bindings, parameters=given) for given in execution.further)]
+        runs = [bindings, *map(bindings.given, execution.further)]
         first, *others = await run_together(plan, transaction, runs, services.analytics)
-        return replace(first, further=tuple(others))
+        return replaced(first, further=tuple(others))
     if isinstance(plan, WithPlan):
         work = partial(run_with_writes, plan, transaction, bindings, services.analytics)
         referenced = any(part.descriptor.referenced_by for part in plan.writing)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pyarrow as pa
-from msgspec import Struct
 
 from ...catalog.values.arrow_columns import column_datums, datum_array
 from ...catalog.values.column_types import ColumnType, Datum
@@ -38,7 +37,8 @@ class ResultColumn:
     origin: Origin | None = field(default=None, compare=False)
 
 
-class Result(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
     """The outcome of one statement.
 
     `tag` is Postgres's command tag (`SELECT 3`, `INSERT 0 1`). Statements that return rows have

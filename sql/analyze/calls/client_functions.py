@@ -15,11 +15,10 @@ Each may be qualified by `pg_catalog`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from msgspec import Struct, field
 from sqlglot import exp
 
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
@@ -36,7 +35,8 @@ TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
 
-class ClientFacts(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFacts:
     """Facts of a session's client. `user` has the rights of the session: see `acting_user`."""
 
     user: str = ROOT

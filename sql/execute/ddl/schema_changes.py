@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from msgspec import structs
-
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import ForeignKey
 from ....catalog.descriptors.publish_rules import locked_error
@@ -85,9 +83,7 @@ class SchemaChangeStatements:
                 changes = self._gathered(table)
                 changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
                 done = await self._done(changes, table, statement.text, "CREATE INDEX")
-                return structs.replace(
-                    done, notice=notices(done.notice, ascending([statement.index]))
-                )
+                return replace(done, notice=notices(done.notice, ascending([statement.index])))
             case s.DropIndex() | s.RenameIndex():
                 return await self._existing_index(statement)
             case s.Truncate():
@@ -161,9 +157,7 @@ class SchemaChangeStatements:
         if not changes.targets and alone:
             return Result(tag="ALTER TABLE", notice=told)  # of the table's sequence, or nothing
         done = await self._done(changes, table, statement.text, "ALTER TABLE")
-        return structs.replace(
-            done, notice=notices(done.notice, told, of_commands(statement.commands))
-        )
+        return replace(done, notice=notices(done.notice, told, of_commands(statement.commands)))
 
     async def _truncate(self, statement: s.Truncate) -> Result:
         truncation = Truncation(self._changer)

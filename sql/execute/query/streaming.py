@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from msgspec.structs import replace
 
 from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.errors import SQLError

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
-from msgspec import structs
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.row_codec import RowCodec
@@ -649,6 +648,6 @@ def _rows_of(table: TableDescriptor, written: Written) -> Sequence[Row]:
 
 def result_with_writes(plan: WithPlan, outcome: Result | Written, at: Timestamp | None) -> Result:
     if isinstance(outcome, Result):
-        return structs.replace(outcome, commit_timestamp=at)
+        return replace(outcome, commit_timestamp=at)
     assert not isinstance(plan.main, SelectPlan), plan
     return result_of(plan.main, outcome, at)

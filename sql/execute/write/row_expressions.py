@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
-from msgspec import structs
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -275,7 +274,7 @@ class ComputedDefaults:
         """So many values, each of a row of its own. Raises SQLError, and SequenceNeeded where the
         generators do."""
         compiled = _compiled(text)
-        bindings = structs.replace(self._bindings, generators=generators)
+        bindings = replace(self._bindings, generators=generators)
         if not compiled.drawn:  # the same for every row
             return list(await self._ask(compiled, (), bindings)) * count
         rows = [
