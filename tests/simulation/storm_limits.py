@@ -8,6 +8,7 @@ from random import Random
 from types import ModuleType
 from unittest.mock import patch
 
+from tailrace.changefeed.contract import changes
 from tailrace.changefeed.pipeline import backfill, crossing, decode, lane, writer
 from tailrace.changefeed.pipeline.budget import MEMORY_LIMIT
 from tailrace.changefeed.sinks.duckdb import pending, table_writer, tombstones
@@ -19,7 +20,7 @@ CONSTANTS: Sequence[tuple[ModuleType, str, Sequence[int]]] = [
     (backfill, "BACKFILL_SLICE_ROWS", (1, 2)),
     (backfill, "BACKFILL_ROWS_BEHIND", (0, 3)),
     (decode, "SLICE_ROWS_MAX", (1, 3)),
-    (decode, "COLUMNAR_ROWS_MIN", (1, 2)),
+    (changes, "COLUMNAR_ROWS_MIN", (1, 2)),
     (lane, "SLICE_BYTES", (1, 500)),
     (lane, "CHECKPOINT_SPACING_NS", (0, 1_000_000_000)),
     (writer, "BULK_ROWS_MIN", (2,)),

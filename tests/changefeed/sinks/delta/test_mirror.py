@@ -71,7 +71,11 @@ def test_every_commit_equals_the_source(
                 expected |= {key: value for at, key, value in written if at <= resolved}
                 kept = {key: value for key, value in expected.items() if value is not None}
                 assert sorted((row["k"], row["v"]) for row in rows) == sorted(kept.items())
-            assert states[-1][0] >= max(at for at, _, _ in written)
+            last: dict[int, str | None] = {1: "old", 2: "old"}
+            last |= {key: value for _, key, value in written}
+            assert {row["k"]: row["v"] for row in states[-1][1]} == {
+                key: value for key, value in last.items() if value is not None
+            }
 
     monkeypatch.setattr(mirror_table, "MERGE_BYTES_MAX", 100 * (seed % 3))
     monkeypatch.setattr(held_rows, "MEMORY_BYTES_MAX", 300 if seed % 2 else 1 << 20)
