@@ -32,7 +32,7 @@ def test_a_terminated_client_is_told_why(server: ServerProcess) -> None:
         one.add_notice_handler(lambda notice: told.append((notice.severity, notice.sqlstate)))
         pid = other.info.backend_pid
         for expected in (True, False):
-            row = one.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,)).fetchone()
+            row = one.execute("SELECT pg_terminate_backend(%s)", (pid,)).fetchone()
             assert row == (expected,)
         assert told == [("WARNING", "01000")]
         with pytest.raises(psycopg.errors.AdminShutdown):
