@@ -25,7 +25,7 @@ from .settings import Settings, declare_int
 
 RATE = declare_int(
     "kv.write_share.rate",
-    8 * 1024 * 1024,
+    4 * 1024 * 1024,
     "bytes that one user may commit a second while other users commit, too; 0: any",
 )
 
