@@ -53,19 +53,17 @@ class LoopSteps:
         # Reading CPU time takes as long as ten readings of the clock. So it is read now and then,
         # and behind a step that was long by the clock.
         known, known_at = spent() + cpu_of_slices_ns(), clock()
-        within_ns = 0  # what callbacks within this one took, each a step of its own
 
         def measured(handle: Handle) -> None:
-            nonlocal known, known_at, within_ns
+            nonlocal known, known_at
             if handle._loop is not loop:  # type: ignore[attr-defined]
                 run(handle)
                 return
-            began, before_ns, within_ns = clock(), within_ns, 0
+            began = clock()
             if began - known_at > fresh_ns:
                 known, known_at = spent() + cpu_of_slices_ns(), began
             run(handle)
             elapsed = clock() - began
-            elapsed, within_ns = elapsed - within_ns, before_ns + elapsed
             if elapsed > long_ns:
                 took = min(spent() + cpu_of_slices_ns() - known, elapsed)
                 if took > long_ns:

@@ -21,7 +21,7 @@ process. Ratios are medians over the rounds.
 - `get_us_over_plain`: a get of a keyspace by its name, over a get of the store.
 
 The grid is rows a second of a backlog of 10,000 over the link, by concurrency and batch size. A
-backlog is measured from RESUME until the replica has resolved the present, so what it costs to
+backlog is measured from CREATE until the replica has resolved the present, so what it costs to
 begin and to end, three round trips over the link, is in its rate.
 """
 
@@ -230,10 +230,12 @@ class Bench:
         else:
             await self.sql(text)
 
-    async def cancel(self, name: str) -> None:
+    async def cancel(self, name: str, *, keep: bool = False) -> None:
+        """Ends a replication, and what it made unless that is to be kept."""
         await self.sql(f"CANCEL REPLICATION {name}")
-        await self._until(lambda: self._state(name, "canceled"))
-        await self.recovery.rows(f"DROP KEYSPACE {name}")
+        await self._until(lambda: self._canceled(name))
+        if not keep:
+            await self.recovery.rows(f"DROP KEYSPACE {name}")
 
     async def caught_up(self, name: str) -> None:
         """Until the replica has resolved the present."""
@@ -267,23 +269,24 @@ class Bench:
         """Rows a second into a replica that has to catch up with so many."""
         await self.replicate(name, link, apart=True, sending=sending)
         await self.caught_up(name)
-        await self.sql(f"PAUSE REPLICATION {name}")
-        await self._until(lambda: self._state(name, "paused"))
+        await self.cancel(name, keep=True)
         for first in range(0, rows, 5_000):
             count = min(5_000, rows - first)
             await self.keyspace.put_many(
                 [(b"b%06d" % n, VALUE) for n in range(first, first + count)]
             )
         began = time.monotonic()
-        await self.sql(f"RESUME REPLICATION {name}")
+        # One that is created again goes on from there, and runs where it is created: what is
+        # resumed, whichever node finds first.
+        await self.replicate(name, link, apart=True, sending=sending)
         await self.caught_up(name)
         seconds = time.monotonic() - began
         await self.cancel(name)
         return rows / seconds
 
-    async def _state(self, name: str, state: str) -> bool:
+    async def _canceled(self, name: str) -> bool:
         rows = await self.rows("SHOW REPLICATIONS")
-        return any(row[0] == name and row[4] == state for row in rows)
+        return all(row[4] == "canceled" for row in rows if row[0] == name)
 
     async def _until(self, check: Callable[[], Awaitable[bool]]) -> None:
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -197,7 +197,7 @@ class Feed(Protocol):
 
     @property
     def behind(self) -> bool:
-        """Whether it still reads what was committed before."""
+        """Whether the feed still reads versions that were committed before it was live."""
         ...
 
     async def next(self) -> list[Event]: ...

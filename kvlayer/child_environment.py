@@ -19,5 +19,5 @@ INHERITED = (
 
 
 def child_environment(own: Mapping[str, str], *more: str) -> dict[str, str]:
-    """What is there of `INHERITED`, and of `more`."""
+    """Returns the variables of `own` that are in `INHERITED` or in `more`."""
     return {name: own[name] for name in (*INHERITED, *more) if name in own}

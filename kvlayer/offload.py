@@ -15,8 +15,6 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from .prompt_future import PromptFuture
-
 T = TypeVar("T")
 
 BACKGROUND_NICE = 5
@@ -85,7 +83,7 @@ class ThreadOffload:
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
         loop = asyncio.get_running_loop()
-        future = PromptFuture[T](loop)
+        future: asyncio.Future[T] = loop.create_future()
         self._calls.put((call, future, loop))
         return future
 
@@ -216,7 +214,7 @@ class _PooledLane:
 
     def run(self, call: Callable[[], T]) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
-        future = PromptFuture[T](loop)
+        future: asyncio.Future[T] = loop.create_future()
         self._pool.submit(self, (call, future, loop))
         return future
 

@@ -72,7 +72,7 @@ class WriteShares:
 
 
 class UserShare:
-    """What one user has written, in all of its sessions."""
+    """The debt of one user, which all of its sessions add to."""
 
     def __init__(self, shares: WriteShares) -> None:
         self.debt = 0.0
@@ -102,7 +102,7 @@ class UserShare:
 
 
 class SessionShare:
-    """What one session has written since it waited last."""
+    """The bytes that one session has written since it waited last."""
 
     __slots__ = ("_user", "_written")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
+from types import ModuleType
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -404,24 +405,23 @@ async def read_json(request: Request, type: type[T], *, bytes_max: int | None = 
         # Also what keeps web pages of other origins out: a browser asks before it sends this type.
         await drain(request.stream(), bytes_max)
         raise HTTPException(415, f"the body must be {JSON}")
-    body = await read_whole(request.stream(), bytes_max)
-    try:
-        return msgspec.json.decode(body, type=type)
-    except msgspec.ValidationError as error:
-        raise HTTPException(422, f"the body is not as it should be: {error}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HTTPException(400, f"the body is not JSON: {error}") from error
+    return _decoded(await read_whole(request.stream(), bytes_max), msgspec.json, type, "JSON")
 
 
 async def read_msgpack(request: Request, type: type[T]) -> T:
-    """As `read_json`, of a body in MessagePack."""
+    """The body, which is in MessagePack, as `type`. Raises as `read_json` does."""
     body = await read_whole(request.stream(), BODY_BYTES_MAX)
+    return _decoded(body, msgspec.msgpack, type, "MessagePack")
+
+
+def _decoded(body: bytearray, format: ModuleType, type: type[T], name: str) -> T:
     try:
-        return msgspec.msgpack.decode(body, type=type)
+        found: T = format.decode(body, type=type)
     except msgspec.ValidationError as error:
         raise HTTPException(422, f"the body is not as it should be: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HTTPException(400, f"the body is not MessagePack: {error}") from error
+        raise HTTPException(400, f"the body is not {name}: {error}") from error
+    return found
 
 
 async def read_whole(chunks: AsyncIterator[bytes], bytes_max: int) -> bytearray:

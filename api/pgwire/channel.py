@@ -10,7 +10,6 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from ...kvlayer.prompt_future import PromptFuture
 from .messages import First, Message
 from .states import Machine
 
@@ -37,7 +36,7 @@ class Channel(asyncio.Protocol):
         self.on_lost: Callable[[], object] = lambda: None
         self._on_connected = on_connected
         self._transport: asyncio.Transport | None = None
-        self._arrived: PromptFuture[None] | None = None
+        self._arrived: asyncio.Future[None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self._reading = True
@@ -66,7 +65,7 @@ class Channel(asyncio.Protocol):
     def eof_received(self) -> bool:
         """A client that shuts down its side is gone: there is nobody to answer."""
         self._ended = True
-        self._wake_soon()
+        self._wake()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -74,7 +73,7 @@ class Channel(asyncio.Protocol):
         self._ended = True
         self._out.clear()
         self._writable.set()
-        self._wake_soon()
+        self._wake()
         self.on_lost()
 
     def pause_writing(self) -> None:
@@ -103,19 +102,15 @@ class Channel(asyncio.Protocol):
             raise HangUp
         self.flush()
         self._resume()
-        self._arrived = PromptFuture[None](asyncio.get_running_loop())
+        self._arrived = asyncio.get_running_loop().create_future()
         try:
             await self._arrived
         finally:
             self._arrived = None
 
     def _wake(self) -> None:
-        """Runs whoever waits, in this step: it may have written and closed when this returns."""
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
-
-    def _wake_soon(self) -> None:
-        asyncio.get_running_loop().call_soon(self._wake)
 
     def _pause(self) -> None:
         if self._reading and self._transport is not None:
@@ -131,7 +126,7 @@ class Channel(asyncio.Protocol):
     def end_input(self) -> None:
         """From now on there are no more messages, whatever has come already."""
         self._stopped = True
-        self._wake_soon()
+        self._wake()
 
     # Writing
 

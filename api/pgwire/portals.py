@@ -60,8 +60,8 @@ class WireStatement:
     _decoders: tuple[tuple[int, ...], list[Decoder]] | None = None
 
     def decoders(self, formats: tuple[int, ...]) -> list[Decoder]:
-        """What decodes the parameters in a Bind's formats, of which the last are remembered. Raises
-        SQLError where they do not fit."""
+        """Returns a decoder for each parameter in these formats of a Bind; those of the last Bind
+        are remembered. Raises SQLError where the formats do not fit."""
         known = self._decoders
         if known is None or known[0] != formats:
             spread = spread_formats(formats, len(self.oids), "parameters")

@@ -426,8 +426,8 @@ def decode_parameter(raw: bytes, oid: int, form: int, number: int) -> Datum:
 
 @lru_cache(maxsize=KNOWN_MAX)
 def parameter_decoder(oid: int, form: int) -> Decoder:
-    """What decodes a type's values in a format. What it raises says less than `decode_parameter`,
-    which is to be asked then."""
+    """Returns the decoder of a type's values in a format. Its errors name no parameter: where it
+    fails, `decode_parameter` raises the SQLError."""
     known = INPUT_TYPES.get(oid) or user_input(oid)
     if form == BINARY:
         return known.binary

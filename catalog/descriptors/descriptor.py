@@ -168,7 +168,7 @@ class TableDescriptor:
             assert index.id < self.next_index_id, (index, self.next_index_id)
 
     def __getstate__(self) -> dict[str, object]:
-        """What goes to another process: the fields, and nothing that was compiled of them here."""
+        """Returns the fields, which a pickle holds; what was compiled of them stays here."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property

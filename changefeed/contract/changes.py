@@ -29,9 +29,11 @@ class Form(Enum):
     ROWS = "rows"  # decoded, one by one
     COLUMNS = "columns"  # decoded, Arrow where there are many
     BODIES = "bodies"  # as the store has them, where the rows before are not told: it decodes them
-    STORED = (
-        "stored"  # as the store has them, for a replica: nothing of them is decoded or left out
-    )
+    STORED = "stored"  # as the store has them, and their target does not present them
+
+    @property
+    def undecoded(self) -> bool:
+        return self in (Form.BODIES, Form.STORED)
 
 
 class ChangeKind(Enum):

@@ -15,8 +15,6 @@ from ..targets import Versions
 SLICE_CELLS = 24_576
 """Values decoded in one step of the loop, about two milliseconds' worth: commits wait no longer."""
 
-_UNDECODED = (Form.BODIES, Form.STORED)
-
 SLICE_ROWS_MIN = 256
 SLICE_ROWS_MAX = 4_096
 
@@ -53,7 +51,7 @@ def decode(
     the rows that they replaced, where those are not what `written` says.
     """
     keys, timestamps = written.keys, written.timestamps
-    if form in _UNDECODED and previous is None and not written.previous:
+    if form.undecoded and previous is None and not written.previous:
         return ChangeBatch(
             descriptor=descriptor,
             kind=kind,

@@ -549,9 +549,10 @@ class TableLane:
         backfill = self._backfill
         if backfill is not None and descriptor.version >= backfill.table.version:
             backfill.note_emitted(selected.keys, max(selected.timestamps))
-        stored = self._form is Form.STORED
-        shown = selected if stored else self.target.present(selected, descriptor)
-        if shown is given is taken.versions and not (taken.parted or stored):
+        shown = selected
+        if self._form is not Form.STORED:
+            shown = self.target.present(selected, descriptor)
+        if shown is given is taken.versions and not taken.parted:
             batch = self._decoding.decode(
                 taken.batches, shown, descriptor, stages=stages, form=self._form
             )

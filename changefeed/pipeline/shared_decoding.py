@@ -69,7 +69,7 @@ class SharedDecoding:
         """The changes that the rows of `batches` are under `descriptor`. `versions` are those rows,
         in their order. Bodies cost nothing, and are shared by themselves."""
         others = self._lanes[descriptor.id] - 1
-        if others <= 0 or form is Form.BODIES:
+        if others <= 0 or form.undecoded:
             return decode(versions, descriptor, stages=stages, form=form)
         told = form, bool(versions.previous)
         key = (*told, descriptor.id, descriptor.version, tuple(map(id, batches)))

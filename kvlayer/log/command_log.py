@@ -12,7 +12,6 @@ from itertools import count
 from ..disk import ZEROS, Disk, DiskFile
 from ..errors import StoreClosed
 from ..offload import Offload
-from ..prompt_future import PromptFuture
 from ..spare_descriptors import NO_DESCRIPTORS
 from .errors import LogFull, LogTruncated
 from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
@@ -29,10 +28,6 @@ LINGER_SECONDS = 0.01
 
 LINGER_BYTES_MAX = 64 * 1024
 """A buffer of this size is written, waited for or not: a load is to keep the disk busy."""
-
-PROMPT_WAITERS_MAX = 8
-"""Waiters of a group that go on in the step in which it is durable; others have turns of their own,
-for each is a statement's answer."""
 
 ROOM_RETRY_SECONDS = 0.25
 """How often a log that has entries and no room asks the disk again."""
@@ -102,7 +97,7 @@ class CommandLog:
         """Why appends are refused for good, or None."""
         self._retentions = Retentions()
         self._wake = asyncio.Event()
-        self._waiters: list[tuple[int, int, PromptFuture[None]]] = []
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._waiter_numbers = count()
         self._listeners: list[Callable[[int], None]] = []
         self._flusher = asyncio.get_running_loop().create_task(self._flush_until_closed())
@@ -176,7 +171,7 @@ class CommandLog:
         if self._ended is not None and self._flusher.done():
             raise StoreClosed(self._ended)
         self._want(index)
-        future = PromptFuture[None](asyncio.get_running_loop())
+        future = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiters, (index, next(self._waiter_numbers), future))
         await future
 
@@ -309,25 +304,13 @@ class CommandLog:
             durable_offset=active.end,
         )
         assert len(data) == size, (len(data), size)
-        synced = self._flush_lane.run(partial(_write_and_sync, self._file, data, active.end))
-        end = active.end + size
-        synced.add_done_callback(partial(self._settle, active, first_index, last_index, end))
-        await synced
-        self._settle(active, first_index, last_index, end, synced)
+        await self._flush_lane.run(partial(_write_and_sync, self._file, data, active.end))
+        active.extend(first_index=first_index, last_index=last_index, end=active.end + size)
+        self._chain_index = last_index
+        self._in_flight_bytes = 0
+        self._move_durable(last_index)
         if active.end > active.capacity // 2:
             self._start_preparing()
-
-    def _settle(
-        self, active: Segment, first: int, last: int, end: int, synced: asyncio.Future[None]
-    ) -> None:
-        """A group is durable, unless its sync failed. Called by the sync's end, before the flusher
-        has its turn, so that commits are told without one, and by the flusher to be sure."""
-        if self.durable_index >= last or synced.cancelled() or synced.exception() is not None:
-            return
-        active.extend(first_index=first, last_index=last, end=end)
-        self._chain_index = last
-        self._in_flight_bytes = 0
-        self._move_durable(last)
 
     def _take_group(self) -> tuple[list[bytes], int]:
         """Takes entries off the buffer, and the size of their group."""
@@ -351,14 +334,10 @@ class CommandLog:
         for listener in self._listeners:
             listener(index)
         waiters = self._waiters
-        told: list[PromptFuture[None]] = []
         while waiters and waiters[0][0] <= index:
-            told.append(heapq.heappop(waiters)[2])
-        loop = asyncio.get_running_loop()
-        for future in told[PROMPT_WAITERS_MAX:]:
-            loop.call_soon(_tell, future)
-        for future in told[:PROMPT_WAITERS_MAX]:
-            _tell(future)
+            future = heapq.heappop(waiters)[2]
+            if not future.done():
+                future.set_result(None)
 
     def _end(self, error: BaseException, why: str) -> None:
         """Refuses everything from now on."""
@@ -439,11 +418,6 @@ class CommandLog:
         self._file.close()
         if self._next_file is not None:
             self._next_file.close()
-
-
-def _tell(waiter: PromptFuture[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 def _write_and_sync(file: DiskFile, data: bytes, offset: int) -> None:

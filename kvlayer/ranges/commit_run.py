@@ -54,7 +54,7 @@ class CommitRun:
 
 
 def raw_commit(command: Command) -> WriteValue | None:
-    """What the command writes, where it does nothing but write in a raw keyspace."""
+    """Returns the write of a command that only writes to a raw keyspace; None of any other."""
     ops = command.ops
     if len(ops) != 1 or type(op := ops[0]) is not WriteValue:
         return None

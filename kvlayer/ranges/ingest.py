@@ -298,8 +298,7 @@ def _fresh(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) ->
 
 
 def _all_new(order: Ingest, store: RangeStore, span: Span, resolved: Timestamp) -> bool:
-    """Whether it is seen at once that none of the versions is here, and none comes too late: where
-    the time index has nothing of their time."""
+    """Whether the time index alone shows that no version is here and none comes too late."""
     written, timestamps = order.keys, order.timestamps
     oldest, newest = min(timestamps), max(timestamps)
     if oldest <= max(resolved, store.gc_threshold_of(span)):

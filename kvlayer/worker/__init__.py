@@ -14,14 +14,13 @@ another one when that has died.
 Never knows: what the work is.
 """
 
-from .channel import Channel, LoopDoorbell, SocketDoorbell
+from .channel import Channel, SocketDoorbell
 from .peer import Handler, Peer, WorkerGone
 from .process import Started, WorkerProcess, inherited_channel, start_process
 
 __all__ = [
     "Channel",
     "Handler",
-    "LoopDoorbell",
     "Peer",
     "SocketDoorbell",
     "Started",

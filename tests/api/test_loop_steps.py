@@ -12,7 +12,6 @@ import pytest
 from tailrace.api.loop_steps import LoopSteps
 from tailrace.api.node import Node
 from tailrace.kvlayer.fibre import in_slices
-from tailrace.kvlayer.prompt_future import PromptFuture
 
 LONG_NS = 5_000_000
 
@@ -52,30 +51,6 @@ def test_long_step_is_counted_and_its_statement_logged(
     assert "ALTER USER ada PASSWORD" in caplog.text
     assert "hidden" not in caplog.text
     assert (Handle._run, gc.callbacks) == (before, callbacks), "the interpreter is as it was"
-
-
-def test_step_within_another_is_counted_once_and_by_its_task(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level("INFO", "tailrace.loop")
-
-    async def work(arrived: asyncio.Future[None]) -> None:
-        await arrived
-        busy()
-
-    async def main() -> LoopSteps:
-        loop, steps = asyncio.get_running_loop(), LoopSteps(LONG_NS)
-        arrived = PromptFuture[None](loop)
-        task = asyncio.create_task(work(arrived), name="reads a socket")
-        await asyncio.sleep(0)
-        with steps.watched(loop):
-            loop.call_soon(arrived.set_result, None)
-            await task
-            await asyncio.sleep(0)
-        return steps
-
-    assert asyncio.run(main()).count == 1
-    assert "work (reads a socket)" in caplog.text
 
 
 def test_long_step_of_no_statement_names_its_task(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,8 @@ from tailrace.changefeed.sinks.duckdb.hosting.host import MirrorHost
 from tailrace.changefeed.sinks.duckdb.mirror_file import run_whole
 from tailrace.kvlayer.clock import WallClock
 from tailrace.kvlayer.offload import Offload
-from tailrace.kvlayer.worker import Channel, LoopDoorbell, Started
+from tailrace.kvlayer.worker import Channel, Started
+from tests.harness.loop_doorbell import LoopDoorbell
 
 RING_BYTES = 64 * 1024
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, TypeVar
 
-from tailrace.kvlayer.prompt_future import PromptFuture
-
 T = TypeVar("T")
 
 SHORT_SECONDS = 0.0005
@@ -44,7 +42,7 @@ class SimOffload:
             self._loop, self._busy = loop, False
             self._queue.clear()
             self._answers.clear()
-        future = PromptFuture[T](loop)
+        future: asyncio.Future[T] = loop.create_future()
         self._queue.append((call, future))
         self._start()
         return future

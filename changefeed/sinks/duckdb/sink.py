@@ -147,7 +147,7 @@ class DuckDBSink:
             await self.write(taken)
 
     def take(self, progress: SinkProgress | None) -> Flush | None:
-        """What has gathered, for `write`; None where there is nothing to write."""
+        """Returns the batches that have gathered, for `write`; None where none have."""
         if self._failure is not None:
             raise self._failure
         assert self._file is not None, "not open"

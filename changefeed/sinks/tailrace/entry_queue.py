@@ -82,7 +82,7 @@ class EntryQueue:
         self._wanted_count = 0
         """Batches that a flush waits for."""
         self._told: Told | None = None
-        """What is to be told once they are durable, and is not under way."""
+        """The progress of the flush that waits, until a request takes it along."""
         self._work = asyncio.Event()
         """Set when something was put, or is wanted, or a request has ended."""
         self._acknowledged = asyncio.Event()
@@ -231,7 +231,7 @@ class EntryQueue:
 
 
 def _taken(column: list[T], places: Sequence[int], left: Sequence[int]) -> list[T]:
-    """What was at `places` of the column, whose front is what is `left` of it."""
+    """Takes the values at `places` out of the column's front; those at `left` move together."""
     taken = [column[place] for place in places]
     column[: len(places) + len(left)] = [column[place] for place in left]
     return taken

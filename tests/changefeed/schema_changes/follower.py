@@ -46,6 +46,10 @@ FILE = "mirror.duckdb"
 Row = tuple[Datum, ...]
 
 
+Shown = tuple[list[tuple[str, str]], list[Row]]
+"""A mirror's columns, with their types, and its rows in order of the first column."""
+
+
 class Recorded:
     """A sink that also notes what passes."""
 
@@ -276,8 +280,8 @@ class Follower:
     async def _save(self, progress: SinkProgress) -> None:
         self.saved.append(progress)
 
-    async def shown(self, name: str = "orders") -> tuple[list[tuple[str, str]], list[Row]]:
-        """The mirror's columns, with their types, and its rows in order of the first column."""
+    async def shown(self, name: str = "orders") -> Shown:
+        """By two reads: a boundary may come between."""
         described = await self.read(f"DESCRIBE SELECT * FROM {name}")
         columns = [(row["column_name"], row["column_type"]) for row in described.to_pylist()]
         found = await self.read(f"SELECT * FROM {name} ORDER BY ALL")
@@ -296,9 +300,13 @@ class Follower:
 
     async def check(self, source: Source, at: Timestamp) -> None:
         """Names, types and rows equal SELECT * AS OF `at`."""
+        await self.compare(source, at, await self.shown(source.table.name))
+
+    async def compare(self, source: Source, at: Timestamp, shown: Shown) -> None:
+        """Names, types and rows that were shown equal SELECT * AS OF `at`."""
         table = await self._catalog.descriptors.read_at(source.id, at)
         assert isinstance(table, TableDescriptor)
-        columns, rows = await self.shown(source.table.name)
+        columns, rows = shown
         expected = [(c.name, c.type.duckdb_name) for c in table.visible_columns]
         assert columns == expected
         assert sorted(rows, key=str) == sorted(await source.rows_at(at), key=str)

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from tailrace.kvlayer.worker import Channel, LoopDoorbell, SocketDoorbell
+from tailrace.kvlayer.worker import Channel, SocketDoorbell
+from tests.harness.loop_doorbell import LoopDoorbell
 from tests.harness.simulation import Simulation
 
 

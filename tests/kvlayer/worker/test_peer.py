@@ -10,7 +10,8 @@ import pytest
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.sinks.protocol import PastUnknown, SinkRefused
 from tailrace.kvlayer.history import StorePosition
-from tailrace.kvlayer.worker import Channel, Handler, LoopDoorbell, Peer, WorkerGone
+from tailrace.kvlayer.worker import Channel, Handler, Peer, WorkerGone
+from tests.harness.loop_doorbell import LoopDoorbell
 from tests.harness.simulation import Simulation
 
 

@@ -11,12 +11,12 @@ import pytest
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.worker import (
     Channel,
-    LoopDoorbell,
     Peer,
     Started,
     WorkerGone,
     WorkerProcess,
 )
+from tests.harness.loop_doorbell import LoopDoorbell
 from tests.harness.simulation import Simulation
 
 

@@ -48,7 +48,7 @@ SnapshotCall = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentContext:
-    """What a mirror's sink is told of the feeding store, as it is sent (`SinkContext`)."""
+    """The part of a mirror's `SinkContext` that is sent to the worker."""
 
     identity: FeedIdentity
     options: ChangefeedOptions

@@ -1,4 +1,4 @@
-"""What a sink tells the worker: batches and schema events, and the descriptors that they are under.
+"""Messages from a sink to the worker: batches, schema events, and their descriptors.
 
 A descriptor is sent once for each sink, before the first batch under it, and is a number from then
 on. So the same object on one side is the same object on the other, by which sinks know it.
