@@ -311,12 +311,13 @@ class RawKeyspace:
 
     def _bury_first(self, evaluation: Evaluation, span: Span) -> tuple[int, Span | None]:
         """Deletes what is live of the span's first entries; how many these were, and the rest."""
-        rows = evaluation.scan(span, limit=COMMAND_KEYS_MAX)
+        rows = evaluation.scan(span, limit=COMMAND_KEYS_MAX, bytes_max=COMMAND_BYTES_MAX)
         at = evaluation.timestamp
         live = [key for key, body in rows if decode_entry(body).value_at(at) is not None]
         if live:
             self._bury(evaluation, live)
-        if len(rows) < COMMAND_KEYS_MAX:
+        read = sum(len(body) for _, body in rows)
+        if len(rows) < COMMAND_KEYS_MAX and read < COMMAND_BYTES_MAX:
             return len(live), None
         start = rows[-1][0] + b"\x00"
         return len(live), Span(start, span.end) if start < span.end else None

@@ -83,8 +83,11 @@ class Evaluation:
             self._conflict = conflict
             raise
 
-    def scan(self, span: Span, *, limit: int | None = None) -> list[tuple[bytes, bytes]]:
-        """The first `limit` live rows of the span, in key order."""
+    def scan(
+        self, span: Span, *, limit: int | None = None, bytes_max: int | None = None
+    ) -> list[tuple[bytes, bytes]]:
+        """The first `limit` live rows of the span, in key order, or fewer: the row with which
+        bodies reach `bytes_max` is the last."""
         self._check_running()
         host, at = self._host, self.timestamp
         host.span_read(span, at, None)
@@ -96,6 +99,7 @@ class Evaluation:
         written = sorted(key for key in self._writes if span.contains(key))
         over = ((key, body_at(self._writes[key], at)) for key in written)
         found: list[tuple[bytes, bytes]] = []
+        size = 0
         for row in merged(rows_at(host.engine, span, at, intents), over):
             if row is None:
                 continue
@@ -104,6 +108,9 @@ class Evaluation:
             if limit is not None and len(found) >= limit:
                 break
             found.append(row)
+            size += len(row[1])
+            if bytes_max is not None and size >= bytes_max:
+                break
         return found
 
     def first_existing(self, keys: Sequence[bytes]) -> int | None:

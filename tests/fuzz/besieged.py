@@ -25,6 +25,10 @@ from tailrace.kvlayer.tuned_process import tuned_process
 TOKEN = "the token of this node"
 PASSWORD = "x"
 MIRROR = "mine.duckdb"
+REPLICA = "copied"
+SOURCE = "another store"
+"""What the replica's source calls itself."""
+
 PATIENCE_SECONDS = 60.0
 
 
@@ -79,7 +83,8 @@ class Besieged:
                 f"CREATE USER ada PASSWORD '{PASSWORD}';"
                 "CREATE TABLE t (id INT8 PRIMARY KEY, note STRING);"
                 "CREATE TABLE mine (id INT8 PRIMARY KEY, at INT8);"
-                f"CREATE CHANGEFEED FOR TABLE mine INTO 'duckdb:///{MIRROR}'"
+                f"CREATE CHANGEFEED FOR TABLE mine INTO 'duckdb:///{MIRROR}';"
+                f"CREATE KEYSPACE {REPLICA} WITH (role = 'replica')"
             )
             await session.close()
             self.rpc_port = await node.serve_nodes("127.0.0.1", 0, JoinToken(TOKEN))
@@ -124,6 +129,9 @@ class Besieged:
     def __enter__(self) -> Besieged:
         self._thread.start()
         self._ready.result(PATIENCE_SECONDS)
+        opening = {"source": SOURCE}
+        opened = self._client.post(f"/v1/keyspaces/{REPLICA}/ingest/open", json=opening)
+        assert opened.status_code == 200, opened.text
         return self
 
     def __exit__(

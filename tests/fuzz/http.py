@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 from random import Random
 
-from .besieged import PASSWORD, PATIENCE_SECONDS, Besieged
+import msgspec
+
+from tailrace.kvlayer.clock import timestamp_at
+from tailrace.kvlayer.keys import encode_bytes
+from tailrace.kvlayer.raw.entry import encode_entry
+
+from .besieged import PASSWORD, PATIENCE_SECONDS, REPLICA, SOURCE, Besieged
 
 REQUESTS_A_CONNECTION = 8
 
@@ -23,7 +30,10 @@ SPARED = re.compile(r"^/v1/compare")
 
 _SERVER_ERROR = re.compile(rb"^HTTP/1\.1 5", re.MULTILINE)
 
-VALUES = ("t", "mine", "nosuch", "0", "1", "-1", "9" * 30, "%00", "..%2f..%2fetc", "é", "a b", "'")
+VALUES = (
+    "t", "mine", REPLICA, "nosuch", "0", "1", "-1", "9" * 30, "%00", "..%2f..%2fetc", "é", "a b",
+    "'",
+)  # fmt: skip
 TEXTS = (
     "SELECT 1", "SELECT * FROM t", "SELEC", "", "SELECT 1; SELECT 2", "INSERT INTO t VALUES (1)",
     "SELECT $1::INT8", "SHOW JOBS", "BEGIN", "SELECT 1/0", "SELECT repeat('x', 100000)",
@@ -43,6 +53,10 @@ JSON_VALUES: tuple[object, ...] = (
     "\ud800",
     "x" * 5000,
 )
+ODD_FIELDS: tuple[object, ...] = (None, True, -1, 1 << 63, b"", b"\x07", b"\xff" * 9, [], "x")
+INGESTS = 0.1
+"""The part of requests that send entries to a replica, as stores do."""
+
 KINDS = ("application/json", "text/plain", "application/x-ndjson", "", "application/octet-stream")
 
 
@@ -64,6 +78,8 @@ class Fuzzer:
 
     def request(self, state: State) -> bytes:
         pick = self.random.choice
+        if self.random.random() < INGESTS:
+            return self._ingest(state)
         method, path = pick(self._routes)
         if self.random.random() < 0.05:
             method = pick(("GET", "PUT", "PATCH", "OPTIONS", "HEAD", "BREW"))
@@ -74,13 +90,37 @@ class Fuzzer:
                 for _ in range(self.random.randrange(3))
             )
         body = b"" if method == "GET" else self._body()
-        headers = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {len(body)}"]
+        headers: list[str] = []
         if kind := pick(KINDS):
             headers.append(f"Content-Type: {kind}")
         if self.random.random() < 0.3:
             headers.append(f"Accept: {pick((*KINDS[:3], '*/*', 'x'))}")
-        headers += self._credentials(state)
-        return "\r\n".join(headers).encode() + b"\r\n\r\n" + body
+        return self._sent(state, f"{method} {path}", headers, body)
+
+    def _sent(self, state: State, asked: str, headers: Sequence[str], body: bytes) -> bytes:
+        length = f"Content-Length: {len(body)}"
+        lines = [f"{asked} HTTP/1.1", "Host: 127.0.0.1", length, *headers]
+        lines += self._credentials(state)
+        return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+    def _ingest(self, state: State) -> bytes:
+        """Entries as they are stored, in MessagePack; half of the requests have an odd field."""
+        random = self.random
+        now = timestamp_at(unix_us=time.time_ns() // 1000)
+        texts = [random.randbytes(random.randrange(20)) for _ in range(random.randrange(4))]
+        keys: list[object] = [encode_bytes(text) for text in texts]
+        bodies: list[object] = [encode_entry(text) for text in texts]
+        timestamps: list[object] = [now + number for number in range(len(texts))]
+        epoch = random.choice((0, 1, 1, 1, 2))
+        order: list[object] = ["ingest", SOURCE, epoch, 9, keys, bodies, timestamps]
+        if random.random() < 0.5:
+            part = random.choice((keys, bodies, timestamps, order))
+            part[random.randrange(len(part) + 1) :] = [random.choice(ODD_FIELDS)]
+        body = msgspec.msgpack.encode(order)
+        if random.random() < 0.1:
+            body = body[: random.randrange(len(body))]
+        kind = "Content-Type: application/msgpack"
+        return self._sent(state, f"POST /v1/keyspaces/{REPLICA}/ingest", [kind], body)
 
     def _credentials(self, state: State) -> list[str]:
         match state:

@@ -9,8 +9,9 @@ import pytest
 
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.errors import BatchTimestampBeforeGC, DeadlineExceeded, KeyTooLarge
+from tailrace.kvlayer.keys import VERSION, split_version_key
 from tailrace.kvlayer.raw import RawKeyspace, dead_at, keyspace_span, raw_key
-from tailrace.kvlayer.raw.keyspace import COMMAND_KEYS_MAX, USER_KEY_BYTES_MAX
+from tailrace.kvlayer.raw.keyspace import COMMAND_BYTES_MAX, COMMAND_KEYS_MAX, USER_KEY_BYTES_MAX
 from tailrace.kvlayer.settings import SettingError, Settings
 from tailrace.kvlayer.store import Store
 from tests.harness.simulation import Simulation
@@ -199,6 +200,20 @@ def test_delete_range_deletes_each_key() -> None:
         assert (await keyspace.delete_range(b"00001", b"01050")).count == 0
         assert (await keyspace.delete_range()).count == many - 1049
         assert await rows(keyspace) == {}
+
+    run(body)
+
+
+def test_delete_range_reads_a_megabyte_a_commit() -> None:
+    async def body(store: Store, keyspace: RawKeyspace, sim: Simulation) -> None:
+        for i in range(4):
+            await keyspace.put(b"%d" % i, b"v" * COMMAND_BYTES_MAX)
+        await keyspace.put(b"4", b"v")
+        assert (await keyspace.delete_range()).count == 5
+        versions = store.engine.scan(VERSION + SPAN.start, VERSION + SPAN.end)
+        written_at = [split_version_key(key)[1] for key, body in versions if len(body) < 100]
+        assert len(written_at) == 6, "the small row, and five deletions"
+        assert len(set(written_at)) == 6, "of a commit each"
 
     run(body)
 
