@@ -22,7 +22,7 @@ from ...kvlayer.fibre import at_end, end_slice, give_way
 from ..parse import folded, position_of
 from ..parse.dml.writes import with_ctes
 from ..parse.queries import table_name
-from ..syntax.refusals import unsupported
+from ..syntax.refusals import error_at, unsupported
 from ..syntax.statements import (
     Delete,
     Explain,
@@ -141,8 +141,37 @@ def _in_subqueries(tree: exp.Expr | None) -> Iterator[ObjectName]:
             yield from (table_name(table) for table in tables_in(query))
 
 
+def single_table(tree: exp.Expr) -> exp.Table | None:
+    """The table of `SELECT … FROM table`, where there is no other source and no subquery."""
+    if not isinstance(tree, exp.Select):
+        return None
+    source = tree.args.get("from_")
+    if source is None or not is_plain(source.this):
+        return None
+    if tree.args.get("joins") or tree.args.get("laterals"):
+        return None
+    table: exp.Table = source.this
+    queries = sum(1 for _ in find_all(tree, exp.Query))
+    return table if queries == 1 else None
+
+
+def is_plain(table: exp.Expr) -> bool:
+    """Whether an item of FROM is a table as it is: not sampled, and its columns not renamed."""
+    alias = table.args.get("alias")
+    return (
+        isinstance(table, exp.Table)
+        and isinstance(table.this, exp.Identifier)
+        and not any(table.args.get(clause) for clause in ("joins", "laterals", "sample"))
+        and not (alias is not None and alias.columns)
+    )
+
+
 def tables_in(tree: exp.Expr) -> list[exp.Table]:
     """The table references of a query that are tables: no CTEs, no functions."""
+    alone = single_table(tree)
+    if alone is not None:
+        _refuse_clauses(alone)
+        return [alone]
     tables: dict[int, exp.Table] = {}
     for scope in scopes_in(tree):
         for source in scope.sources.values():
@@ -155,11 +184,11 @@ def tables_in(tree: exp.Expr) -> list[exp.Table]:
                 raise SQLError("42601", "syntax error: ROWS FROM is not supported")
             elif not isinstance(source.this, TABLE_FUNCTIONS):
                 shown = source.this.sql("postgres").partition("(")[0].lower()
-                raise SQLError(
+                raise error_at(
+                    source,
                     "42883",
                     f"function {shown} does not exist or returns no table",
-                    position=position_of(source),
-                    hint="FROM takes tables, subqueries, generate_series and unnest.",
+                    "FROM takes tables, subqueries, generate_series and unnest.",
                 )
     return list(tables.values())
 
@@ -329,17 +358,16 @@ def check_columns(
 
     Only for trees without subqueries, in which a name can mean nothing but a column of the table.
     """
-    if tree is None or tree.find(exp.Query) is not None:
+    alone = isinstance(tree, exp.Column)
+    if tree is None or (not alone and tree.find(exp.Query) is not None):
         return
-    for column in find_all(tree, exp.Column):
+    for column in (tree,) if alone else find_all(tree, exp.Column):
         if not isinstance(column.this, exp.Identifier):
             continue
         qualifier = column.args.get("table")
         if qualifier is not None and folded(qualifier) not in (relation, descriptor.name):
-            raise SQLError(
-                "42P01",
-                f'missing FROM-clause entry for table "{folded(qualifier)}"',
-                position=position_of(qualifier),
+            raise error_at(
+                qualifier, "42P01", f'missing FROM-clause entry for table "{folded(qualifier)}"'
             )
         name = folded(column.this)
         if rows and qualifier is None and name == relation and not descriptor.find_column(name):
@@ -349,12 +377,6 @@ def check_columns(
 
 def column_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
     """The broad type of a column in a query, where it is plainly a table's column; else None."""
-    declared = declared_type(column, scope, relations)
-    return None if declared is None else declared.broad
-
-
-def declared_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
-    """The type that CREATE TABLE gave a column in a query, likewise."""
     if not isinstance(column.this, exp.Identifier):
         return None
     name = folded(column.this)
@@ -372,7 +394,7 @@ def declared_type(column: exp.Column, scope: QueryScope, relations: Relations) -
             return None
         known = None if descriptor is None else descriptor.find_column(name)
         if known is not None:
-            found.append(known.type)
+            found.append(known.type.broad)
     return found[0] if len(found) == 1 else None
 
 

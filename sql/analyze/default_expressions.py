@@ -7,7 +7,8 @@ lower('X') || 'y', md5(random()::TEXT)  by DuckDB, for as many rows as a stateme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 from sqlglot import exp
@@ -22,8 +23,7 @@ from ..syntax.walks import walk
 from .binder import TABLE_FUNCTIONS
 from .calls.client_functions import client_fact
 from .calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
-from .calls.setting_functions import setting_call
-from .scalars import Bindings, Evaluator, NotNative, Scalar, Values, compile_scalar
+from .scalars import Bindings, Generators, NotNative, Scalar, Values, compile_scalar, evaluates
 
 _ROWID_BITS = (1 << 15) - 1
 
@@ -82,18 +82,14 @@ def compile_default(tree: exp.Expr) -> Scalar:
         return compile_scalar(tree, {})
     except NotNative:
         text = text_of(tree)
-        return Scalar(tree.meta.get(RESULT_TYPE), _computed_by(text), False)
+        return Scalar(
+            tree.meta.get(RESULT_TYPE), partial(_drawn, lambda g: g.computed(text)), False
+        )
 
 
 def computed(tree: exp.Expr) -> bool:
     """Whether it takes DuckDB to evaluate the default."""
-    if generator_of(tree) is not None:
-        return False
-    try:
-        compile_scalar(tree, {})
-    except NotNative:
-        return True
-    return False
+    return generator_of(tree) is None and not evaluates(tree)
 
 
 def volatile(tree: exp.Expr) -> bool:
@@ -101,9 +97,9 @@ def volatile(tree: exp.Expr) -> bool:
     session, or only DuckDB computes it."""
     if tree.find(exp.CurrentTimestamp, exp.CurrentDate) is not None or draws(tree):
         return True
-    if any(client_fact(node) or setting_call(node) for node in walk(tree)):
+    if any(client_fact(node) for node in walk(tree)):
         return True
-    return computed(tree) or generator_of(tree) is not None
+    return not evaluates(tree)
 
 
 def default_of(column: Column) -> Scalar:
@@ -132,20 +128,27 @@ def draw_defaults(columns: Sequence[Column], count: int, bindings: Bindings) -> 
 def generator_of(tree: exp.Expr) -> Scalar | None:
     """The scalar of a call that draws; None for any other expression. Sequences are not among
     these."""
-    match tree:
-        case exp.Uuid():
-            return Scalar(_UUID, _draw_uuid, False)
-        case exp.Rand() if tree.this is None:
-            return Scalar(_FLOAT8, _draw_random, False)
-        case exp.Anonymous() if not tree.expressions:
-            generators: dict[str, tuple[ColumnType, Evaluator]] = {
-                "gen_random_uuid": (_UUID, _draw_uuid),
-                "unique_rowid": (_INT8, _draw_rowid),
-                "random": (_FLOAT8, _draw_random),
-            }
-            found = generators.get(tree.name.lower())
-            return None if found is None else Scalar(*found, False)
-    return None
+    name = ""
+    if isinstance(tree, exp.Uuid):
+        name = "gen_random_uuid"
+    elif isinstance(tree, exp.Rand) and tree.this is None:
+        name = "random"
+    elif isinstance(tree, exp.Anonymous) and not tree.expressions:
+        name = tree.name.lower()
+    found = _GENERATORS.get(name)
+    return None if found is None else Scalar(found[0], partial(_drawn, found[1]), False)
+
+
+_GENERATORS: dict[str, tuple[ColumnType, Callable[[Generators], object]]] = {
+    "gen_random_uuid": (_UUID, lambda generators: generators.uuid()),
+    "unique_rowid": (_INT8, lambda generators: generators.rowid()),
+    "random": (_FLOAT8, lambda generators: generators.random()),
+}
+
+
+def _drawn(draw: Callable[[Generators], object], _: Values, bindings: Bindings) -> object:
+    assert bindings.generators is not None, "a row is written without generators"
+    return draw(bindings.generators)
 
 
 _REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
@@ -163,29 +166,6 @@ def _refuse(tree: exp.Expr) -> None:
         found = tree.find(*kinds)
         if found is not None:
             raise SQLError(sqlstate, message, position=position_of(found))
-
-
-def _computed_by(text: str) -> Evaluator:
-    def evaluate(_: Values, bindings: Bindings) -> object:
-        assert bindings.generators is not None, "a row is written without generators"
-        return bindings.generators.computed(text)
-
-    return evaluate
-
-
-def _draw_uuid(_: Values, bindings: Bindings) -> UUID:
-    assert bindings.generators is not None, "a row is written without generators"
-    return bindings.generators.uuid()
-
-
-def _draw_random(_: Values, bindings: Bindings) -> float:
-    assert bindings.generators is not None, "a row is written without generators"
-    return bindings.generators.random()
-
-
-def _draw_rowid(_: Values, bindings: Bindings) -> int:
-    assert bindings.generators is not None, "a row is written without generators"
-    return bindings.generators.rowid()
 
 
 def computed_given(name: str) -> SQLError:

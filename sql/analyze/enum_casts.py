@@ -18,6 +18,7 @@ from ..syntax.statements import Delete, Insert, Query, Update, WithWrites
 from ..syntax.tree_names import CAST_TYPE, position_of
 from ..syntax.walks import find_all
 from .binder import Relations
+from .statement_trees import trees_in
 
 Casting = Query | Insert | Update | Delete | WithWrites
 
@@ -56,31 +57,11 @@ def _bind(cast: exp.Cast, type: ColumnType | None, *, array: bool) -> None:
 
 def _casts(statement: Casting) -> Iterator[tuple[exp.Cast, tuple[str, ...], bool]]:
     """Casts to users' types: the parts of the type's name, and whether it is to arrays of it."""
-    for tree in _trees(statement):
-        for cast in () if tree is None else find_all(tree, exp.Cast):
+    for tree in trees_in(statement):
+        for cast in find_all(tree, exp.Cast):
             name = _user_type(cast)
             if name is not None:
                 yield cast, *name
-
-
-def _trees(statement: Casting) -> Iterator[exp.Expr | None]:
-    match statement:
-        case Query(tree=tree):
-            yield tree
-        case Insert(source=source, returning=returning, conflict=conflict):
-            yield from (source, *returning)
-            if conflict is not None:
-                yield from (value for _, value in conflict.assignments)
-                yield conflict.where
-        case Update(assignments=assignments):
-            yield from (value for _, value in assignments)
-            yield from (statement.where, *statement.returning, *statement.sources, *statement.ctes)
-        case Delete():
-            yield from (statement.where, *statement.returning, *statement.sources, *statement.ctes)
-        case WithWrites(steps=steps, main=main):
-            for step in steps:
-                yield from _trees(step.statement)
-            yield from _trees(main)
 
 
 def _user_type(cast: exp.Cast) -> tuple[tuple[str, ...], bool] | None:

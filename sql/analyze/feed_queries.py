@@ -25,11 +25,11 @@ from ...changefeed.contract.queries import FeedQuery
 from ..builtins.session_functions import STORE_TIMESTAMP
 from ..parse import folded, parse_expression, position_of
 from ..syntax.changefeed_statements import FeedSelect
+from ..syntax.refusals import error_at
 from ..syntax.walks import walk
 from .binder import unknown_column
 from .calls.client_functions import client_fact
 from .calls.session_calls import session_function
-from .calls.setting_functions import setting_call
 from .columns.output_names import output_name
 from .given_tables import ROW_NUMBER, given_table
 
@@ -268,18 +268,13 @@ class _Names:
 
     def _check_qualifier(self, column: exp.Column) -> None:
         if (wanted := self._qualifier(column)) != self._alias:
-            raise SQLError(
-                "42P01",
-                f'missing FROM-clause entry for table "{wanted}"',
-                position=position_of(column),
-            )
+            raise error_at(column, "42P01", f'missing FROM-clause entry for table "{wanted}"')
 
     def _find(self, table: TableDescriptor, name: str) -> Column | None:
         return next((each for each in table.visible_columns if each.name == name), None)
 
     def _refuse_session(self, node: exp.Expr) -> None:
-        asks = isinstance(node, exp.Anonymous) and (session_function(node) or setting_call(node))
-        if asks or client_fact(node) is not None:
+        if session_function(node) is not None or client_fact(node) is not None:
             called = output_name(node)
             raise SQLError(
                 "0A000",

@@ -10,7 +10,7 @@ it takes the type of what it meets, as in PostgreSQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
@@ -31,10 +31,14 @@ from ..results.table_reads import Images, Trace
 from ..results.virtual_rows import VirtualRows
 from ..syntax.refusals import unsupported
 from ..syntax.tree_names import CAST_TYPE, CUT_BLANKS
-from .calls.client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, client_fact
-from .calls.sequence_calls import SequenceCall, SequenceGenerators, sequence_call
+from .calls.client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, Fact, client_fact
+from .calls.sequence_calls import (
+    SequenceGenerators,
+    ask_sequence,
+    is_sequence_call,
+    sequence_arguments,
+)
 from .calls.session_calls import SessionCalls
-from .calls.setting_functions import setting_call
 
 SLOT = "slot"
 """Marks a number of a statement's tree that is another one in other texts of the same shape."""
@@ -106,18 +110,7 @@ class Bindings:
 
     def given(self, parameters: Sequence[object]) -> Bindings:
         """Returns these values with other parameters."""
-        return Bindings(
-            parameters,
-            self.now,
-            self.virtual_rows,
-            self.generators,
-            self.client,
-            self.images,
-            self.trace,
-            self.slots,
-            self.calls,
-            self.deferral,
-        )
+        return replace(self, parameters=parameters)
 
 
 Values = Sequence[Datum]
@@ -181,12 +174,11 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
             return _parameter(tree)
         case exp.Column():
             return _column(tree, scope, relation)
-        case exp.Anonymous() if (call := sequence_call(tree)) is not None:
-            return Scalar(INT8, _drawn_by(call), True)
-        case _ if isinstance(tree, CLIENT_NODES) and (fact := client_fact(tree)) is not None:
-            return Scalar(fact.type, lambda values, bindings: fact.tell(bindings.client), True)
-        case exp.Anonymous() | exp.Dot() if setting_call(tree) is not None:
-            return _of_setting(tree)
+        case exp.Anonymous() if is_sequence_call(tree):
+            given = sequence_arguments(tree)
+            return drawn_by(tree.name.lower(), [compile_scalar(each, {}) for each in given])
+        case _ if isinstance(tree, CLIENT_NODES) and (told := client_fact(tree)) is not None:
+            return _of_client(*told)
         case exp.CurrentTimestamp() if not tree.this:
             return Scalar(TIMESTAMPTZ, lambda values, bindings: bindings.now, True)
         case exp.CurrentDate() if not tree.this:
@@ -206,15 +198,21 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
     raise NotNative(type(tree).__name__)
 
 
-def _of_setting(tree: exp.Expr) -> Scalar:
-    call = setting_call(tree)
-    assert call is not None, tree
-    function, given = call
+def evaluates(tree: exp.Expr) -> bool:
+    """Whether an expression without columns is one that this module evaluates."""
+    try:
+        compile_scalar(tree, {})
+    except NotNative:
+        return False
+    return True
+
+
+def _of_client(fact: Fact, given: Sequence[exp.Expr]) -> Scalar:
     arguments = [compile_scalar(argument, {}) for argument in given]
     return Scalar(
-        STRING,
-        lambda values, bindings: function(
-            bindings.client.variables, [argument.value(bindings) for argument in arguments]
+        fact.type,
+        lambda values, bindings: fact.tell(
+            bindings.client, [argument.value(bindings) for argument in arguments]
         ),
         True,
     )
@@ -368,12 +366,15 @@ def _array(items: Sequence[Scalar]) -> Scalar:
     )
 
 
-def _drawn_by(call: SequenceCall) -> Evaluator:
+def drawn_by(function: str, arguments: Sequence[Scalar]) -> Scalar:
+    """The scalar of a call of a sequence's function."""
+
     def evaluate(values: Values, bindings: Bindings) -> object:
         assert bindings.generators is not None, "a sequence is asked without generators"
-        return call(bindings.generators)
+        given = [argument.evaluate(values, bindings) for argument in arguments]
+        return ask_sequence(function, bindings.generators, given)
 
-    return evaluate
+    return Scalar(INT8, evaluate, all(argument.constant for argument in arguments))
 
 
 def parameter_number(tree: exp.Parameter) -> int:
@@ -513,6 +514,9 @@ _REFUSED = {
 }
 
 
+DIGITS_HINT = "date_trunc('second', x) leaves the fraction of a second out."
+
+
 def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     """The column type that a cast names, or None where it is not one of ours. Raises SQLError for
     BPCHAR, which would be CHAR(1), and for TIMETZ, which is another one in DuckDB."""
@@ -520,6 +524,10 @@ def type_of_cast(tree: exp.Cast) -> ColumnType | None:
     if isinstance(known, ColumnType):
         return known
     target = tree.to
+    if isinstance(target.this, exp.Interval):
+        raise unsupported(
+            "a cast to some fields of INTERVAL", tree, "Cast to INTERVAL; extract() takes a field."
+        )
     if target.this == INT4_TYPE:
         return ColumnType(TypeKind.INT4)
     text = target.sql("postgres").replace(str(INT4_TYPE.value), "INT4")
@@ -534,6 +542,8 @@ def type_of_cast(tree: exp.Cast) -> ColumnType | None:
         return None
     try:
         type = ColumnType.from_sql(name, [int(number) for number in numbers])
-        return array_of(type) if array else type
     except SQLError:
         return None
+    if type.precision is not None and type.kind is not TypeKind.DECIMAL:
+        raise unsupported(f"a cast to {type}", tree, DIGITS_HINT)
+    return array_of(type) if array else type

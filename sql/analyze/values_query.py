@@ -15,13 +15,13 @@ from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.store.show_create import default_text
-from ...catalog.values.errors import SQLError
-from ..parse import parse_expression, position_of
+from ..parse import parse_expression
+from ..syntax.refusals import error_at
 from ..syntax.walks import find_all
 from .columns.column_values import is_default, refuse_computed
 from .default_expressions import volatile
-from .scalars import NotNative, compile_scalar
-from .types.sets import check_listed_series
+from .scalars import evaluates
+from .types.sets import SERIES, check_series
 
 
 def takes_query(values: exp.Values) -> bool:
@@ -36,10 +36,10 @@ def refuse_aggregates(values: exp.Values) -> None:
             continue
         if isinstance(found, exp.Window):
             message = "window functions are not allowed in VALUES"
-            raise SQLError("42P20", message, position=position_of(found))
+            raise error_at(found, "42P20", message)
         if not isinstance(found.parent, exp.Window):
             message = "aggregate functions are not allowed in VALUES"
-            raise SQLError("42803", message, position=position_of(found))
+            raise error_at(found, "42803", message)
 
 
 def items_of(row: exp.Expr) -> Sequence[exp.Expr]:
@@ -50,12 +50,10 @@ def items_of(row: exp.Expr) -> Sequence[exp.Expr]:
 def _foreign(item: exp.Expr) -> bool:
     if is_default(item):
         return False
-    try:
-        compile_scalar(item, {})
-    except NotNative:
-        columns = find_all(item, exp.Column)
-        return all(column.find_ancestor(exp.Query) is not None for column in columns)
-    return False
+    if evaluates(item):
+        return False
+    columns = find_all(item, exp.Column)
+    return all(column.find_ancestor(exp.Query) is not None for column in columns)
 
 
 def without_defaults(
@@ -80,18 +78,16 @@ def values_query(
     columns = [descriptor.visible_columns[place] for place in targets]
     width = len(items_of(values.expressions[0]))
     rows: list[exp.Select] = []
-    check_listed_series(values)
+    for series in find_all(values, *SERIES) if len(values.expressions) > 1 else ():
+        if series.find_ancestor(exp.Select) is None:
+            check_series(series)
     for row in values.expressions:
         items = items_of(row)
         if len(items) != width:
-            raise SQLError(
-                "42601", "VALUES lists must all be the same length", position=position_of(row)
-            )
+            raise error_at(row, "42601", "VALUES lists must all be the same length")
         if width > len(columns):
-            raise SQLError(
-                "42601",
-                "INSERT has more expressions than target columns",
-                position=position_of(items[len(columns)]),
+            raise error_at(
+                items[len(columns)], "42601", "INSERT has more expressions than target columns"
             )
         made = [_item(item, column) for item, column in zip(items, columns, strict=False)]
         rows.append(exp.select(*made))
@@ -118,11 +114,11 @@ def _default(item: exp.Expr, column: Column) -> exp.Expr:
     text = default_text(column)
     tree = exp.null() if text is None else parse_expression(text)
     if column.computed is not None or volatile(tree):
-        raise SQLError(
+        raise error_at(
+            item,
             "0A000",
             f'DEFAULT of column "{column.name}" cannot stand beside what is not a constant',
-            hint="Leave the column out of the list of columns.",
-            position=position_of(item),
+            "Leave the column out of the list of columns.",
         )
     target = exp.DataType.build(column.type.duckdb_name, dialect="duckdb")
     return exp.Cast(this=tree, to=target)

@@ -18,14 +18,14 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.descriptors.names import quote_identifier
 from ...catalog.descriptors.view_query import ViewDependency
-from ...catalog.values.errors import SQLError
-from ..parse import folded, parse, position_of
+from ..parse import folded, parse
 from ..parse.lexer import tokenize
 from ..parse.queries import table_name
+from ..syntax.refusals import error_at
 from ..syntax.statements import Query
 from ..syntax.walks import find_all
 from .binder import Relations, scopes_in, tables_in
-from .columns.star_columns import StarColumns
+from .columns.stars import Stars, Unclear
 
 Edit = tuple[int, int, str]
 """A range of a text, its end exclusive, and what takes its place."""
@@ -109,20 +109,29 @@ def _stands_for_columns(tokens: list[Token], place: int) -> bool:
 
 
 def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
-    stars = StarColumns(scopes_in(tree), relations, MARK)
+    stars = Stars(scopes_in(tree), relations, MARK)
     for column in find_all(tree, exp.Column):
         if not stars.is_star(column):
             continue
         qualifier = column.args.get("table")
         if column.args.get("db") is not None or not isinstance(column.parent, exp.Select):
-            raise SQLError(
+            raise error_at(
+                column,
                 "0A000",
                 "a view takes a star only as an item of a select list, behind an alias or alone",
-                position=position_of(column),
-                hint="Name the columns.",
+                "Name the columns.",
             )
         first = column.this if qualifier is None else qualifier
-        items = [".".join(map(quote_identifier, item)) for item in stars.columns(column)]
+        try:
+            found = stars.columns(column.parent, column)
+        except Unclear:
+            raise error_at(
+                column,
+                "0A000",
+                "it is not clear which columns the star of a view stands for",
+                "Name the columns.",
+            ) from None
+        items = [".".join(map(quote_identifier, item)) for item in found]
         yield first.meta["start"], column.this.meta["end"] + 1, ", ".join(items)
 
 

@@ -12,7 +12,7 @@ and a plan that is kept goes with its version.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sqlglot import exp
@@ -26,6 +26,7 @@ from ..syntax.statements import Delete, Insert, ObjectName, Query, Update, WithW
 from ..syntax.tree_copies import copied
 from ..syntax.walks import find_all, walk
 from .binder import VIEW, Relations, tables_in
+from .statement_trees import with_trees
 
 EXPANSIONS_MAX = 1000
 """Views in one statement, those within others counted as often as they are used: twice in each of
@@ -97,23 +98,7 @@ class _Expansion:
         """The trees among a statement's parts, and in parts of parts, are copied."""
         ctes = getattr(statement, "ctes", ())
         self.hidden = frozenset(folded(cte.args["alias"].this) for cte in ctes)
-        made = self._part(statement)
-        assert isinstance(made, type(statement)), made
-        return made
-
-    def _part(self, part: object) -> object:
-        if isinstance(part, exp.Expr):
-            return self._tree(copied(part))
-        if isinstance(part, tuple):
-            return tuple(self._part(item) for item in part)
-        if hasattr(part, "__dataclass_fields__"):
-            changed = {
-                each.name: made
-                for each in fields(part)  # type: ignore[arg-type]
-                if (made := self._part(value := getattr(part, each.name))) is not value
-            }
-            return replace(part, **changed) if changed else part  # type: ignore[type-var]
-        return part
+        return with_trees(statement, lambda tree: self._tree(copied(tree)))
 
     def _tree(self, tree: exp.Expr) -> exp.Expr:
         for table in list(find_all(tree, exp.Table)):

@@ -158,11 +158,6 @@ _POWER = """
     error('2201F|a negative number raised to a non-integer power yields a complex result')
     ELSE pow(a, b) END
 """
-_FACTORIAL = """
-(n) AS CASE WHEN n < 0 THEN error('22003|factorial of a negative number is undefined')
-    WHEN n > 33 THEN error('22003|value overflows numeric format')
-    ELSE factorial(CAST(n AS INTEGER)) END
-"""
 _BOOL_OF_TEXT = """
 (s) AS CASE
     WHEN lower(trim(s)) IN ('t','tr','tru','true','y','ye','yes','on','1') THEN TRUE
@@ -182,37 +177,6 @@ _MAKE_DATE = """
 """
 """DuckDB's TRY takes no subquery, which an argument may be: the lambda gets its value."""
 
-_DATE_BIN = """
-(w, x, o) AS CASE
-    WHEN date_part('year', w) <> 0 OR date_part('month', w) <> 0
-    THEN error('0A000|timestamps cannot be binned into intervals containing months or years')
-    WHEN w <= INTERVAL '0 seconds' THEN error('22008|stride must be greater than zero')
-    ELSE time_bucket(w, x, o) END
-"""
-_SINCE_2000 = "round(epoch_us(x) - 946684800000000, n - 6) + 946684800000000"
-"""Halves are rounded away from the year 2000, as PostgreSQL rounds its microseconds since then."""
-_TIME_DIGITS = """
-(x, n) AS CASE WHEN round(epoch_us(x), n - 6) = 86400000000
-    THEN error('0A000|the time 24:00:00 is not supported')
-    ELSE TIME '00:00:00' + to_microseconds(round(epoch_us(x), n - 6)) END
-"""
-_WIDTH_BUCKET = """
-(x, low, high, n) AS CASE
-    WHEN n <= 0 THEN error('2201G|count must be greater than zero')
-    WHEN low = high THEN error('2201G|lower bound cannot equal upper bound')
-    WHEN isnan(CAST(x AS DOUBLE)) OR isnan(CAST(low AS DOUBLE)) OR isnan(CAST(high AS DOUBLE))
-    THEN error('2201G|operand, lower bound, and upper bound cannot be NaN')
-    WHEN isinf(CAST(low AS DOUBLE)) OR isinf(CAST(high AS DOUBLE))
-    THEN error('2201G|lower and upper bounds must be finite')
-    WHEN if(low < high, x < low, x > low) THEN 0
-    WHEN if(low < high, x >= high, x <= high) THEN n + 1
-    ELSE CAST(floor((x - low) * n / (high - low)) AS BIGINT) + 1 END,
-(x, bounds) AS CASE
-    WHEN x IS NULL OR bounds IS NULL THEN NULL
-    WHEN len(list_filter(bounds, lambda e: e IS NULL)) > 0
-    THEN error('22004|thresholds array must not contain NULLs')
-    ELSE len(list_filter(bounds, lambda e: e <= x)) END
-"""
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
@@ -271,17 +235,11 @@ MACROS: dict[str, str] = {
     "asin": _WITHIN_ONE.format(function="asin"),
     "acos": _WITHIN_ONE.format(function="acos"),
     "ceiling": "(x) AS ceil(x)",
-    "factorial": _FACTORIAL,
-    "width_bucket": _WIDTH_BUCKET,
-    "date_bin": _DATE_BIN,
     "make_date": _MAKE_DATE,
     "to_timestamp": "(x) AS to_timestamp(x)",
     "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
     "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
     "places_to": "(n) AS range(1, n + 1)",
-    "timestamp_digits": f"(x, n) AS make_timestamp({_SINCE_2000})",
-    "timestamptz_digits": f"(x, n) AS make_timestamptz({_SINCE_2000})",
-    "time_digits": _TIME_DIGITS,
     "float_text": _FLOAT_TEXT,
     "days": "(n) AS CAST(n AS INTEGER)",
     "integer_of_text": _INTEGER_OF_TEXT,
@@ -297,47 +255,56 @@ MACROS: dict[str, str] = {
 """By PostgreSQL's names. The last ones are no functions of users, but casts."""
 
 REWRITTEN = frozenset(
-    {
-        "div",
-        "round",
-        "sign",
-        "to_char",
-        "to_date",
-        "date_part",
-        "date_trunc",
-        "format",
-        "concat",
-    }
-    | {
-        "log",
-        "every",
-        "octet_length",
-        "length",
-        "variance",
-        "pg_typeof",
-        "json_object",
-        "json_extract_path",
-        "json_extract_path_text",
-    }
-    | {"regexp_like", "regexp_match", "regexp_replace", "regexp_substr", "regexp_count"}
-    | {"regexp_instr", "regexp_split_to_array"}
+    """
+    div round sign to_char to_date date_part date_trunc format concat log every octet_length length
+    variance pg_typeof json_object json_extract_path json_extract_path_text regexp_replace
+    regexp_like regexp_match regexp_substr regexp_count regexp_instr regexp_split_to_array
+    width_bucket date_bin factorial cbrt gcd lcm sha224 sha384 sha512
+    """.split()  # noqa: SIM905 (a list of words is read as such)
 )
-"""Functions whose lowering depends on their arguments' types; they are parsed under a name of
-their own."""
-
-COMPUTED = frozenset({"sha224", "sha384", "sha512", "hashtext"})
-"""Functions that `python_functions` computes."""
+"""Functions whose lowering depends on their arguments' types, and those that are refused though
+sqlglot knows them; they are parsed under a name of their own."""
 
 _CASTS = frozenset(
-    {"days", "float_text", "integer_of_text", "bool_of_text", "decimal_of_text"}
-    | {"single", "single_text", "decimal_of_single", "subscripts", "places_to"}
-    | {"exact_decimal_of_text", "bare_decimal"}
-    | {"logarithm", "decimal_of_float", "timestamp_digits", "timestamptz_digits", "time_digits"}
+    """
+    days float_text integer_of_text bool_of_text decimal_of_text single single_text
+    decimal_of_single subscripts places_to exact_decimal_of_text bare_decimal logarithm
+    decimal_of_float
+    """.split()  # noqa: SIM905
 )
-CALLED = (frozenset(MACROS) | REWRITTEN | COMPUTED) - _CASTS
+CALLED = (frozenset(MACROS) | REWRITTEN) - _CASTS
 """The functions whose calls are parsed under a name of their own."""
+
+
+_ARRAY_MACROS = (
+    "array_upper(l, d) AS if(d = 1, nullif(len(l), 0), NULL)",
+    "array_lower(l, d) AS if(d = 1 AND len(l) > 0, 1::BIGINT, NULL)",
+    "array_remove(l, x) AS list_filter(l, lambda e: e IS DISTINCT FROM x)",
+    "array_replace(l, x, y) AS "
+    "list_transform(l, lambda e: CASE WHEN e IS NOT DISTINCT FROM x THEN y ELSE e END)",
+    "array_join(a, b) AS CASE WHEN a IS NULL THEN b WHEN b IS NULL THEN a "
+    "ELSE list_concat(a, b) END",
+    "array_slice_of(l, low, high) AS CASE WHEN low IS NULL OR high IS NULL THEN NULL "
+    "ELSE list_slice(l, greatest(low, 1), greatest(high, 0)) END",
+    "array_text(l) AS '{' || array_to_string(list_transform(l, lambda e: CASE "
+    "WHEN e IS NULL THEN 'NULL' "
+    "WHEN e = '' OR upper(e) = 'NULL' OR regexp_matches(e, '[\\s{},\"\\\\]') "
+    """THEN '"' || replace(replace(e, '\\', '\\\\'), '"', '\\"') || '"' """
+    "ELSE e END), ',') || '}'",
+    "array_position_from(l, x, f) AS list_extract(list_filter(range(greatest(f, 1), len(l) + 1), "
+    "lambda i: l[i] IS NOT DISTINCT FROM x), 1)",
+    "array_has_all_of(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL "
+    "THEN list_has_all(a, b) AND len(list_filter(b, lambda e: e IS NULL)) = 0 END",
+    "any_of(m) AS CASE WHEN list_contains(m, true) THEN true WHEN m IS NULL "
+    "OR len(list_filter(m, lambda e: e IS NULL)) > 0 THEN NULL ELSE false END",
+    "all_of(m) AS CASE WHEN list_contains(m, false) THEN false WHEN m IS NULL "
+    "OR len(list_filter(m, lambda e: e IS NULL)) > 0 THEN NULL ELSE true END",
+)
+
+"""Functions on arrays under names of DuckDB's own kind, which the lowering writes."""
 
 
 def definitions() -> list[str]:
     """The statements that make the macros."""
-    return [f"CREATE MACRO {PREFIX}{name}{body}" for name, body in MACROS.items()]
+    named = [f"{PREFIX}{name}{body}" for name, body in MACROS.items()]
+    return [f"CREATE MACRO {macro}" for macro in (*named, *_ARRAY_MACROS)]

@@ -12,61 +12,31 @@ from .signatures import Ambiguous, Argument, Chosen, Given, Signature, resolve, 
 
 OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     """
-    +(int8, int8) int8
-    +(numeric, numeric) numeric
-    +(float4, float4) float4
-    +(float4, float8) float8
-    +(float8, float4) float8
-    +(float8, float8) float8
-    +(date, int8) date
+    + - * / %(int8, int8) int8
+    + - * / %(numeric, numeric) numeric
+    + - * /(float4, float4) float4
+    + - * /(float4, float8) float8
+    + - * /(float8, float4|float8) float8
+    + -(date, int8) date
     +(int8, date) date
-    +(date, interval) timestamp
+    -(date, date) int8
+    + -(date, interval) timestamp
     +(interval, date) timestamp
     +(date, time) timestamp
     +(time, date) timestamp
-    +(time, interval) time
+    + -(time, interval) time
     +(interval, time) time
-    +(timestamp, interval) timestamp
-    +(interval, timestamp) timestamp
-    +(timestamptz, interval) timestamptz
-    +(interval, timestamptz) timestamptz
-    +(interval, interval) interval
-    -(int8, int8) int8
-    -(numeric, numeric) numeric
-    -(float4, float4) float4
-    -(float4, float8) float8
-    -(float8, float4) float8
-    -(float8, float8) float8
-    -(date, date) int8
-    -(date, int8) date
-    -(date, interval) timestamp
     -(time, time) interval
-    -(time, interval) time
+    + -(timestamp, interval) timestamp
+    +(interval, timestamp) timestamp
     -(timestamp, timestamp) interval
+    + -(timestamptz, interval) timestamptz
+    +(interval, timestamptz) timestamptz
     -(timestamptz, timestamptz) interval
-    -(timestamp, interval) timestamp
-    -(timestamptz, interval) timestamptz
-    -(interval, interval) interval
-    -(jsonb, text) jsonb
-    -(jsonb, int8) jsonb
-    -(jsonb, text[]) jsonb
-    *(int8, int8) int8
-    *(numeric, numeric) numeric
-    *(float4, float4) float4
-    *(float4, float8) float8
-    *(float8, float4) float8
-    *(float8, float8) float8
-    *(interval, float8) interval
+    + -(interval, interval) interval
+    * /(interval, float8) interval
     *(float8, interval) interval
-    /(int8, int8) int8
-    /(numeric, numeric) numeric
-    /(float4, float4) float4
-    /(float4, float8) float8
-    /(float8, float4) float8
-    /(float8, float8) float8
-    /(interval, float8) interval
-    %(int8, int8) int8
-    %(numeric, numeric) numeric
+    -(jsonb, text|int8|text[]) jsonb
     ||(text, text) text
     ||(bytea, bytea) bytea
     ||(jsonb, jsonb) jsonb
@@ -75,16 +45,10 @@ OPERATORS: dict[str, tuple[Signature, ...]] = signatures(
     ||(element, array) array
     ||(text, plain) text
     ||(plain, text) text
-    ~~(text, text) bool
+    ~~ ~~* ~ ~*(text, text) bool
     ~~(bytea, bytea) bool
-    ~~*(text, text) bool
-    ~(text, text) bool
-    ~*(text, text) bool
-    @>(array, array) bool
-    <@(array, array) bool
-    &&(array, array) bool
-    @>(jsonb, jsonb) bool
-    <@(jsonb, jsonb) bool
+    @> <@ &&(array, array) bool
+    @> <@(jsonb, jsonb) bool
     """
 )
 

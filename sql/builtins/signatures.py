@@ -3,7 +3,7 @@
 A signature is written as PostgreSQL's own error messages write it:
 
     length(text) int8
-    lpad(text, int8, text) text
+    lpad rpad(text, int8, text?) text
     array_append(array, element) array
 
 `resolve` chooses among those of one name as PostgreSQL does ("Function Type Resolution" of its
@@ -109,16 +109,21 @@ class Chosen:
 
 
 def signatures(text: str) -> dict[str, tuple[Signature, ...]]:
-    """Reads lines such as `length(text) int8`; a bar stands between words of the same line."""
+    """Reads lines such as `lpad rpad(text, int8, text?) text`: of several names, with a bar between
+    words of the same line, and a question mark behind what may be left out."""
     found: dict[str, list[Signature]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        name, _, rest = line.partition("(")
-        words, _, result = rest.partition(")")
-        arguments = [word.strip() for word in words.split(",") if word.strip()]
-        variadic = bool(arguments) and arguments[-1].startswith("*")
-        for made in _alternatives([word.lstrip("*") for word in arguments]):
-            signature = Signature(name, made, result.strip(), variadic)
-            found.setdefault(name, []).append(signature)
+        names, _, rest = line.partition("(")
+        written, _, result = rest.partition(")")
+        words = [word.strip() for word in written.split(",") if word.strip()]
+        variadic = bool(words) and words[-1].startswith("*")
+        plain = [word.strip("*?") for word in words]
+        least = len([word for word in words if not word.endswith("?")])
+        for name in names.split():
+            for count in range(least, len(words) + 1):
+                for made in _alternatives(plain[:count]):
+                    signature = Signature(name, made, result.strip(), variadic)
+                    found.setdefault(name, []).append(signature)
     return {name: tuple(several) for name, several in found.items()}
 
 

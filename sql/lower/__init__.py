@@ -5,17 +5,14 @@ The two agree on most of SQL, and where they do not, DuckDB would answer otherwi
 before DuckDB sees it, behind the checks of its types (`sql.analyze.types`):
 
     `transpile`      the whole of it: a query to an `AnalyticSelect`
-    `meaning`        walks the tree, and asks the others for each node
+    `rewriter`       the one rewriter: a rule for each node, inner nodes first
+    `meaning`        the rules by the classes of nodes
     `casts`          texts read as literals are, and values that DuckDB would convert otherwise
-    `arrays`         functions on arrays, patterns of a whole array
-    `spans`          arithmetic and casts of intervals
+    `arrays`         functions and operators on arrays, patterns of a whole array
     `numbers`        division, averages, rounding, casts of numbers
-    `texts`          functions and patterns of text, COLLATE
-    `patterns`       regular expressions
-    `precisions`     moments rounded to some digits of a second
-    `times`          extract, date_trunc, to_char, which time each function of time tells
+    `texts`          functions of text, LIKE and regular expressions, COLLATE
+    `times`          extract, date_trunc, to_char, intervals, which time each function of time tells
     `moment_patterns` patterns of to_char
-    `wide_operators` operators on arrays and times
     `aggregation`    aggregates, windows, frames, grouped keys
     `documents`      JSONB
 

@@ -6,18 +6,21 @@ Arrays have one dimension. What would make one of several is refused (0A000) at 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import sqlglot
 from sqlglot import exp
 
-from ...catalog.values.column_types import ColumnType
-from ...catalog.values.errors import SQLError
+from ...catalog.values.column_types import ColumnType, array_of
+from ...catalog.values.session_zone import UTC_NAME, zone_name
 from ...catalog.values.type_kinds import TypeKind
-from ..analyze.types.dimensions import several_dimensions
-from ..analyze.types.types import Types
-from ..builtins.templates import duckdb, plain
+from ..analyze.scalars import NotNative, Scalar, adapt, compile_scalar
+from ..analyze.types.derived_types import widest
+from ..analyze.types.types import INTERVAL, STRING, Types
+from ..builtins.signatures import related
+from ..builtins.templates import cast_to, duckdb, plain
 from ..parse import position_of
+from ..syntax.refusals import unsupported
 
 _WRITTEN = {
     TypeKind.FLOAT4: "postgres_single_text(e)",
@@ -32,8 +35,6 @@ _TRUTH = "if(e, 't', 'f')"
 def element_texts(array: exp.Expr, element: ColumnType, *, truths: str = _TRUTH) -> exp.Expr:
     """The elements as PostgreSQL writes them."""
     written = truths if element.kind is TypeKind.BOOL else _WRITTEN.get(element.broad.kind)
-    if element.kind is TypeKind.CHAR:
-        written = f"rpad(e, {element.width}, ' ')"
     if written is None:
         return exp.Cast(this=array, to=exp.DataType.build("VARCHAR[]", dialect="duckdb"))
     text = sqlglot.parse_one(f"CASE WHEN e IS NOT NULL THEN {written} END", dialect="duckdb")
@@ -66,24 +67,9 @@ ELSE list_reduce(list_filter(:a, lambda e: e IS NOT NULL),
 """DuckDB's own takes one separator for all rows."""
 
 
-def position(tree: exp.ArrayPosition) -> exp.Expr:
+def position(tree: exp.ArrayPosition, types: Types) -> exp.Expr:
     begin = tree.args.get("zero_based") or exp.Literal.number(1)
     return plain("array_position_from", tree.this, tree.expression, begin)
-
-
-def filled(arguments: Sequence[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.Expr:
-    """array_fill() of one dimension that begins at 1."""
-    lengths = arguments[1].unnest()
-    several = isinstance(lengths, exp.Array) and len(lengths.expressions) != 1
-    if several or len(arguments) > 2:
-        raise several_dimensions(tree)
-    if types.of(arguments[0]) is None:
-        raise SQLError(
-            "42804",
-            "could not determine polymorphic type because input has type unknown",
-            position=position_of(tree),
-        )
-    return plain("array_filled", *arguments)
 
 
 def any_like(tree: exp.Expr, made: exp.Expr, some: exp.Any | exp.All) -> exp.Expr:
@@ -99,3 +85,200 @@ def any_like(tree: exp.Expr, made: exp.Expr, some: exp.Any | exp.All) -> exp.Exp
 
 ELEMENT = exp.column("e")
 """The variable for an element in `any_like`."""
+
+
+_TIME = ColumnType(TypeKind.TIME)
+
+Typed = Callable[[Scalar, ColumnType], exp.Expr]
+"""A scalar as a parameter of DuckDB's statement."""
+
+
+class Operators:
+    """Rules for operators on arrays and times. Operands move into the replacement: their types are
+    kept with them."""
+
+    def __init__(self, types: Types, typed: Typed) -> None:
+        self._types = types
+        self._typed = typed
+
+    def made_of(self, node: exp.Expr) -> exp.Expr | None:
+        """Returns the replacement of the node; None where it stays."""
+        match node:
+            case exp.Interval():
+                return self._constant(node, INTERVAL)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.ArrayContainsAll() | exp.ArrayContainedBy() | exp.ArrayOverlaps():
+                return self._containment(node)
+            case exp.DPipe():
+                return self._concatenation(node)
+            case exp.Sub():
+                return self._difference(node)
+            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                return self._compared_with_set(node)
+            case exp.Greatest() | exp.Least() if self._type(node) == INTERVAL:
+                raise unsupported(f"{node.key}() of intervals", node, "Say CASE WHEN a < b …")
+            case exp.ArrayRemove():
+                return _call("array_remove", self._widened(node), node.expression)
+            case exp.Any() | exp.All():
+                return self._set(node)
+            case exp.ArraySize():
+                return _array_length(node)
+            case exp.Bracket():
+                return self._subscript(node)
+        return None
+
+    def _type(self, node: exp.Expr) -> ColumnType | None:
+        return self._types.of(node)
+
+    def _constant(self, node: exp.Expr, type: ColumnType) -> exp.Expr | None:
+        try:
+            scalar = adapt(compile_scalar(node, {}), type, position=position_of(node))
+            return self._typed(scalar, type)
+        except NotNative:
+            return None
+
+    def _cast(self, node: exp.Cast) -> exp.Expr | None:
+        target, source = self._type(node), self._type(node.this)
+        if target is None:
+            return None
+        wide = target.element is not None or target.kind in _PARSED
+        literal = isinstance(node.this, exp.Literal) and node.this.is_string
+        if wide and literal:
+            return self._constant(node, target)
+        if target == STRING and source == INTERVAL:
+            return _call("interval_text", node.this)
+        if target == STRING and source is not None and source.element is not None:
+            return _call("array_text", element_texts(node.this, source.element))
+        return None
+
+    def _widened(self, node: exp.ArrayRemove) -> exp.Expr:
+        """The array, of the type that its elements and the one to remove have in common."""
+        array: exp.Expr = node.this
+        found, removed = self._type(array), self._type(node.expression)
+        element = None if found is None else found.element
+        if element is None or removed is None or not related(element, removed):
+            return array
+        common = widest([element, removed])
+        return array if common.kind is element.kind else cast_to(array, array_of(common))
+
+    def _containment(self, node: exp.Expr) -> exp.Expr | None:
+        left, right = node.this, node.expression
+        types = (self._type(left), self._type(right))
+        type = next((type for type in types if type is not None), None)
+        if type is None or type.element is None:
+            return None
+        if isinstance(node, exp.ArrayOverlaps):
+            return _call("list_has_any", left, right)
+        if isinstance(node, exp.ArrayContainedBy):
+            left, right = right, left
+        return _call("array_has_all_of", left, right)
+
+    def _concatenation(self, node: exp.DPipe) -> exp.Expr | None:
+        left, right, type = node.this, node.expression, self._type(node)
+        if type is None or type.element is None:
+            return None
+        left_type, right_type = self._type(left), self._type(right)
+        if right_type is not None and right_type.element is None:
+            return _call("list_append", left, right)
+        if left_type is not None and left_type.element is None:
+            return _call("list_prepend", left, right)
+        return _call("array_join", left, right)
+
+    def _difference(self, node: exp.Sub) -> exp.Expr | None:
+        left, right = self._type(node.this), self._type(node.expression)
+        instants = left == right and left is not None and left.kind is TypeKind.TIMESTAMPTZ
+        if instants and zone_name() != UTC_NAME:
+            # What has passed, and not what a calendar of the zone counts.
+            utc = exp.Literal.string(UTC_NAME)
+            moments = [_call("timezone", utc.copy(), part) for part in (node.this, node.expression)]
+            return exp.paren(exp.Sub(this=moments[0], expression=moments[1]), copy=False)
+        if left == _TIME and right == _TIME:
+            unit = exp.Literal.string("microsecond")
+            return _call("to_microseconds", _call("date_diff", unit, node.expression, node.this))
+        return None
+
+    def _set(self, node: exp.Expr) -> exp.Expr | None:
+        """`x = ANY ('{1,2}')`: the literal is an array of what x is."""
+        literal = node.this.unnest()
+        comparison = node.parent
+        if not (isinstance(literal, exp.Literal) and literal.is_string) or comparison is None:
+            return None
+        other = comparison.expression if comparison.this is node else comparison.this
+        type = self._type(other) or STRING
+        if type.element is not None:
+            return None
+        made = self._constant(literal, array_of(type))
+        return None if made is None else node.__class__(this=made)
+
+    def _compared_with_set(self, node: exp.Expr) -> exp.Expr | None:
+        """`x = ANY (NULL)` is unknown: to DuckDB an array that is NULL has no elements."""
+        for side in (node.this, node.expression):
+            if isinstance(side, exp.Any | exp.All):
+                array = side.this.unnest()
+                if isinstance(array, exp.Query | exp.Array | exp.Subquery):
+                    return None
+                known = exp.Not(this=exp.Is(this=array.copy(), expression=exp.Null()))
+                found = self._sought(node, array) or node.copy()
+                return exp.Case(ifs=[exp.If(this=known, true=found)])
+        return None
+
+    def _sought(self, node: exp.Expr, array: exp.Expr) -> exp.Expr | None:
+        """`x IN (SELECT unnest(array))`, which seeks by hash where `x = ANY (array)` compares with
+        each element; for an array that is one for all rows of a WHERE."""
+        if not isinstance(node, exp.EQ) or not isinstance(node.expression, exp.Any):
+            return None
+        given = array.this.unnest() if isinstance(array, exp.Cast) else array
+        type, whole = self._type(node.this), self._type(array)
+        plain = whole is None or (type is not None and whole.element == type)
+        where = node.find_ancestor(exp.Where, exp.Join, exp.Query)
+        if not isinstance(given, exp.Parameter) or not plain or not isinstance(where, exp.Where):
+            return None
+        if not isinstance(where.parent, exp.Select) or not isinstance(node.this, exp.Column):
+            return None
+        items = exp.select(exp.Anonymous(this="unnest", expressions=[array.copy()]))
+        return exp.In(this=node.this.copy(), query=exp.Subquery(this=items))
+
+    def _subscript(self, node: exp.Bracket) -> exp.Expr | None:
+        base = self._type(node.this)
+        item = node.expressions[0]
+        if base is None or base.element is None:
+            return None
+        if isinstance(item, exp.Slice):
+            return _slice(node.this, item)
+        if isinstance(item, exp.Literal):
+            return None
+        if isinstance(item, exp.Null):
+            return exp.cast(exp.null(), base.element.duckdb_name, dialect="duckdb")
+        # DuckDB counts from the end what PostgreSQL does not find.
+        found = node.copy()
+        condition = exp.GT(this=item.copy(), expression=exp.Literal.number(0))
+        return exp.Case(ifs=[exp.If(this=condition, true=found)])
+
+
+_PARSED = (TypeKind.TIME, TypeKind.INTERVAL, TypeKind.JSONB)
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _slice(array: exp.Expr, item: exp.Slice) -> exp.Expr:
+    """Bounds are places: DuckDB counts those below 1 from the end."""
+    low, high = item.this, item.expression
+    return _call(
+        "array_slice_of",
+        array,
+        exp.Literal.number(1) if low is None else low.copy(),
+        exp.Literal.number(1 << 31) if high is None else high.copy(),
+    )
+
+
+def _array_length(node: exp.ArraySize) -> exp.Expr | None:
+    """NULL of an empty array, and of a dimension that it lacks."""
+    dimension = node.expression
+    if dimension is None:
+        return None
+    if isinstance(dimension, exp.Literal) and dimension.this != "1":
+        return exp.cast(exp.null(), "BIGINT")
+    return _call("array_upper", node.this, dimension)

@@ -12,8 +12,7 @@ from ..analyze.types.types import STRING, Types, untyped
 from ..builtins.templates import call, cast_to, duckdb, plain
 from ..syntax.tree_copies import taken
 from ..syntax.tree_names import CAST_TYPE
-from . import arrays, spans
-from .texts import padded
+from . import arrays, times
 
 _TEXTS_READ = {
     TypeKind.FLOAT4, TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME,
@@ -34,17 +33,17 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
     if source.element is not None and target.element is not None:
         return _of_array(node, source.element, target.element, types)
     if source.kind is TypeKind.STRING:
-        return _of_text(node, target, types)
+        return _of_text(node, target)
     if source.kind in FLOATS:
         return _of_float(node, source, target)
     if target.kind is TypeKind.FLOAT4:
         return call("single", exp.cast(taken(node.this), "DOUBLE", copy=False))
     if source.kind is TypeKind.BYTES and target.kind is TypeKind.STRING:
         return duckdb("'\\x' || lower(hex(:x))", x=taken(node.this))
-    return spans.cast(node, source.kind, target.kind)
+    return times.cast(node, source.kind, target.kind)
 
 
-def _of_text(node: exp.Cast, target: ColumnType, types: Types) -> exp.Expr | None:
+def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
     """A text is read as a literal of the type is."""
     kind = target.kind
     if kind is TypeKind.INT8:
@@ -56,8 +55,6 @@ def _of_text(node: exp.Cast, target: ColumnType, types: Types) -> exp.Expr | Non
         )
     elif kind is TypeKind.BOOL:
         return call("bool_of_text", taken(node.this))
-    elif kind is TypeKind.BYTES and (blanks := padded(node.this, types)) is not None:
-        return plain("text_as_bytes", blanks)
     elif kind in _TEXTS_READ:
         return plain(f"text_as_{kind.value.lower()}", taken(node.this))
     elif target.element is not None:

@@ -6,14 +6,13 @@ FMDD FMMonth, "at" HH24hMI  2 March, at 14h05
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sqlglot import exp
 
-from ...catalog.values.errors import SQLError
 from ..builtins.templates import call, duckdb, text
-from ..parse import position_of
-from ..syntax.refusals import unsupported
+from ..syntax.refusals import error_at, unsupported
 
 _NUMBERS: dict[str, str] = {
     "YYYY": "lpad(CAST(year(:x) AS VARCHAR), 4, '0')",
@@ -69,16 +68,27 @@ _WORDS = sorted(
 )  # fmt: skip
 
 
+_TOKENS = re.compile(
+    rf"""
+      (?P<unfilled> FM|fm)? (?P<word> {"|".join(map(re.escape, _WORDS))})
+    | (?P<refused> FM|fm)
+    | "(?P<quoted> (?: \\. | [^"] )* )"?
+    | (?P<letter> \\" | .)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
 def by_pattern(moment: exp.Expr, pattern: exp.Expr) -> exp.Expr:
     """Returns to_char() of a date or timestamp: NULL for an empty pattern. Raises SQLError 0A000
     for a pattern that is no constant, and for a word that is not offered."""
     constant = pattern.unnest()
     if not isinstance(constant, exp.Literal) or not constant.is_string:
-        raise SQLError(
+        raise error_at(
+            pattern,
             "0A000",
             "to_char() takes a constant pattern",
-            position=position_of(pattern),
-            hint="CASE chooses among calls with several patterns.",
+            "CASE chooses among calls with several patterns.",
         )
     made: exp.Expr | None = None
     for piece in _pieces(constant, moment):
@@ -88,29 +98,20 @@ def by_pattern(moment: exp.Expr, pattern: exp.Expr) -> exp.Expr:
 
 def _pieces(constant: exp.Literal, moment: exp.Expr) -> Iterator[exp.Expr]:
     """The expressions whose texts, one behind the other, are the moment's text."""
-    pattern: str = constant.this
-    at = 0
-    while at < len(pattern):
-        unfilled = pattern.startswith(("FM", "fm"), at)
-        start = at + 2 * unfilled
-        word = next((word for word in _WORDS if pattern.startswith(word, start)), None)
-        if word is not None and word.upper() not in _REFUSED:
-            at = start + len(word)
-            yield _written(word, moment, unfilled=unfilled)
-        elif word is not None or unfilled:
-            shown = pattern[at : start + len(word or "")]
+    for token in _TOKENS.finditer(constant.this):
+        word = token["word"]
+        if token["refused"] is not None or (word and word.upper() in _REFUSED):
             raise unsupported(
-                f'"{shown}" in a pattern of to_char()',
+                f'"{token[0]}" in a pattern of to_char()',
                 constant,
                 "extract() takes a field of a moment.",
             )
-        elif pattern[at] == '"':
-            literal, at = _quoted(pattern, at + 1)
-            yield text(literal)
+        if word is not None:
+            yield _written(word, moment, unfilled=token["unfilled"] is not None)
+        elif token["quoted"] is not None:
+            yield text(re.sub(r"\\(.)", r"\1", token["quoted"]))
         else:
-            at += pattern.startswith('\\"', at)
-            yield text(pattern[at])
-            at += 1
+            yield text(token["letter"][-1])
 
 
 def _written(word: str, moment: exp.Expr, *, unfilled: bool) -> exp.Expr:
@@ -123,13 +124,3 @@ def _written(word: str, moment: exp.Expr, *, unfilled: bool) -> exp.Expr:
     return duckdb(
         f"CAST(CAST({template} AS INTEGER) AS VARCHAR)" if unfilled else template, x=moment
     )
-
-
-def _quoted(pattern: str, at: int) -> tuple[str, int]:
-    """The letters up to a quote, and the place behind it."""
-    letters = ""
-    while at < len(pattern) and pattern[at] != '"':
-        at += pattern[at] == "\\" and at + 1 < len(pattern)
-        letters += pattern[at]
-        at += 1
-    return letters, at + 1

@@ -9,19 +9,17 @@ computed with one digit more than it keeps, so that it is rounded rightly:
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from functools import reduce
 
 from sqlglot import exp
 
 from ...catalog.values.column_types import ColumnType
-from ...catalog.values.errors import SQLError
 from ...catalog.values.literals import read_float
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.derived_types import constant_places, literal_type, quotient_scale
 from ..analyze.types.types import Types
 from ..builtins.operators import COMPARISONS
 from ..builtins.templates import call, duckdb, number, plain
-from ..parse import position_of
+from ..syntax.refusals import error_at
 from ..syntax.walks import walk
 from .aggregation.aggregates import around, in_place_of
 
@@ -96,11 +94,11 @@ def rounded(arguments: list[exp.Expr], types: Types) -> exp.Expr:
     if len(arguments) == 1 and kind is TypeKind.INT8:
         return exp.cast(arguments[0].copy(), "DOUBLE")
     if len(arguments) == 2 and kind is TypeKind.FLOAT8:
-        raise SQLError(
+        raise error_at(
+            arguments[0],
             "42883",
             "function round(double precision, integer) does not exist",
-            position=position_of(arguments[0]),
-            hint="Cast the number to NUMERIC.",
+            "Cast the number to NUMERIC.",
         )
     places = constant_places(arguments[1]) if len(arguments) == 2 else None
     if places is not None and kind in _EXACT:
@@ -129,13 +127,6 @@ def logarithm(arguments: list[exp.Expr]) -> exp.Expr:
         return call("log10", arguments[0])
     base, operand = arguments
     return call("logarithm", base, operand)
-
-
-def nulls(operands: list[exp.Expr], *, there: bool) -> exp.Expr:
-    """num_nulls(), or num_nonnulls() where those are asked for that are `there`."""
-    test = "IS NOT NULL" if there else "IS NULL"
-    counts = [duckdb(f"CAST(:x {test} AS BIGINT)", x=each) for each in operands]
-    return exp.paren(reduce(lambda left, right: exp.Add(this=left, expression=right), counts))
 
 
 def exact_literal(tree: exp.Literal, types: Types) -> exp.Expr | None:
@@ -170,11 +161,11 @@ def _check_float(tree: exp.Literal, types: Types) -> None:
     if _meets_float(tree, types):
         read_float(tree.this)
         return
-    raise SQLError(
+    raise error_at(
+        tree,
         "22003",
         f"{tree.this[:60]} has more digits than a DECIMAL, which has {_DIGITS_MAX}",
-        position=position_of(tree),
-        hint="Cast it to FLOAT8 where that is near enough.",
+        "Cast it to FLOAT8 where that is near enough.",
     )
 
 
@@ -191,8 +182,8 @@ def _meets_float(tree: exp.Expr, types: Types) -> bool:
     return any(types.kind(part) in FLOATS for part in (parent, *parts))
 
 
-def negated(tree: exp.Neg) -> exp.Expr | None:
+def negated(tree: exp.Neg, types: Types) -> exp.Expr | None:
     """`-n`, which overflows for the least INT8; a literal is negated as it is written."""
-    if isinstance(tree.this.unnest(), exp.Literal):
+    if types.kind(tree.this) is not TypeKind.INT8 or isinstance(tree.this.unnest(), exp.Literal):
         return None
     return duckdb("0 - :x", x=tree.this)

@@ -9,12 +9,13 @@ from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
-from ..analyze.types.types import Types, untyped
+from ..analyze.types.types import Types
 from ..builtins.macros import PREFIX
+from ..builtins.patterns.pattern import pattern_of
+from ..builtins.patterns.reader import options_of
 from ..builtins.templates import call, duckdb, plain, text
 from ..parse import position_of
-from ..syntax.refusals import unsupported
-from . import patterns
+from ..syntax.refusals import error_at, unsupported
 from .arrays import element_texts
 
 _BYTES = frozenset({"C", "POSIX"})
@@ -39,35 +40,14 @@ def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
 
 
 def substring(tree: exp.Substring, types: Types) -> exp.Expr:
-    """Lowers substring() by places, or by a regular expression. Raises SQLError 0A000 for a
-    pattern of SIMILAR."""
     start, length = tree.args.get("start"), tree.args.get("length")
     if start is None:
         return call("substr", tree.this, exp.Literal.number(1), length or exp.Null())
-    if types.kind(start) is TypeKind.STRING or untyped(start):
-        if length is not None:
-            raise unsupported(
-                "substring() by a pattern of SIMILAR",
-                tree,
-                "Use substring(text FROM pattern), with a regular expression.",
-            )
-        return exp.paren(patterns.substring(tree.this, start, tree), copy=False)
     return call("substr", tree.this, start, *([length] if length is not None else []))
-
-
-def padded(tree: exp.Expr, types: Types) -> exp.Expr | None:
-    """A CHAR(n) with the blanks that patterns and concat() see at its end; None for others."""
-    type = types.declared(tree)
-    if type is None or type.kind is not TypeKind.CHAR:
-        return None
-    return plain("rpad", tree, exp.Literal.number(type.width or 1), text(" "))
 
 
 def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     """A value as text; `short` is what concat() makes of a truth (`t`)."""
-    blanks = padded(tree, types)
-    if blanks is not None:
-        return blanks
     match types.kind(tree):
         case TypeKind.FLOAT8:
             return call("float_text", tree)
@@ -87,12 +67,9 @@ def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
     return tree.copy()
 
 
-def concat(arguments: list[exp.Expr], types: Types) -> exp.Expr:
-    return plain("concat", *[as_text(argument, types, short=True) for argument in arguments])
-
-
-def concat_ws(tree: exp.ConcatWs, types: Types) -> exp.Expr:
-    return plain("concat_ws", *[as_text(each, types, short=True) for each in tree.expressions])
+def concat(name: str, arguments: list[exp.Expr], types: Types) -> exp.Expr:
+    """concat() or concat_ws()."""
+    return plain(name, *[as_text(argument, types, short=True) for argument in arguments])
 
 
 def formatted(arguments: list[exp.Expr], types: Types) -> exp.Expr:
@@ -121,7 +98,7 @@ def _formatted_one(
         raise _not_formatted(f'"%{letter}"', pattern)
     argument = next(arguments, None)
     if argument is None:
-        raise SQLError("22023", "too few arguments for format()", position=position_of(pattern))
+        raise error_at(pattern, "22023", "too few arguments for format()")
     value = as_text(argument, types, short=True)
     match letter:
         case "I":
@@ -148,10 +125,10 @@ def length(argument: exp.Expr, types: Types) -> exp.Expr:
 def octet_length(argument: exp.Expr, types: Types) -> exp.Expr:
     if types.kind(argument) is TypeKind.BYTES:
         return plain("octet_length", argument)
-    return duckdb("octet_length(encode(:x))", x=padded(argument, types) or argument)
+    return duckdb("octet_length(encode(:x))", x=argument)
 
 
-def check_letters(node: exp.Collate) -> None:
+def check_letters(node: exp.Collate, types: Types) -> None:
     """Raises SQLError 0A000 for COLLATE "C" where PostgreSQL would see letters of ASCII alone.
 
     Texts are ordered by their bytes anyway, so elsewhere it says what is.
@@ -172,3 +149,25 @@ def check_letters(node: exp.Collate) -> None:
 def _asks_for_letters(node: exp.Expr) -> bool:
     name = node.name.lower().removeprefix(PREFIX) if isinstance(node, exp.Anonymous) else ""
     return name in _CALLS_OF_LETTERS or name.startswith("regexp_")
+
+
+ANY_CASE = "i"
+
+
+def like(subject: exp.Expr, pattern: exp.Expr, flags: str, *, tree: exp.Expr) -> exp.Expr:
+    """`subject ~ pattern`. Raises SQLError 0A000 for a constant pattern that is not supported."""
+    constant = pattern.unnest()
+    if isinstance(constant, exp.Literal) and constant.is_string:
+        try:
+            native = pattern_of(constant.this, options_of(flags)[0]).native
+            return plain("regexp_matches", subject, text(native))
+        except SQLError as error:  # a pattern that is none is an error of the rows that have it
+            if error.sqlstate == "0A000":
+                error.position = position_of(tree)
+                raise
+    return plain("pattern_found", subject, pattern, text(flags))
+
+
+def replaced(arguments: list[exp.Expr]) -> exp.Expr:
+    """regexp_replace(text, pattern, replacement [, flags])"""
+    return plain("pattern_replaced", *arguments, *[text("")] * (4 - len(arguments)))

@@ -11,12 +11,14 @@ from sqlglot import exp
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
+from ..analyze.scalars import DIGITS_HINT
 from ..analyze.types.types import Types
 from ..builtins.signatures import NUMBERS
 from ..builtins.templates import duckdb, plain, text
 from ..builtins.type_names import type_name
 from ..parse import position_of
-from ..syntax.refusals import unsupported
+from ..syntax.refusals import error_at, unsupported
+from .aggregation.aggregates import around, in_place_of
 from .moment_patterns import by_pattern
 
 _CLOCK = "greatest(make_timestamptz(wall_clock_us()), :s)"
@@ -51,21 +53,13 @@ def field(unit: str, moment: exp.Expr, types: Types, *, tree: exp.Expr) -> exp.E
     kind, unit = types.kind(moment), _SINGULAR.get(unit.lower(), unit.lower())
     type = types.of(moment) or ColumnType(TypeKind.TIMESTAMP)
     if kind is TypeKind.DATE and (unit in _OF_CLOCK or unit.startswith("timezone")):
-        raise SQLError(
-            "0A000",
-            f'unit "{unit}" not supported for type {type_name(type)}',
-            position=position_of(tree),
-        )
+        raise error_at(tree, "0A000", f'unit "{unit}" not supported for type {type_name(type)}')
     if kind is TypeKind.INTERVAL and unit == "epoch":
         return duckdb(_EPOCH_OF_INTERVAL, x=moment)
     if unit in _FIELDS:
         return duckdb(f"CAST(date_part('{unit}', :x) AS DECIMAL(18, 0))", x=moment)
     if unit not in _FRACTIONS:
-        raise SQLError(
-            "22023",
-            f'unit "{unit}" not recognized for type {type_name(type)}',
-            position=position_of(tree),
-        )
+        raise error_at(tree, "22023", f'unit "{unit}" not recognized for type {type_name(type)}')
     scale = 0 if kind is TypeKind.DATE else _SCALES.get(unit, 0)
     return duckdb(f"CAST({_FRACTIONS[unit]} AS DECIMAL(38, {scale}))", x=moment)
 
@@ -89,11 +83,7 @@ def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp
         unit = unit.rstrip("s")
     type = types.of(arguments[1]) or ColumnType(TypeKind.TIMESTAMP)
     if unit not in _UNITS:
-        raise SQLError(
-            "22023",
-            f'unit "{unit}" not recognized for type {type_name(type)}',
-            position=position_of(tree),
-        )
+        raise error_at(tree, "22023", f'unit "{unit}" not recognized for type {type_name(type)}')
     if len(arguments) > 2:
         template = f"timezone(:z, date_trunc('{unit}', timezone(:z, :x)))"
         return duckdb(template, x=arguments[1], z=arguments[2])
@@ -137,8 +127,15 @@ def written(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp.E
     return by_pattern(operand, pattern)
 
 
-def local(node: exp.Localtimestamp | exp.Localtime) -> exp.Expr:
+def refuse_digits(node: exp.Expr, types: Types) -> None:
+    """Raises SQLError 0A000 for `CURRENT_TIMESTAMP(3)`: a value has all six digits."""
+    if node.this is not None and int(node.this.name) < 6:
+        raise unsupported(f"{node.key}() of some digits", node, DIGITS_HINT)
+
+
+def local(node: exp.Localtimestamp | exp.Localtime, types: Types) -> exp.Expr:
     """The transaction's time by the session's clock."""
+    refuse_digits(node, types)
     moment = exp.cast(exp.CurrentTimestamp(), "TIMESTAMP")
     return exp.cast(moment, "TIME") if isinstance(node, exp.Localtime) else moment
 
@@ -148,3 +145,46 @@ def clock(name: str) -> exp.Expr:
     if name == "transaction_timestamp":
         return exp.CurrentTimestamp()
     return duckdb(_CLOCK, s=plain("statement_timestamp"))
+
+
+_FUNCTIONS = {exp.Sum: "interval_sum", exp.Avg: "interval_average"}
+_TIME_OF_INTERVAL = """
+CAST(TIMESTAMP '2000-01-01' + to_microseconds(CAST(date_part('hour', :x) * 3600000000
+    + date_part('minute', :x) * 60000000 + date_part('microseconds', :x) AS BIGINT)) AS TIME)
+"""
+"""Hours beyond a day, and what is less than none, come round."""
+_INTERVAL_OF_TIME = "to_microseconds(date_diff('microsecond', TIME '00:00:00', :x))"
+
+
+def scaled(tree: exp.Mul | exp.Div, types: Types) -> exp.Expr | None:
+    """An interval times or by a number; None for other operands, and where DuckDB is right."""
+    if types.kind(tree) is not TypeKind.INTERVAL:
+        return None
+    interval, number = tree.this, tree.args["expression"]
+    if types.kind(number) is TypeKind.INTERVAL:
+        interval, number = number, interval
+    if isinstance(tree, exp.Mul) and types.kind(number) is TypeKind.INT8:
+        return None
+    name = "interval_times" if isinstance(tree, exp.Mul) else "interval_over"
+    return plain(name, interval, exp.cast(number.copy(), "DOUBLE"))
+
+
+def summed(tree: exp.Sum | exp.Avg, types: Types) -> bool:
+    """sum() and avg() of intervals, with whatever FILTER and OVER they have: of a list of them."""
+    if types.kind(tree) is not TypeKind.INTERVAL:
+        return False
+    listed = in_place_of(tree, exp.ArrayAgg(this=tree.this.copy()))
+    around(tree).replace(plain(_FUNCTIONS[type(tree)], listed))
+    return True
+
+
+def cast(node: exp.Cast, source: TypeKind | None, target: TypeKind | None) -> exp.Expr | None:
+    """Casts between intervals, times of day and moments, where DuckDB has none."""
+    match source, target:
+        case TypeKind.TIME, TypeKind.INTERVAL:
+            return duckdb(_INTERVAL_OF_TIME, x=node.this)
+        case TypeKind.INTERVAL, TypeKind.TIME:
+            return duckdb(_TIME_OF_INTERVAL, x=node.this)
+        case TypeKind.TIMESTAMPTZ, TypeKind.TIME:
+            return duckdb("CAST(CAST(:x AS TIMESTAMP) AS TIME)", x=node.this)
+    return None

@@ -22,9 +22,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, UnsupportedError
 from sqlglot.generator import Generator
-from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.enum_columns import enum_in
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
@@ -33,20 +31,17 @@ from ...catalog.values.json_text import write_json
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.fibre import give_way
 from ..access.key_access import KeyAccess
-from ..analyze.binder import Relations, column_type, scopes_in, tables_in
+from ..analyze.binder import Relations, scopes_in, tables_in
 from ..analyze.calls.client_functions import CLIENT_NODES, client_fact
 from ..analyze.calls.sequence_calls import is_sequence_call
 from ..analyze.calls.session_calls import refuse_session_call
-from ..analyze.calls.setting_functions import setting_call
 from ..analyze.columns.column_origins import column_origins
-from ..analyze.columns.hidden_columns import hide_columns, named
-from ..analyze.columns.merged_columns import spell_out_merged
 from ..analyze.columns.output_names import output_name
+from ..analyze.columns.stars import expand_stars, hoist_first_joins
 from ..analyze.scalars import (
     DATE,
     INT8,
     SLOT,
-    STRING,
     TIMESTAMPTZ,
     Bindings,
     NotNative,
@@ -57,22 +52,21 @@ from ..analyze.scalars import (
     constant_datum,
     type_of_cast,
 )
-from ..analyze.types.literal_casts import literal_cast
-from ..analyze.types.output_types import declared_types
+from ..analyze.types.casts import literal_cast
+from ..analyze.types.resolution import operands as compared_with
 from ..analyze.types.resolution import resolve_types
 from ..analyze.types.types import Types
 from ..parse import folded, position_of
 from ..parse.queries import table_name
+from ..syntax.refusals import error_at
 from ..syntax.tree_copies import copied, dismantle, wrap
-from ..syntax.walks import find_all, find_in_scope, stepping
+from ..syntax.walks import find_all, stepping
 from .aggregation.aggregates import spell_out_windows
 from .aggregation.grouped_keys import group_by_keys
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
 from .documents.meaning import mean_documents
 from .meaning import mean_as_postgres
-from .precisions import round_moments
-from .wide_operators import rewrite
 
 NO_ACCESSES: Final[Mapping[str, KeyAccess]] = MappingProxyType({})
 
@@ -88,23 +82,22 @@ def transpile(
         slot for node in find_all(tree, exp.Literal) if (slot := node.meta.get(SLOT)) is not None
     }
     query = _as_query(copied(tree))
-    spell_out_merged(query, relations)
+    hoist_first_joins(query)
+    scopes = scopes_in(query)
+    expand_stars(query, relations, scopes)
     spell_out_windows(query)
-    group_by_keys(query, relations)
-    name_elements(query, relations)
-    origins = column_origins(query, relations)
+    group_by_keys(query, relations, scopes)
+    name_elements(relations, scopes)
+    origins = column_origins(query, relations, scopes)
     _name_columns(query)
-    round_moments(query)
     parameters = _Parameters()
     types = Types(query, relations)
-    declared = declared_types(query, types)
+    declared = types.declared_types(query)
     resolve_types(query, types)
     query = mean_documents(query, types)
-    rewrite(query, types, parameters.typed)
-    mean_as_postgres(query, types)
+    mean_as_postgres(query, types, parameters.typed)
     _retype_casts(query, parameters)
-    for scope in stepping(scopes_in(query)):
-        _type_constants(scope, relations, parameters)
+    _type_constants(query, types, parameters)
     _replace_rest(query, parameters)
     replaced = _replace_slots(query, types, parameters) if slots else slots
     scans = _replace_tables(query, relations, accesses)
@@ -223,54 +216,30 @@ def _as_query(tree: exp.Expr) -> exp.Query:
 
 
 class _Parameters:
-    """The DuckDB statement's parameters, in the order of their numbers."""
+    """The DuckDB statement's parameters, in the order of their numbers. What is the same value is
+    one parameter: GROUP BY must see the same expression twice."""
 
     def __init__(self) -> None:
         self.found: list[TypedParameter] = []
-        self._plain: dict[int, int] = {}
-        self._numeric: dict[int, int] = {}
-        self._now: dict[TypeKind, int] = {}
-        self._constants: dict[tuple[ColumnType | None, str], int] = {}
+        self._known: dict[tuple[object, ...], int] = {}
 
     def typed(self, scalar: Scalar, type: ColumnType) -> exp.Expr:
-        return _cast(self._once(TypedParameter(scalar, type)), type)
+        return _cast(self._constant(scalar, type), type)
 
     def uncast(self, scalar: Scalar) -> exp.Expr:
-        return self._once(TypedParameter(scalar, None))
-
-    def _once(self, parameter: TypedParameter) -> exp.Expr:
-        """Equal constants are one parameter: GROUP BY must see the same expression twice."""
-        try:
-            key = (parameter.type, repr(constant_datum(parameter.scalar)))
-        except NotNative:
-            return self._add(parameter)
-        if key not in self._constants:
-            self._add(parameter)
-            self._constants[key] = len(self.found)
-        return _placeholder(self._constants[key])
+        return self._constant(scalar, None)
 
     def plain(self, tree: exp.Parameter) -> exp.Expr:
-        """A parameter as the client gave it; all its uses share one number."""
-        number = int(tree.this.this)
-        if number not in self._plain:
-            self._add(TypedParameter(compile_scalar(tree, {}), None))
-            self._plain[number] = len(self.found)
-        return _placeholder(self._plain[number])
+        """A parameter as the client gave it."""
+        return self._once(("plain", tree.this.this), compile_scalar(tree, {}), None)
 
     def numeric(self, tree: exp.Parameter, type: ColumnType) -> exp.Expr:
         """A parameter as a bare DECIMAL, which drops no digit of it."""
-        number = int(tree.this.this)
-        if number not in self._numeric:
-            given = compile_scalar(tree, {})
-            self._add(TypedParameter(coerced(given, type), type))
-            self._numeric[number] = len(self.found)
-        return _cast(_placeholder(self._numeric[number]), type)
+        given = coerced(compile_scalar(tree, {}), type)
+        return _cast(self._once(("numeric", tree.this.this), given, type), type)
 
     def now(self, tree: exp.Expr, type: ColumnType) -> exp.Expr:
-        if type.kind not in self._now:
-            self._add(TypedParameter(compile_scalar(tree, {}), type))
-            self._now[type.kind] = len(self.found)
-        return _cast(_placeholder(self._now[type.kind]), type)
+        return _cast(self._once(("now", type.kind), compile_scalar(tree, {}), type), type)
 
     def kept_in(self, query: exp.Expr) -> tuple[TypedParameter, ...]:
         """Returns the parameters that the query still has, numbered anew: pg_typeof() of a literal
@@ -282,13 +251,18 @@ class _Parameters:
             node.set("this", exp.Literal.number(number[int(node.this.this)]))
         return tuple(self.found[old - 1] for old in used)
 
-    def _add(self, parameter: TypedParameter) -> exp.Expr:
-        self.found.append(parameter)
-        return _placeholder(len(self.found))
+    def _constant(self, scalar: Scalar, type: ColumnType | None) -> exp.Expr:
+        try:
+            key: tuple[object, ...] = (type, repr(constant_datum(scalar)))
+        except NotNative:
+            key = (len(self.found),)
+        return self._once(key, scalar, type)
 
-
-def _placeholder(number: int) -> exp.Expr:
-    return exp.Parameter(this=exp.Literal.number(number), _ours=True)
+    def _once(self, key: tuple[object, ...], scalar: Scalar, type: ColumnType | None) -> exp.Expr:
+        if key not in self._known:
+            self.found.append(TypedParameter(scalar, type))
+            self._known[key] = len(self.found)
+        return exp.Parameter(this=exp.Literal.number(self._known[key]), _ours=True)
 
 
 def _cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
@@ -296,22 +270,16 @@ def _cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
     return exp.Cast(this=tree, to=target)
 
 
-def _type_constants(scope: QueryScope, relations: Relations, parameters: _Parameters) -> None:
-    for node in stepping(list(find_in_scope(scope, *_COMPARISONS, exp.In, exp.Between))):
-        operands: list[exp.Expr]
-        match node:
-            case exp.In():
-                operands = [node.this, *node.expressions]
-            case exp.Between():
-                operands = [node.this, node.args["low"], node.args["high"]]
-            case _:
-                operands = [node.this, node.expression]
-        columns = [part for operand in operands if isinstance(part := operand.unnest(), exp.Column)]
-        types = {column_type(column, scope, relations) for column in columns}
-        type = types.pop() if len(types) == 1 else None
+def _type_constants(query: exp.Expr, types: Types, parameters: _Parameters) -> None:
+    """Types texts and parameters that are compared with columns of one type."""
+    for node in list(find_all(query, *_COMPARISONS, exp.In, exp.Between)):
+        operands = [part.unnest() for part in (node.this, *compared_with(node))]
+        columns = [part for part in operands if isinstance(part, exp.Column)]
+        found = {types.of(column) for column in columns}
+        type = found.pop() if len(found) == 1 else None
         if type is not None:
             for operand in operands:
-                _type_constant(operand.unnest(), type, parameters)
+                _type_constant(operand, type, parameters)
 
 
 def _type_constant(operand: exp.Expr, type: ColumnType, parameters: _Parameters) -> None:
@@ -333,24 +301,41 @@ def _client_parameter(node: exp.Expr) -> bool:
 
 
 def _replace_rest(query: exp.Query, parameters: _Parameters) -> None:
-    _replace_setting_calls(query, parameters)
-    _replace_sequence_calls(query, parameters)
-    for node in list(find_all(query, *CLIENT_NODES)):
-        inner = isinstance(node.parent, exp.Dot) and client_fact(node.parent) is not None
-        if (fact := client_fact(node)) is not None and not inner:
-            node.replace(parameters.typed(compile_scalar(node, {}), fact.type))
-    for node in list(find_all(query, exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate)):
-        match node:
-            case exp.Parameter():
-                if _client_parameter(node):
-                    node.replace(parameters.plain(node))
-                    dismantle(node)
-            case exp.CurrentTimestamp():
-                node.set("this", None)
-                node.replace(parameters.now(node.copy(), TIMESTAMPTZ))
-            case _:
-                node.set("this", None)
-                node.replace(parameters.now(node.copy(), DATE))
+    """Puts parameters for what is one value for the whole statement."""
+    for node in list(
+        find_all(query, exp.Parameter, exp.CurrentTimestamp, exp.CurrentDate, *CLIENT_NODES)
+    ):
+        made = _value(node, parameters)
+        if made is not None:
+            node.replace(made)
+
+
+def _value(node: exp.Expr, parameters: _Parameters) -> exp.Expr | None:
+    """Returns the parameter for a node; None where the node stays. Raises SQLError 0A000 for a call
+    that would have to be one for each row."""
+    match node:
+        case exp.Parameter():
+            return parameters.plain(node) if _client_parameter(node) else None
+        case exp.CurrentTimestamp() | exp.CurrentDate():
+            node.set("this", None)
+            type = TIMESTAMPTZ if isinstance(node, exp.CurrentTimestamp) else DATE
+            return parameters.now(node.copy(), type)
+    refuse_session_call(node)
+    told = client_fact(node)
+    if told is None and not is_sequence_call(node):
+        return None
+    if told is None and not _evaluated_once(node):
+        raise error_at(
+            node,
+            "0A000",
+            f"{node.name.lower()} cannot be called for each row of a query",
+            "Make it the DEFAULT of a column, or call it in VALUES.",
+        )
+    try:
+        return parameters.typed(compile_scalar(node, {}), INT8 if told is None else told[0].type)
+    except NotNative:
+        name = (node.expression if isinstance(node, exp.Dot) else node).name.lower()
+        raise error_at(node, "0A000", f"{name} takes constants and parameters") from None
 
 
 def _replace_slots(query: exp.Expr, types: Types, parameters: _Parameters) -> set[int]:
@@ -379,23 +364,6 @@ def _is_int8(tree: exp.Expr, types: Types) -> bool:
     return not isinstance(tree.unnest(), exp.Literal) and types.kind(tree) is TypeKind.INT8
 
 
-def _replace_setting_calls(query: exp.Query, parameters: _Parameters) -> None:
-    """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
-    for node in list(find_all(query, exp.Anonymous)):
-        if setting_call(node) is None:
-            continue
-        whole = node.parent if isinstance(node.parent, exp.Dot) else node
-        try:
-            scalar = compile_scalar(whole, {})
-        except NotNative:
-            raise SQLError(
-                "0A000",
-                f"{node.name.lower()} takes constants and parameters",
-                position=position_of(node),
-            ) from None
-        whole.replace(parameters.typed(scalar, STRING))
-
-
 def _evaluated_once(call: exp.Expr) -> bool:
     """Whether a call is one value: an item where there are no rows, or of VALUES in the outermost
     FROM."""
@@ -407,28 +375,11 @@ def _evaluated_once(call: exp.Expr) -> bool:
     return nearest is not None and nearest.args.get("from_") is None
 
 
-def _replace_sequence_calls(query: exp.Query, parameters: _Parameters) -> None:
-    """Each call is one value. Raises SQLError 0A000 where it would have to be one for each row."""
-    for node in list(find_all(query, exp.Anonymous)):
-        refuse_session_call(node)
-        if not is_sequence_call(node):
-            continue
-        if not _evaluated_once(node):
-            raise SQLError(
-                "0A000",
-                f"{node.name.lower()} cannot be called for each row of a query",
-                position=position_of(node),
-                hint="Make it the DEFAULT of a column, or call it in VALUES.",
-            )
-        node.replace(parameters.typed(compile_scalar(node, {}), INT8))
-
-
 def _replace_tables(
     query: exp.Query, relations: Relations, accesses: Mapping[str, KeyAccess]
 ) -> tuple[TableScan, ...]:
-    names = names_used(query)
-    hide_columns(query, relations)
-    columns = {folded(column.this) for column in find_all(query, exp.Column) if names is not None}
+    used, starred = names_used(query)
+    columns = {folded(column.this) for column in find_all(query, exp.Column) if not column.is_star}
     scans: dict[tuple[tuple[str, ...], bool, str], TableScan] = {}
     for table in tables_in(query):
         parts, alias = table_name(table).parts, folded_alias(table)
@@ -438,11 +389,16 @@ def _replace_tables(
         whole = whole or bool(table.args.get("alias") and table.args["alias"].columns)
         access = accesses.get(alias)
         read = parts, whole, alias if access is not None else ""
+        places = [
+            place
+            for place, column in enumerate(descriptor.visible_columns)
+            if column.name in used or ((whole or starred) and not column.hidden)
+        ]
         if read not in scans:
             scans[read] = TableScan(
                 registered=f"scan_{len(scans)}",
                 descriptor=descriptor,
-                places=_places(descriptor, None if whole else names, query),
+                places=tuple(places) or (0,),
                 access=access,
             )
         named = table.args.get("alias") or exp.TableAlias(
@@ -484,31 +440,13 @@ def folded_alias(table: exp.Table) -> str:
     return folded(named)
 
 
-def names_used(query: exp.Query) -> set[str] | None:
-    """Every name that may be a column's, or None where a star takes all of them."""
-    for star in find_all(query, exp.Star):
-        if not isinstance(star.parent, exp.Count):
-            return None
+def names_used(query: exp.Query) -> tuple[set[str], bool]:
+    """Returns every name that may be of a column, and whether a star or NATURAL takes all."""
     names = {folded(node) for node in find_all(query, exp.Identifier)}
-    for join in find_all(query, exp.Join):
-        if str(join.args.get("method") or "").upper() == "NATURAL":
-            return None
-    return names
-
-
-def _places(
-    descriptor: TableDescriptor, names: set[str] | None, query: exp.Query
-) -> tuple[int, ...]:
-    """The columns to read: those of the names, or all (`SELECT *`, and `SELECT t FROM t`)."""
-    places = range(len(descriptor.visible_columns))
-    if names is None:
-        return tuple(
-            place
-            for place in places
-            if not (column := descriptor.visible_columns[place]).hidden or named(query, column.name)
-        )
-    wanted = [place for place in places if descriptor.visible_columns[place].name in names]
-    return tuple(wanted) or (0,)
+    starred = any(not isinstance(star.parent, exp.Count) for star in find_all(query, exp.Star))
+    joins = find_all(query, exp.Join)
+    natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in joins)
+    return names, starred or natural
 
 
 def _name_columns(query: exp.Query) -> None:
@@ -520,9 +458,11 @@ def _name_columns(query: exp.Query) -> None:
     for values in find_all(query, exp.Values):
         _name_values(values)
     for select in find_all(query, exp.Select):
-        outermost = select is _first_select(query)
-        if outermost or isinstance(select.parent, exp.Subquery | exp.CTE):
-            _name_items(select, outermost=outermost)
+        whole: exp.Expr = select
+        while isinstance(whole.parent, exp.SetOperation):
+            whole = whole.parent
+        if whole is query or isinstance(whole.parent, exp.Subquery | exp.CTE):
+            _name_items(select)
 
 
 def _name_values(values: exp.Values) -> None:
@@ -533,13 +473,7 @@ def _name_values(values: exp.Values) -> None:
         alias.set("columns", [*given, *others])
 
 
-def _first_select(query: exp.Expr) -> exp.Expr:
-    while isinstance(query, exp.SetOperation | exp.Subquery):
-        query = query.this
-    return query
-
-
-def _name_items(select: exp.Select, *, outermost: bool) -> None:
+def _name_items(select: exp.Select) -> None:
     for item in list(select.expressions):
         give_way()
         whole = isinstance(item, exp.Star) or (
@@ -548,9 +482,8 @@ def _name_items(select: exp.Select, *, outermost: bool) -> None:
         # A column has its name already, and an alias of itself would confuse DuckDB's messages.
         if whole or isinstance(item, exp.Alias | exp.Aliases | exp.Column):
             continue
-        if outermost or len(select.expressions) > 1 or not isinstance(item, exp.Subquery):
-            name = output_name(item)
-            wrap(item, partial(exp.alias_, alias=name, quoted=True, copy=False))
+        name = output_name(item)
+        wrap(item, partial(exp.alias_, alias=name, quoted=True, copy=False))
 
 
 def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]:

@@ -50,9 +50,13 @@ _BY_PATTERN = (
     "'2021-03-05'::DATE and '2021-03-05 14:07'::TIMESTAMP read a text, make_date() takes numbers."
 )
 _BY_EXPRESSION = (
-    "s ~ 'p' tells whether a text matches, regexp_match(), regexp_matches(), regexp_replace() and "
-    "regexp_split_to_array() take it apart."
+    "s ~ 'p' tells whether a text matches, regexp_replace() and its groups take it apart."
 )
+_BY_ARITHMETIC = "It is an expression of the operators and of floor(), mod() and power()."
+_BY_UNNEST = (
+    "unnest(a) WITH ORDINALITY gives elements and places, array_agg() makes an array of them."
+)
+_DIGEST = "sha256() and md5() are the digests that there are."
 _REFUSED = {
     **dict.fromkeys(
         ("jsonb_path_exists", "jsonb_path_match", "jsonb_path_query", "jsonb_path_query_array",
@@ -72,11 +76,21 @@ _REFUSED = {
         ("jsonb_to_record", "jsonb_to_recordset"),
         "(doc ->> 'a')::INT8 is a member with a type, jsonb_array_elements() a row for each item.",
     ),
-    "hashtextextended": "hashtext() makes a number of a text.",
+    **dict.fromkeys(("hashtext", "hashtextextended"), "Advisory locks take any number."),
+    **dict.fromkeys(("sha224", "sha384", "sha512"), _DIGEST),
+    **dict.fromkeys(("factorial", "cbrt", "gcd", "lcm", "width_bucket"), _BY_ARITHMETIC),
+    **dict.fromkeys(
+        ("array_positions", "array_fill", "array_dims", "array_ndims", "trim_array"), _BY_UNNEST
+    ),
+    **dict.fromkeys(("num_nulls", "num_nonnulls"), "(a IS NULL)::INT8 + (b IS NULL)::INT8 counts."),
+    "date_bin": "date_trunc() cuts a moment to its unit.",
+    **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),
     "scale": "The digits of a column are those of its type.",
     **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(
-        ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr"), _BY_EXPRESSION
+        ("regexp_like", "regexp_count", "regexp_instr", "regexp_substr", "regexp_match",
+         "regexp_matches", "regexp_split_to_array", "regexp_split_to_table"),
+        _BY_EXPRESSION,
     ),
 }  # fmt: skip
 """PostgreSQL's functions that are not offered: what does the same."""
@@ -91,6 +105,8 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
         ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
     ),
     exp.Mode: ("mode()", "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value."),
+    exp.JSONStripNulls: ("jsonb_strip_nulls()", "Clients write documents."),
+    exp.Overlaps: ("OVERLAPS", "Compare the ends: start_a < end_b AND start_b < end_a."),
     exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),
 }
 """The same for nodes of sqlglot's: what the error calls each, and its hint."""

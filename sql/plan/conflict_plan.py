@@ -22,8 +22,7 @@ from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ..access.predicates import Predicate, compile_predicates
 from ..analyze.binder import Relations, column_of, row_scope, unknown_column
-from ..analyze.columns.column_values import is_default, refuse_computed, value_for
-from ..analyze.columns.identity import refuse_updated
+from ..analyze.columns.column_values import assigned_column, is_default, value_for
 from ..analyze.default_expressions import default_of
 from ..analyze.given_tables import ROW_NUMBER, given_table
 from ..analyze.scalars import NotNative, Scope
@@ -32,6 +31,7 @@ from ..lower.analytic_select import AnalyticSelect
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
 from ..syntax.conflict_clause import OnConflict
+from ..syntax.refusals import error_at
 from ..syntax.statements import Insert, InsertMode
 from ..syntax.walks import find_all
 from .plans import Assignment, ConflictPlan
@@ -84,10 +84,10 @@ def _arbiters(clause: OnConflict, descriptor: TableDescriptor) -> tuple[Index, .
         for index in (descriptor.primary_index, *unique):
             if index.name == name and index.state is ElementState.PUBLIC:
                 return (index,)
-        raise SQLError(
+        raise error_at(
+            clause.constraint,
             "42704",
             f'constraint "{name}" for table "{descriptor.name}" does not exist',
-            position=position_of(clause.constraint),
         )
     if clause.columns is None:
         return (descriptor.primary_index, *unique)
@@ -98,10 +98,10 @@ def _arbiters(clause: OnConflict, descriptor: TableDescriptor) -> tuple[Index, .
     for index in (descriptor.primary_index, *unique):
         if set(index.columns) == columns and index.state is ElementState.PUBLIC:
             return (index,)
-    raise SQLError(
+    raise error_at(
+        clause.columns[0],
         "42P10",
         "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-        position=position_of(clause.columns[0]),
     )
 
 
@@ -158,17 +158,10 @@ class _Updating:
         earlier: Sequence[Assignment],
         computed: list[exp.Expr],
     ) -> Assignment:
-        place, column = column_of(self._descriptor, folded(target.this), position_of(target))
-        if any(place == assignment.place for assignment in earlier):
-            raise SQLError(
-                "42601",
-                f'multiple assignments to same column "{column.name}"',
-                position=position_of(target),
-            )
+        taken = [assignment.place for assignment in earlier]
+        place, column = assigned_column(self._descriptor, target, value, taken)
         if is_default(value):
             return Assignment(place, default_of(column), None)
-        refuse_computed(column, target)
-        refuse_updated(column, target)
         tree = self._over_pairs(value)
         try:
             scalar = value_for(tree, self._descriptor, place, self._scope, self._relation)
@@ -180,7 +173,6 @@ class _Updating:
     def _over_pairs(self, tree: exp.Expr) -> exp.Expr:
         """The expression with the proposed row's columns by their names in the wider row."""
         root = exp.Paren(this=tree.copy())
-        self._take_rows_apart(root)
         for column in list(find_all(root, exp.Column)):
             if not isinstance(column.this, exp.Identifier):
                 continue
@@ -193,31 +185,6 @@ class _Updating:
                 self._check_qualified(column, folded(qualifier))
         inner: exp.Expr = root.this
         return inner
-
-    def _take_rows_apart(self, tree: exp.Expr) -> None:
-        """`t IS DISTINCT FROM excluded` in terms of their columns, NULLs being alike."""
-        for test, alike in ((exp.EQ, exp.NullSafeEQ), (exp.NEQ, exp.NullSafeNEQ)):
-            for found in list(find_all(tree, test)):
-                if self._row(found.this) and self._row(found.expression):
-                    found.replace(alike(this=found.this, expression=found.expression))
-        for column in list(find_all(tree, exp.Column)):
-            if not self._row(column):
-                continue
-            names = [found.name for found in self._descriptor.shown_columns]
-            table = folded(column.this)
-            parts = [exp.column(name, table=table, quoted=True) for name in names]
-            column.replace(exp.Tuple(expressions=parts))
-
-    def _row(self, tree: exp.Expr) -> bool:
-        """Whether it is a whole row: the one that is there, or the one that was proposed."""
-        tree = tree.unnest()
-        if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier):
-            return False
-        if tree.args.get("table") is not None or tree.find_ancestor(exp.Query) is not None:
-            return False
-        name = folded(tree.this)
-        known = self._descriptor.find_column(name) is not None
-        return not known and name in (self._relation, EXCLUDED)
 
     def _proposed(self, column: exp.Column) -> exp.Column:
         name = folded(column.this)
@@ -242,11 +209,7 @@ class _Updating:
 
     def _check_qualified(self, column: exp.Column, qualifier: str) -> None:
         if qualifier != self._relation:
-            raise SQLError(
-                "42P01",
-                f'missing FROM-clause entry for table "{qualifier}"',
-                position=position_of(column),
-            )
+            raise error_at(column, "42P01", f'missing FROM-clause entry for table "{qualifier}"')
         column_of(self._descriptor, folded(column.this), position_of(column))
 
     def _analytic(

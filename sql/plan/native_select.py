@@ -30,7 +30,7 @@ from ...kvlayer.fibre import give_way
 from ..access.index_choice import ranked_accesses
 from ..access.key_access import KeyAccess
 from ..access.predicates import compile_predicates
-from ..analyze.binder import Relations, check_columns, row_scope
+from ..analyze.binder import Relations, check_columns, row_scope, single_table
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
@@ -95,29 +95,6 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
             offset=offset,
         )
     return None
-
-
-def single_table(tree: exp.Expr) -> exp.Table | None:
-    """The table of `SELECT … FROM table`, where there is no other source and no subquery."""
-    if not isinstance(tree, exp.Select):
-        return None
-    source = tree.args.get("from_")
-    if source is None or not is_plain(source.this):
-        return None
-    table: exp.Table = source.this
-    queries = sum(1 for _ in find_all(tree, exp.Query))
-    return table if queries == 1 else None
-
-
-def is_plain(table: exp.Expr) -> bool:
-    """Whether an item of FROM is a table as it is: not sampled, and its columns not renamed."""
-    alias = table.args.get("alias")
-    return (
-        isinstance(table, exp.Table)
-        and isinstance(table.this, exp.Identifier)
-        and not any(table.args.get(clause) for clause in ("joins", "laterals", "sample"))
-        and not (alias is not None and alias.columns)
-    )
 
 
 def row_count(clause: exp.Expr | None) -> Scalar | None:

@@ -19,29 +19,35 @@ from ..analyze.binder import (
     STEPS,
     Relations,
     check_columns,
-    column_of,
     joined,
     places_of,
     row_scope,
     with_ctes_of,
 )
-from ..analyze.columns.column_values import is_default, refuse_computed, value_for
+from ..analyze.columns.column_values import (
+    assigned_column,
+    check_inserted,
+    check_updated,
+    ignores,
+    is_default,
+    refuse_computed,
+    refuse_inserted,
+    value_for,
+)
 from ..analyze.columns.constant_values import constant_columns
-from ..analyze.columns.identity import ignores, refuse_inserted, refuse_updated
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
 from ..analyze.scalars import NotNative, Scalar
-from ..analyze.types.assigned_types import check_inserted, check_updated
 from ..analyze.types.blanks import without_blanks
 from ..analyze.values_query import refuse_aggregates, takes_query, values_query, without_defaults
 from ..analyze.views import expand_views, refuse_view
 from ..analyze.virtual_ids import is_virtual
 from ..lower.analytic_select import AnalyticSelect
 from ..lower.transpile import folded_alias, transpile
-from ..parse import folded, position_of
 from ..parse.constant_lists import keeps_lists, written_out
 from ..parse.constant_rows import ROWS, ConstantRows
 from ..parse.queries import table_name
+from ..syntax.refusals import error_at
 from ..syntax.row_locks import RowLock
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ..syntax.tree_copies import copied
@@ -252,17 +258,11 @@ def _row(
     """One row of VALUES as a scalar per column of the table."""
     items = values.expressions if isinstance(values, exp.Tuple) else [values]
     if len(items) > len(targets):
-        raise SQLError(
-            "42601",
-            "INSERT has more expressions than target columns",
-            position=position_of(items[len(targets)]),
+        raise error_at(
+            items[len(targets)], "42601", "INSERT has more expressions than target columns"
         )
     if len(items) < len(targets) and statement.columns is not None:
-        raise SQLError(
-            "42601",
-            "INSERT has more target columns than expressions",
-            position=position_of(values),
-        )
+        raise error_at(values, "42601", "INSERT has more target columns than expressions")
     row = list(_defaults(descriptor))
     for place, item in zip(targets, items, strict=False):
         column = descriptor.visible_columns[place]
@@ -295,16 +295,8 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
     assignments: list[Assignment] = []
     computed: list[exp.Expr] = []
     for target, value in statement.assignments:
-        place, column = column_of(descriptor, folded(target.this), position_of(target))
-        if any(place == earlier.place for earlier in assignments):
-            raise SQLError(
-                "42601",
-                f'multiple assignments to same column "{column.name}"',
-                position=position_of(target),
-            )
-        if not is_default(value):
-            refuse_computed(column, target)
-            refuse_updated(column, target)
+        taken = [earlier.place for earlier in assignments]
+        place, column = assigned_column(descriptor, target, value, taken)
         try:
             if is_default(value):
                 scalar = default_of(column)
@@ -473,8 +465,4 @@ def _sources(tree: exp.Select) -> dict[str, exp.Table]:
 
 def _check_lockable(descriptor: TableDescriptor, source: exp.Table) -> None:
     if descriptor.id < FIRST_USER_ID:
-        raise SQLError(
-            "42501",
-            f'permission denied for table "{descriptor.name}"',
-            position=position_of(source),
-        )
+        raise error_at(source, "42501", f'permission denied for table "{descriptor.name}"')

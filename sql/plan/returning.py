@@ -26,20 +26,21 @@ from ..analyze.binder import (
     TABLE_FUNCTIONS,
     Relations,
     check_columns,
-    reading_query,
     row_scope,
 )
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.given_tables import ROW_NUMBER, given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
+from ..analyze.statement_trees import trees_in
 from ..analyze.types.types import PlainTypes
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
 from ..parse.dml.writes import with_ctes
 from ..parse.queries import table_name
 from ..results.results import ResultColumn
-from ..syntax.statements import Delete, Insert, Query, Update, WithWrites, WritingStep
+from ..syntax.refusals import error_at
+from ..syntax.statements import Delete, Update, WithWrites, WritingStep
 from ..syntax.walks import find_all
 from .plans import Projection, ReturnedQuery
 
@@ -207,23 +208,11 @@ def refuse_unreturned(statement: WithWrites) -> None:
     """Raises SQLError 0A000 where a step is read that returns nothing."""
     silent = {step.name for step in statement.steps if not step.statement.returning}
     for part in (*(step.statement for step in statement.steps), statement.main):
-        for table in (table for tree in _trees_of(part) for table in find_all(tree, exp.Table)):
+        for table in (table for tree in trees_in(part) for table in find_all(tree, exp.Table)):
             schema = table.args.get("db")
             if schema is not None and schema.name == STEPS and folded(table.this) in silent:
-                raise SQLError(
+                raise error_at(
+                    table.this,
                     "0A000",
                     f'WITH query "{table.name}" does not have a RETURNING clause',
-                    position=position_of(table.this),
                 )
-
-
-def _trees_of(statement: Query | Insert | Update | Delete) -> list[exp.Expr]:
-    match statement:
-        case Query(tree=tree):
-            return [tree]
-        case Insert(source=source, returning=returning):
-            return [*returning] if source is None else [source, *returning]
-        case Update(assignments=assignments, returning=returning):
-            return [reading_query(statement, [value for _, value in assignments]), *returning]
-        case Delete(returning=returning):
-            return [reading_query(statement, []), *returning]

@@ -25,14 +25,13 @@ from ...kvlayer.fibre import give_way
 from ..access.index_choice import best_access
 from ..access.key_access import KeyAccess
 from ..access.predicates import NullTest, Predicate, compile_predicates
-from ..analyze.binder import Relations, row_scope
+from ..analyze.binder import Relations, is_plain, row_scope
 from ..analyze.scalars import NotNative, Scope
 from ..analyze.virtual_ids import is_virtual
 from ..lower.transpile import folded_alias, names_used
 from ..parse import folded
 from ..parse.queries import table_name
 from ..syntax.walks import find_all
-from .native_select import is_plain
 
 _CARRIED = frozenset(
     {
@@ -81,14 +80,14 @@ def scan_accesses(tree: exp.Expr, relations: Relations) -> dict[str, KeyAccess]:
         if not source.optional:
             _note_join(alias, sources, known)
     carried = _carried(known)
-    names = names_used(tree)
+    used, starred = names_used(tree)
     accesses: dict[str, KeyAccess] = {}
     for alias, source in sources.items():
         give_way()
         if is_virtual(source.descriptor):
             continue  # its rows have no keys to be read by
         columns = source.descriptor.visible_columns
-        needed = [column.id for column in columns if names is None or column.name in names]
+        needed = [column.id for column in columns if starred or column.name in used]
         predicates = _predicates_of(alias, sources, known, carried)
         access = best_access(source.descriptor, predicates, needed)
         if access.restricts:

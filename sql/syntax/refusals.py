@@ -13,3 +13,10 @@ def unsupported(what: str, at: exp.Expr | int | None = None, hint: str | None = 
     what does the same."""
     position = position_of(at) if isinstance(at, exp.Expr) else at
     return SQLError("0A000", f"not supported: {what}", position=position, hint=hint)
+
+
+def error_at(
+    tree: exp.Expr | None, sqlstate: str, message: str, hint: str | None = None
+) -> SQLError:
+    """Returns an error for what stands at a tree."""
+    return SQLError(sqlstate, message, position=position_of(tree), hint=hint)

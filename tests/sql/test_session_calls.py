@@ -60,10 +60,10 @@ def test_a_cancelled_backend_goes_on_with_its_next_statement() -> None:
 def test_each_row_of_a_query_is_one_call() -> None:
     async def scenario(node: SqlNode, root: Session, ada: Session) -> None:
         result = await node.sql(
-            "SELECT a.usename AS who, NOT pg_terminate_backend(a.pid) AS left "
+            "SELECT a.usename AS who, pg_terminate_backend(a.pid) AS left "
             "FROM pg_stat_activity AS a WHERE a.pid <> pg_backend_pid() ORDER BY 1 LIMIT 5"
         )
-        assert result.fetch_rows() == [("ada", False), ("root", False)]
+        assert result.fetch_rows() == [("ada", True), ("root", True)]
         for session in (root, ada):
             assert await sqlstate_of(session.execute("SELECT 1")) == "57P01"
 
@@ -156,7 +156,7 @@ def test_a_parameter_of_a_call_is_an_integer() -> None:
         (column,) = await root.describe(prepared)
         assert (column.name, column.type.sql_name) == ("pg_cancel_backend", "BOOL")
         assert (await root.run(prepared, (4711,))).fetch_rows() == [(False,)]
-        prepared = await root.prepare("SELECT pg_advisory_lock($1), NOT pg_cancel_backend(4711)")
+        prepared = await root.prepare("SELECT pg_advisory_lock($1), pg_cancel_backend(4711)")
         described = await root.describe(prepared)
         assert (await root.run(prepared, (1,))).columns == tuple(described)
 

@@ -20,7 +20,6 @@ REFUSED = [
     ("'1 day 2 days'::INTERVAL", "22007", "invalid input syntax for type interval"),
     ("12_000", "42601", "trailing junk after numeric literal at or near"),
     ("0x1F", "42601", "trailing junk after numeric literal at or near"),
-    ("width_bucket(1, 2, 2, 5)", "2201G", "lower bound cannot equal upper bound"),
     ("log(1.0, 2.0)", "22012", "division by zero"),
     ("i + 1", "42883", "operator does not exist: interval + bigint"),
     ("i = 1", "42883", "operator does not exist: interval = bigint"),
@@ -52,13 +51,9 @@ REFUSED = [
     ("ARRAY[]", "42P18", "cannot determine type of empty array"),
     ("array_agg(a)", "0A000", "not supported: arrays of several dimensions"),
     ("a[1][1]", "0A000", "not supported: arrays of several dimensions"),
-    ("trim_array(a, 3)", "2202E", "number of elements to trim must be between 0 and 2"),
 ]
 
 ANSWERED = [
-    ("((at + INTERVAL '0.56 s')::TIMESTAMP(1))::STRING", "2024-01-02 03:00:00.6"),
-    ("CURRENT_TIMESTAMP(0) = CURRENT_TIMESTAMP(0)::TIMESTAMPTZ(0)", True),
-    ("width_bucket(7, 10, 0, 5)", 2),
     ("ARRAY(SELECT sum(id) FROM t)", [1]),
     ("abs('-5')", 5.0),
     ("pg_typeof(round('2.5'))", "double precision"),
@@ -88,8 +83,6 @@ ANSWERED = [
     ("s NOT LIKE ALL (ARRAY['y', NULL])", None),
     ("array_position(ARRAY['p', 'q', 'p'], 'p', 2)", 3),
     ("array_to_string(ARRAY[true, NULL], ',', '*')", "t,*"),
-    ("array_fill(7, ARRAY[3])", [7, 7, 7]),
-    ("array_dims(a)", "[1:2]"),
     ("(i / 2)::STRING", "12:00:00"),
     ("(INTERVAL '1 year' / 7)::STRING", "1 mon 21 days 10:17:08.5344"),
     ("(1.5 * INTERVAL '1 mon')::STRING", "1 mon 15 days"),

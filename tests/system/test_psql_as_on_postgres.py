@@ -22,7 +22,6 @@ SELECT pg_advisory_unlock(1), pg_advisory_unlock(1), pg_advisory_unlock_shared(-
 BEGIN; SELECT pg_advisory_xact_lock(2); ROLLBACK; SELECT pg_advisory_unlock_all();
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
 SELECT pg_cancel_backend(999999), pg_terminate_backend(NULL);
-SELECT hashtext('migrations');
 BEGIN; DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT 1;
 SELECT name, is_holdable, is_binary, is_scrollable FROM pg_cursors; COMMIT; CLOSE c;
 PREPARE p (INT8) AS SELECT $1 + 1;

@@ -1,4 +1,4 @@
-"""Functions about the client's own session: who it is, where it is, and what it talks to.
+"""Functions about the client's own session: who it is, where it is, and what its settings are.
 
     current_user, current_role      whose rights it has: SET ROLE
     session_user                    the user: SET SESSION AUTHORIZATION
@@ -9,12 +9,17 @@
     cluster_logical_timestamp()     the store's timestamp as of which the statement reads
     pg_backend_pid()                the session's number, as the client was told for cancelling
 
-Each may be qualified by `pg_catalog`.
+    current_setting('lock_timeout')               as SHOW: 42704 for an unknown name,
+    current_setting('nobody.knows', true)         or NULL where that is allowed
+    set_config('lock_timeout', '5s', false)       as SET, and the value that it has then
+    set_config('lock_timeout', '5s', true)        as SET LOCAL
+
+Each may be qualified by `pg_catalog`, and is evaluated once for a statement, from left to right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -24,12 +29,13 @@ from sqlglot import exp
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEMA
 from ....catalog.rights.users import ROOT
 from ....catalog.values.column_types import ColumnType
+from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ...builtins.session_functions import STORE_TIMESTAMP
 from ...results.results import INT8, STRING
 from ...variables.client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
-from ...variables.variables import SessionVariables
+from ...variables.variables import REGISTRY, SessionVariables, find
 
 TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
@@ -55,10 +61,12 @@ SOMEBODY = ClientFacts()
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A function that tells a fact of the session, and the fact's type."""
+    """A function that tells a fact of the session by its evaluated arguments, the fact's type, and
+    how many arguments there are."""
 
-    tell: Callable[[ClientFacts], str | int | datetime | Decimal]
+    tell: Callable[[ClientFacts, Sequence[object]], str | int | datetime | Decimal | None]
     type: ColumnType = STRING
+    counts: tuple[int, ...] = (0,)
 
 
 _TEXTS: dict[str, Callable[[ClientFacts], str]] = {
@@ -71,13 +79,40 @@ _TEXTS: dict[str, Callable[[ClientFacts], str]] = {
     "version": lambda facts: CRDB_VERSION if facts.variables.get(CRDB_COMPAT) else VERSION_TEXT,
 }
 
+
+def _current_setting(facts: ClientFacts, arguments: Sequence[object]) -> str | None:
+    name, *missing_ok = arguments
+    known = str(name).lower()
+    if name is None or (missing_ok == [True] and known not in REGISTRY):
+        return None
+    return facts.variables.show(find(known))
+
+
+def _set_config(facts: ClientFacts, arguments: Sequence[object]) -> str | None:
+    name, value, local = arguments
+    if name is None:
+        raise SQLError("22004", "set_config: the name of a parameter is NULL")
+    known = str(name).lower()
+    if value is None:
+        facts.variables.reset(known)
+    else:
+        facts.variables.set(known, str(value), local=bool(local))
+    return facts.variables.show(find(known))
+
+
+def _plain(tell: Callable[[ClientFacts], str]) -> Fact:
+    return Fact(lambda facts, _: tell(facts))
+
+
 _FACTS = {
-    **{name: Fact(tell) for name, tell in _TEXTS.items()},
-    "pg_backend_pid": Fact(lambda facts: facts.process_id, INT8),
+    **{name: _plain(tell) for name, tell in _TEXTS.items()},
+    "pg_backend_pid": Fact(lambda facts, _: facts.process_id, INT8),
     "cluster_logical_timestamp": Fact(
-        lambda facts: Decimal(format_timestamp(facts.read_at)), STORE_TIMESTAMP
+        lambda facts, _: Decimal(format_timestamp(facts.read_at)), STORE_TIMESTAMP
     ),
-    "statement_timestamp": Fact(lambda facts: _moment(facts.statement_began_us), TIMESTAMPTZ),
+    "statement_timestamp": Fact(lambda facts, _: _moment(facts.statement_began_us), TIMESTAMPTZ),
+    "current_setting": Fact(_current_setting, counts=(1, 2)),
+    "set_config": Fact(_set_config, counts=(3,)),
 }
 
 _NODES: dict[type[exp.Expr], str] = {
@@ -101,15 +136,26 @@ def _moment(unix_us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=unix_us)
 
 
-def client_fact(tree: exp.Expr) -> Fact | None:
-    """Returns the fact that a call asks the session for, or None for any other node."""
+def client_fact(tree: exp.Expr) -> tuple[Fact, list[exp.Expr]] | None:
+    """Returns the fact that a call asks the session for, and its arguments; None for any other
+    node. Raises SQLError 42883 for a wrong number of arguments."""
     name = _NODES.get(type(tree))
     if name is not None:
-        return None if tree.args.get("this") else _FACTS[name]
+        return None if tree.args.get("this") else (_FACTS[name], [])
     match tree:
         case exp.Dot(this=exp.Identifier() as schema, expression=exp.Anonymous() as function):
-            if schema.name.lower() == "pg_catalog":
-                return client_fact(function)
-        case exp.Anonymous() if not tree.expressions:
-            return _FACTS.get(tree.name.lower())
+            return client_fact(function) if schema.name.lower() == "pg_catalog" else None
+        case exp.Anonymous():
+            name = tree.name.lower()
+            found = _FACTS.get(name)
+            if found is None or (found.counts == (0,) and tree.expressions):
+                return None
+            if len(tree.expressions) not in found.counts:
+                raise SQLError(
+                    "42883",
+                    f"function {name} takes another number of arguments",
+                    hint="Write current_setting(name [, missing_ok]) or "
+                    "set_config(name, value, is_local).",
+                )
+            return found, tree.expressions
     return None

@@ -19,9 +19,8 @@ from typing import Protocol
 from sqlglot import exp
 
 from ....catalog.values.column_types import Datum
-from ....catalog.values.errors import SQLError
 from ...builtins.session_functions import SESSION_FUNCTIONS, SessionFunction
-from ...parse import position_of
+from ...syntax.refusals import error_at
 
 
 class SessionCalls(Protocol):
@@ -40,11 +39,11 @@ def session_function(tree: exp.Expr) -> SessionFunction | None:
     name = tree.name.lower()
     found = SESSION_FUNCTIONS.get(name)
     if found is not None and len(tree.expressions) not in found.counts:
-        raise SQLError(
+        raise error_at(
+            tree,
             "42883",
             f"function {name} takes another number of arguments",
-            position=position_of(tree),
-            hint=f"It takes {' or '.join(map(str, found.counts))}.",
+            f"It takes {' or '.join(map(str, found.counts))}.",
         )
     return found
 
@@ -52,9 +51,9 @@ def session_function(tree: exp.Expr) -> SessionFunction | None:
 def refuse_session_call(node: exp.Expr) -> None:
     """Raises SQLError 0A000 for such a call that is left in what DuckDB would evaluate."""
     if session_function(node) is not None:
-        raise SQLError(
+        raise error_at(
+            node,
             "0A000",
             f"{node.name.lower()} cannot be called here",
-            position=position_of(node),
-            hint="Call it as an item of the outermost SELECT, beside no DISTINCT.",
+            "Call it as an item of the outermost SELECT, beside no DISTINCT.",
         )

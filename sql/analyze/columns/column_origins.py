@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
@@ -15,35 +16,45 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ...parse import folded
 from ...results.results import Origin, ResultColumn
-from ..binder import Relations, descriptor_of, scopes_in
+from ..binder import Relations, descriptor_of
 from ..calls.oids import relation_oid
-from .merged_columns import merges_columns
 
 Origins = tuple[Origin | None, ...]
-Source = tuple[str, TableDescriptor | None]
+Sources = dict[str, TableDescriptor | None]
+"""The tables and views of FROM by their names in small letters; None for what is neither, and for
+a table whose columns have other names."""
 
 
-def column_origins(query: exp.Query, relations: Relations) -> Origins:
+def column_origins(query: exp.Query, relations: Relations, scopes: Sequence[QueryScope]) -> Origins:
     """An origin, or None, for each column of a query; nothing from where a star hides them."""
     if not isinstance(query, exp.Select):
         return ()
-    scope = next(scope for scope in scopes_in(query) if scope.expression is query)
-    sources = [
-        (alias.lower(), descriptor_of(source, relations))
-        for alias, (_, source) in scope.selected_sources.items()
-    ]
-    found: list[Origin | None] = []
-    for item in query.expressions:
-        inner = item.unalias()
-        star = inner if isinstance(inner, exp.Star) else inner.this
-        if not isinstance(star, exp.Star):
-            found.append(_of_item(inner, sources))
-            continue
-        behind = _of_star(inner, scope, sources)
-        if behind is None:
-            break
-        found += behind
-    return tuple(found)
+    scope = next(scope for scope in scopes if scope.expression is query)
+    sources = sources_in(scope, relations)
+    items = takewhile(lambda item: not item.is_star, query.expressions)
+    return tuple(_of_item(item.unalias(), sources) for item in items)
+
+
+def sources_in(scope: QueryScope, relations: Relations) -> Sources:
+    found: Sources = {}
+    for alias, (_, source) in scope.selected_sources.items():
+        renamed = isinstance(source, exp.Table) and bool(source.alias_column_names)
+        found[alias.lower()] = None if renamed else descriptor_of(source, relations)
+    return found
+
+
+def owner_of(column: exp.Expr, sources: Sources) -> tuple[str, str] | None:
+    """The source that a column is of, and its name; None where that is not plain, or where it is no
+    column."""
+    if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
+        return None
+    name, qualifier = folded(column.this), column.args.get("table")
+    if qualifier is not None:
+        wanted = folded(qualifier).lower()
+        return (wanted, name) if wanted in sources else None
+    holding = [alias for alias, table in sources.items() if table and table.find_column(name)]
+    plain = None not in sources.values() and len(holding) == 1
+    return (holding[0], name) if plain else None
 
 
 def with_origins(columns: Sequence[ResultColumn], origins: Origins) -> tuple[ResultColumn, ...]:
@@ -62,37 +73,7 @@ def origin_of(table: TableDescriptor, name: str) -> Origin | None:
     return None if column is None else Origin(relation_oid(table.id, table.name), column.id)
 
 
-def _of_item(item: exp.Expr, sources: Sequence[Source]) -> Origin | None:
-    if not isinstance(item, exp.Column) or not isinstance(item.this, exp.Identifier):
-        return None
-    qualifier = item.args.get("table")
-    if qualifier is not None:
-        wanted = folded(qualifier).lower()
-        sources = [source for source in sources if source[0] == wanted]
-    elif any(table is None for _, table in sources):
-        return None
-    found = [
-        origin
-        for _, table in sources
-        if table is not None and (origin := origin_of(table, folded(item.this))) is not None
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _of_star(
-    star: exp.Expr, scope: QueryScope, sources: Sequence[Source]
-) -> list[Origin | None] | None:
-    """The columns of all sources, or of the one that a star names; None where it is not plain how
-    many there are."""
-    qualifier = star.args.get("table")
-    if qualifier is not None:
-        wanted = folded(qualifier).lower()
-        sources = [source for source in sources if source[0] == wanted]
-    elif any(map(merges_columns, scope.expression.args.get("joins") or ())):
-        return None
-    found: list[Origin | None] = []
-    for _, table in sources:
-        if table is None:
-            return None
-        found += [origin_of(table, column.name) for column in table.shown_columns]
-    return found
+def _of_item(item: exp.Expr, sources: Sources) -> Origin | None:
+    owner = owner_of(item, sources)
+    table = None if owner is None else sources[owner[0]]
+    return None if owner is None or table is None else origin_of(table, owner[1])

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.elements import Identity
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
-from ...parse import position_of, text_of
+from ...parse import folded, position_of, text_of
+from ...syntax.conflict_clause import Overriding
+from ...syntax.refusals import error_at
+from ...syntax.statements import Insert, Update
+from ..binder import Relations, column_of, joined, reading_query, scopes_in
 from ..default_expressions import computed_given
 from ..scalars import (
     SLOT,
@@ -23,6 +29,8 @@ from ..scalars import (
     constant,
     constant_datum,
 )
+from ..types.types import Types
+from .stars import expand_stars, hoist_first_joins
 
 
 def refuse_computed(column: Column, item: exp.Expr) -> None:
@@ -57,14 +65,12 @@ def value_for(
         if item.find(exp.Column) is not None and item.find(exp.Query) is None:
             found = item.find(exp.Column)
             assert found is not None
-            raise SQLError(
-                "42703", f'column "{found.name}" does not exist', position=position_of(found)
-            ) from None
-        raise SQLError(
+            raise error_at(found, "42703", f'column "{found.name}" does not exist') from None
+        raise error_at(
+            item,
             "0A000",
             f"VALUES takes constants and parameters, not {text_of(item)}",
-            position=position_of(item),
-            hint="INSERT INTO … SELECT takes any expression.",
+            "INSERT INTO … SELECT takes any expression.",
         ) from None
     check_assignable(scalar.type, column.type, column.name, item)
     if SLOT in _written_number(item).meta:
@@ -135,9 +141,100 @@ def check_assignable(
     if source.kind is target.broad.kind and source.enum == target.enum:
         return
     if target.broad.kind not in _ASSIGNABLE.get(source.kind, ()):
-        raise SQLError(
+        raise error_at(
+            item,
             "42804",
             f'column "{column}" is of type {target} but expression is of type {source.kind.value}',
-            position=position_of(item),
-            hint="You will need to rewrite or cast the expression.",
+            "You will need to rewrite or cast the expression.",
         )
+
+
+def assigned_column(
+    descriptor: TableDescriptor, target: exp.Column, value: exp.Expr, taken: Collection[int]
+) -> tuple[int, Column]:
+    """The column that `SET target = value` is about, and its place. Raises SQLError 42703 for none,
+    42601 for one of those that are assigned already, and 428C9 for one that takes no value."""
+    position = position_of(target)
+    place, column = column_of(descriptor, folded(target.this), position)
+    if place in taken:
+        raise SQLError(
+            "42601", f'multiple assignments to same column "{column.name}"', position=position
+        )
+    if not is_default(value):
+        refuse_computed(column, target)
+        refuse_updated(column, target)
+    return place, column
+
+
+def ignores(column: Column, overriding: Overriding | None) -> bool:
+    """Whether an INSERT draws a value though it is given one."""
+    return column.identity is not None and overriding is Overriding.USER
+
+
+def refuse_inserted(
+    column: Column, overriding: Overriding | None, item: exp.Expr | None = None
+) -> None:
+    """Raises SQLError 428C9 where an INSERT may not give the column a value."""
+    if column.identity is Identity.ALWAYS and overriding is None:
+        raise SQLError(
+            "428C9",
+            f'cannot insert a non-DEFAULT value into column "{column.name}"',
+            detail=_detail(column),
+            hint="Use OVERRIDING SYSTEM VALUE to override.",
+            position=None if item is None else position_of(item),
+        )
+
+
+def refuse_updated(column: Column, target: exp.Expr) -> None:
+    """Raises SQLError 428C9 where an UPDATE may give the column no value but DEFAULT."""
+    if column.identity is Identity.ALWAYS:
+        raise SQLError(
+            "428C9",
+            f'column "{column.name}" can only be updated to DEFAULT',
+            detail=_detail(column),
+            position=position_of(target),
+        )
+
+
+def _detail(column: Column) -> str:
+    return f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.'
+
+
+def check_inserted(statement: Insert, columns: Sequence[Column], relations: Relations) -> None:
+    """Raises SQLError 42804 where a column of the query cannot be stored in its target."""
+    assert statement.source is not None, statement
+    query = statement.source.copy()
+    types = _typed(query, relations)
+    if not types.strict:
+        return
+    _, parts = types.parts_of(query)
+    for column, several in zip(columns, parts, strict=False):
+        for part in several:
+            check_assignable(types.of(part), column.type, column.name, part)
+
+
+def check_updated(
+    statement: Update, given: Sequence[tuple[Column, exp.Expr]], relations: Relations
+) -> None:
+    """The same for the right sides of SET."""
+    query = reading_query(statement, [value for _, value in given])
+    target = exp.Table(
+        this=exp.to_identifier(statement.table.parts[-1], quoted=True),
+        alias=exp.TableAlias(this=exp.to_identifier(statement.alias, quoted=True))
+        if statement.alias
+        else None,
+    )
+    own = dict(relations)
+    own[statement.table.parts[-1:]] = relations[statement.table.parts]
+    query = joined(query, [target]) if statement.sources else query.from_(target)
+    types = _typed(query, own)
+    if not types.strict:
+        return
+    for (column, _), item in zip(given, query.expressions, strict=True):
+        check_assignable(types.of(item), column.type, column.name, item)
+
+
+def _typed(query: exp.Expr, relations: Relations) -> Types:
+    hoist_first_joins(query)
+    expand_stars(query, relations, scopes_in(query))
+    return Types(query, relations)

@@ -1,88 +1,221 @@
-"""Expands the stars of a select list into columns, with their types where those are known."""
+"""Stars, and the columns that they stand for, in the order that SQL gives them.
+
+    SELECT * FROM a JOIN b USING (id)       SELECT a.id, a.x, b.y FROM a JOIN b USING (id)
+
+Everything behind the expansion reads columns. A star stays only where it is not clear what it
+stands for: two columns of one name in a derived table, or a function of several columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ....catalog.values.column_types import ColumnType
+from ....catalog.values.errors import SQLError
 from ...parse import folded
 from ...parse.queries import table_name
-from ..binder import Relations, sources_named
+from ...syntax.refusals import error_at
+from ...syntax.walks import find_all
+from ..binder import TABLE_FUNCTIONS, Relations, sources_named
+from .output_names import output_name
 
-Columns = list[tuple[str, ColumnType | None]]
+Item = tuple[str, ...]
+"""A column by its name, or by an alias and its name."""
+
+_OF_JOIN = ("kind", "side", "method", "on", "using")
 
 
-class ColumnTypes(Protocol):
-    """The part of `types.Types` that stars need."""
+class Unclear(Exception):
+    """Nobody can say which columns a star stands for. Never reaches a client."""
 
-    def of_unnest(self, source: exp.Unnest, name: str) -> tuple[bool, ColumnType | None]: ...
 
-    def declared_of(self, tree: exp.Expr) -> tuple[list[str], list[ColumnType | None]]: ...
+def is_star(item: exp.Expr) -> bool:
+    """Whether an item of a select list is all columns: of FROM, or of what it names."""
+    whole = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+    star = item.this if whole else item
+    return isinstance(star, exp.Star) and not any(star.args.values())
 
-    def say_declared(self, column: exp.Column, type: ColumnType | None) -> None: ...
+
+def expand_stars(query: exp.Expr, relations: Relations, scopes: Sequence[QueryScope]) -> None:
+    """Puts columns for the stars of `query`, in place. Raises SQLError 42601 and 0A000."""
+    stars = Stars(scopes, relations)
+    for scope in scopes:  # inner ones first
+        select = scope.expression
+        if not isinstance(select, exp.Select) or not any(map(is_star, select.expressions)):
+            continue
+        items: list[exp.Expr] = []
+        for item in select.expressions:
+            try:
+                items += stars.written(select, item) if is_star(item) else [item]
+            except Unclear:
+                items.append(item)
+        select.set("expressions", items)
 
 
 class Stars:
-    """The stars of one query."""
+    """The stars of one query, read by their scopes; in the text of a view they are columns called
+    `mark`, whose text must mean the same for good."""
 
     def __init__(
-        self, scopes: Sequence[QueryScope], relations: Relations, types: ColumnTypes
+        self, scopes: Sequence[QueryScope], relations: Relations, mark: str | None = None
     ) -> None:
         self._scopes = {id(scope.expression): scope for scope in scopes}
         self._relations = relations
-        self._types = types
-        self._opened: set[int] = set()
+        self._mark = mark
 
-    def columns(self, select: exp.Select, item: exp.Expr) -> list[exp.Column] | None:
-        """The columns of a star; None for any other item, and where nobody can say."""
-        whole = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-        scope = self._scopes.get(id(select))
+    def is_star(self, node: exp.Expr) -> bool:
+        marked = isinstance(node, exp.Column) and node.name == self._mark
+        return marked or (self._mark is None and is_star(node))
+
+    def written(self, select: exp.Select, star: exp.Expr) -> list[exp.Column]:
+        """Returns the columns of a star. Raises Unclear."""
+        items = self.columns(select, star)
+        names = [item[-1] for item in items]
+        if any(len(item) == 1 and names.count(item[0]) > 1 for item in items):
+            raise SQLError(
+                "0A000",
+                "it is not clear which columns the star of a FULL JOIN stands for",
+                hint="Name the columns.",
+            )
+        # What is joined on is ordered and grouped by under its bare name.
         joins = select.args.get("joins") or ()
-        merged = any(join.args.get("using") or join.args.get("method") for join in joins)
-        if not (whole or isinstance(item, exp.Star)) or scope is None or merged:
-            return None
-        if id(select) in self._opened:  # a query that is recursive meets itself
-            return None
-        self._opened.add(id(select))
-        try:
-            qualifier = item.args.get("table") if whole else None
-            return self._of_sources(scope, None if qualifier is None else folded(qualifier))
-        finally:
-            self._opened.discard(id(select))
+        merged = star.args.get("table") is None and any(map(merges_columns, joins))
+        return [
+            exp.column(
+                item[-1],
+                table=None if len(item) == 1 or (merged and names.count(item[-1]) == 1)
+                else item[0],
+                quoted=True,
+            )
+            for item in items
+        ]  # fmt: skip
 
-    def _of_sources(self, scope: QueryScope, wanted: str | None) -> list[exp.Column] | None:
-        found: list[exp.Column] = []
-        for alias, (_, source) in scope.selected_sources.items():
-            if wanted is None or alias.lower() == wanted.lower():
-                columns = self.of_source(source)
-                if columns is None:
-                    return None
-                for name, type in columns:
-                    found.append(exp.column(name, table=alias, quoted=True))
-                    self._types.say_declared(found[-1], type)
+    def columns(self, select: exp.Select, star: exp.Expr) -> list[Item]:
+        """Returns the columns of a star. Raises Unclear where they are not known, and SQLError
+        42601 where there is nothing to be a star of."""
+        first, qualifier = select.args.get("from_"), star.args.get("table")
+        if first is None:
+            raise error_at(star, "42601", "SELECT * with no tables specified is not valid")
+        joins = select.args.get("joins") or ()
+        if qualifier is None:
+            return self._joined(select, first.this, joins)
+        wanted = folded(qualifier)
+        sources = [first.this, *(join.this for join in joins)]
+        by_name = {_alias(source): source for source in sources}
+        lower = {alias.lower(): alias for alias in by_name}
+        alias = wanted if wanted in by_name else lower.get(wanted.lower())
+        if alias is None and self._mark is not None:
+            raise error_at(qualifier, "42P01", f'missing FROM-clause entry for table "{wanted}"')
+        if alias is None:
+            raise Unclear
+        return [(alias, name) for name in self._names(select, by_name[alias])]
+
+    def _joined(self, select: exp.Select, first: exp.Expr, joins: Sequence[exp.Join]) -> list[Item]:
+        """The columns of all sources. Those of USING come first, and once."""
+        found, before = self._items(select, first, alone=not joins), list[Item]()
+        for join in joins:
+            right = self._items(select, join.this, alone=False)
+            if not any(join.args.get(clause) for clause in _OF_JOIN):  # FROM a, b: another item
+                before, found = [*before, *found], right
+                continue
+            names = [item[-1] for item in right]
+            common = [folded(name) for name in join.args.get("using") or ()]
+            if str(join.args.get("method") or "").upper() == "NATURAL":
+                if self._mark is not None:
+                    raise SQLError(
+                        "0A000",
+                        "a view cannot read all columns of a NATURAL JOIN",
+                        hint="Write JOIN … USING (…), or name the columns.",
+                    )
+                common = [item[-1] for item in found if item[-1] in names]
+            found = self._merged(found, common, str(join.args.get("side") or "").upper(), right)
+        return [*before, *found]
+
+    def _merged(
+        self, left: Sequence[Item], common: Sequence[str], side: str, right: Sequence[Item]
+    ) -> list[Item]:
+        """The columns behind one more JOIN: what is joined on is that of the side that has it."""
+        merged: list[Item] = [(name,) for name in common]
+        if self._mark is None and side != "FULL":
+            holder = right if side == "RIGHT" else left
+            merged = [item for name in common for item in holder if item[-1] == name]
+        return [*merged, *(item for item in (*left, *right) if item[-1] not in common)]
+
+    def _items(self, select: exp.Select, source: exp.Expr, *, alone: bool) -> list[Item]:
+        if source.args.get("joins") or source.args.get("laterals"):
+            raise Unclear
+        inner = source.this if isinstance(source, exp.Subquery) else None
+        if isinstance(inner, exp.Table) and source.args.get("alias") is None:
+            joins = inner.args.get("joins") or ()
+            bare = inner.copy() if joins else inner
+            bare.set("joins", None)
+            return self._joined(select, bare, joins)
+        alias, names = _alias(source), self._names(select, source)
+        by_name = alone and self._mark is not None
+        return [(name,) if by_name or not alias else (alias, name) for name in names]
+
+    def _names(self, select: exp.Select, source: exp.Expr) -> list[str]:
+        """The columns of one item of FROM, by their names."""
+        given = given_names(source)
+        match source:
+            case exp.Table(this=exp.Identifier()):
+                names = self._of_table(select, source)
+            case (
+                exp.Subquery(this=exp.Query() as inner)
+                | exp.Lateral(this=exp.Subquery(this=exp.Query() as inner))
+            ):
+                names = self._of_query(inner)
+            case exp.Values():
+                width = len(source.expressions[0].expressions)
+                names = [f"column{place + 1}" for place in range(width)]
+            case exp.Table() if isinstance(source.this, TABLE_FUNCTIONS):
+                unnested = isinstance(source.this, exp.Unnest)
+                names = [_alias(source) or ("unnest" if unnested else "generate_series")]
+            case exp.Unnest() if len(source.expressions) == 1 and (
+                given or not source.args.get("offset")
+            ):
+                names = given or [_alias(source) or "unnest"]
+            case _:
+                raise Unclear
+        found = [*given, *names[len(given) :]]
+        if len(set(found)) < len(found):
+            raise Unclear
         return found
 
-    def of_source(self, source: exp.Expr | QueryScope) -> Columns | None:
-        """Returns the columns of a table, view or subquery, with the types that CREATE TABLE and
-        casts say; None where they are not known."""
-        tree = tree_of(source)
-        given = given_names(tree)
-        if isinstance(tree, exp.Table):
-            named = isinstance(tree.this, exp.Identifier)
-            descriptor = self._relations.get(table_name(tree).parts) if named else None
-            if descriptor is None:
-                return None
-            shown = [(column.name, column.type) for column in descriptor.shown_columns]
-            names = [*given, *[name for name, _ in shown][len(given) :]]
-            return list(zip(names, [type for _, type in shown], strict=False))
-        if isinstance(tree, exp.Unnest):
-            return [(name, self._types.of_unnest(tree, name)[1]) for name in given] or None
-        names, types = self._types.declared_of(tree)
-        return None if "*" in names or not names else list(zip(names, types, strict=False))
+    def _of_table(self, select: exp.Select, table: exp.Table) -> list[str]:
+        scope = self._scopes.get(id(select))
+        if scope is None:
+            raise Unclear
+        for source in sources_named(scope, table.alias_or_name):
+            if isinstance(source, QueryScope):
+                cte = source.expression.parent
+                given = given_names(cte) if isinstance(cte, exp.CTE) else []
+                return [*given, *self._of_query(source.expression)[len(given) :]]
+        descriptor = self._relations.get(table_name(table).parts)
+        if descriptor is None:
+            raise Unclear
+        return [column.name for column in descriptor.shown_columns]
+
+    def _of_query(self, query: exp.Expr) -> list[str]:
+        while isinstance(query, exp.SetOperation | exp.Subquery):
+            query = query.this
+        if isinstance(query, exp.Values):
+            return [f"column{place + 1}" for place in range(len(query.expressions[0].expressions))]
+        if not isinstance(query, exp.Select):
+            raise Unclear
+        names: list[str] = []
+        for item in query.expressions:
+            if self.is_star(item):
+                names += [found[-1] for found in self.columns(query, item)]
+            elif isinstance(item, exp.Star) or (
+                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
+            ):
+                raise Unclear
+            else:
+                names.append(output_name(item))
+        return names
 
 
 def given_names(tree: exp.Expr) -> list[str]:
@@ -105,3 +238,29 @@ def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.
         unnamed = scope.cte_sources.keys() - scope.selected_sources.keys()
         return [source for alias, source in scope.sources.items() if alias not in unnamed]
     return sources_named(scope, folded(qualifier))
+
+
+def _alias(source: exp.Expr) -> str:
+    alias = source.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else source.this
+    return folded(named) if isinstance(named, exp.Identifier) else ""
+
+
+def merges_columns(join: exp.Join) -> bool:
+    """Whether columns of both sides become one."""
+    return bool(join.args.get("using")) or str(join.args.get("method") or "").upper() == "NATURAL"
+
+
+def hoist_first_joins(query: exp.Expr) -> None:
+    """`FROM (a JOIN b …) JOIN c` becomes `FROM a JOIN b … JOIN c`, in place."""
+    for select in list(find_all(query, exp.Select)):
+        first = select.args.get("from_")
+        whole = first.this if first is not None else None
+        if not isinstance(whole, exp.Subquery) or not isinstance(whole.this, exp.Table):
+            continue
+        table = whole.this
+        if whole.args.get("alias") is None and not whole.args.get("joins"):
+            inner = table.args.get("joins") or []
+            table.set("joins", None)
+            whole.replace(table)
+            select.set("joins", [*inner, *(select.args.get("joins") or [])])

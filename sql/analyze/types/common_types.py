@@ -4,10 +4,9 @@ coalesce(price, '0')         '0' is a DECIMAL, of as many digits as price
 SELECT 1 UNION SELECT 'x'    'x' is an INT8, which is 22P02
 CASE … THEN 1 ELSE now()     42804: they have none in common
 
-Columns of WITH RECURSIVE are of the types that their first rows have:
+Columns of WITH RECURSIVE are of the types and the digits that their first rows have:
 
 SELECT 1 UNION ALL SELECT n * 1.5 FROM t            42804: DuckDB would round each row
-SELECT 1::NUMERIC UNION ALL SELECT n * 1.5 FROM t   of 16 fractional digits, not of none
 """
 
 from __future__ import annotations
@@ -20,101 +19,38 @@ from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.fibre import give_way
-from ...builtins.templates import cast_to
+from ...builtins.signatures import NUMBERS
+from ...builtins.templates import cast_in_place, cast_to
 from ...builtins.type_names import type_name
 from ...parse import folded, position_of
 from ...syntax.balanced import INNER
+from ...syntax.refusals import error_at
 from ...syntax.tree_copies import wrap
 from ...syntax.walks import find_all
-from .blanks import agree_as_char
-from .derived_types import FLOAT4, decimal, matched, of_recursion, widest
-from .literal_casts import digits_of
-from .sets import check_listed_series
-from .types import STRING, Types, untyped
+from .casts import digits_of
+from .derived_types import FLOAT4, FLOAT8, decimal, matched, widest
+from .types import Types, untyped
 
 
 def check_columns(node: exp.SetOperation | exp.Values, types: Types) -> None:
-    """The columns of both sides of UNION, and of the rows of VALUES."""
-    if isinstance(node, exp.Values):
-        check_listed_series(node)
-        _, columns = types.parts_of(node)
-        for column in columns:
-            have_one_type(column, "VALUES", types)
-        return
+    """The columns of all sides of UNION, and of the rows of VALUES."""
     if node.meta.get(INNER):
         return  # the whole of its chain is looked at
-    sides = [types.parts_of(side)[1] for side in _sides(node)]
-    if len({len(side) for side in sides}) == 1:
-        for parts in zip(*sides, strict=True):
-            _have_one_type_in_turn(parts, node.key.upper(), types)
+    what = "VALUES" if isinstance(node, exp.Values) else node.key.upper()
+    _, columns = types.parts_of(node)
+    for column in columns:
+        have_one_type(column, what, types)
 
 
-def _sides(node: exp.Expr) -> list[exp.Expr]:
-    """Returns the queries of a UNION or of a chain of them, from left to right."""
-    found: list[exp.Expr] = []
-    waiting = [node.args["expression"], node.this]
-    while waiting:
-        side = waiting.pop()
-        if side.meta.get(INNER):
-            waiting += [side.args["expression"], side.this]
-        else:
-            found.append(side)
-    return found
-
-
-def _have_one_type_in_turn(sides: Sequence[Sequence[exp.Expr]], what: str, types: Types) -> None:
-    """One column of a UNION: each side meets what those before it have in common.
-
-    What is nothing but literals on both sides of an inner UNION is a text there.
-    """
-    if len(sides) == 2:
-        inner = [types.common(side) for side in sides if len(side) > 1]
-        have_one_type([*sides[0], *sides[1]], what, types, of_inner=inner)
-        return
-    common = types.common(sides[0]) if len(sides[0]) > 1 else types.of(sides[0][0])
-    seen: list[exp.Expr] = list(sides[0])
-    made: list[exp.Expr] = []
-    for side in sides[1:]:
-        give_way()
-        if common is None and len(seen) > 1:
-            common = STRING
-        found = [types.common(side)] if len(side) > 1 else [types.of(part) for part in side]
-        for type in found:
-            if type is None:
-                continue
-            if common is not None and types.strict and not matched(common, type):
-                raise _unmatched(what, common, type, side[0])
-            common = type if common is None else widest([common, type])
-        seen += side
-        if common is not None:
-            made += [as_type(part, common, types) for part in seen[len(made) :]]
-    if common is None:
-        return
-    if common.kind is TypeKind.STRING:
-        agree_as_char(made, types)
-    if common.kind is TypeKind.DECIMAL:
-        have_one_scale(made, types)
-    if common.kind is TypeKind.FLOAT4:
-        as_singles(made, types)
-
-
-def have_one_type(
-    parts: Sequence[exp.Expr],
-    what: str,
-    types: Types,
-    *,
-    of_inner: Sequence[ColumnType | None] = (),
-) -> None:
-    """Casts the parts to their common type, in place; `of_inner` are types of parts that have no
-    tree. Raises SQLError 42804 where there is none, with `what` in its message."""
+def have_one_type(parts: Sequence[exp.Expr], what: str, types: Types) -> None:
+    """Casts the parts to their common type, in place. Raises SQLError 42804 where there is none,
+    with `what` in its message."""
     known = [(part, type) for part in parts if (type := types.of(part)) is not None]
-    known = [(parts[0], type) for type in of_inner if type is not None] + known
     if not known:
         return
-    if known[0][1].kind is TypeKind.STRING:
-        agree_as_char(parts, types)
     first = known[0][1]
     for part, type in known[1:] if types.strict else ():
+        give_way()
         if not matched(first, type):
             raise _unmatched(what, first, type, part)
     common = widest([type for _, type in known])
@@ -130,15 +66,11 @@ def _unmatched(what: str, first: ColumnType, type: ColumnType, part: exp.Expr) -
     arrays = first.element is not None and type.element is not None
     alike = any({first.kind, type.kind} <= kinds for kinds in _ALIKE)
     if arrays or alike:
-        return SQLError(
-            "42846",
-            f"{what} could not convert type {type_name(type)} to {type_name(first)}",
-            position=position_of(part),
+        return error_at(
+            part, "42846", f"{what} could not convert type {type_name(type)} to {type_name(first)}"
         )
-    return SQLError(
-        "42804",
-        f"{what} types {type_name(first)} and {type_name(type)} cannot be matched",
-        position=position_of(part),
+    return error_at(
+        part, "42804", f"{what} types {type_name(first)} and {type_name(type)} cannot be matched"
     )
 
 
@@ -148,7 +80,7 @@ _ALIKE = (
 )
 
 
-def have_one_scale(parts: Sequence[exp.Expr], types: Types, *, least: int = 0) -> None:
+def have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:
     """Decimals of as many digits as any of them has: DuckDB would drop some of 38."""
     scales = {
         type.decimal[1] if type.kind is TypeKind.DECIMAL else 0
@@ -157,9 +89,9 @@ def have_one_scale(parts: Sequence[exp.Expr], types: Types, *, least: int = 0) -
     }
     if len(scales) < 2:
         return
-    common = decimal(max(*scales, least))
+    common = decimal(max(scales))
     for part in parts:
-        if types.of(part) not in (None, common) and (least or not isinstance(part, exp.Literal)):
+        if types.of(part) not in (None, common) and not isinstance(part, exp.Literal):
             _cast_part(part, common)
 
 
@@ -202,8 +134,7 @@ def as_type(tree: exp.Expr, type: ColumnType | None, types: Types) -> exp.Expr:
 
 
 def check_recursion(node: exp.SetOperation, types: Types) -> None:
-    """Raises SQLError 42804 where the recursive side is of another type, and gives decimals room
-    for digits that the first rows do not have."""
+    """Raises SQLError 42804 where the recursive side is of another type, or has more digits."""
     name = _recursive_name(node)
     if name is None:
         return
@@ -211,10 +142,9 @@ def check_recursion(node: exp.SetOperation, types: Types) -> None:
     _, further = types.parts_of(node.args["expression"])
     for place, (seeds, others) in enumerate(zip(first, further, strict=False), 1):
         seed, whole = types.common(seeds), types.common([*seeds, *others])
-        other = types.common(others)
-        if seed is None or whole is None or other is None:
+        if seed is None or types.common(others) is None or whole is None:
             continue
-        if seed.kind is not whole.kind:
+        if seed.kind is not whole.kind or (whole.kind is TypeKind.DECIMAL and seed != whole):
             raise SQLError(
                 "42804",
                 f'recursive query "{name}" column {place} has type {type_name(seed)} '
@@ -222,9 +152,6 @@ def check_recursion(node: exp.SetOperation, types: Types) -> None:
                 position=position_of(seeds[0]),
                 hint="Cast the output of the non-recursive term to the correct type.",
             )
-        made = of_recursion(seed, others)
-        if made is not None and made != seed:
-            have_one_scale([*seeds, *others], types, least=made.decimal[1])
 
 
 def _recursive_name(node: exp.SetOperation) -> str | None:
@@ -237,3 +164,46 @@ def _recursive_name(node: exp.SetOperation) -> str | None:
     name = folded(table.args["alias"].this)
     named = find_all(node.args["expression"], exp.Table)
     return name if any(folded(found.this) == name for found in named if found.name) else None
+
+
+def compare_in_double(left: exp.Expr, right: exp.Expr, types: Types) -> bool:
+    """A number that meets a FLOAT4 is compared with it as a FLOAT8. Returns whether it does."""
+    kinds = {types.kind(left), types.kind(right)}
+    if len(kinds) != 2 or TypeKind.FLOAT4 not in kinds or not kinds <= set(NUMBERS):
+        return False
+    # One of them as a double is enough: what a query or an array has cannot be cast in its place.
+    first = [left, right] if types.of(right) == FLOAT4 else [right, left]
+    for side in first:
+        if not isinstance(side, exp.Any | exp.All) and not isinstance(side.unnest(), exp.Query):
+            cast_in_place(side, FLOAT8)
+            break
+    return True
+
+
+def widened(operand: exp.Expr, types: Types) -> None:
+    """Casts a number to FLOAT8: DuckDB would make a FLOAT of one beside a FLOAT."""
+    kind = types.kind(operand)
+    if kind in NUMBERS and kind is not TypeKind.FLOAT8:
+        cast_in_place(operand, FLOAT8)
+
+
+def listed_as_singles(node: exp.In, types: Types) -> None:
+    """`f4 IN (0.1, 0.2)`: two constants and more are an array of the type that all have in
+    common."""
+    constants = [item for item in node.expressions if item.find(exp.Column) is None]
+    if len(constants) < 2:
+        return
+    if types.common([node.this, *constants]) == FLOAT4:
+        as_singles(constants, types)
+
+
+def is_sum(node: exp.Expr, types: Types) -> bool:
+    """Whether the node is a sum() of FLOAT4, with whatever FILTER and OVER it has: a FLOAT4.
+
+    DuckDB adds doubles, which are rounded once: PostgreSQL's sum of singles depends on their order.
+    """
+    if isinstance(node.parent, exp.Filter | exp.Window) and node.arg_key == "this":
+        return False
+    while isinstance(node, exp.Filter | exp.Window):
+        node = node.this
+    return isinstance(node, exp.Sum) and types.of(node) == FLOAT4

@@ -123,15 +123,6 @@ def whole_of_recursion(tree: exp.Expr) -> exp.Expr:
     return above if above is not None and first and isinstance(above.parent, exp.CTE) else tree
 
 
-def of_recursion(seed: ColumnType | None, further: Sequence[exp.Expr]) -> ColumnType | None:
-    """The type of a recursive column: that of its first row. A decimal whose rows get more and more
-    digits has as many as a quotient."""
-    if seed is None or seed.kind is not TypeKind.DECIMAL:
-        return seed
-    grows = any(part.find(exp.Mul, exp.Div, exp.Func) is not None for part in further)
-    return decimal(max(seed.decimal[1], quotient_scale(0, 0))) if grows else seed
-
-
 def at_zone(kind: TypeKind | None) -> ColumnType | None:
     """Returns the type of a moment `AT TIME ZONE`."""
     match kind:

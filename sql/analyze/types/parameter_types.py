@@ -15,10 +15,11 @@ the same statement has the same result columns whatever the values are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
 
 from sqlglot import exp
-from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.enum_columns import enum_in
@@ -27,15 +28,17 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...parse import folded
 from ...parse.constant_lists import LIST, write_out
+from ...parse.queries import table_name
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ...syntax.tree_copies import copied, exchange
 from ...syntax.tree_names import CAST_TYPE
 from ...syntax.walks import find_all, find_in_scope
-from ..binder import Relations, column_type, scopes_in
+from ..binder import Relations, column_type, scopes_in, single_table
 from ..calls.session_calls import session_function
-from ..columns.output_names import TYPED_PARAMETER, UNNAMED
+from ..columns.output_names import TYPED_PARAMETER
 from ..enum_casts import bind_enum_casts
 from ..scalars import OPERATORS, parameter_number, type_of_cast
+from ..statement_trees import with_trees
 from .derived_types import FLOAT8, INT8
 from .types import BOOL, JSONB, STRING, Hints, Lookup, PlainTypes, Types
 
@@ -71,7 +74,7 @@ def type_parameters(
         return TypedStatement(statement, ())
     bind_enum_casts(statement, relations)
     declared = [*hints, *([None] * count)][:count]
-    statement = _copied(statement)
+    statement = with_trees(statement, _own)
     found = list(_contexts(statement, relations, declared))
     types = list(declared)
     for node, context in found:
@@ -114,75 +117,13 @@ def _cast(node: exp.Parameter, type: ColumnType, context: ColumnType | None) -> 
     exchange(node, cast)
 
 
-def _copied(statement: PlannedStatement) -> PlannedStatement:
-    """The same statement with trees of its own."""
-    if isinstance(statement, WithWrites):
-        steps = [replace(step, statement=_copied_write(step.statement)) for step in statement.steps]
-        return WithWrites(steps=tuple(steps), main=_copied_part(statement.main))
-    return _copied_part(statement)
-
-
-def _copied_part(
-    statement: Query | Insert | Update | Delete,
-) -> Query | Insert | Update | Delete:
-    if isinstance(statement, Query):
-        return replace(statement, tree=copied(statement.tree))
-    return _copied_write(statement)
-
-
-def _copied_write(statement: Insert | Update | Delete) -> Insert | Update | Delete:
-    def tree(node: exp.Expr | None) -> exp.Expr | None:
-        return None if node is None else exp.Paren(this=copied(node))
-
-    returning = tuple(_copied_item(item) for item in statement.returning)
-    match statement:
-        case Insert(source=source, conflict=conflict):
-            if conflict is not None:
-                assigned = _copied_assignments(conflict.assignments)
-                conflict = replace(conflict, assignments=assigned, where=tree(conflict.where))
-            source = None if source is None else copied(source)
-            return replace(statement, source=source, conflict=conflict, returning=returning)
-        case Update():
-            assignments = _copied_assignments(statement.assignments)
-            return replace(
-                statement,
-                assignments=assignments,
-                where=tree(statement.where),
-                returning=returning,
-                sources=tuple(source.copy() for source in statement.sources),
-                ctes=tuple(cte.copy() for cte in statement.ctes),
-            )
-        case Delete():
-            return replace(
-                statement,
-                where=tree(statement.where),
-                returning=returning,
-                sources=tuple(source.copy() for source in statement.sources),
-                ctes=tuple(cte.copy() for cte in statement.ctes),
-            )
+def _own(tree: exp.Expr) -> exp.Expr:
+    """A copy of a tree; a bare parameter in parentheses, so that it may be replaced."""
+    made = copied(tree)
+    return exp.Paren(this=made) if isinstance(made, exp.Parameter) else made
 
 
 Assignments = tuple[tuple[exp.Column, exp.Expr], ...]
-
-
-def _copied_assignments(assignments: Assignments) -> Assignments:
-    return tuple(
-        (target, _copied_value(value) if value.find(exp.Parameter) else value)
-        for target, value in assignments
-    )
-
-
-def _copied_value(value: exp.Expr) -> exp.Expr:
-    """Returns a copy of a value; one with parameters in parentheses, so that the whole of it may
-    be replaced."""
-    return exp.Paren(this=copied(value)) if value.find(exp.Parameter) else copied(value)
-
-
-def _copied_item(item: exp.Expr) -> exp.Expr:
-    """An item of RETURNING; a bare parameter is called as Postgres calls one."""
-    if isinstance(item, exp.Parameter):
-        return exp.alias_(exp.Paren(this=item.copy()), UNNAMED, quoted=True)
-    return item.copy()
 
 
 Context = tuple[exp.Expr, ColumnType | None]
@@ -193,40 +134,33 @@ def _contexts(
     statement: PlannedStatement, relations: Relations, declared: Hints
 ) -> Iterator[Context]:
     """Every use of a parameter, with the type that its place gives it."""
+    if isinstance(statement, WithWrites):
+        for part in (*(step.statement for step in statement.steps), statement.main):
+            yield from _contexts(part, relations, declared)
+        return
+    if isinstance(statement, Query):
+        yield from _in_query(statement.tree, relations, declared)
+        return
+    table = relations[statement.table.parts]
+    lookup = _by_name(table, relations)
     match statement:
-        case WithWrites(steps=steps, main=main):
-            for part in (*(step.statement for step in steps), main):
-                yield from _contexts(part, relations, declared)
-        case Query(tree=tree):
-            yield from _in_query(tree, relations, declared)
         case Insert(source=exp.Values() as values):
-            targets = _targets(statement, relations[statement.table.parts])
+            targets = _targets(statement, table)
             for row in values.expressions:
                 items = row.expressions if isinstance(row, exp.Tuple) else [row]
-                for place, item in enumerate(items):
-                    target = targets[place] if place < len(targets) else None
+                for item, target in zip_longest(items, targets[: len(items)]):
                     yield from _in_tree(item, lambda column: None, declared, target)
-        case Insert(source=source):
-            if source is not None:
-                targets = _targets(statement, relations[statement.table.parts])
-                yield from _in_query(source, relations, declared, targets)
-        case Update(table=table, where=where, assignments=assignments):
-            lookup = _by_name(relations[table.parts], relations)
-            yield from _in_changes(assignments, where, lookup, declared)
+        case Insert(source=exp.Expr() as source):
+            yield from _in_query(source, relations, declared, _targets(statement, table))
+        case Update() | Delete():
+            assignments = statement.assignments if isinstance(statement, Update) else ()
+            yield from _in_changes(assignments, statement.where, lookup, declared)
             for tree in (*statement.sources, *statement.ctes):
                 yield from _in_tree(tree, lookup, declared, None)
-        case Delete(table=table, where=where):
-            lookup = _by_name(relations[table.parts], relations)
-            yield from _in_changes((), where, lookup, declared)
-            for tree in (*statement.sources, *statement.ctes):
-                yield from _in_tree(tree, lookup, declared, None)
-    if isinstance(statement, Insert | Update | Delete):
-        lookup = _by_name(relations[statement.table.parts], relations)
-        for item in statement.returning:
-            yield from _in_tree(item, lookup, declared, None)
+    for item in statement.returning:
+        yield from _in_tree(item, lookup, declared, None)
     if isinstance(statement, Insert) and statement.conflict is not None:
         conflict = statement.conflict
-        lookup = _by_name(relations[statement.table.parts], relations)
         yield from _in_changes(conflict.assignments, conflict.where, lookup, declared)
 
 
@@ -264,13 +198,13 @@ def _by_name(table: TableDescriptor, relations: Relations) -> Lookup:
 def _in_query(
     tree: exp.Expr, relations: Relations, declared: Hints, targets: Sequence[ColumnType] = ()
 ) -> Iterator[Context]:
+    alone = None if targets else single_table(tree)
+    if alone is not None:
+        yield from _in_tree(tree, _of_table(alone, relations), declared, None)
+        return
     seen: set[int] = set()
-
-    def types_in(scope: QueryScope) -> Types:
-        return PlainTypes(lambda column: column_type(column, scope, relations), declared)
-
     for scope in scopes_in(tree):
-        types = types_in(scope)
+        types = PlainTypes(partial(column_type, scope=scope, relations=relations), declared)
         for node in _uses(find_in_scope(scope, exp.Parameter, exp.In)):
             if id(node) not in seen:
                 seen.add(id(node))
@@ -279,6 +213,21 @@ def _in_query(
     for node in find_all(tree, exp.Parameter):
         if id(node) not in seen and not _listed(node.parent):
             yield node, _context(node, PlainTypes(lambda column: None, declared))
+
+
+def _of_table(table: exp.Table, relations: Relations) -> Lookup:
+    """The columns of the only table of a query."""
+    descriptor, alias = relations[table_name(table).parts], table.alias_or_name.lower()
+
+    def lookup(column: exp.Column) -> ColumnType | None:
+        if not isinstance(column.this, exp.Identifier):
+            return None
+        if column.table and column.table.lower() != alias:
+            return None
+        known = descriptor.find_column(folded(column.this))
+        return None if known is None else known.type.broad
+
+    return lookup
 
 
 def _uses(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:

@@ -14,7 +14,8 @@ Nothing is decided where a type is not known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -28,19 +29,32 @@ from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
 from ...builtins.templates import cast_in_place, cast_to
 from ...builtins.type_names import type_name
 from ...parse import position_of
-from ...syntax.refusals import unsupported
+from ...syntax.refusals import error_at, unsupported
 from ...syntax.tree_copies import wrap
 from ...syntax.walks import stepping, walk
-from .blanks import compare_as_char, listed_as_varchar
-from .castable_types import resolve_cast
-from .common_types import as_type, check_columns, check_recursion, have_one_type
+from .casts import resolve_cast
+from .common_types import (
+    as_type,
+    check_columns,
+    check_recursion,
+    compare_in_double,
+    have_one_type,
+    listed_as_singles,
+    widened,
+)
 from .derived_types import FLOAT4, FLOAT8, INT8
-from .dimensions import check_dimensions, several_dimensions
 from .frames import resolve_frame
-from .rows import check_row, check_rows_listed, check_whole_row, is_row
+from .rows import (
+    check_dimensions,
+    check_row,
+    check_whole_row,
+    entries,
+    is_row,
+    several_dimensions,
+)
+from .sets import check_series
 from .siblings import check_siblings
-from .singles import compare_in_double, listed_as_singles, widened
-from .types import BOOL, INTERVAL, STRING, Types
+from .types import BOOL, INTERVAL, STRING, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
 
@@ -52,7 +66,7 @@ def resolve_types(query: exp.Expr, types: Types) -> None:
     for node in nodes:
         types.of(node)  # before anything is replaced
     if types.strict:
-        check_siblings(query, types)
+        check_siblings(types)
     for node in stepping(reversed(nodes)):  # inner ones first: what is cast is copied
         if types.strict:
             _check(node, types)
@@ -63,66 +77,17 @@ def resolve_types(query: exp.Expr, types: Types) -> None:
 
 
 def _check(node: exp.Expr, types: Types) -> None:
-    if isinstance(node, _CONDITIONS):
-        _check_condition(node, types)
-    if isinstance(node, (*COMPARISONS, exp.In, exp.Between)):
-        _check_comparison(node, types)
-    elif isinstance(node, _ALTERNATIVES):
-        if isinstance(node, exp.Array):
-            check_dimensions(node, types)
-        _alternatives(node, types)
-    elif isinstance(node, exp.ArrayAgg):
-        check_dimensions(node, types)
-    elif isinstance(node, exp.SetOperation | exp.Values):
-        check_rows_listed(node)
-        if isinstance(node, exp.SetOperation):
-            check_recursion(node, types)
-        check_columns(node, types)
-    elif isinstance(node, exp.Column):
-        check_whole_row(node, types)
-    elif isinstance(node, exp.Lag | exp.Lead):
-        _check_default(node, types)
-    elif isinstance(node, exp.NthValue):
-        _check_place(node)
-    elif isinstance(node, exp.WindowSpec):
-        resolve_frame(node, types)
-    elif isinstance(node, exp.Overlaps):
-        raise unsupported(
-            "OVERLAPS", node, "Compare the ends: start_a < end_b AND start_b < end_a."
-        )
-    elif isinstance(node, exp.WithinGroup):
-        check_ordered_set(node, types)
-    elif is_row(node):
-        check_row(node)
-    elif isinstance(node, exp.Bracket | exp.Any | exp.All):
-        _check_array(node, types)
-    elif isinstance(node, exp.Cast):
-        inner = node.this.unnest()
-        if isinstance(inner, exp.Literal):
-            node.set("this", inner)
-        resolve_cast(node, types)
-    elif isinstance(node, exp.Neg):
-        _check_negation(node, types)
-    elif isinstance(node, exp.Is):
-        _check_truth_test(node, types)
-    elif isinstance(node, exp.Nullif):
-        _compare(node, node.this, node.expression, types)
-        _as_compared(node, types)
-    elif isinstance(node, exp.Order | exp.Group):
-        _check_keys(node)
-    elif type(node) in SIGNS:
-        _check_operator(node, types)
-    else:
-        _check_call(node, types)
+    for check in _CHECKS.get(type(node), (_check_call,)):
+        check(node, types)
 
 
 def no_operator(sign: str, left: Argument, right: Argument, tree: exp.Expr) -> SQLError:
     """Returns the error (42883) for an operator between these types."""
-    return SQLError(
+    return error_at(
+        tree,
         "42883",
         f"operator does not exist: {type_name(left)} {sign} {type_name(right)}",
-        position=position_of(tree),
-        hint=_CASTS_HINT,
+        _CASTS_HINT,
     )
 
 
@@ -154,14 +119,10 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
         _join_as_texts(sides, chosen, types)
 
 
-def _check_place(node: exp.NthValue) -> None:
+def _check_place(node: exp.NthValue, types: Types) -> None:
     place = node.args.get("offset")
     if isinstance(place, exp.Neg) or (isinstance(place, exp.Literal) and place.name == "0"):
-        raise SQLError(
-            "22016",
-            "argument of nth_value must be greater than zero",
-            position=position_of(node),
-        )
+        raise error_at(node, "22016", "argument of nth_value must be greater than zero")
 
 
 def _check_default(node: exp.Lag | exp.Lead, types: Types) -> None:
@@ -172,12 +133,7 @@ def _check_default(node: exp.Lag | exp.Lead, types: Types) -> None:
         return
     if not comparable(given, other):
         names = ", ".join([type_name(given), type_name(INT8), type_name(other)])
-        raise SQLError(
-            "42883",
-            f"function {node.key}({names}) does not exist",
-            position=position_of(node),
-            hint=_CASTS_HINT,
-        )
+        raise error_at(node, "42883", f"function {node.key}({names}) does not exist", _CASTS_HINT)
     if common.kind is not given.kind:
         cast_in_place(node.this, common)
 
@@ -188,11 +144,11 @@ def _meant(node: exp.Expr, types: Types, given: Sequence[Argument]) -> Chosen | 
     try:
         chosen = types.meant(node)
     except Ambiguous:
-        raise SQLError(
+        raise error_at(
+            node,
             "42725",
             f"operator is not unique: {type_name(given[0])} {sign} {type_name(given[1])}",
-            position=position_of(node),
-            hint="Could not choose a best candidate operator. " + _CASTS_HINT,
+            "Could not choose a best candidate operator. " + _CASTS_HINT,
         ) from None
     if chosen is None:
         if Given.ANYTHING in given:
@@ -224,33 +180,22 @@ def _literals_of_operator(node: exp.Expr, types: Types) -> None:
 
 
 def _check_comparison(node: exp.Expr, types: Types) -> None:
-    others = operands(node)
     left = entries(node.this)
-    listed = False
     if isinstance(node, exp.In):
         listed_as_singles(node, types)
-        others = operands(node)
-        listed = listed_as_varchar(node, types)
-    for other in others:
+    for other in operands(node):
         right = entries(other)
         if left is None or right is None:
             if left is None and right is None:
-                _compare(node, node.this, other, types, listed=listed)
+                _compare(node, node.this, other, types)
         elif len(left) == len(right):
             for one, another in zip(left, right, strict=True):
-                _compare(node, one, another, types, listed=listed)
+                _compare(node, one, another, types)
     if left is not None:
         return
     query = node.args.get("query")
     if isinstance(query, exp.Expr):
-        _compare(node, node.this, query, types, listed=listed)
-
-
-def entries(tree: exp.Expr) -> list[exp.Expr] | None:
-    """Returns the entries of `(a, b)` or `ROW(a, b)`; None for any other node."""
-    inner = tree.unnest()
-    row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
-    return list(inner.expressions) if row or isinstance(inner, exp.Tuple) else None
+        _compare(node, node.this, query, types)
 
 
 def operands(tree: exp.Expr) -> list[exp.Expr]:
@@ -263,13 +208,8 @@ def operands(tree: exp.Expr) -> list[exp.Expr]:
     return [tree.args["expression"]]
 
 
-def _compare(
-    node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types, *, listed: bool = False
-) -> None:
-    """`listed` says that they are an item and what it is sought in, both VARCHARs."""
+def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> None:
     give_way()
-    if not listed:
-        compare_as_char(left, right, types)
     first, second = types.given(left), types.given(right)
     if not comparable(first, second):
         raise no_operator(SIGNS.get(type(node), "="), first, second, node)
@@ -295,26 +235,24 @@ def _check_call(node: exp.Expr, types: Types) -> None:
     try:
         chosen = types.meant(node)
     except Ambiguous:
-        raise SQLError(
+        raise error_at(
+            node,
             "42725",
             f"function {described(name, [type_name(type) for type in known])} is not unique",
-            position=position_of(node),
-            hint="Could not choose a best candidate function. " + _CASTS_HINT,
+            "Could not choose a best candidate function. " + _CASTS_HINT,
         ) from None
     if chosen is None:
-        raise SQLError(
+        raise error_at(
+            node,
             "42883",
             f"function {described(name, [type_name(type) for type in known])} does not exist",
-            position=position_of(node),
-            hint="No function matches the given name and argument types. " + _CASTS_HINT,
+            "No function matches the given name and argument types. " + _CASTS_HINT,
         )
     if chosen.takes_array_as_element(known):
         raise several_dimensions(node)
     if chosen.polymorphic_of(known):
-        raise SQLError(
-            "42804",
-            "could not determine polymorphic type because input has type unknown",
-            position=position_of(node),
+        raise error_at(
+            node, "42804", "could not determine polymorphic type because input has type unknown"
         )
     for operand, wanted in zip(given, chosen.wanted, strict=True):
         if wanted is not None:
@@ -361,7 +299,6 @@ def _alternatives(node: exp.Expr, types: Types) -> None:
     have_one_type(parts, node.key.upper(), types)
 
 
-_CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Case)
 _CLAUSES: dict[type[exp.Expr], str] = {
     exp.Where: "WHERE",
     exp.Having: "HAVING",
@@ -385,21 +322,12 @@ def _check_condition(node: exp.Expr, types: Types) -> None:
         found = types.of(part)
         if found is not None and found.kind is not TypeKind.BOOL:
             what = _CLAUSES.get(type(node), node.key.upper())
-            raise SQLError(
+            raise error_at(
+                part,
                 "42804",
                 f"argument of {what} must be type boolean, not type {type_name(found)}",
-                position=position_of(part),
             )
         as_type(part, BOOL, types)
-
-
-def _as_compared(node: exp.Nullif, types: Types) -> None:
-    """nullif() of numbers is of the type in which they are compared."""
-    first, second = types.of(node.this), types.of(node.expression)
-    if first is None or second is None or {first.kind, second.kind}.isdisjoint(FLOATS):
-        return
-    if first.kind not in FLOATS:
-        cast_in_place(node.this, FLOAT8)
 
 
 def _check_truth_test(node: exp.Is, types: Types) -> None:
@@ -409,10 +337,10 @@ def _check_truth_test(node: exp.Is, types: Types) -> None:
         return
     if found.kind is not TypeKind.BOOL:
         word = "TRUE" if node.expression.this else "FALSE"
-        raise SQLError(
+        raise error_at(
+            node,
             "42804",
             f"argument of IS {word} must be type boolean, not type {type_name(found)}",
-            position=position_of(node),
         )
 
 
@@ -422,12 +350,7 @@ def _check_negation(node: exp.Neg, types: Types) -> None:
         cast_in_place(node.this, INTERVAL)
         return
     if found is not None and found.kind not in (*NUMBERS, TypeKind.INTERVAL):
-        raise SQLError(
-            "42883",
-            f"operator does not exist: - {type_name(found)}",
-            position=position_of(node),
-            hint=_CASTS_HINT,
-        )
+        raise error_at(node, "42883", f"operator does not exist: - {type_name(found)}", _CASTS_HINT)
 
 
 def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
@@ -446,14 +369,10 @@ def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
             )
         return
     if not isinstance(node.this.unnest(), exp.Query):
-        raise SQLError(
-            "42809",
-            "op ANY/ALL (array) requires array on right side",
-            position=position_of(node),
-        )
+        raise error_at(node, "42809", "op ANY/ALL (array) requires array on right side")
 
 
-def _check_keys(node: exp.Order | exp.Group) -> None:
+def _check_keys(node: exp.Order | exp.Group, types: Types) -> None:
     """Raises SQLError 42601 for a text as a key of a query, which orders nothing."""
     if not isinstance(node.parent, exp.Query):
         return
@@ -461,7 +380,7 @@ def _check_keys(node: exp.Order | exp.Group) -> None:
         key = item.this if isinstance(item, exp.Ordered) else item
         if isinstance(key, exp.Literal) and key.is_string:
             clause = "ORDER BY" if isinstance(node, exp.Order) else "GROUP BY"
-            raise SQLError("42601", f"non-integer constant in {clause}", position=position_of(key))
+            raise error_at(key, "42601", f"non-integer constant in {clause}")
 
 
 _ORDERED = {exp.PercentileCont: "percentile_cont", exp.PercentileDisc: "percentile_disc"}
@@ -477,24 +396,86 @@ def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
             "Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
         )
     if isinstance(tree.parent, exp.Window):
-        raise SQLError(
-            "0A000",
-            f"OVER is not supported for ordered-set aggregate {name}",
-            position=position_of(tree),
-        )
+        raise error_at(tree, "0A000", f"OVER is not supported for ordered-set aggregate {name}")
     keys = [item.this for item in tree.expression.expressions]
     known = [types.of(key) for key in keys]
     between = name != "percentile_cont" or _lies_between(known[0])
     if len(keys) != 1 or not between:
         of = ", ".join(type_name(types.given(each)) for each in [tree.this.this, *keys])
-        raise SQLError(
+        raise error_at(
+            tree,
             "42883",
             f"function {name}({of}) does not exist",
-            position=position_of(tree),
-            hint="No function matches the given name and argument types.",
+            "No function matches the given name and argument types.",
         )
 
 
 def _lies_between(type: ColumnType | None) -> bool:
     """Whether there is something between two values."""
     return type is None or type.kind in (*NUMBERS, TypeKind.INTERVAL)
+
+
+def _check_cast(node: exp.Cast, types: Types) -> None:
+    inner = node.this.unnest()
+    if isinstance(inner, exp.Literal):
+        node.set("this", inner)
+    resolve_cast(node, types)
+
+
+def _check_nullif(node: exp.Nullif, types: Types) -> None:
+    """nullif() of numbers is of the type in which they are compared."""
+    _compare(node, node.this, node.expression, types)
+    first, second = types.of(node.this), types.of(node.expression)
+    if first is None or second is None or {first.kind, second.kind}.isdisjoint(FLOATS):
+        return
+    if first.kind not in FLOATS:
+        cast_in_place(node.this, FLOAT8)
+
+
+def _check_anonymous(node: exp.Anonymous, types: Types) -> None:
+    if is_row(node):
+        check_row(node, types)
+    else:
+        _check_call(node, types)
+
+
+def _check_substring(node: exp.Substring, types: Types) -> None:
+    """Raises SQLError 0A000 for `substring(s FROM pattern)`."""
+    start = node.args.get("start")
+    if start is not None and (types.kind(start) is TypeKind.STRING or untyped(start)):
+        hint = "regexp_replace() and its groups take a text apart."
+        raise unsupported("substring() by a pattern", node, hint)
+    _check_call(node, types)
+
+
+Check = Callable[[Any, Types], None]
+_CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
+    **dict.fromkeys(SIGNS, (_check_operator,)),
+    **dict.fromkeys((*COMPARISONS, exp.In, exp.Between), (_check_comparison,)),
+    **dict.fromkeys(
+        (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join), (_check_condition,)
+    ),
+    exp.Case: (_check_condition, _alternatives),
+    **dict.fromkeys((exp.Coalesce, exp.Greatest, exp.Least), (_alternatives,)),
+    exp.Array: (check_dimensions, _alternatives),
+    exp.ArrayAgg: (check_dimensions,),
+    **dict.fromkeys((exp.Union, exp.Except, exp.Intersect), (check_recursion, check_columns)),
+    exp.Values: (check_columns,),
+    **dict.fromkeys((exp.GenerateSeries, exp.ExplodingGenerateSeries), (check_series,)),
+    **dict.fromkeys((exp.Explode, exp.Unnest), (check_series, _check_call)),
+    exp.Column: (check_whole_row,),
+    **dict.fromkeys((exp.Lag, exp.Lead), (_check_default,)),
+    exp.NthValue: (_check_place,),
+    exp.WindowSpec: (resolve_frame,),
+    exp.WithinGroup: (check_ordered_set,),
+    exp.Tuple: (check_row,),
+    exp.Anonymous: (_check_anonymous,),
+    exp.Substring: (_check_substring,),
+    **dict.fromkeys((exp.Bracket, exp.Any, exp.All), (_check_array,)),
+    **dict.fromkeys((exp.Cast, exp.TryCast), (_check_cast,)),
+    exp.Neg: (_check_negation,),
+    exp.Is: (_check_truth_test,),
+    exp.Nullif: (_check_nullif,),
+    **dict.fromkeys((exp.Order, exp.Group), (_check_keys,)),
+}
+"""What is checked of a node, by its class; of all others whether they are calls that there are."""

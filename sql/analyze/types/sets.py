@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ....catalog.values.errors import SQLError
-from ...parse import position_of
-from ...syntax.refusals import unsupported
-from ...syntax.walks import find_all
-from .rows import is_row, row_as_value
+from ...syntax.refusals import error_at, unsupported
+from .types import Types
 
 
 def check_order_of_distinct(tree: exp.Select) -> None:
@@ -25,22 +22,17 @@ def check_order_of_distinct(tree: exp.Select) -> None:
         key = ordered.this
         plain = isinstance(key, exp.Column) and key.name in listed
         if not plain and not isinstance(key, exp.Literal) and key.sql() not in listed:
-            raise SQLError(
-                "42P10",
-                "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
-                position=position_of(key),
+            raise error_at(
+                key, "42P10", "for SELECT DISTINCT, ORDER BY expressions must appear in select list"
             )
 
 
-def check_fetch(tree: exp.Fetch) -> None:
+def check_fetch(tree: exp.Fetch, types: Types) -> None:
     """Raises SQLError 0A000 for WITH TIES, and 42601 for PERCENT."""
     options = tree.args.get("limit_options")
     if options is not None and options.args.get("percent"):
-        raise SQLError(
-            "42601",
-            'syntax error at or near "PERCENT"',
-            position=position_of(tree),
-            hint="FETCH takes a number of rows.",
+        raise error_at(
+            tree, "42601", 'syntax error at or near "PERCENT"', "FETCH takes a number of rows."
         )
     if options is not None and options.args.get("with_ties"):
         raise unsupported(
@@ -50,55 +42,21 @@ def check_fetch(tree: exp.Fetch) -> None:
         )
 
 
-def check_distinct_series(tree: exp.Select) -> None:
-    """Raises SQLError 0A000 for DISTINCT ON of what makes rows: DuckDB does that behind it."""
-    distinct = tree.args.get("distinct")
-    if distinct is None or distinct.args.get("on") is None:
-        return
-    for item in tree.expressions:
-        series = item.find(*_SERIES)
-        if series is not None and series.find_ancestor(exp.Select) is tree:
-            raise unsupported(
-                "DISTINCT ON of a function that returns a set",
-                series,
-                "Put the function into FROM.",
-            )
+SERIES = (exp.GenerateSeries, exp.Explode, exp.Unnest)
 
 
-_SERIES = (exp.GenerateSeries, exp.Explode, exp.Unnest)
-
-
-def check_conditional_series(query: exp.Expr) -> None:
-    """Raises SQLError 0A000 for what makes rows where it may not be evaluated at all."""
-    for series in find_all(query, *_SERIES):
-        around = series.find_ancestor(exp.Case, exp.Coalesce, exp.Query)
-        if isinstance(around, exp.Case | exp.Coalesce):
-            raise SQLError(
-                "0A000",
-                f"set-returning functions are not allowed in {around.key.upper()}",
-                position=position_of(series),
-                hint="Put the function into FROM, behind LATERAL.",
-            )
-
-
-def check_listed_series(values: exp.Values) -> None:
-    """Raises SQLError 0A000 for what makes rows in one of several rows of VALUES."""
-    around = values.find_ancestor(exp.Select)
-    for series in find_all(values, *_SERIES) if len(values.expressions) > 1 else ():
-        if series.find_ancestor(exp.Select) is around:
-            raise SQLError(
-                "0A000",
-                "set-returning functions are not allowed in VALUES",
-                position=position_of(series),
-                hint="INSERT INTO … SELECT takes them.",
-            )
-
-
-def check_rows(tree: exp.Select) -> None:
-    """Raises SQLError 0A000 for a row as a value, which DuckDB would write in its own way."""
-    for item in tree.expressions:
-        inner = item.unalias().unnest()
-        if isinstance(inner, exp.Is):
-            inner = inner.this.unnest()
-        if is_row(inner):
-            raise row_as_value(inner)
+def check_series(series: exp.Expr, types: Types | None = None) -> None:
+    """Raises SQLError 0A000 for what makes rows where it may not be evaluated at all, in one of
+    several rows of VALUES, and beside DISTINCT ON, which DuckDB does behind it."""
+    around = series.find_ancestor(exp.Case, exp.Coalesce, exp.Values, exp.Query)
+    if isinstance(around, exp.Case | exp.Coalesce):
+        what = f"set-returning functions are not allowed in {around.key.upper()}"
+        raise error_at(series, "0A000", what, "Put the function into FROM, behind LATERAL.")
+    if isinstance(around, exp.Values) and len(around.expressions) > 1:
+        what = "set-returning functions are not allowed in VALUES"
+        raise error_at(series, "0A000", what, "INSERT INTO … SELECT takes them.")
+    distinct = around.args.get("distinct") if isinstance(around, exp.Select) else None
+    within = series.find_ancestor(exp.From, exp.Join, exp.Lateral, exp.Select)
+    if distinct is not None and distinct.args.get("on") is not None and within is around:
+        what = "DISTINCT ON of a function that returns a set"
+        raise unsupported(what, series, "Put the function into FROM.")

@@ -9,13 +9,13 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ....catalog.values.errors import SQLError
 from ...parse import folded, position_of
-from ..binder import scopes_in
+from ...syntax.refusals import error_at
 from .types import Types
 
 
-def check_siblings(query: exp.Expr, types: Types) -> None:
+def check_siblings(types: Types) -> None:
     """Raises SQLError for a column that DuckDB would take from what stands beside a subquery."""
-    for scope in scopes_in(query):
+    for scope in types.scopes:
         if not scope.is_derived_table or scope.parent is None or _lateral(scope):
             continue
         tree = scope.expression
@@ -46,11 +46,11 @@ def _check(
     if qualifier is not None:
         table = folded(qualifier)
         if table not in scope.sources and any(alias == table for alias, _ in beside):
-            raise SQLError(
+            raise error_at(
+                column,
                 "42P01",
                 f'invalid reference to FROM-clause entry for table "{table}"',
-                position=position_of(column),
-                hint="A subquery in FROM sees what is beside it behind LATERAL.",
+                "A subquery in FROM sees what is beside it behind LATERAL.",
             )
         return
     if name in own or name in scope.sources:

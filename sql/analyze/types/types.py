@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
-from weakref import proxy
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
@@ -30,7 +30,7 @@ from ...parse import folded
 from ...parse.queries import table_name
 from ...syntax.tree_names import CAST_TYPE, DECLARED
 from ..binder import Relations, scopes_in
-from ..columns.stars import Columns, Stars, given_names, sources_of, tree_of
+from ..columns.stars import given_names, sources_of, tree_of
 from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
 from ..virtual_ids import in_catalog
 from .derived_types import (
@@ -44,7 +44,6 @@ from .derived_types import (
     literal_type,
     of_bare_numeric,
     of_ordered_set,
-    of_recursion,
     quotient_scale,
     series,
     truncated,
@@ -61,10 +60,10 @@ TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 INTERVAL = ColumnType(TypeKind.INTERVAL)
 UUID = ColumnType(TypeKind.UUID)
 JSONB = ColumnType(TypeKind.JSONB)
-TEXTS = array_of(STRING)
 
 Lookup = Callable[[exp.Column], ColumnType | None]
 Hints = Sequence[ColumnType | None]
+Columns = list[tuple[str, ColumnType | None]]
 
 _DEPTH_MAX = 200
 """Expressions nested deeper are of unknown type: the walk is recursive."""
@@ -72,13 +71,7 @@ _MAGNITUDE_OF_LEAST = str(2**63)
 """Digits that are an INT8 behind a minus only."""
 _TYPE = "postgres_type"
 
-_SAME = (
-    exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls,
-    exp.FirstValue, exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue,
-    exp.Ordered,
-)  # fmt: skip
 _CHAINED = (exp.Binary, exp.Paren, exp.Not, exp.Neg, exp.Cast)
-_ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least)
 _WITHIN = {"integer_of_text": INT8, "bool_of_text": BOOL, "float_text": STRING,
            "single_text": STRING, "single": FLOAT4, "text": STRING,
            "subscripts": array_of(INT8), "places_to": array_of(INT8)}  # fmt: skip
@@ -106,12 +99,11 @@ class Types:
         # Tables of the catalog have texts and INT8 where PostgreSQL has types of its own.
         self.strict = not any(map(in_catalog, relations.values()))
         self._scopes: dict[int, list[QueryScope]] = {}
-        scopes = scopes_in(query)
-        for scope in scopes:
+        self.scopes = scopes_in(query)
+        for scope in self.scopes:
             for column in scope.columns:
                 give_way()
                 self._scopes.setdefault(id(column), []).append(scope)
-        self._stars = Stars(scopes, relations, proxy(self))  # held both ways, none would go
         self._query = query  # ids stay theirs as long as they live
         self._depth = 0
 
@@ -151,11 +143,6 @@ class Types:
     def say(self, tree: exp.Expr, type: ColumnType | None) -> None:
         """Keeps a type for a tree that was put in place of another."""
         tree.meta[_TYPE] = type
-
-    def say_declared(self, column: exp.Column, type: ColumnType | None) -> None:
-        """Keeps the type that CREATE TABLE says of a column that stands for a part of a star."""
-        self.say(column, None if type is None else type.broad)
-        column.meta[DECLARED] = type
 
     def given(self, tree: exp.Expr) -> Argument:
         """The type of an operand, in terms of signatures."""
@@ -218,61 +205,27 @@ class Types:
         return None
 
     def _infer(self, tree: exp.Expr) -> ColumnType | None:
-        match tree:
-            case exp.Column():
-                return self._column(tree)
-            case exp.Literal():
-                return None if tree.is_string else literal_type(tree.this)
-            case exp.Boolean():
-                return BOOL
-            case exp.Cast():
-                return self._cast(tree)
-            case exp.Sum() | exp.Avg():
-                return self._summed(tree)
-            case exp.Case():
-                results = [branch.args.get("true") for branch in tree.args.get("ifs") or ()]
-                return self.common([*results, tree.args.get("default")])
-            case exp.Lag() | exp.Lead():
-                return self.common([tree.this, tree.args.get("default")])
-            case exp.Subquery():
-                return self._of_subquery(tree)
-            case exp.CurrentTimestamp():
-                return TIMESTAMPTZ
-            case exp.Localtimestamp():
-                return TIMESTAMP
-            case exp.Localtime():
-                return ColumnType(TypeKind.TIME)
-            case exp.CurrentDate():
-                return DATE
-            case exp.Interval():
-                return INTERVAL
-            case exp.Uuid():
-                return UUID
-            case exp.Extract():
-                return decimal(6)
-            case exp.Neg(this=exp.Literal() as least) if least.this == _MAGNITUDE_OF_LEAST:
-                return INT8
-            case exp.Neg():
-                found = self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
-                return INTERVAL if found is not None and found.kind is TypeKind.TIME else found
-            case exp.Nullif():
-                found = self.of(tree.this) or (STRING if untyped(tree.this) else None)
-                if found == FLOAT4:
-                    return FLOAT4
-                others = (found, self.of(tree.args["expression"]))
-                return FLOAT8 if FLOAT8 in others or FLOAT4 in others else found
-            case exp.WithinGroup():
-                return of_ordered_set(tree, self.of)
-            case exp.AtTimeZone():
-                return at_zone(self.kind(tree.this))
-            case exp.GenerateSeries() | exp.ExplodingGenerateSeries():
-                return self._series(tree)
-            case exp.Explode():
-                found = self.of(tree.this)
-                return None if found is None else found.element
-            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
-                return self._arithmetic(tree)
-        return self._by_class(tree)
+        known = _TYPES.get(type(tree))
+        if known is not None:
+            return known
+        rule = _RULES.get(type(tree))
+        return self._called(tree) if rule is None else rule(self, tree)
+
+    def _negation(self, tree: exp.Neg) -> ColumnType | None:
+        if isinstance(tree.this, exp.Literal) and tree.this.this == _MAGNITUDE_OF_LEAST:
+            return INT8
+        found = self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
+        return INTERVAL if found is not None and found.kind is TypeKind.TIME else found
+
+    def _nullif(self, tree: exp.Nullif) -> ColumnType | None:
+        found = self.of(tree.this) or (STRING if untyped(tree.this) else None)
+        others = (found, self.of(tree.args["expression"]))
+        floats = found != FLOAT4 and (FLOAT8 in others or FLOAT4 in others)
+        return FLOAT8 if floats else found
+
+    def _element(self, tree: exp.Expr) -> ColumnType | None:
+        found = self.of(tree.this)
+        return None if found is None else found.element
 
     def _cast(self, tree: exp.Cast) -> ColumnType | None:
         made = of_bare_numeric(tree, self.of(tree.this))
@@ -280,24 +233,6 @@ class Types:
             tree.meta[CAST_TYPE] = made
             return made
         return broad_type_of_cast(tree)
-
-    def _by_class(self, tree: exp.Expr) -> ColumnType | None:
-        if isinstance(tree, _SAME):
-            return self.of(tree.this)
-        if isinstance(tree, _ALTERNATIVES):
-            return self.common(list(tree.iter_expressions()))
-        known = type_of_class(tree)
-        if known is not None:
-            return known
-        match tree:
-            case exp.Array() | exp.ArrayAgg():
-                return self._array(tree)
-            case exp.Bracket():
-                return self._subscript(tree)
-            case exp.Any() | exp.All():
-                found = self.of(tree.this)
-                return None if found is None else found.element
-        return self._called(tree)
 
     def _called(self, tree: exp.Expr) -> ColumnType | None:
         """The type that a function returns."""
@@ -312,13 +247,13 @@ class Types:
         call = called(tree)
         operands = call[1] if call is not None else []
         match name:
-            case "round" | "trunc" | "ceil" | "ceiling" | "floor" | "div" | "mod" | "factorial":
+            case "round" | "trunc" | "ceil" | "ceiling" | "floor" | "div" | "mod":
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
                 return truncated(self.of(operands[1]))
-            case "array_fill" | "enum_range":
-                found = self.common(operands if name == "enum_range" else operands[:1])
-                return None if found is None or found.element is not None else array_of(found)
+            case "enum_range":
+                found = self.of(operands[0])
+                return None if found is None else array_of(found)
         return chosen.result
 
     def _rounded(
@@ -337,23 +272,19 @@ class Types:
         return series([self.of(tree.args.get(place)) for place in ("start", "end", "step")])
 
     def _array(self, tree: exp.Expr) -> ColumnType | None:
-        items = tree.expressions if isinstance(tree, exp.Array) else [tree.this]
-        if isinstance(tree, exp.Array) and len(items) == 1 and isinstance(items[0], exp.Query):
-            _, types = self.columns_of(items[0])
-            found = types[0] if types else None
-        else:
-            found = self.common([listed_item(item) for item in items]) if items else None
+        found = self._listed(tree)
         return None if found is None or found.element is not None else array_of(found)
 
     def of_elements(self, tree: exp.Expr) -> ColumnType | None:
         """The type of the elements of ARRAY[…] and array_agg(), where that is an array."""
+        found = self._listed(tree)
+        return found if found is not None and found.element is not None else None
+
+    def _listed(self, tree: exp.Expr) -> ColumnType | None:
         items = tree.expressions if isinstance(tree, exp.Array) else [listed_item(tree.this)]
         if len(items) == 1 and isinstance(items[0], exp.Query):
-            types = self.columns_of(items[0])[1]
-            found = types[0] if types else None
-        else:
-            found = self.common(items)
-        return found if found is not None and found.element is not None else None
+            return next(iter(self.columns_of(items[0])[1]), None)
+        return self.common(items)
 
     def _subscript(self, tree: exp.Bracket) -> ColumnType | None:
         base = self.of(tree.this)
@@ -438,7 +369,7 @@ class Types:
         """Whether a source has a column; None where that is not known."""
         if self._of_source(source, name)[0]:
             return True
-        return None if self._stars.of_source(source) is None else False
+        return None if self.columns_in(source) is None else False
 
     def row_of(self, column: exp.Column) -> Columns | None:
         """Returns the columns of a whole row, named by a source of FROM; None for a column's
@@ -452,7 +383,7 @@ class Types:
                 if self._of_source(source, name)[0]:
                     return None
                 if alias.lower() == name.lower() and isinstance(tree_of(source), _ROWS):
-                    found = self._stars.of_source(source)
+                    found = self.columns_in(source)
             if found is not None:
                 return found
         return None
@@ -490,8 +421,6 @@ class Types:
             narrow = self.passed_on(several[0])
             if any(self.passed_on(part) != narrow for part in several[1:]):
                 narrow = None
-            if type is not None and narrow is not None and narrow.broad != type:
-                narrow = None  # a recursive column that gets more digits than its first row has
             found.append(narrow or type)
         return names, found
 
@@ -510,10 +439,8 @@ class Types:
         names, parts = self.parts_of(tree)
         recursive = isinstance(tree.parent, exp.CTE)
         types = [
-            self.common(column) if not recursive or len(column) == 1
-            else of_recursion(self.of(column[0]), column[1:]) or self.common(column)
-            for column in parts
-        ]  # fmt: skip
+            (self.of(column[0]) if recursive else None) or self.common(column) for column in parts
+        ]
         given = given_names(tree)
         return [*given, *names[len(given) :]], types
 
@@ -534,35 +461,36 @@ class Types:
                 columns = [list(column) for column in zip(*rows, strict=False)]
                 return [f"column{place + 1}" for place in range(len(columns))], columns
             case exp.Select():
-                return self._items(tree)
+                names = [item.alias_or_name.lower() for item in tree.expressions]
+                return names, [[item.unalias()] for item in tree.expressions]
         return [], []
 
-    def _items(self, select: exp.Select) -> tuple[list[str], list[list[exp.Expr]]]:
-        """Returns the columns of a select list, with stars expanded where their columns are
-        known."""
-        names: list[str] = []
-        parts: list[list[exp.Expr]] = []
-        for item in select.expressions:
-            columns = self._stars.columns(select, item)
-            for column in [item] if columns is None else columns:
-                names.append(column.alias_or_name.lower())
-                parts.append([column.unalias()])
-        return names, parts
+    def columns_in(self, source: exp.Expr | QueryScope) -> Columns | None:
+        """Returns the columns of a table, view or subquery, with the types that CREATE TABLE and
+        casts say; None where they are not known."""
+        tree = tree_of(source)
+        given = given_names(tree)
+        if isinstance(tree, exp.Table):
+            named = isinstance(tree.this, exp.Identifier)
+            descriptor = self.relations.get(table_name(tree).parts) if named else None
+            if descriptor is None:
+                return None
+            shown = [(column.name, column.type) for column in descriptor.shown_columns]
+            return [*zip(given, (type for _, type in shown), strict=False), *shown[len(given) :]]
+        if isinstance(tree, exp.Unnest):
+            return [(name, self.of_unnest(tree, name)[1]) for name in given] or None
+        names, types = self.declared_of(tree)
+        return None if "*" in names or not names else list(zip(names, types, strict=False))
 
-    def output(self, select: exp.Select) -> list[exp.Expr]:
-        """The items of a select list with stars expanded, up to the first star of which the columns
-        are not known."""
-        found: list[exp.Expr] = []
-        for item in select.expressions:
-            columns = self._stars.columns(select, item)
-            if columns is None and item.is_star:
-                break
-            found += [item] if columns is None else columns
-        return found
-
-    def columns_in(self, source: exp.Expr) -> list[tuple[str, ColumnType | None]]:
-        """Returns the columns of a join's sources, as far as they are known."""
-        return self._stars.of_source(source) or []
+    def declared_types(self, query: exp.Query) -> tuple[ColumnType | None, ...]:
+        """The types that tables and casts give a query's columns, None where its computation says
+        the type; nothing from where a star hides them. Of a set operation enumerations alone."""
+        if any(item.is_star for item in query.selects):
+            return ()
+        if isinstance(query, exp.Select):
+            return tuple(self.passed_on(item.unalias()) for item in query.expressions)
+        _, found = self.columns_of(query)
+        return tuple(None if type is None or enum_in(type) is None else type for type in found)
 
     def _of_subquery(self, tree: exp.Subquery) -> ColumnType | None:
         if not isinstance(tree.this, exp.Query):
@@ -580,7 +508,6 @@ class PlainTypes(Types):
         self.relations: Relations = {}
         self.strict = True
         self._scopes = {}
-        self._stars = Stars((), {}, proxy(self))
         self._depth = 0
         self._lookup = lookup
         self._declared = declared
@@ -613,31 +540,71 @@ class PlainTypes(Types):
 
 _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)
 
+_TYPES: dict[type[exp.Expr], ColumnType] = {
+    **dict.fromkeys(
+        (exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Exists,
+         exp.RegexpLike, exp.RegexpILike, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE,
+         exp.NullSafeEQ, exp.NullSafeNEQ, exp.ArrayContainsAll, exp.ArrayContainedBy,
+         exp.ArrayOverlaps, exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys,
+         exp.JSONBContainsAllTopKeys, exp.Boolean),
+        BOOL,
+    ),
+    **dict.fromkeys((exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank), INT8),
+    **dict.fromkeys(
+        (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank), FLOAT8
+    ),
+    **dict.fromkeys(
+        (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser,
+         exp.JSONExtractScalar, exp.JSONBExtractScalar),
+        STRING,
+    ),
+    **dict.fromkeys(
+        (exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath, exp.ParseJSON,
+         exp.JSONArrayAgg, exp.JSONObjectAgg, exp.JSONBObjectAgg),
+        JSONB,
+    ),
+    exp.CurrentTimestamp: TIMESTAMPTZ,
+    exp.Localtimestamp: TIMESTAMP,
+    exp.Localtime: ColumnType(TypeKind.TIME),
+    exp.CurrentDate: DATE,
+    exp.Interval: INTERVAL,
+    exp.Uuid: UUID,
+    exp.Extract: decimal(6),
+}  # fmt: skip
+"""The types that all nodes of a class have."""
 
-_TRUTHS = (
-    exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Exists,
-    exp.RegexpLike, exp.RegexpILike, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT,
-    exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.ArrayContainsAll, exp.ArrayContainedBy,
-    exp.ArrayOverlaps, exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys,
-    exp.JSONBContainsAllTopKeys,
-)  # fmt: skip
-_COUNTS = (exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank)
-_FLOATS = (exp.PercentileCont, exp.Corr, exp.Pi, exp.Rand, exp.CumeDist, exp.PercentRank)
-_NAMES = (exp.CurrentUser, exp.CurrentSchema, exp.CurrentDatabase, exp.SessionUser)
-_DOCUMENTS = (
-    exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath, exp.ParseJSON, exp.JSONArrayAgg,
-    exp.JSONObjectAgg, exp.JSONBObjectAgg,
-)  # fmt: skip
-_TYPES: tuple[tuple[tuple[type[exp.Expr], ...], ColumnType], ...] = (
-    (_TRUTHS, ColumnType(TypeKind.BOOL)),
-    (_COUNTS, INT8),
-    (_FLOATS, FLOAT8),
-    (_NAMES, ColumnType(TypeKind.STRING)),
-    (_DOCUMENTS, ColumnType(TypeKind.JSONB)),
-    ((exp.JSONExtractScalar, exp.JSONBExtractScalar), ColumnType(TypeKind.STRING)),
-)
-
-
-def type_of_class(tree: exp.Expr) -> ColumnType | None:
-    """The type that all nodes of its class have; None where the class does not say it."""
-    return next((type for nodes, type in _TYPES if isinstance(tree, nodes)), None)
+Rule = Callable[[Types, Any], ColumnType | None]
+_RULES: dict[type[exp.Expr], Rule] = {
+    exp.Column: lambda types, tree: types._column(tree),
+    exp.Literal: lambda types, tree: None if tree.is_string else literal_type(tree.this),
+    **dict.fromkeys((exp.Cast, exp.TryCast), lambda types, tree: types._cast(tree)),
+    **dict.fromkeys((exp.Sum, exp.Avg), Types._summed),
+    exp.Case: lambda types, tree: types.common(
+        [*(branch.args.get("true") for branch in tree.args.get("ifs") or ()),
+         tree.args.get("default")]
+    ),
+    **dict.fromkeys(
+        (exp.Lag, exp.Lead),
+        lambda types, tree: types.common([tree.this, tree.args.get("default")]),
+    ),
+    exp.Subquery: Types._of_subquery,
+    exp.Neg: Types._negation,
+    exp.Nullif: Types._nullif,
+    exp.WithinGroup: lambda types, tree: of_ordered_set(tree, types.of),
+    exp.AtTimeZone: lambda types, tree: at_zone(types.kind(tree.this)),
+    **dict.fromkeys((exp.GenerateSeries, exp.ExplodingGenerateSeries), Types._series),
+    **dict.fromkeys((exp.Explode, exp.Any, exp.All), Types._element),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), Types._arithmetic),
+    **dict.fromkeys(
+        (exp.Paren, exp.Alias, exp.Filter, exp.Window, exp.IgnoreNulls, exp.FirstValue,
+         exp.LastValue, exp.NthValue, exp.Order, exp.Collate, exp.AnyValue, exp.Ordered),
+        lambda types, tree: types.of(tree.this),
+    ),
+    **dict.fromkeys(
+        (exp.Coalesce, exp.Greatest, exp.Least),
+        lambda types, tree: types.common(list(tree.iter_expressions())),
+    ),
+    **dict.fromkeys((exp.Array, exp.ArrayAgg), Types._array),
+    exp.Bracket: Types._subscript,
+}  # fmt: skip
+"""How the types of others follow from their parts; what is not here is a call of a function."""

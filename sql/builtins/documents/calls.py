@@ -15,8 +15,6 @@ _CALL = "document_call"
 FUNCTIONS: dict[str, tuple[str, str, int]] = {
     "jsonb_typeof": ("jsonb_typeof", "d", 1),
     "jsonb_array_length": ("jsonb_array_length", "d", 1),
-    "jsonb_strip_nulls": ("jsonb_strip_nulls", "d", 1),
-    "jsonb_pretty": ("jsonb_pretty", "d", 1),
     "jsonb_set": ("jsonb_set", "dsdt", 3),
     "jsonb_extract_path": ("jsonb_at_path", "ds", 2),
     "jsonb_extract_path_text": ("jsonb_text_at_path", "ds", 2),
@@ -33,8 +31,8 @@ RESULTS: dict[str, ColumnType] = {
     **dict.fromkeys(
         """
         jsonb_in jsonb_element jsonb_at_path jsonb_delete_path jsonb_set jsonb_concat jsonb_delete
-        jsonb_strip_nulls json_strip_nulls jsonb_steps jsonb_of jsonb_built_object
-        jsonb_built_array jsonb_gathered_object jsonb_member jsonb_place jsonb_names
+        jsonb_steps jsonb_of jsonb_built_object
+        jsonb_built_array jsonb_gathered_object jsonb_member
         jsonb_pair_value jsonb_extract_path json_extract_path to_jsonb to_json row_to_json
         array_to_json jsonb_build_object json_build_object jsonb_build_array json_build_array
         jsonb_agg json_agg
@@ -43,8 +41,8 @@ RESULTS: dict[str, ColumnType] = {
     ),
     **dict.fromkeys(
         """
-        jsonb_element_text jsonb_text_at_path jsonb_pretty jsonb_typeof json_typeof jsonb_steps_text
-        jsonb_member_text jsonb_place_text jsonb_names_text jsonb_same jsonb_same_text
+        jsonb_element_text jsonb_text_at_path jsonb_typeof json_typeof jsonb_steps_text
+        jsonb_member_text jsonb_same jsonb_same_text
         jsonb_pair_key jsonb_pair_text jsonb_extract_path_text json_extract_path_text
         """.split(),  # noqa: SIM905
         _STRING,

@@ -20,8 +20,8 @@ from ....catalog.values.column_types import ColumnType, array_of, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.json_text import read_json
 from ....catalog.values.type_kinds import TypeKind
-from ..row_functions import told
-from . import casts, equality, operators, order, paths, slices
+from ..evaluator_functions import told
+from . import casts, operators, order, paths, slices
 from .datums import Documents, documents_in, documents_of, names_of
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
@@ -107,8 +107,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_exists", operators.has_key, "dt", "BOOLEAN"),
     ("jsonb_exists_any", operators.has_any_key, "ds", "BOOLEAN"),
     ("jsonb_exists_all", operators.has_all_keys, "ds", "BOOLEAN"),
-    ("jsonb_strip_nulls", operators.without_nulls, "d", "JSON"),
-    ("jsonb_pretty", operators.pretty, "d", "VARCHAR"),
     ("jsonb_typeof", slices.type_of, "d", "VARCHAR"),
     ("jsonb_array_length", operators.array_length, "d", "BIGINT"),
     ("jsonb_elements", operators.elements, "d", "JSON[]"),
@@ -120,7 +118,7 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_number", casts.number_of, "d", "VARCHAR"),
     ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),
     ("jsonb_truth", casts.truth_of, "d", "BOOLEAN"),
-    ("jsonb_same_text", equality.same, "d", "VARCHAR"),
+    ("jsonb_same_text", order.same, "d", "VARCHAR"),
     ("jsonb_sort_key", order.sort_key, "d", "BLOB"),
 )
 
@@ -214,13 +212,6 @@ _MACROS = (
     "jsonb_pair_key(p) AS struct_extract(p, 'key')",
     "jsonb_pair_value(p) AS struct_extract(p, 'value')",
     "jsonb_pair_text(p) AS struct_extract(p, 'value')",
-    # A place may lead into a scalar, of which DuckDB finds none.
-    f"jsonb_place(j, p, s) AS {_MEMBER} ELSE jsonb_steps(j, s) END",
-    f"jsonb_place_text(j, p, s) AS {_MEMBER_TEXT} ELSE jsonb_steps_text(j, s) END",
-    f"jsonb_same(j) AS CASE WHEN regexp_matches(j::VARCHAR, '{equality.ZEROS}') "
+    f"jsonb_same(j) AS CASE WHEN regexp_matches(j::VARCHAR, '{order.ZEROS}') "
     "THEN jsonb_same_text(j) ELSE j::VARCHAR END",
-    f"jsonb_names(j, p, s) AS {_MEMBER} WHEN json_type(j, p) IS NOT NULL "
-    "THEN jsonb_at_path(j, s) END",
-    f"jsonb_names_text(j, p, s) AS {_MEMBER_TEXT} WHEN json_type(j, p) IS NOT NULL "
-    "THEN jsonb_text_at_path(j, s) END",
 )

@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from ....catalog.values.errors import SQLError
-from ....catalog.values.json_text import read_json, write_json
+from ....catalog.values.json_text import read_json
 from .slices import (
-    NULL,
     array_of,
     is_array,
     is_object,
@@ -157,26 +156,3 @@ def pairs(document: str) -> list[tuple[str, str]]:
 def text_pairs(document: str) -> list[tuple[str, str | None]]:
     """jsonb_each_text."""
     return [(name, text_of(value)) for name, value in pairs(document)]
-
-
-def without_nulls(document: str) -> str:
-    """jsonb_strip_nulls: no member of any object is null."""
-    if is_object(document):
-        members = members_of(document).items()
-        return object_of({name: without_nulls(item) for name, item in members if item != NULL})
-    return array_of(map(without_nulls, items_of(document))) if is_array(document) else document
-
-
-def pretty(document: str) -> str:
-    return _indented(document, "\n")
-
-
-def _indented(document: str, line: str) -> str:
-    inner = line + "    "
-    if is_scalar(document):
-        return document
-    if is_object(document):
-        members = members_of(document).items()
-        parts = [f"{inner}{write_json(name)}: {_indented(item, inner)}" for name, item in members]
-        return f"{{{','.join(parts)}{line}}}"
-    return f"[{','.join(inner + _indented(item, inner) for item in items_of(document))}{line}]"

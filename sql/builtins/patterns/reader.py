@@ -1,7 +1,7 @@
-"""A pattern written in RE2's syntax, token by token.
+r"""A pattern written in RE2's syntax, token by token.
 
 a.c        a(?s:.)c
-(?n)^a.$   (?m:^)a[^\\x{a}](?m:$)
+(?n)^a.$   (?m:^)a[^\x{a}](?m:$)
 (?i)k      [Kk]
 
 The grammar is that of PostgreSQL's "advanced regular expressions" (section 9.7.3), with the words
@@ -11,12 +11,11 @@ of its errors. No option of RE2 changes what the text means.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ....catalog.values.errors import SQLError
 from ...syntax.refusals import unsupported
-from .classes import CLASSES, NO_DIGIT, NO_SPACE, written
-from .options import Options, with_letter
 
 COUNT_MAX = 255
 """PostgreSQL's limit of a quantifier in braces."""
@@ -27,16 +26,90 @@ LENGTH_MAX = 1 << 16
 SHOWN_MAX = 60
 """Letters of a pattern that an error message repeats."""
 TOO_COMPLEX = "regular expression is too complex"
+GLOBAL = "g"
 _CODE_MAX = 0x10FFFF
 _CASED_END = 0x1E944
 """Behind it no letter has another case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`stops`: `.` and `[^…]` match no newline. `lines`: `^` and `$` match beside one."""
+
+    any_case: bool = False
+    stops: bool = False
+    lines: bool = False
+
+
+_MEANT: dict[str, dict[str, bool]] = {
+    "c": {"any_case": False},
+    "i": {"any_case": True},
+    "m": {"stops": True, "lines": True},
+    "n": {"stops": True, "lines": True},
+    "p": {"stops": True, "lines": False},
+    "s": {"stops": False, "lines": False},
+    "w": {"stops": False, "lines": True},
+}
+_OTHER_SYNTAXES = "beqtx"
+"""Options for patterns in the syntaxes of POSIX, literal texts and expanded patterns."""
+
+
+def _with_letter(options: Options, letter: str) -> Options | None:
+    """Returns the options with one more letter; None for no letter of theirs. Raises SQLError
+    0A000 for a letter of other syntaxes."""
+    if letter in _OTHER_SYNTAXES:
+        what = f'the option "{letter}" of a regular expression'
+        raise unsupported(what, hint="Leave it out, and write an advanced regular expression.")
+    meant = _MEANT.get(letter)
+    return None if meant is None else replace(options, **meant)
+
+
+@lru_cache(maxsize=64)
+def options_of(flags: str) -> tuple[Options, bool]:
+    """Returns the options of a flags argument, and whether `g` is among them. Raises SQLError
+    22023 and 0A000."""
+    options = Options()
+    for letter in flags.replace(GLOBAL, ""):
+        said = _with_letter(options, letter)
+        if said is None:
+            raise SQLError("22023", f'invalid regular expression option: "{letter}"')
+        options = said
+    return options, GLOBAL in flags
+
+
+CLASSES: dict[str, str] = {
+    "alpha": r"\pL\p{Nl}",
+    "alnum": r"\pL\p{Nl}\p{Nd}",
+    "word": r"\pL\p{Nl}\p{Nd}_",
+    "upper": r"\p{Lu}\p{Lt}",
+    "lower": r"\p{Ll}",
+    "digit": "0-9",
+    "punct": r"\pP\pS",
+    "graph": r"\pL\pM\pN\pP\pS\p{Cf}\p{Co}",
+    "print": r"\pL\pM\pN\pP\pS\p{Cf}\p{Co}\p{Zs}",
+    "space": r"\x{9}-\x{d} \x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{2028}-\x{2029}"
+    r"\x{205f}\x{3000}",
+    "blank": r"\x{9} ",
+    "cntrl": r"\p{Cc}",
+    "ascii": r"\x{0}-\x{7f}",
+    "xdigit": "0-9A-Fa-f",
+}
+"""The text of each class within RE2's brackets, by Unicode's categories."""
+_CLASSES = {
+    "d": CLASSES["digit"],
+    "w": CLASSES["word"],
+    "s": CLASSES["space"],
+    "D": r"\x{0}-/:-\x{10ffff}",
+    "S": r"\x{0}-\x{8}\x{e}-\x{1f}!-\x{167f}\x{1681}-\x{1fff}\x{2007}\x{200b}-\x{2027}"
+    r"\x{202a}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff}",
+}
+_LETTERS = {"a": 7, "b": 8, "B": 0x5C, "e": 0x1B, "f": 0xC, "n": 0xA, "r": 0xD, "t": 9, "v": 0xB}
 
 _ESCAPE = r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]+|[^uUx])"
 _NAME = r"\[(?P<{0}>[:.=])[^\]]*(?P={0})\]"
 _TOKENS = re.compile(
     rf"""
-      (?P<around> \(\?<?[=!])
-    | (?P<edge> \[\[:[<>]:\]\])
+      (?P<refused> \(\?<?[=!] | \(\?\# | \[\[:[<>]:\]\])
     | (?P<open> \(\?: | \((?!\?))
     | (?P<close> \))
     | (?P<bar> \|)
@@ -46,11 +119,11 @@ _TOKENS = re.compile(
     | (?P<brackets> \[(?P<negated>\^?+)(?P<inner>
         \]?+(?: {_NAME.format("kind")} | {_ESCAPE} | \[(?![:.=]) | [^\[\]\\] )*+
       )\])
-    | (?P<escape> {_ESCAPE})
-    | (?P<letter> \{{(?![0-9]) | [^\\\[({{])
+    | (?P<letter> {_ESCAPE} | \{{(?![0-9]) | [^\\\[({{])
     """,
     re.VERBOSE | re.DOTALL,
 )
+_KINDS = ("refused", "open", "close", "bar", "anchor", "count", "any", "brackets", "letter")
 _ELEMENTS = re.compile(
     rf"""
       (?P<named> {_NAME.format("kind")})
@@ -65,14 +138,6 @@ _UNREAD = {
     "{": "invalid repetition count(s)",
 }
 """The error of a place where no token begins, by its letter."""
-_LETTERS = {"a": 7, "b": 8, "B": 0x5C, "e": 0x1B, "f": 0xC, "n": 0xA, "r": 0xD, "t": 9, "v": 0xB}
-_CLASSES = {
-    "d": CLASSES["digit"],
-    "w": CLASSES["word"],
-    "s": CLASSES["space"],
-    "D": NO_DIGIT,
-    "S": NO_SPACE,
-}
 
 
 class Reader:
@@ -89,83 +154,69 @@ class Reader:
         self._depth = 0
         self._before = "open"  # the kind of the token before
         self.groups = self.lazy = self.greedy = 0
-        self.alternatives = self.repeats_groups = False
+        self.alternatives = False
         if len(text) > LENGTH_MAX:
             raise invalid(TOO_COMPLEX)
         if text.startswith("***"):
-            raise self._unsupported("***", "Write the pattern without it.")
+            raise self._unsupported()
         self.native = "".join(self._pieces(self._prefix()))
 
     def _prefix(self) -> int:
         """Reads the options at the beginning; returns where the pattern goes on."""
         prefix = re.match(r"\(\?([a-zA-Z]+)(\)?)", self._text)
-        if prefix is None:
-            return 0
-        for letter in prefix[1]:
-            said = with_letter(self._options, letter)
+        for letter in prefix[1] if prefix is not None else "":
+            said = _with_letter(self._options, letter)
             if said is None:
                 raise invalid("invalid embedded option")
             self._options = said
-        if not prefix[2]:
+        if prefix is not None and not prefix[2]:
             raise invalid("invalid embedded option")
-        return prefix.end()
+        return 0 if prefix is None else prefix.end()
 
     def _pieces(self, at: int) -> list[str]:
         pieces: list[str] = []
         while at < len(self._text):
             token = _TOKENS.match(self._text, at)
             if token is None:
-                raise self._unread(at)
-            kind = self._kind(token)
-            pieces.append(_WRITERS[kind](self, token))
+                if re.match(r"\{[0-9]+(,[0-9]*)?$", self._text[at:]):
+                    raise invalid("braces {} not balanced")
+                raise invalid(_UNREAD[self._text[at]])
+            kind = next(kind for kind in _KINDS if token[kind] is not None)
+            pieces.append(self._written(kind, token))
             self._before = kind
             at = token.end()
         if self._depth:
             raise invalid("parentheses () not balanced")
         return pieces
 
-    @staticmethod
-    def _kind(token: re.Match[str]) -> str:
-        return next(kind for kind in _WRITERS if token[kind] is not None)
-
-    def _unread(self, at: int) -> SQLError:
-        if self._text.startswith("(?#", at):
-            return self._unsupported("a comment", "Leave it out.")
-        if re.match(r"\{[0-9]+(,[0-9]*)?$", self._text[at:]):
-            return invalid("braces {} not balanced")
-        return invalid(_UNREAD[self._text[at]])
-
-    def _around(self, token: re.Match[str]) -> str:
-        raise self._unsupported(
-            "lookaround", "Match what is around as well, and take a group or a second condition."
-        )
-
-    def _edge(self, token: re.Match[str]) -> str:
-        raise self._unsupported(
-            "the edge of a word", r"Match what may stand beside the word: (^|\W)word(\W|$)."
-        )
-
-    def _open(self, token: re.Match[str]) -> str:
-        self._depth += 1
-        if self._depth > DEPTH_MAX:
-            raise invalid(TOO_COMPLEX)
-        self.groups += token[0] == "("
+    def _written(self, kind: str, token: re.Match[str]) -> str:
+        match kind:
+            case "refused":
+                raise self._unsupported()
+            case "open" | "close":
+                self._depth += 1 if kind == "open" else -1
+                if self._depth < 0:
+                    raise invalid("parentheses () not balanced")
+                if self._depth > DEPTH_MAX:
+                    raise invalid(TOO_COMPLEX)
+                self.groups += token[0] == "("
+            case "bar":
+                self.alternatives = True
+            case "anchor":
+                if token[0] in ("^", "$") and self._options.lines:
+                    return f"(?m:{token[0]})"
+                return r"\A" if token[0] in ("^", r"\A") else r"\z"
+            case "count":
+                return self._count(token)
+            case "any":
+                return r"[^\x{a}]" if self._options.stops else "(?s:.)"
+            case "brackets":
+                body = "".join(map(self._element, _ELEMENTS.finditer(token["inner"])))
+                newline = r"\x{a}" if token["negated"] and self._options.stops else ""
+                return f"[{token['negated']}{body}{newline}]"
+            case "letter":
+                return self._escape(token[0])
         return token[0]
-
-    def _close(self, token: re.Match[str]) -> str:
-        self._depth -= 1
-        if self._depth < 0:
-            raise invalid("parentheses () not balanced")
-        return ")"
-
-    def _bar(self, token: re.Match[str]) -> str:
-        self.alternatives = True
-        return "|"
-
-    def _anchor(self, token: re.Match[str]) -> str:
-        if token[0] in ("^", "$") and self._options.lines:
-            return f"(?m:{token[0]})"
-        return r"\A" if token[0] in ("^", r"\A") else r"\z"
 
     def _count(self, token: re.Match[str]) -> str:
         """`*`, `+`, `?`, `{m}`, `{m,}` and `{m,n}`, with `?` behind it where fewer are better."""
@@ -175,63 +226,33 @@ class Reader:
         if counts != sorted(counts) or any(count > COUNT_MAX for count in counts):
             raise invalid(_UNREAD["{"])
         fixed = bool(counts) and (token["ranged"] is None or counts == [counts[0]] * 2)
-        if self._before == "close" and not (fixed and counts[0] == 1):
-            self.repeats_groups = True
         if token["lazy"] and (not counts or token["ranged"]):
             self.lazy += 1
         elif not fixed:
             self.greedy += 1
         return re.sub("[0-9]+", lambda count: str(int(count[0])), token[0])  # RE2 takes no {02}
 
-    def _any(self, token: re.Match[str]) -> str:
-        return r"[^\x{a}]" if self._options.stops else "(?s:.)"
-
-    def _brackets(self, token: re.Match[str]) -> str:
-        body = "".join(map(self._element, _ELEMENTS.finditer(token["inner"])))
-        newline = r"\x{a}" if token["negated"] and self._options.stops else ""
-        return f"[{token['negated']}{body}{newline}]"
-
     def _element(self, element: re.Match[str]) -> str:
         """A letter, a range or a class within brackets."""
         first, low, high = element.start() == 0, element["low"], element["high"]
-        if low is None:
-            return self._class(self._named(element[0]))
         if low == "-" and not first and element.end() < len(element.string):
             raise invalid("invalid character range")
-        begin = self._letter(low)
-        if isinstance(begin, str):
-            if high is not None:
-                raise invalid("invalid character range")
-            return begin
+        begin = self._letter(element[0] if low is None else low)
         end = begin if high is None else self._letter(high)
-        if isinstance(end, str) or end < begin:
+        if isinstance(begin, str) and high is None:
+            return begin
+        if isinstance(begin, str) or isinstance(end, str) or end < begin:
             raise invalid("invalid character range")
         return _ranges(begin, end, any_case=self._options.any_case)
 
-    def _named(self, text: str) -> str:
-        """The name in `[:alpha:]`."""
-        if text[1] != ":":
-            raise self._unsupported("the name of a letter", "Write the letter.")
-        if text[2:-2] not in CLASSES:
-            raise invalid("invalid character class")
-        return text[2:-2]
-
-    def _class(self, name: str) -> str:
-        """Returns a class by its name; `upper` and `lower` are `alpha` where case means nothing."""
-        cased = self._options.any_case and name in ("upper", "lower")
-        return CLASSES["alpha" if cased else name]
-
-    def _escape(self, token: re.Match[str]) -> str:
-        if token[0] == r"\W":
+    def _escape(self, text: str) -> str:
+        """A letter outside of brackets."""
+        if text == r"\W":
             return f"[^{CLASSES['word']}]"
-        meant = self._letter(token[0])
-        return f"[{meant}]" if isinstance(meant, str) else self._one(meant)
-
-    def _plain(self, token: re.Match[str]) -> str:
-        return self._one(ord(token[0]))
-
-    def _one(self, code: int) -> str:
-        codes = sorted(_cases(code)) if self._options.any_case else [code]
+        meant = self._letter(text)
+        if isinstance(meant, str):
+            return f"[{meant}]"
+        codes = sorted(_cases(meant)) if self._options.any_case else [meant]
         letters = "".join(map(written, codes))
         return f"[{letters}]" if len(codes) > 1 else letters
 
@@ -240,12 +261,12 @@ class Reader:
         if len(text) == 1:
             return ord(text)
         if text[0] == "[":
-            return CLASSES[self._named(text)]
+            return self._class(text)
         letter = text[1]
         if len(text) > 2:
             code = int(text[2:], 16)
             if code > _CODE_MAX or 0xD800 <= code <= 0xDFFF:
-                raise self._unsupported("a letter outside of Unicode", "Leave it out.")
+                raise self._unsupported()
             return code
         if letter in _LETTERS:
             return _LETTERS[letter]
@@ -253,44 +274,33 @@ class Reader:
             return _CLASSES[letter]
         if not (letter.isascii() and letter.isalnum()):
             return ord(letter)
-        raise self._refused_escape(letter)
+        raise self._unsupported() if letter in "0123456789mMyYcW" else invalid(_UNREAD["\\"])
 
-    def _refused_escape(self, letter: str) -> SQLError:
-        if letter.isdigit():
-            return self._unsupported(
-                "a back reference or an octal number",
-                "Take the groups with regexp_match(), and compare its elements.",
-            )
-        if letter in "mMyY":
-            return self._unsupported(
-                "the edge of a word", r"Match what may stand beside the word: (^|\W)word(\W|$)."
-            )
-        if letter in "cW":
-            return self._unsupported(
-                f"\\{letter}{' in brackets' if letter == 'W' else ''}",
-                r"Write a control letter as \x and its number, and \W beside brackets, with a |.",
-            )
-        return invalid(_UNREAD["\\"])
+    def _class(self, text: str) -> str:
+        """Returns a class; `upper` and `lower` are `alpha` where case means nothing."""
+        if text[1] != ":":
+            raise self._unsupported()
+        name = text[2:-2]
+        if name not in CLASSES:
+            raise invalid("invalid character class")
+        return CLASSES["alpha" if self._options.any_case and name in ("upper", "lower") else name]
 
-    def _unsupported(self, what: str, hint: str) -> SQLError:
+    def _unsupported(self) -> SQLError:
         text = self._text
         shown = text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
-        return unsupported(f'{what} in the regular expression "{shown}"', hint=hint)
+        return unsupported(
+            f'what the regular expression "{shown}" has beyond RE2',
+            hint="There are no back references, lookaround, edges of words, comments, octal "
+            r"numbers and names of letters: match what is around too, as (^|\W)word(\W|$) does.",
+        )
 
 
-_WRITERS: dict[str, Callable[[Reader, re.Match[str]], str]] = {
-    "around": Reader._around,
-    "edge": Reader._edge,
-    "open": Reader._open,
-    "close": Reader._close,
-    "bar": Reader._bar,
-    "anchor": Reader._anchor,
-    "count": Reader._count,
-    "any": Reader._any,
-    "brackets": Reader._brackets,
-    "escape": Reader._escape,
-    "letter": Reader._plain,
-}
+def written(code: int) -> str:
+    """Returns a letter in RE2's syntax, within or outside of brackets."""
+    letter = chr(code)
+    if 0xD800 <= code <= 0xDFFF or code < 0x20 or code == 0x7F:
+        return f"\\x{{{code:x}}}"
+    return re.escape(letter) if letter.isascii() and letter != " " else letter
 
 
 def _cases(code: int) -> set[int]:

@@ -16,7 +16,7 @@ from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
 from ....kvlayer.fibre import in_slices
 from ...analyze.binder import Relations, tables_of
-from ...analyze.calls.sequence_calls import sequence_call
+from ...analyze.calls.sequence_calls import is_sequence_call
 from ...analyze.calls.session_calls import session_function
 from ...analyze.view_text import dependencies, settled_text
 from ...parse import parse
@@ -282,7 +282,7 @@ def _check_query(query: Query) -> None:
     if query.tree.find(exp.Parameter) is not None:
         raise SQLError("42P02", "a view takes no parameters")
     for call in query.tree.find_all(exp.Anonymous):
-        if sequence_call(call) is not None or session_function(call) is not None:
+        if is_sequence_call(call) or session_function(call) is not None:
             raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
 
 

@@ -37,12 +37,8 @@ from ....changefeed.sinks.duckdb.errors import duckdb_error
 from ....changefeed.sinks.duckdb.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
 from ....kvlayer.offload import Offload
-from ...builtins import array_functions, python_functions
+from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
-from ...builtins.intervals import install_intervals
-from ...builtins.macros import definitions
-from ...builtins.pattern_functions import install_pattern_functions
-from ...builtins.text_casts import install_text_casts
 from ...results.results import ResultColumn
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 from ...runtime.query_evaluator import Answer, Declared
@@ -255,16 +251,10 @@ def _open_database(zone: str, wall: WallClock) -> duckdb.DuckDBPyConnection:
             "memory_limit": MEMORY_LIMIT,
         },
     )
-    array_functions.install(connection)
-    install_intervals(connection)
-    install_text_casts(connection, zone)
-    install_pattern_functions(connection)
     documents.install(connection)
-    python_functions.install(connection)
-    python_functions.install_in_zone(connection, zone)
-    python_functions.install_clock(connection, wall)
+    evaluator_functions.install(connection, zone, wall)
     time_zone = f"SET GLOBAL TimeZone = '{zone}'"
-    for statement in (*definitions(), time_zone, *_CONFIGURATION):
+    for statement in (time_zone, *_CONFIGURATION):
         connection.execute(statement)
     return connection
 

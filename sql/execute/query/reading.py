@@ -11,13 +11,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from operator import itemgetter
 
 import pyarrow as pa
-from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.index_codec import index_codec_for
 from ....catalog.rows.row_codec import RowCodec, codec_for
 from ....catalog.values.arrow_columns import column_array
-from ....catalog.values.column_types import ColumnType, Datum
+from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....catalog.values.physical import to_physical
 from ....kvlayer.access import Row as StoredRow
@@ -28,12 +27,11 @@ from ...access.key_access import KeyAccess, TooManyRows
 from ...access.predicates import bind_predicates
 from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.columns.column_origins import with_origins
-from ...analyze.given_tables import ROW_NUMBER, filled, given_table
 from ...analyze.scalars import Bindings, Scalar
 from ...analyze.virtual_ids import is_virtual
 from ...lower.analytic_select import AnalyticSelect, TableScan
-from ...lower.transpile import parameter_values, transpile
-from ...plan.drawn_items import DRAWN, OPERAND, DrawnCall, DrawnItem, DrawnItems
+from ...lower.transpile import parameter_values
+from ...plan.drawn_items import DrawnCall, DrawnItems
 from ...plan.plans import NativeSelect, SelectPlan
 from ...results.results import Result, ResultColumn, Row
 from ...results.table_reads import Images, Source, TableRead
@@ -81,7 +79,7 @@ async def run_select(
     analytic = await plan.analysed()
     answer = await run_analytic(analytic, transaction, bindings, analytics)
     if plan.drawn is not None:
-        answer = await with_draws(answer, plan.drawn, bindings, analytics)
+        answer = await with_draws(answer, plan.drawn, bindings)
     count = answer.table.num_rows
     return Result(
         tag=f"SELECT {count}",
@@ -458,14 +456,7 @@ async def _read(
     return bodies
 
 
-_NAME = "$rows"
-_NUMBER = 3_000_000
-"""The number of the given table of rows, above that of drawn defaults."""
-
-
-async def with_draws(
-    found: Answer, drawn: DrawnItems, bindings: Bindings, analytics: QueryEvaluator
-) -> Answer:
+async def with_draws(found: Answer, drawn: DrawnItems, bindings: Bindings) -> Answer:
     """Returns the rows of a query's items, computed from the rows of the query without draws.
     Raises SequenceNeeded where a statement has not drawn enough yet."""
     width = len(found.columns) - drawn.operand_count
@@ -473,18 +464,13 @@ async def with_draws(
     given = Result(tag="", columns=operands.columns, table=operands.table).fetch_rows()
     given = given if drawn.operand_count else [()] * found.table.num_rows
     values = await _called(drawn, given, bindings) or _draw(drawn, given, bindings)
-    foreign = [item for item in drawn.items if item.drawn_place is None]
-    types = [drawn.type_of(place) for place in range(len(drawn.draws))]
-    computed = await _computed(foreign, operands.columns, types, given, values, bindings, analytics)
+    types = [draw.type for draw in drawn.draws]
     columns, arrays = list(found.columns[:width]), list(found.table.columns[:width])
-    for item in drawn.items:
-        place = item.place if item.place >= 0 else width + item.place
-        if item.drawn_place is None:
-            type, arrays[place] = next(computed)
-        else:
-            type = types[item.drawn_place]
-            column = [to_physical(type, row[item.drawn_place]) for row in values]
-            arrays[place] = pa.chunked_array([column_array(type, column)])
+    for number, (at, type) in enumerate(zip(drawn.places, types, strict=True)):
+        assert type is not None, drawn
+        place = at if at >= 0 else width + at
+        column = [to_physical(type, row[number]) for row in values]
+        arrays[place] = pa.chunked_array([column_array(type, column)])
         columns[place] = ResultColumn(columns[place].name, type)
     fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
     return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
@@ -523,35 +509,3 @@ async def _call(call: DrawnCall, row: Row, bindings: Bindings) -> Datum:
     if None in (arguments[:1] if call.function.lenient else arguments):
         return None
     return await bindings.calls.call(call.name, arguments)
-
-
-async def _computed(
-    items: Sequence[DrawnItem],
-    operands: Sequence[ResultColumn],
-    drawn_types: Sequence[ColumnType],
-    given: Sequence[Row],
-    values: Sequence[Row],
-    bindings: Bindings,
-    analytics: QueryEvaluator,
-) -> Iterator[tuple[ColumnType, pa.ChunkedArray[pa.Scalar[pa.DataType]]]]:
-    """The items that are more than a drawn value, in order: DuckDB evaluates them."""
-    if not items:
-        return iter(())
-    types = [column.type for column in operands]
-    table = given_table(
-        _NUMBER,
-        _NAME,
-        [(f"{OPERAND}{place}", type) for place, type in enumerate(types)]
-        + [(f"{DRAWN}{place}", type) for place, type in enumerate(drawn_types)],
-    )
-    rows = [(*row, *drawn) for row, drawn in zip(given, values, strict=True)]
-    query = exp.select(*(exp.alias_(item.tree.copy(), "item", quoted=True) for item in items))
-    query = query.from_(exp.Table(this=exp.to_identifier(_NAME, quoted=True)))
-    query = query.order_by(exp.column(ROW_NUMBER, table=_NAME, quoted=True))
-    select = transpile(query, {(_NAME,): table})
-    whole = filled(table, rows)
-    snapshots = {scan.registered: whole.select(list(scan.places)) for scan in select.scans}
-    with asked_of_duckdb(select):
-        answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
-    types = [column.type for column in answer.columns]
-    return zip(types, answer.table.columns, strict=True)

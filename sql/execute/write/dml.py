@@ -24,8 +24,7 @@ from ....kvlayer.fibre import end_slice, give_way, in_slices, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
 from ...access.predicates import bind_predicates
 from ...analyze.calls.sequence_calls import ValueNeeded
-from ...analyze.columns.column_values import SlotValue
-from ...analyze.columns.identity import ignores, refuse_inserted
+from ...analyze.columns.column_values import SlotValue, ignores, refuse_inserted
 from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
 from ...plan.plans import (
@@ -378,7 +377,7 @@ async def _find(
     assert finder.analytic is not None, finder
     answer = await run_analytic(finder.analytic, transaction, bindings, analytics)
     if finder.drawn is not None:
-        answer = await with_draws(answer, finder.drawn, bindings, analytics)
+        answer = await with_draws(answer, finder.drawn, bindings)
     width = len(finder.descriptor.visible_columns)
     many = answer.table.num_rows > SLICE_ROWS
     return await in_slices_where(many, lambda: _keyed(finder.codec, answer, width))

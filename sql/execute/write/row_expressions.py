@@ -40,7 +40,7 @@ from ...access.predicates import (
     compile_predicates,
 )
 from ...analyze.binder import check_columns, row_scope
-from ...analyze.calls.sequence_calls import always_evaluated, sequence_call
+from ...analyze.calls.sequence_calls import always_evaluated, is_sequence_call
 from ...analyze.default_expressions import RESULT_TYPE, compile_default, computed, generator_of
 from ...analyze.given_tables import ROW_NUMBER, filled, given_table
 from ...analyze.scalars import STRING, Bindings, Generators, NotNative, Scalar, compile_scalar
@@ -351,7 +351,7 @@ def without_draws(tree: exp.Expr) -> tuple[exp.Expr, list[tuple[str, Scalar]]]:
     for node in list(find_all(made, exp.Anonymous, exp.Uuid, exp.Rand)):
         scalar = generator_of(node)
         if scalar is None:
-            if sequence_call(node) is None:
+            if not is_sequence_call(node):
                 continue
             always_evaluated(node)
             scalar = compile_scalar(node, {})

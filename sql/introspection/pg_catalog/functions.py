@@ -14,7 +14,7 @@ from functools import cache
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
 from ...analyze.calls.oids import derived, user_oid
-from ...analyze.types.castable_types import CASTS
+from ...analyze.types.casts import CASTS
 from ...builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ...builtins.operators import OPERATORS
 from ...builtins.session_functions import SESSION_FUNCTIONS
@@ -34,14 +34,10 @@ _WINDOWS = {
     "first_value", "last_value", "nth_value",
 }  # fmt: skip
 _SETS = frozenset(("generate_series", "unnest"))
-_OURS = frozenset(
-    ("regexp_every", "regexp_split_rows", "time_digits", "timestamp_digits", "timestamptz_digits")
-)
-"""Names of parsed trees for functions that have another name in SQL."""
 
 _PSEUDO = {
     "any": "any", "element": "anyelement", "array": "anyarray", "enum": "anyenum",
-    "plain": "anynonarray", "filled": "anyarray", "range": "anyarray",
+    "plain": "anynonarray", "range": "anyarray",
 }  # fmt: skip
 _BY_NAME = {row.name: row for row in ALL_ROWS}
 _SUMS = {"int8": "numeric", "numeric": "numeric", "float4": "float4", "float8": "float8",
@@ -115,12 +111,7 @@ def _of_signature(found: Signature) -> _Function:
 def functions() -> tuple[_Function, ...]:
     """All of them, each once, by name."""
     named = {**FUNCTIONS, **ELSEWHERE}
-    found = [
-        _of_signature(one)
-        for name, several in named.items()
-        if name not in _OURS
-        for one in several
-    ]
+    found = [_of_signature(one) for name, several in named.items() for one in several]
     for name, function in SESSION_FUNCTIONS.items():
         result = TYPE_ROWS[function.result.kind]
         if function.result.catalog_name:

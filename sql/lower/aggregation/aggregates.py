@@ -70,7 +70,7 @@ def joined_by_nothing(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
         tree.set("separator", exp.Literal.string(""))
 
 
-def paired(node: exp.Expr) -> None:
+def paired(node: exp.Expr, types: Types) -> None:
     """An aggregate of Y and X, which are floats."""
     node.set("this", exp.cast(node.this.copy(), "DOUBLE"))
     node.set("expression", exp.cast(node.expression.copy(), "DOUBLE"))

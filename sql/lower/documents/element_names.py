@@ -9,17 +9,19 @@ column of that name, of any other source, comes first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ...analyze.binder import Relations, descriptor_of, scopes_in
+from ...analyze.binder import Relations, descriptor_of
 from ...parse import folded
 from ...syntax.output_marks import CALLED
 
 
-def name_elements(query: exp.Expr, relations: Relations) -> None:
+def name_elements(relations: Relations, scopes: Sequence[Scope]) -> None:
     """Says the column where a query says the function, in place."""
-    for scope in scopes_in(query):
+    for scope in scopes:
         called = {name: only for name, source in scope.sources.items()
                   if (only := _only_column(source)) not in (None, name)}  # fmt: skip
         for column in scope.columns if called else ():

@@ -17,9 +17,10 @@ from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.json_text import normal_json
+from ...analyze.types.rows import entries
 from ...analyze.types.types import Types
 from ...builtins.documents.calls import JSONB, call, is_literal
-from ...builtins.documents.equality import same as same_text
+from ...builtins.documents.order import same as same_text
 from ...syntax.refusals import unsupported
 
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -75,7 +76,7 @@ def grouped(node: exp.Expr, types: Types) -> exp.Expr | None:
         case exp.Count():
             if isinstance(node.this, exp.Distinct):
                 for part in list(node.this.expressions):
-                    for entry in _entries(part) or [part]:
+                    for entry in entries(part) or [part]:
                         _wrap_if_document(entry, types)
         case exp.ArrayAgg():
             order_distinct(node, types)
@@ -106,10 +107,10 @@ def _queried(node: exp.In) -> list[exp.Expr]:
 
 def _compare(sides: list[exp.Expr], types: Types, wrap: Wrap) -> None:
     """Puts in the place of documents what says how they compare; rows are taken apart."""
-    rows = [_entries(side) for side in sides]
+    rows = [entries(side) for side in sides]
     if all(row is not None for row in rows):
-        for entries in zip(*(row for row in rows if row is not None), strict=False):
-            _compare(list(entries), types, wrap)
+        for each in zip(*(row for row in rows if row is not None), strict=False):
+            _compare(list(each), types, wrap)
         return
     sets = [side for side in sides if isinstance(side, exp.Any | exp.All)]
     if sets and _are_documents(sides, types):
@@ -121,12 +122,6 @@ def _compare(sides: list[exp.Expr], types: Types, wrap: Wrap) -> None:
     if _are_documents(sides, types):
         for side in sides:
             side.replace(wrap(side))
-
-
-def _entries(node: exp.Expr) -> list[exp.Expr] | None:
-    inner = node.unnest()
-    row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
-    return list(inner.expressions) if row or isinstance(inner, exp.Tuple) else None
 
 
 def _are_documents(nodes: list[exp.Expr], types: Types) -> bool:
@@ -204,7 +199,7 @@ def _check_using(node: exp.Join, types: Types) -> None:
     natural = str(node.args.get("method") or "").upper() == "NATURAL"
     if not names and not natural:
         return
-    found = types.columns_in(node.this)
+    found = types.columns_in(node.this) or []
     if any(type == JSONB and (natural or name in names) for name, type in found):
         raise unsupported("NATURAL and USING of documents", node, "Join ON a.doc = b.doc.")
 

@@ -11,8 +11,6 @@ plain to see the functions find out, for they see what they are given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType, array_of, coerce
@@ -32,8 +30,9 @@ from ...builtins.documents.calls import (
 )
 from ...builtins.macros import PREFIX
 from ...builtins.type_names import type_name
-from ...parse import position_of
-from ...syntax.walks import find_all, stepping, walk
+from ...syntax.refusals import error_at
+from ...syntax.walks import find_all, walk
+from ..rewriter import rewritten
 from . import grouping
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
@@ -47,18 +46,9 @@ def mean_documents(query: exp.Query, types: Types) -> exp.Query:
     for select in list(find_all(query, exp.Select)):
         check_order_of_distinct(select)
         grouping.group(select, types)
-    nodes = list(walk(query))
-    meaning = _Meaning(types)
-    for node in stepping(reversed(nodes)):
-        made = meaning.of(node)
-        if made is not None and made is not node:
-            types.say(made, types.of(node))
-            if node is query:
-                assert isinstance(made, exp.Query), made
-                query = made
-            else:
-                node.replace(made)
-    return query
+    made = rewritten(query, types, _Meaning(types).of)
+    assert isinstance(made, exp.Query), made
+    return made
 
 
 class _Meaning:
@@ -115,10 +105,6 @@ class _Meaning:
         base = self._as_document(node.this)
         if name == "jsonb_exists":
             return call(name, base, path)
-        names = _constant_names(path)
-        if isinstance(base, exp.Column) and names and name in _BY_NAMES:
-            written = exp.Literal.string("$" + "".join(map(_written_step, names)))
-            return call(_BY_NAMES[name], base, written, text_path(path))
         return call(name, base, text_path(path))
 
     def _check_document(
@@ -127,11 +113,11 @@ class _Meaning:
         """Raises SQLError for an operand that is known to be no document."""
         type = self._types.of(operand)
         if is_literal(operand):
-            raise SQLError(
+            raise error_at(
+                node,
                 "42725",
                 f"operator is not unique: unknown {sign} unknown",
-                position=position_of(node),
-                hint="Cast the text: '…'::JSONB.",
+                "Cast the text: '…'::JSONB.",
             )
         if type is not None and type != JSONB:
             raise no_operator(sign, type, self._types.given(beside), node)
@@ -213,21 +199,21 @@ class _Meaning:
             if len(given) != 1:
                 raise _no_function(node, f"{name} with {len(given)} arguments")
             if is_literal(given[0]):
-                raise SQLError(
+                raise error_at(
+                    node,
                     "42804",
                     "could not determine polymorphic type because input has type unknown",
-                    position=position_of(node),
-                    hint="Cast the text: 'x'::TEXT.",
+                    "Cast the text: 'x'::TEXT.",
                 )
             type = self._types.of(given[0])
             if name == "row_to_json" and type is not None:
                 raise _no_function(node, f"{name}({type_name(type)})")
         if made == "jsonb_built_object" and len(given) % 2:
-            raise SQLError(
+            raise error_at(
+                node,
                 "22023",
                 "argument list must have even number of elements",
-                position=position_of(node),
-                hint=f"The arguments of {name}() must consist of alternating keys and values.",
+                f"The arguments of {name}() must consist of alternating keys and values.",
             )
         if not given:
             empty = "{}" if made == "jsonb_built_object" else "[]"
@@ -235,7 +221,7 @@ class _Meaning:
         return call(made, *given)
 
     def _checked(self, node: exp.Expr) -> exp.Expr | None:
-        """Raises SQLError for a function that takes no documents."""
+        """Lowers aggregates. Raises SQLError for functions that PostgreSQL does not have."""
         match node:
             case exp.JSONArrayAgg():
                 return gathered(node, node.this, self._types)
@@ -243,13 +229,6 @@ class _Meaning:
                 return _object_aggregate(node)
             case exp.JSONObject() | exp.JSONArray():
                 raise _no_function(node, node.sql_name().lower())
-        if not self._types.strict:
-            return None
-        function = isinstance(node, exp.Func) and not isinstance(node, _FOR_ANY)
-        if function and any(map(self._document, _arguments(node))):
-            name = _name_of(node)
-            if name not in _NAMES_FOR_ANY:
-                raise _no_function(node, f"{name}(jsonb)")
         return None
 
 
@@ -270,32 +249,16 @@ def _named_row(tree: exp.Expr) -> exp.Expr:
     )
 
 
-def _name_of(node: exp.Expr) -> str:
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower().removeprefix("postgres_")
-    return node.sql("postgres").partition("(")[0].lower()
-
-
-def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    for part in node.iter_expressions():
-        inner = part.this if isinstance(part, exp.Order) else part
-        yield from inner.expressions if isinstance(inner, exp.Distinct) else [inner]
-
-
 def _no_cast(node: exp.Cast, source: ColumnType, target: ColumnType) -> SQLError:
-    return SQLError(
-        "42846",
-        f"cannot cast type {type_name(source)} to {type_name(target)}",
-        position=position_of(node),
-    )
+    return error_at(node, "42846", f"cannot cast type {type_name(source)} to {type_name(target)}")
 
 
 def _no_function(node: exp.Expr, what: str, hint: str | None = None) -> SQLError:
-    return SQLError(
+    return error_at(
+        node,
         "42883",
         f"function {what} does not exist",
-        position=position_of(node),
-        hint=hint or "You might need to add explicit type casts.",
+        hint or "You might need to add explicit type casts.",
     )
 
 
@@ -323,9 +286,8 @@ def _at_steps(base: exp.Expr, steps: list[Step], texts: str) -> exp.Expr:
         base, steps = inner.expressions[0], [*taken, *steps]
     written = exp.Literal.string(write_json(steps))
     if isinstance(base, exp.Column) and all(map(_plain_step, steps)):
-        path = exp.Literal.string("$" + "".join(map(_written_step, steps)))
-        names = all(isinstance(step, str) for step in steps)
-        made = call(f"jsonb_{'member' if names else 'place'}{texts}", base, path, written)
+        path = "".join(f'."{step}"' for step in steps)
+        made = call(f"jsonb_member{texts}", base, exp.Literal.string(f"${path}"), written)
     else:
         made = call(f"jsonb_steps{texts}", base, written)
     if not texts:
@@ -337,43 +299,20 @@ _STEPS = "steps"
 """Marks a call by the constant steps that it follows."""
 
 
-def _constant_names(path: exp.Expr) -> list[str]:
-    """The names of a constant path that can lead into objects alone, if a path of DuckDB's can name
-    them; else nothing."""
-    texts: object = None
-    if is_literal(path):
-        texts = coerce(_TEXTS, path.unnest().this)
-    elif isinstance(path, exp.Array) and all(map(is_literal, path.expressions)):
-        texts = [item.unnest().this for item in path.expressions]
-    names = texts if isinstance(texts, list) else []
-    return names if names and all(map(_names_member, names)) else []
-
-
-def _names_member(step: object) -> bool:
-    """Whether a step of a path is a plain name, and no place in an array."""
-    return isinstance(step, str) and _plain_step(step) and not step.strip(" -").isdigit()
-
-
 def _plain_step(step: Step) -> bool:
-    """Whether a path of DuckDB's can name it: that knows no escapes."""
-    if isinstance(step, int):
-        return abs(step) < 1 << 31
-    return step.isascii() and step.replace("_", "").replace("-", "").replace(" ", "").isalnum()
-
-
-def _written_step(step: Step) -> str:
-    if isinstance(step, str):
-        return f'."{step}"'
-    return f"[#{step}]" if step < 0 else f"[{step}]"
+    """Whether a path of DuckDB's can name it: a member whose name needs no escapes."""
+    return (
+        isinstance(step, str)
+        and step.isascii()
+        and step.replace("_", "").replace("-", "").replace(" ", "").isalnum()
+    )
 
 
 def _subscript(node: exp.Bracket) -> exp.Expr:
     """`doc['a'][0]`: a place of a path."""
     item = node.expressions[0]
     if isinstance(item, exp.Slice):
-        raise SQLError(
-            "42804", "jsonb subscript does not support slices", position=position_of(node)
-        )
+        raise error_at(node, "42804", "jsonb subscript does not support slices")
     if not item.is_string:
         inner = item.unnest()
         if isinstance(inner, exp.Neg | exp.Literal):
@@ -447,7 +386,6 @@ _ON_PATHS: dict[type[exp.Expr], str] = {
     exp.JSONBContainsAnyTopKeys: "jsonb_exists_any",
     exp.JSONBContainsAllTopKeys: "jsonb_exists_all",
 }
-_BY_NAMES = {"jsonb_at_path": "jsonb_names", "jsonb_text_at_path": "jsonb_names_text"}
 _BUILDERS = {
     **dict.fromkeys(("to_jsonb", "to_json", "array_to_json", "row_to_json"), "jsonb_of"),
     **dict.fromkeys(("jsonb_build_object", "json_build_object"), "jsonb_built_object"),
@@ -456,16 +394,3 @@ _BUILDERS = {
 _AGGREGATES = ("jsonb_agg", "json_agg")
 _WITHIN = ("jsonb_pair_key", "jsonb_pair_value", "jsonb_pair_text")
 """Functions that the parser makes and whose operands are no documents."""
-_FOR_ANY = (
-    exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Coalesce, exp.Connector, exp.Array, exp.ArrayAgg,
-    exp.Count, exp.Explode, exp.Unnest, exp.Exists, exp.Lag, exp.Lead, exp.FirstValue,
-    exp.LastValue, exp.NthValue, exp.AnyValue, exp.Concat, exp.ConcatWs, exp.ArrayAppend,
-    exp.ArrayPrepend, exp.ArrayRemove, exp.ArrayPosition, exp.Struct, exp.In,
-)  # fmt: skip
-"""Nodes that take values of any type, documents too."""
-_NAMES_FOR_ANY = (
-    "pg_typeof", "concat", "concat_ws", "format", "num_nulls", "num_nonnulls", "row", "typeof",
-    "array_position", "array_append", "array_prepend", "array_remove", "array_replace",
-    "array_fill", "quote_literal", "quote_nullable", "pg_column_size", "first", "last",
-    "any_value", "list",
-)  # fmt: skip

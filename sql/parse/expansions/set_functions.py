@@ -18,8 +18,6 @@ from ...syntax.walks import find_all
 LISTS = {
     "string_to_table": f"{PREFIX}string_to_array",
     "generate_subscripts": f"{PREFIX}subscripts",
-    "regexp_matches": f"{PREFIX}regexp_every",
-    "regexp_split_to_table": f"{PREFIX}regexp_split_rows",
 }
 """By the function that returns rows, the one that returns a list of them."""
 

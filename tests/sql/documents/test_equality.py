@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from tailrace.catalog.values.json_text import read_json
-from tailrace.sql.builtins.documents.equality import same
+from tailrace.sql.builtins.documents.order import same
 from tests.harness.documents import DOCUMENTS
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import sql_node

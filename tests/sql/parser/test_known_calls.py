@@ -7,7 +7,6 @@ import pytest
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.analyze.calls.client_functions import _FACTS
 from tailrace.sql.analyze.calls.sequence_calls import FUNCTIONS as SEQUENCE_FUNCTIONS
-from tailrace.sql.analyze.calls.setting_functions import _FUNCTIONS as SETTING_FUNCTIONS
 from tailrace.sql.builtins.session_functions import SESSION_FUNCTIONS
 from tailrace.sql.parse import parse
 
@@ -40,9 +39,7 @@ def test_functions_of_no_registry_are_not_called(text: str, call: str) -> None:
     assert caught.value.message.startswith("function ")
 
 
-@pytest.mark.parametrize(
-    "name", [*SEQUENCE_FUNCTIONS, *SESSION_FUNCTIONS, *SETTING_FUNCTIONS, *_FACTS]
-)
+@pytest.mark.parametrize("name", [*SEQUENCE_FUNCTIONS, *SESSION_FUNCTIONS, *_FACTS])
 def test_functions_of_registries_above_the_parser_are(name: str) -> None:
     parse(
         f"SELECT {name}()" if name not in ("current_role", "current_catalog") else f"SELECT {name}"

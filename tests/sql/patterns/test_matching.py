@@ -5,11 +5,21 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.builtins.patterns.options import options_of
-from tailrace.sql.builtins.patterns.pattern import Pattern, pattern_of
-from tailrace.sql.builtins.patterns.searches import every, first, replaced
+from tailrace.sql.builtins.patterns.pattern import Pattern, found, pattern_of, replaced
+from tailrace.sql.builtins.patterns.reader import options_of
 
 PLAIN = options_of("")[0]
+
+
+def first(text: str, pattern: str, flags: str) -> list[str | None] | None:
+    """The groups of the first match, or the whole where there are none."""
+    known = pattern_of(pattern, options_of(flags)[0])
+    match = next(known.each_match(text.encode()), None)
+    if match is None:
+        return None
+    numbers = range(1, known.groups + 1) if known.groups else (0,)
+    groups = (match.group(number) for number in numbers)
+    return [None if group is None else group.decode() for group in groups]
 
 
 @pytest.mark.parametrize(
@@ -58,14 +68,14 @@ def test_places_are_letters_of_every_alphabet() -> None:
 
 
 def test_a_search_goes_on_with_what_is_before_it() -> None:
-    assert every("aab", "^a", "g") == [["a"]]
+    assert replaced("aab", "^a", "-", "g") == "-ab"
 
 
 def test_newlines_are_letters_unless_the_flags_say_otherwise() -> None:
     text = "a\nb"
-    found = {flags: first(text, "a.b", flags) is not None for flags in ("", "n", "p", "w", "s")}
-    assert found == {"": True, "n": False, "p": False, "w": True, "s": True}
-    starts = {flags: first(text, "^b", flags) is not None for flags in ("", "n", "p", "w", "s")}
+    stops = {flags: found(text, "a.b", flags) for flags in ("", "n", "p", "w", "s")}
+    assert stops == {"": True, "n": False, "p": False, "w": True, "s": True}
+    starts = {flags: found(text, "^b", flags) for flags in ("", "n", "p", "w", "s")}
     assert starts == {"": False, "n": True, "p": False, "w": True, "s": False}
 
 
@@ -82,15 +92,6 @@ def test_newlines_are_letters_unless_the_flags_say_otherwise() -> None:
 )
 def test_nothing_is_left_to_the_options_of_re2(pattern: str, native: str) -> None:
     assert Pattern(pattern, PLAIN).native == native
-
-
-@pytest.mark.parametrize(
-    ("pattern", "extractable"),
-    [("b..", True), ("<.*?>", True), (r"(\d{3})-(\d+)", True), ("a|ab", False), ("a*b*", False),
-     ("(a)*", False), ("(a{2})?", False)],
-)  # fmt: skip
-def test_a_pattern_of_one_match_is_for_duckdb(pattern: str, extractable: bool) -> None:
-    assert Pattern(pattern, PLAIN).extractable is extractable
 
 
 @pytest.mark.parametrize(

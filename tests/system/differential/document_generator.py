@@ -93,7 +93,7 @@ class DocumentGenerator:
             case 8:
                 return f"({self._list()} - {self._pick('0', '-1', '5')})"
             case 9:
-                return f"jsonb_strip_nulls({inner})"
+                return f"jsonb_build_array({inner})"
             case 10:
                 return f"jsonb_build_array({inner}, {self._scalar()})"
             case 11:
@@ -132,7 +132,7 @@ class DocumentGenerator:
             case 3:
                 return f"jsonb_typeof({inner})"
             case 4:
-                return f"jsonb_pretty({inner})"
+                return f"to_jsonb({inner})::TEXT"
         return f"({inner})::TEXT"
 
     def _number(self, depth: int) -> str:

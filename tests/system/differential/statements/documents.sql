@@ -50,7 +50,6 @@ SELECT to_jsonb(DATE '2024-01-02'), to_jsonb(TIMESTAMP '2024-01-02 03:04:05'), t
 SELECT to_jsonb(1.5::FLOAT8), to_jsonb('f47ac10b-58cc-4372-a567-0e02b2c3d479'::UUID), to_jsonb('\x01ff'::BYTEA), to_jsonb(1e20::FLOAT8);
 SELECT jsonb_set('{"a": 1}', '{a}', '2'), jsonb_set('{"a": 1}', '{b}', '2'), jsonb_set('{"a": 1}', '{b}', '2', false), jsonb_set('[1, 2]', '{0}', '"x"');
 SELECT jsonb_set('{"a": {"b": 1}}', '{a,b}', '{"c": 2}'), jsonb_set('[1, 2]', '{5}', '3'), jsonb_set('[1, 2]', '{-1}', '3'), jsonb_set('{"a": 1}', '{x,y}', '3');
-SELECT jsonb_strip_nulls('{"a": null, "b": [null, {"c": null}], "d": {"e": null}}'), jsonb_pretty('{"a": [1, {"b": 2}], "c": {}}');
 SELECT jsonb_extract_path('{"a": {"b": [1, 2]}}', 'a', 'b', '1'), jsonb_extract_path_text('{"a": {"b": "x"}}', 'a', 'b'), jsonb_extract_path('{"a": 1}', 'x');
 SELECT * FROM jsonb_array_elements('[1, "x", null, {"a": 1}]');
 SELECT * FROM jsonb_array_elements_text('[1, "x", null, {"a": 1}]');

@@ -38,8 +38,6 @@ SELECT jsonb_typeof(NULL::JSONB), jsonb_typeof('-1.5'), jsonb_typeof('false'), j
 SELECT jsonb_array_length('[]'), jsonb_array_length('[1, [2, 3]]'), jsonb_array_length(NULL), json_array_length('[1]');
 SELECT jsonb_array_length('1');
 SELECT jsonb_array_length('"x"');
-SELECT jsonb_strip_nulls('[null, {"a": null}]'), jsonb_strip_nulls('null'), jsonb_strip_nulls('{"a": {"b": null}}'), jsonb_strip_nulls('1.50'), json_strip_nulls('{"a": null}');
-SELECT jsonb_pretty('[]'), jsonb_pretty('{}'), jsonb_pretty('1.50'), jsonb_pretty('"a\nb"'), jsonb_pretty('[[], {"a": {}}, [1, [2]]]');
 SELECT jsonb_extract_path('{"a": [1.50]}', 'a', '0'), jsonb_extract_path_text('{"a": [1.50]}', 'a', '0'), jsonb_extract_path('{"a": 1}', NULL), jsonb_extract_path_text('{"a": null}', 'a'), json_extract_path('{"a": 1}', 'a');
 SELECT jsonb_build_object('a', NULL), jsonb_build_object('b', 1, 'a', 2), jsonb_build_object('a', 1, 'a', 2), jsonb_build_object('a', jsonb_build_object('b', ARRAY[1, 2]), 'c', jsonb_build_array()), jsonb_build_array(NULL), jsonb_build_array('{"a": 1.50}'::JSONB, 'x', 1);
 SELECT jsonb_build_object('a', 1, 'b');
@@ -94,7 +92,7 @@ SELECT json_array_length('{"a": 1}');
 SELECT no_such_jsonb('{}'::JSONB);
 SELECT '{"a": 1}'::JSONB -> 'a'::TEXT, '{"a": {"b": 1.0}}'::JSONB -> 'a' -> 'b'::TEXT, '{"a": 1}'::JSONB -> ('a'::TEXT);
 SELECT '{"a": 1}'::JSONB ->> 'a'::INT8;
-SELECT jsonb_typeof('[1, "a"]'::JSONB -> -1), to_jsonb('[1, 2.50]'::JSONB -> -1), jsonb_pretty('{"a": {"b": 1.50}}'::JSONB -> 'a' -> 'b'), coalesce('[1]'::JSONB -> 5, '"none"');
+SELECT jsonb_typeof('[1, "a"]'::JSONB -> -1), to_jsonb('[1, 2.50]'::JSONB -> -1), coalesce('[1]'::JSONB -> 5, '"none"');
 SELECT jsonb_typeof(d -> 'a'), jsonb_typeof(d -> 'b' -> -1), jsonb_array_length(d -> 'b'), upper(d ->> 'c'), to_jsonb(d -> 'a' = '1') FROM (SELECT '{"a": 1.0, "b": [1, "x"], "c": "y"}'::JSONB AS d) t;
 SELECT d -> 'a' || '2', d -> 'b' - 0, d ->> 'c' || 'z', d -> 'b' @> '1', d -> 'b' ? 'x', d #> '{b}' -> 0 FROM (SELECT '{"a": 1.0, "b": [1, "x"], "c": "y"}'::JSONB AS d) t;
 SELECT value, ordinality FROM jsonb_array_elements_text('["b", "a"]') WITH ORDINALITY ORDER BY ordinality DESC;
