@@ -14,7 +14,7 @@ from ...catalog.values.physical import Physical
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError, RetryableTransaction, WriteConflict
 from ...kvlayer.savepoint import Savepoint
-from ...kvlayer.transaction_modes import Isolation, Priority
+from ...kvlayer.transaction_modes import Isolation
 from ...kvlayer.txn import Transaction
 from ..syntax.refusals import unsupported
 from ..variables.variables import LOCK_TIMEOUT, SessionVariables, VariableMark
@@ -36,7 +36,6 @@ class Modes:
     """The modes that a transaction was begun with."""
 
     isolation: Isolation = Isolation.SERIALIZABLE
-    priority: Priority = Priority.NORMAL
     read_only: bool = False
     deferrable: bool = False
     as_of: Timestamp | None = None
@@ -91,7 +90,6 @@ class OpenTransaction:
             read_timestamp=modes.as_of,
             read_only=modes.read_only,
             isolation=modes.isolation,
-            priority=modes.priority,
         )
         if modes.as_of is not None:
             self.scope.look_back(self._descriptors, transaction)
@@ -118,7 +116,6 @@ class OpenTransaction:
             return
         only_reads = Modes(
             isolation=self.modes.isolation,
-            priority=self.modes.priority,
             read_only=True,
             deferrable=self.modes.deferrable,
             as_of=self.modes.as_of,
