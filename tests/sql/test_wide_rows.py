@@ -15,8 +15,9 @@ from tests.harness.sql_node import sql_node
 
 ROWS = 30
 WIDTH = 200_000
-BYTES_PER_TURN_MAX = 2_500_000
-"""A step encodes a megabyte, or four rows; in one phase it may be two megabytes."""
+BYTES_PER_TURN_MAX = 3_000_000
+"""A slice ends behind the portion of a megabyte with which it is over; in one phase a step may
+encode two megabytes, and goes on behind a slice."""
 
 KEYS = ", ".join(map(str, range(ROWS)))
 STATEMENTS = [

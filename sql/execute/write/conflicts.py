@@ -113,7 +113,7 @@ class Collisions:
         """The writes, not yet carried out."""
         await self._read_in(transaction)
         answers = await self._ask(transaction, bindings, analytics)
-        many = long_bodies(self._bodies, KEYS_PER_STEP)
+        many = long_bodies([*self._bodies, *self._there.values()], KEYS_PER_STEP)
         decided = await in_slices_where(many, lambda: self._decide(bindings, answers))
         changed = await self._rules.complete_all(
             [change.values for change in _changes(decided)], bindings, analytics
