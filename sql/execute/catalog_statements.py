@@ -114,7 +114,7 @@ def _refuse_lock(services: Services, statement: DDL) -> None:
 
 
 async def _run_as(changer: Changer, statement: DDL) -> Result:
-    """The statement as its user's: with the rights that it needs, and what it makes is theirs."""
+    """Runs the statement with its user's rights, and makes the user the owner of new objects."""
     transaction = changer.reader
     before: tuple[Descriptor, ...] = ()
     if transaction.commit_checks:

@@ -196,7 +196,7 @@ class OpenTransaction:
         self.failed = False
 
     async def _forbid_as_before(self, marked: _Marked) -> None:
-        """READ ONLY that was said behind a savepoint ends with it, released or gone back to."""
+        """Ends a READ ONLY that was set behind a savepoint which is released or gone back to."""
         if self.modes.read_only and not marked.read_only:
             self.modes = replace(self.modes, read_only=False)
             if self.transaction.read_only:  # and so nothing has run yet

@@ -201,7 +201,8 @@ class Cursors:
 
 
 def _ahead(statement: s.FetchCursor, rows: ForwardRows) -> tuple[int | None, int | None]:
-    """How many rows to fetch behind how many others; None others where it counts from the end.
+    """Returns how many rows to fetch, and how many to skip before them; (None, None) for a FETCH
+    that counts from the end.
 
     Raises SQLError 55000 for rows that were fetched before.
     """

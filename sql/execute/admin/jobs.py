@@ -306,7 +306,7 @@ async def running_replication(services: Services, name: str) -> Sequence[JobSumm
 
 
 async def running_tasks(services: Services, name: str, user: str) -> Sequence[JobSummary]:
-    """The same. Raises SQLError 42704."""
+    """As `running_replication`, for a user who sees all of its jobs. Raises SQLError 42704."""
     jobs = await running_replication(services, name)
     if not jobs or not all(sees(services.rights.current, user, job.owner) for job in jobs):
         raise SQLError(

@@ -196,7 +196,8 @@ Resolved = Callable[[TypeName], TypeName]
 
 
 async def with_named_types(changer: Changer, statement: S) -> S:
-    """The statement with its types' names resolved. An unknown one is left, to be told of."""
+    """Resolves the names of users' types in a statement. Unknown names stay, and are reported when
+    their column is made."""
     if not isinstance(statement, statements.CreateTable | AlterTable):
         return statement
     types: dict[str, ColumnType] = {}

@@ -49,7 +49,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Change:
-    """A row that is there, and how it is to be."""
+    """The key of an existing row, and the values that its visible columns get."""
 
     key: bytes
     values: Row
@@ -82,7 +82,7 @@ class Collisions:
         return list(dict.fromkeys(entry for entries in self._entries for entry in entries))
 
     def read(self) -> Reading:
-        """Finds out which entries are taken, and by which rows."""
+        """Reads which entries are taken, and by which existing rows."""
         for arbiter in self._arbiters:
             for key, body in zip(self._keys, self._bodies, strict=True):
                 entry = arbiter.entry(key, body)

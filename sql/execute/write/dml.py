@@ -267,7 +267,7 @@ async def _told_in(
     bindings: Bindings,
     analytics: QueryEvaluator,
 ) -> Written:
-    """The same, whoever evaluates it."""
+    """Evaluates RETURNING as `_told` does, or by DuckDB where the plan says so."""
     query = plan.returning.query
     if query is None:
         return await sliced(rows, lambda: _told(plan, rows, count, bindings))

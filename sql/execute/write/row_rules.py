@@ -80,7 +80,7 @@ class RowRules:
     async def complete_all(
         self, rows: Sequence[Row], bindings: Bindings, analytics: QueryEvaluator
     ) -> Sequence[Row]:
-        """The same, whoever evaluates the expressions."""
+        """Completes rows as `complete` does; DuckDB evaluates what Python cannot."""
         if self.native:
             return await sliced(rows, lambda: self.complete(rows, bindings))
         canonical = [self._canonical(row) for row in rows]
