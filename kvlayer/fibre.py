@@ -74,6 +74,11 @@ def give_way(steps: int = 1) -> None:
             fibre.pause()
 
 
+def is_fibre() -> bool:
+    """Whether the caller runs in slices, and so may give way."""
+    return _current.fibre is not None
+
+
 def end_slice() -> None:
     """Lets the loop go on: what follows, or what was before, is about a slice by itself."""
     give_way(STEPS_PER_SLICE)

@@ -13,7 +13,6 @@
     users              name -> verifier, login                         roles, and who may log in
     privileges         (object_id, grantee) -> privileges, ...         see `rights`
     role_members       (role, member) -> admin
-    default_privileges (database_id, schema_id, role, kind, grantee)
     web_sessions       token_hash -> user, created, expires            who is logged in over HTTP
     view_dependency    (table_id, view_id)                            see `view_dependencies`
     secrets            (name) -> value                                see `secrets`
@@ -131,19 +130,6 @@ PRIVILEGES = _table(
     {"privileges": _INT8, "grantable": _INT8, "owner": _BOOL},
 )
 ROLE_MEMBERS = _table(13, "role_members", {"role": _STRING, "member": _STRING}, {"admin": _BOOL})
-DEFAULT_PRIVILEGES = _table(
-    14,
-    "default_privileges",
-    {
-        "database_id": _INT8,
-        "schema_id": _INT8,
-        "role": _STRING,
-        "kind": _STRING,
-        "grantee": _STRING,
-    },
-    {"privileges": _INT8, "grantable": _INT8},
-)
-
 WEB_SESSIONS = _table(
     15,
     "web_sessions",
@@ -217,7 +203,6 @@ SYSTEM_TABLES = (
     USERS,
     PRIVILEGES,
     ROLE_MEMBERS,
-    DEFAULT_PRIVILEGES,
     WEB_SESSIONS,
     VIEW_DEPENDENCY,
     FINISHED_JOBS,

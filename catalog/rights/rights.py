@@ -2,7 +2,6 @@
 
     privileges           (object_id, grantee) -> privileges, grantable, owner
     role_members         (role, member) -> admin
-    default_privileges   (database_id, schema_id, role, kind, grantee) -> privileges, grantable
 
 A user has what was granted to it, to the roles that it is a member of, at however many removes, and
 to `public`. Whoever owns a thing has every privilege on it, and so do the members of the role that

@@ -1,4 +1,4 @@
-"""Where a schema change is, in words: what SHOW JOBS and EXPLAIN (DDL) tell of its stages."""
+"""Where a schema change is, in words: what SHOW JOBS tells of its stages."""
 
 from __future__ import annotations
 

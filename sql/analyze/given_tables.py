@@ -21,7 +21,7 @@ from ...catalog.values.physical import to_physical
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.txn import Transaction
 from ..results.results import Row
-from ..results.virtual_rows import VirtualRows
+from ..results.table_reads import VirtualRows
 from .scalars import Bindings
 from .virtual_ids import GIVEN_ID
 

@@ -27,8 +27,7 @@ from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.fibre import give_way
 from ..parse import folded, position_of
 from ..results.arithmetic import negate, operation
-from ..results.table_reads import Images, Trace
-from ..results.virtual_rows import VirtualRows
+from ..results.table_reads import Images, Trace, VirtualRows
 from ..syntax.refusals import unsupported
 from ..syntax.tree_names import CAST_TYPE, CUT_BLANKS
 from .calls.client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, Fact, client_fact

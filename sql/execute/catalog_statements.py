@@ -23,19 +23,13 @@ from ..runtime.implicit import alone, in_opened
 from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
+from ..syntax import schema_statements as s
 from ..syntax import statements
 from ..syntax.changefeed_statements import AlterChangefeed, CreateSchedule, SubscriptionChange
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
-from ..syntax.schema_statements import (
-    AlterTable,
-    AlterType,
-    DropColumn,
-    DropIdentity,
-    Truncate,
-)
 from ..syntax.statements import AlterTableSet
-from ..variables.variables import NEW_TABLES_LOCKED, SERIAL_NORMALIZATION, SessionVariables
+from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
 from .admin.connections import change_connection
 from .admin.feeds import (
     alter_changefeed,
@@ -48,10 +42,9 @@ from .admin.subscriptions import change_subscription
 from .changer import Changer
 from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
 from .ddl.ddl_needs import check_ddl
-from .ddl.owned_sequences import settle_owned
 from .ddl.ownership import own_jobs, settle_rights
 from .ddl.schema_changes import AUTO_UNLOCK
-from .ddl.serial import with_added_sequences, with_sequences
+from .ddl.sequences import settle_owned
 
 FeedChange = (
     statements.CreateChangefeed
@@ -65,15 +58,8 @@ FeedChange = (
 
 def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
     """Returns the statement with defaults from the session's variables."""
-    if isinstance(statement, statements.CreateTable):
-        if variables.get(NEW_TABLES_LOCKED):
-            statement = locked_unless_said(statement)
-        if variables.get(SERIAL_NORMALIZATION) == "sql_sequence":
-            statement = with_sequences(statement, serials=True)
-    elif (
-        isinstance(statement, AlterTable) and variables.get(SERIAL_NORMALIZATION) == "sql_sequence"
-    ):
-        statement = with_added_sequences(statement)
+    if isinstance(statement, statements.CreateTable) and variables.get(NEW_TABLES_LOCKED):
+        return locked_unless_said(statement)
     return statement
 
 
@@ -85,7 +71,7 @@ async def change_catalog(
     user: str,
 ) -> Result:
     """DDL. By itself it returns when every node has seen the change, and its job has done it."""
-    if opened is not None and isinstance(statement, Truncate):
+    if opened is not None and isinstance(statement, s.Truncate):
         statement = replace(statement, within=True)
 
     async def work(
@@ -104,8 +90,9 @@ async def change_catalog(
     if new_rights:
         await services.rights.catch_up(at)
     late = await wait_until_seen(services, changed, jobs)
-    if isinstance(statement, AlterTable) and any(
-        isinstance(command, AlterType | DropColumn | DropIdentity) for command in statement.commands
+    if isinstance(statement, s.AlterTable) and any(
+        isinstance(command, s.AlterType | s.DropColumn | s.DropIdentity)
+        for command in statement.commands
     ):
         await alone(services, lambda transaction, scope: settle_owned(services, transaction))
     return replace(result, notice=late or result.notice, commit_timestamp=at)
@@ -127,7 +114,7 @@ def _refuse_lock(services: Services, statement: DDL) -> None:
 
 
 async def _run_as(changer: Changer, statement: DDL) -> Result:
-    """The statement as its user's: with the rights that it needs, and what it makes is theirs."""
+    """Runs the statement with its user's rights, and makes the user the owner of new objects."""
     transaction = changer.reader
     before: tuple[Descriptor, ...] = ()
     if transaction.commit_checks:

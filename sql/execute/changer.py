@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ...catalog.descriptors.descriptor import Descriptor, TableDescriptor
+from ...catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
+from ...catalog.descriptors.names import TableName
 from ...catalog.store.descriptor_store import DescriptorStore
+from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
+from ...kvlayer.errors import RetryableTransaction
+from ...kvlayer.settings import declare_duration
 from ..analyze.binder import Relations
 from ..runtime.authorization import Actor
-from ..runtime.relations import LeaseScope, find_table, resolve_all, unknown_relation
+from ..runtime.relations import (
+    LeaseScope,
+    changed_tables,
+    find_table,
+    make_temporary_schema,
+    name_in,
+    resolve_all,
+    unknown_relation,
+)
 from ..syntax.names import ObjectName
+from ..syntax.statements import OnCommit
 
 D = TypeVar("D", bound=Descriptor)
+F = TypeVar("F", TableDescriptor, SequenceDescriptor, TypeDescriptor)
+
+LEASE_WAIT = declare_duration(
+    "sql.schema_change.lease_wait_timeout",
+    30.0,
+    "how long a schema change waits for leases on older versions to end",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +99,82 @@ class Changer(Actor):
             keyspaces=keyspaces,
         )
 
+    async def wait_for_room(self, table: TableDescriptor) -> None:
+        """Returns when the transaction may publish the table's next version: no job is at it, and
+        nobody uses an older one, this session least of all. At once where it has published one.
+
+        Raises RetryableTransaction where a job was at it, for the table is another since, and where
+        an earlier statement has used another version; SQLError 55P03 and 55000; LeaseWaitTimeout.
+        """
+        if table.id in changed_tables(self.reader):
+            return
+        self.scope.drop(table)
+        if table.schema_change_job is not None:
+            await self._wait_for_turn(table)
+            raise RetryableTransaction(f'table "{table.name}" has just been changed')
+        timeout = self.services.store.settings.get(LEASE_WAIT)
+        await self.services.leases.wait_for_one_version(table.id, timeout=timeout)
+
+    async def _wait_for_turn(self, table: TableDescriptor) -> None:
+        """Waits until the job that changes the table is done with it.
+
+        A transaction that has written rows, or uses other tables, waits for a bounded time alone:
+        the job may be waiting for them, and nobody else would see that the two wait for each other.
+        """
+        bound = self.services.store.settings.get(LEASE_WAIT)
+        waited_for = self.reader.write_count > 0 or self.scope.holds_any
+        try:
+            async with asyncio.timeout(bound if waited_for else None):
+                await self.services.schema_changes.wait_for_turn(table)
+        except TimeoutError:
+            raise SQLError(
+                "55P03",
+                f'table "{table.name}" is still being changed by job {table.schema_change_job} '
+                f"after {bound:g} s",
+                detail="The job may be waiting for rows that this transaction has written, or for "
+                "tables that it uses.",
+                hint="End it first, and change the table in a transaction of its own.",
+            ) from None
+
     async def publish_next(self, changed: D) -> D:
         """Publishes what a descriptor has become as its next version."""
         version = self.descriptors.next_version(self.reader, changed)
         published = replace(changed, version=version)
         await self.descriptors.publish(self.reader, published)
         return published
+
+
+async def new_table_name(
+    actor: Actor, name: ObjectName, temporary: OnCommit | None = None
+) -> TableName:
+    """The full name of a table to be made: in a schema of this database, or of another one. That of
+    a temporary one lies in the session's schema, which is made."""
+    services, transaction, database = actor.services, actor.reader, actor.database
+    if temporary is not None:
+        schema = await make_temporary_schema(services, transaction, database)
+        return TableName(database, schema, name.parts[-1])
+    return await name_in(services.catalog, transaction, name, database)
+
+
+async def found_of(
+    names: Sequence[ObjectName],
+    find: Callable[[ObjectName], Awaitable[F | None]],
+    plural: str,
+    *,
+    if_exists: bool,
+    unknown: Callable[[ObjectName], SQLError] = unknown_relation,
+) -> tuple[list[F], str | None]:
+    """The objects that a DROP names, each once, and a notice of those that are not there. Raises
+    `unknown` for one of these without IF EXISTS."""
+    found: dict[int, F] = {}
+    missing = 0
+    for name in names:
+        each = await find(name)
+        if each is not None:
+            found[each.id] = each
+        elif if_exists:
+            missing += 1
+        else:
+            raise unknown(name)
+    notice = f"{missing} of the {plural} did not exist, skipping" if missing else None
+    return list(found.values()), notice

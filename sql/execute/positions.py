@@ -35,7 +35,7 @@ def at(position: int | None) -> Iterator[None]:
 
 
 def placed(method: Callable[Concatenate[S, G, P], R]) -> Callable[Concatenate[S, G, P], R]:
-    """The method, whose errors belong where the part of the statement that it is given begins."""
+    """Decorates a method: an error without a position gets that of the method's first argument."""
 
     @wraps(method)
     def wrapper(self: S, given: G, /, *args: P.args, **kwargs: P.kwargs) -> R:

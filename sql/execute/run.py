@@ -7,6 +7,7 @@ knows. Where they are not, the statement is planned again.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace as replaced
 from functools import partial
 from typing import TypeVar
@@ -67,6 +68,7 @@ from .write.dml import (
 )
 from .write.row_expressions import ComputedDefaults
 from .write.sequence_functions import DrawnValues, SessionSequences
+from .write.steps import TooWide
 from .write.stored_sequences import SequenceRights, StoredSequences
 
 T = TypeVar("T")
@@ -261,21 +263,22 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
         )
         return result_with_writes(plan, outcome, committed_at)
     if one_phase_applies(plan):
-        one_phase = await OnePhase.prepare(plan, bindings, services.analytics)
-        called_ns = store.clock.wall.monotonic_ns()
-        written, committed_at = await store.one_phase(
-            one_phase.evaluate,
-            deadline=scope.deadline,
-            commit_called_ns=called_ns,
-            lock_timeout=execution.lock_timeout,
-        )
-    else:
-        written, committed_at, _ = await in_transaction(
-            store,
-            scope,
-            lambda transaction: run_in(plan, transaction, bindings, services.analytics),
-            lock_timeout=execution.lock_timeout,
-        )
+        with suppress(TooWide):
+            one_phase = await OnePhase.prepare(plan, bindings, services.analytics)
+            called_ns = store.clock.wall.monotonic_ns()
+            written, committed_at = await store.one_phase(
+                one_phase.evaluate,
+                deadline=scope.deadline,
+                commit_called_ns=called_ns,
+                lock_timeout=execution.lock_timeout,
+            )
+            return result_of(plan, written, committed_at)
+    written, committed_at, _ = await in_transaction(
+        store,
+        scope,
+        lambda transaction: run_in(plan, transaction, bindings, services.analytics),
+        lock_timeout=execution.lock_timeout,
+    )
     return result_of(plan, written, committed_at)
 
 

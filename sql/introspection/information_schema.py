@@ -253,11 +253,7 @@ async def _references(context: IntrospectionContext) -> Sequence[Row]:
 @INFORMATION_SCHEMA.table("""table_privileges 20
     grantor grantee table_catalog table_schema table_name privilege_type is_grantable
     with_hierarchy""")
-@INFORMATION_SCHEMA.table("""role_table_grants 21
-    grantor grantee table_catalog table_schema table_name privilege_type is_grantable
-    with_hierarchy""")
 async def _table_privileges(context: IntrospectionContext) -> Sequence[Row]:
-    """table_privileges and role_table_grants."""
     rights = await read_rights(context.reader)
     return [
         (
@@ -268,14 +264,6 @@ async def _table_privileges(context: IntrospectionContext) -> Sequence[Row]:
         for found in await described_relations(context)
         for grantee, privilege, grantable in privileges_on(rights, securable(found.table))
     ]  # fmt: skip
-
-
-@INFORMATION_SCHEMA.table("applicable_roles 22 grantee role_name is_grantable")
-async def _applicable_roles(context: IntrospectionContext) -> Sequence[Row]:
-    rights = await read_rights(context.reader)
-    return [
-        (member, role, "YES" if admin else "NO") for role, member, admin in rights.memberships()
-    ]
 
 
 @INFORMATION_SCHEMA.table("""column_privileges 30

@@ -13,6 +13,7 @@ from ...catalog.rights.privileges import (
     ALL_OF,
     GRANTABLE_ON,
     ROW_PRIVILEGES,
+    SYSTEM,
     Privilege,
     Securable,
     SecurableKind,
@@ -74,7 +75,7 @@ def privileges_on(rights: Rights, thing: Securable) -> Iterator[tuple[str, Privi
 async def grant_rows(context: IntrospectionContext) -> Sequence[Row]:
     rights = await read_rights(context.reader)
     rows: list[Row] = []
-    for full_name, thing in await things(context):
+    for full_name, thing in [("system", SYSTEM), *await things(context)]:
         kind = "table" if thing.kind is SecurableKind.TABLE else thing.kind.value
         for grantee, privilege, grantable in privileges_on(rights, thing):
             for name in (privilege.name, _ALSO.get(privilege)):

@@ -62,17 +62,12 @@ async def _descriptors(context: IntrospectionContext) -> Sequence[Row]:
         table = descriptor if isinstance(descriptor, TableDescriptor) else None
         rows.append(
             (
-                descriptor.id,
-                descriptor.name,
-                type(descriptor).__name__.removesuffix("Descriptor").lower(),
-                descriptor.parent_id,
-                descriptor.parent_schema_id,
-                descriptor.version,
-                int(descriptor.modification_time),
-                descriptor.state.value,
-                None if table is None else table.locked,
+                descriptor.id, descriptor.name,
+                type(descriptor).__name__.removesuffix("Descriptor").lower(), descriptor.parent_id,
+                descriptor.parent_schema_id, descriptor.version, int(descriptor.modification_time),
+                descriptor.state.value, None if table is None else table.locked,
             )
-        )
+        )  # fmt: skip
     return rows
 
 
@@ -96,17 +91,11 @@ async def _leases(context: IntrospectionContext) -> Sequence[Row]:
         end = min(lease.expiration, ends.get(lease.session_id, 0))
         rows.append(
             (
-                lease.descriptor_id,
-                name,
-                lease.version,
-                newest,
-                lease.node_id,
-                lease.session_id,
+                lease.descriptor_id, name, lease.version, newest, lease.node_id, lease.session_id,
                 int(await held_since(context.services.store, lease, stored[1])),
-                None if end == MAX_TIMESTAMP else int(end),
-                end > reader.read_timestamp,
+                None if end == MAX_TIMESTAMP else int(end), end > reader.read_timestamp,
             )
-        )
+        )  # fmt: skip
     return rows
 
 
@@ -135,18 +124,12 @@ async def _nodes(context: IntrospectionContext) -> Sequence[Row]:
 async def _lease_waits(context: IntrospectionContext) -> Sequence[Row]:
     return [
         (
-            wait.descriptor_id,
-            wait.kind.value,
-            int(wait.since),
-            holder.node_id,
-            holder.session_id,
-            holder.version,
-            int(holder.since),
-            int(holder.session_expiration),
+            wait.descriptor_id, wait.kind.value, int(wait.since), holder.node_id, holder.session_id,
+            holder.version, int(holder.since), int(holder.session_expiration),
         )
         for wait in context.services.leases.waits.under_way()
         for holder in wait.holders
-    ]
+    ]  # fmt: skip
 
 
 _JOBS = """
@@ -165,46 +148,25 @@ def job_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
     """A row of JOB_COLUMNS for each."""
     return [
         (
-            job.id,
-            job.kind,
-            job.description,
-            job.state,
-            job.running_status,
-            job.created,
-            job.started,
-            job.finished,
-            job.modified,
-            job.error,
+            job.id, job.kind, job.description, job.state, job.running_status, job.created,
+            job.started, job.finished, job.modified, job.error,
         )
         for job in jobs
-    ]
+    ]  # fmt: skip
 
 
 def changefeed_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
     """A row of FEED_JOB_COLUMNS for each."""
     return [
         (
-            job.id,
-            job.description,
-            job.user_name,
-            job.state,
-            job.running_status,
-            job.created,
-            job.started,
-            job.finished,
-            job.modified,
+            job.id, job.description, job.user_name, job.state, job.running_status, job.created,
+            job.started, job.finished, job.modified,
             None if job.resolved is None else format_timestamp(job.resolved),
-            None if job.resolved is None else datetime_of(job.resolved),
-            job.error,
-            job.sink,
-            job.tables,
-            job.topics,
-            job.format,
-            job.lag_seconds,
-            job.catch_up_seconds,
+            None if job.resolved is None else datetime_of(job.resolved), job.error, job.sink,
+            job.tables, job.topics, job.format, job.lag_seconds, job.catch_up_seconds,
         )
         for job in jobs
-    ]
+    ]  # fmt: skip
 
 
 @TAILRACE_INTERNAL.table(f"jobs 8 {_JOBS}")
@@ -254,19 +216,10 @@ async def _row(
     holders = () if wait is None else wait.holders
     waiting_for = "; ".join(map(str, holders)) or job.running_status
     return (
-        job.id,
-        change.table_id,
-        None if table is None else table.name,
-        job.description,
-        job.state.value,
-        status.stage,
-        status.stage_count,
-        status.doing,
-        status.undoing,
-        status.row_count,
-        waiting_for,
-        int(wait.since) if wait is not None and holders else None,
-    )
+        job.id, change.table_id, None if table is None else table.name, job.description,
+        job.state.value, status.stage, status.stage_count, status.doing, status.undoing,
+        status.row_count, waiting_for, int(wait.since) if wait is not None and holders else None,
+    )  # fmt: skip
 
 
 _EMPTY = 0

@@ -12,14 +12,13 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ..syntax.changefeed_statements import DropSubscription, RetryDeadLetters, SkipDeadLetters
+from ..syntax.refusals import unsupported
 from ..syntax.relaxed_statements import DropRelaxedLog
 from ..syntax.rights_statements import TargetKind
-from ..syntax.schema_statements import TableChange
 from ..syntax.statements import (
     Delete,
     DropTable,
     Explain,
-    ExplainChange,
     ExplainChangefeed,
     Insert,
     InsertMode,
@@ -128,21 +127,16 @@ def _statement(text: str, tokens: list[Token]) -> Statement:
     raise _unknown(cursor)
 
 
-def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChange | ExplainChangefeed:
+def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChangefeed:
     if len(tokens) == 1:
         end = tokens[0].end + 1
         raise syntax_error(text, end, end, hint="Expected a statement.")
     words = [token.text.lower() for token in tokens[1:4]]
     if words == ["(", "ddl", ")"] and len(tokens) > 4:
-        change = _statement(text, tokens[4:])
-        if isinstance(change, TableChange | DropTable):
-            return ExplainChange(statement=change)
-        raise syntax_error(
-            text,
-            tokens[4].start,
-            tokens[4].end + 1,
-            hint="EXPLAIN (DDL) takes ALTER TABLE, CREATE INDEX, DROP INDEX, DROP TABLE and "
-            "TRUNCATE.",
+        raise unsupported(
+            "EXPLAIN (DDL)",
+            tokens[1].start + 1,
+            "tailrace_internal.schema_changes tells at which stage a change is.",
         )
     if "changefeed" in words[:2]:
         cursor = Cursor(text, tokens[1:])
@@ -218,7 +212,6 @@ _GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
     ("alter", "table"): rights.owner_or(TargetKind.TABLE, alter.alter_table),
     ("alter", "schema"): rights.owner_alone(TargetKind.SCHEMA),
     ("alter", "database"): rights.owner_alone(TargetKind.DATABASE),
-    ("alter", "default", "privileges"): rights.alter_default_privileges,
     ("grant",): partial(rights.grant, revoke=False),
     ("revoke",): partial(rights.grant, revoke=True),
     ("reassign", "owned", "by"): rights.reassign_owned,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.transaction_modes import Isolation, Priority
+from ...kvlayer.transaction_modes import Isolation
+from ..syntax.refusals import unsupported
 from ..syntax.rights_statements import ActAs
 from ..syntax.statements import Statement, UseDatabase
 from ..syntax.transaction_statements import (
@@ -31,7 +32,6 @@ _LEVELS = {
     # As in Postgres: nobody reads what is not committed.
     ("read", "uncommitted"): Isolation.READ_COMMITTED,
 }
-_PRIORITIES = {priority.name.lower(): priority for priority in Priority}
 
 
 def begin(cursor: Cursor) -> Begin:
@@ -185,18 +185,17 @@ def _mode(cursor: Cursor, modes: TransactionModes) -> TransactionModes:
         return replace(modes, deferrable=True)
     if cursor.accept_words("not", "deferrable"):
         return replace(modes, deferrable=False)
-    if cursor.accept_words("priority"):
-        for word, priority in _PRIORITIES.items():
-            if cursor.accept_words(word):
-                return replace(modes, priority=priority)
-        cursor.fail(expected="LOW, NORMAL or HIGH")
+    if cursor.at_words("priority"):
+        raise unsupported(
+            "priorities of transactions",
+            cursor.position,
+            "SET lock_timeout bounds how long a statement waits for others.",
+        )
     if cursor.accept_words("as", "of", "system", "time"):
         as_of, behind = parse_as_of(cursor.text, cursor.tokens, cursor.current.token_index)
         cursor.skip_to_token(behind)
         return replace(modes, as_of=as_of)
-    cursor.fail(
-        expected="ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE, PRIORITY or AS OF SYSTEM TIME"
-    )
+    cursor.fail(expected="ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE or AS OF SYSTEM TIME")
 
 
 def _accept_transaction_word(cursor: Cursor) -> None:

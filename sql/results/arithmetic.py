@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from math import fmod, isinf
+from operator import add, mul, sub, truediv
+from typing import Any, TypeVar
 
 from ...catalog.values.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum, coerce
 from ...catalog.values.errors import SQLError
@@ -21,6 +23,7 @@ from ...catalog.values.type_kinds import FLOATS, TypeKind
 from .time_arithmetic import time_operation
 
 Operation = Callable[[Datum, Datum], Datum]
+N = TypeVar("N", int, Decimal, float)
 
 FLOAT4 = ColumnType(TypeKind.FLOAT4)
 
@@ -68,38 +71,26 @@ def _in_range(number: int) -> int:
     return number
 
 
-def _zero() -> SQLError:
-    return SQLError("22012", "division by zero")
-
-
 def _integers(compute: Callable[[int, int], int]) -> Operation:
-    def apply(left: Datum, right: Datum) -> Datum:
-        if left is None or right is None:
-            return None
-        assert isinstance(left, int), left
-        assert isinstance(right, int), right
-        return _in_range(compute(left, right))
+    def apply(left: Any, right: Any) -> Datum:
+        return None if left is None or right is None else _in_range(compute(left, right))
 
     return apply
 
 
 def _decimals(compute: Callable[[Decimal, Decimal], Decimal]) -> Operation:
-    def apply(left: Datum, right: Datum) -> Datum:
+    def apply(left: Any, right: Any) -> Datum:
         if left is None or right is None:
             return None
-        assert isinstance(left, int | Decimal), left
-        assert isinstance(right, int | Decimal), right
         return compute(Decimal(left), Decimal(right))
 
     return apply
 
 
 def _floats(compute: Callable[[float, float], float]) -> Operation:
-    def apply(left: Datum, right: Datum) -> Datum:
+    def apply(left: Any, right: Any) -> Datum:
         if left is None or right is None:
             return None
-        assert isinstance(left, int | Decimal | float), left
-        assert isinstance(right, int | Decimal | float), right
         first, second = float(left), float(right)
         result = compute(first, second)
         if isinf(result) and not (isinf(first) or isinf(second)):
@@ -114,63 +105,37 @@ def _singles(compute: Operation) -> Operation:
     return lambda left, right: coerce(FLOAT4, compute(left, right))
 
 
-def _divide_integers(left: int, right: int) -> int:
-    if right == 0:
-        raise _zero()
+def _divided(compute: Callable[[N, N], N]) -> Callable[[N, N], N]:
+    """A division or a remainder, which by zero is SQLError 22012."""
+
+    def apply(left: N, right: N) -> N:
+        if right == 0:
+            raise SQLError("22012", "division by zero")
+        return compute(left, right)
+
+    return apply
+
+
+def _quotient(left: int, right: int) -> int:
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
-def _remainder_of_integers(left: int, right: int) -> int:
-    if right == 0:
-        raise _zero()
+def _remainder(left: int, right: int) -> int:
     remainder = abs(left) % abs(right)
     return -remainder if left < 0 else remainder
 
 
-def _divide_decimals(left: Decimal, right: Decimal) -> Decimal:
-    if right == 0:
-        raise _zero()
-    return _QUOTIENT.divide(left, right)
-
-
-def _remainder_of_decimals(left: Decimal, right: Decimal) -> Decimal:
-    if right == 0:
-        raise _zero()
-    return _REMAINDER.remainder(left, right)
-
-
-def _divide_floats(left: float, right: float) -> float:
-    if right == 0:
-        raise _zero()
-    return left / right
-
-
-def _remainder_of_floats(left: float, right: float) -> float:
-    if right == 0:
-        raise _zero()
-    return fmod(left, right)
-
-
 _INTEGER = {
-    "+": _integers(lambda left, right: left + right),
-    "-": _integers(lambda left, right: left - right),
-    "*": _integers(lambda left, right: left * right),
-    "/": _integers(_divide_integers),
-    "%": _integers(_remainder_of_integers),
-}
+    "+": _integers(add), "-": _integers(sub), "*": _integers(mul),
+    "/": _integers(_divided(_quotient)), "%": _integers(_divided(_remainder)),
+}  # fmt: skip
 _DECIMAL = {
-    "+": _decimals(_EXACT.add),
-    "-": _decimals(_EXACT.subtract),
-    "*": _decimals(_EXACT.multiply),
-    "/": _decimals(_divide_decimals),
-    "%": _decimals(_remainder_of_decimals),
-}
+    "+": _decimals(_EXACT.add), "-": _decimals(_EXACT.subtract), "*": _decimals(_EXACT.multiply),
+    "/": _decimals(_divided(_QUOTIENT.divide)), "%": _decimals(_divided(_REMAINDER.remainder)),
+}  # fmt: skip
 _FLOAT = {
-    "+": _floats(lambda left, right: left + right),
-    "-": _floats(lambda left, right: left - right),
-    "*": _floats(lambda left, right: left * right),
-    "/": _floats(_divide_floats),
-    "%": _floats(_remainder_of_floats),
-}
+    "+": _floats(add), "-": _floats(sub), "*": _floats(mul),
+    "/": _floats(_divided(truediv)), "%": _floats(_divided(fmod)),
+}  # fmt: skip
 _SINGLE = {sign: _singles(compute) for sign, compute in _FLOAT.items()}

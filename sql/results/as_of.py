@@ -58,13 +58,6 @@ def _of_function(name: str, position: int, now: Timestamp, settings: Settings) -
     hint = (
         "AS OF SYSTEM TIME follower_read_timestamp() reads a little in the past, and never waits."
     )
-    if name in ("with_max_staleness", "with_min_timestamp"):
-        raise SQLError(
-            "0A000",
-            f"{name}() is not supported: there are no replicas, of which the nearest would answer",
-            position=position,
-            hint=hint,
-        )
     raise SQLError(
         "42883", f"function {name}() is no time of AS OF SYSTEM TIME", position=position, hint=hint
     )

@@ -36,7 +36,7 @@ WAITING_MAX = 500
 engine or a query of DuckDB's."""
 
 WAITING_OF_USER_MAX = 375
-"""Bytes of one user: the rest is for others, beside a user who never reads to an end."""
+"""Of these, those of one user: the rest is for others, beside a user who reads none to its end."""
 
 
 class WaitingResults:

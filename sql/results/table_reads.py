@@ -1,4 +1,5 @@
-"""How a query's tables are read: who holds them in columns, and what is told of each reading."""
+"""How a query's tables are read: who holds them in columns, who makes virtual ones, and what is
+told of each reading."""
 
 from __future__ import annotations
 
@@ -93,3 +94,11 @@ class Trace:
     def since(self, began: int) -> float:
         """Milliseconds since `began`."""
         return (self.wall.monotonic_ns() - began) / 1e6
+
+
+class VirtualRows(Protocol):
+    """Virtual tables, as `introspection` makes them."""
+
+    async def read(self, descriptor: TableDescriptor, reader: Transaction) -> pa.Table:
+        """All rows and columns of a virtual table. What is in the store, `reader` reads."""
+        ...

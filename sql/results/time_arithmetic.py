@@ -33,12 +33,11 @@ def time_operation(
     """The type and the function of `left operator right`; None where it is none of these."""
     found = _OPERATIONS.get((operator, left, right))
     if found is None and operator in "+*":
-        swapped = _OPERATIONS.get((operator, right, left))
-        found = None if swapped is None else (swapped[0], _swapped(swapped[1]))
-    if found is None:
-        return None
-    kind, compute = found
-    return ColumnType(kind), _unless_null(compute)
+        found = _OPERATIONS.get((operator, right, left))
+        if found is not None:
+            kind, swapped = found
+            return ColumnType(kind), _unless_null(lambda left, right: swapped(right, left))
+    return None if found is None else (ColumnType(found[0]), _unless_null(found[1]))
 
 
 def _unless_null(compute: Callable[[Any, Any], Datum]) -> Operation:
@@ -46,10 +45,6 @@ def _unless_null(compute: Callable[[Any, Any], Datum]) -> Operation:
         return None if left is None or right is None else compute(left, right)
 
     return apply
-
-
-def _swapped(compute: Callable[[Any, Any], Datum]) -> Callable[[Any, Any], Datum]:
-    return lambda left, right: compute(right, left)
 
 
 def _later(moment: datetime, interval: Interval) -> Datum:
@@ -61,16 +56,8 @@ def _later(moment: datetime, interval: Interval) -> Datum:
     return added(moved, Interval(microseconds=interval.microseconds))
 
 
-def _earlier(moment: datetime, interval: Interval) -> Datum:
-    return _later(moment, -interval)
-
-
 def _day_later(day: date, interval: Interval) -> Datum:
     return added(datetime.combine(day, time.min), interval)
-
-
-def _day_earlier(day: date, interval: Interval) -> Datum:
-    return _day_later(day, -interval)
 
 
 def _days_later(day: date, count: int) -> Datum:
@@ -80,23 +67,11 @@ def _days_later(day: date, count: int) -> Datum:
         raise SQLError("22008", "date out of range") from None
 
 
-def _days_earlier(day: date, count: int) -> Datum:
-    return _days_later(day, -count)
-
-
 def _between(later: datetime, earlier: datetime) -> Datum:
     microseconds = (later - earlier) // _MICROSECOND
     sign = -1 if microseconds < 0 else 1
     days, rest = divmod(abs(microseconds), DAY)
     return Interval(days=sign * days, microseconds=sign * rest)
-
-
-def _days_between(later: date, earlier: date) -> Datum:
-    return (later - earlier).days
-
-
-def _between_times(later: time, earlier: time) -> Datum:
-    return Interval(microseconds=microseconds_of_day(later) - microseconds_of_day(earlier))
 
 
 def _times(interval: Interval, factor: int) -> Datum:
@@ -112,19 +87,24 @@ _LOCAL, _INSTANT = TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ
 
 _OPERATIONS: dict[tuple[str, TypeKind, TypeKind], tuple[TypeKind, Callable[[Any, Any], Datum]]] = {
     ("+", _INSTANT, _SPAN): (_INSTANT, _later),
-    ("-", _INSTANT, _SPAN): (_INSTANT, _earlier),
+    ("-", _INSTANT, _SPAN): (_INSTANT, lambda moment, interval: _later(moment, -interval)),
     ("-", _INSTANT, _INSTANT): (_SPAN, _between),
     ("+", _LOCAL, _SPAN): (_LOCAL, _later),
-    ("-", _LOCAL, _SPAN): (_LOCAL, _earlier),
+    ("-", _LOCAL, _SPAN): (_LOCAL, lambda moment, interval: _later(moment, -interval)),
     ("-", _LOCAL, _LOCAL): (_SPAN, _between),
     ("+", _DATE, _SPAN): (_LOCAL, _day_later),
-    ("-", _DATE, _SPAN): (_LOCAL, _day_earlier),
-    ("-", _DATE, _DATE): (_INT8, _days_between),
+    ("-", _DATE, _SPAN): (_LOCAL, lambda day, interval: _day_later(day, -interval)),
+    ("-", _DATE, _DATE): (_INT8, lambda later, earlier: (later - earlier).days),
     ("+", _DATE, _INT8): (_DATE, _days_later),
-    ("-", _DATE, _INT8): (_DATE, _days_earlier),
+    ("-", _DATE, _INT8): (_DATE, lambda day, count: _days_later(day, -count)),
     ("+", _TIME, _SPAN): (_TIME, added_to_time),
     ("-", _TIME, _SPAN): (_TIME, lambda moment, interval: added_to_time(moment, -interval)),
-    ("-", _TIME, _TIME): (_SPAN, _between_times),
+    ("-", _TIME, _TIME): (
+        _SPAN,
+        lambda later, earlier: Interval(
+            microseconds=microseconds_of_day(later) - microseconds_of_day(earlier)
+        ),
+    ),
     ("+", _SPAN, _SPAN): (_SPAN, lambda left, right: left + right),
     ("-", _SPAN, _SPAN): (_SPAN, lambda left, right: left + -right),
     ("*", _SPAN, _INT8): (_SPAN, _times),

@@ -10,14 +10,13 @@ A node knows its own sessions. Ids are of that node and that run of it; they are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from datetime import datetime
 from types import TracebackType
 from typing import Protocol
 from weakref import ref
 
-from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.shown_text import shown_text
 from ...kvlayer.access import StoreAccess
@@ -159,43 +158,9 @@ class Sessions:
         return iter(list(self._open.values()))
 
 
-class PreparedView(Protocol):
-    """A prepared statement as pg_prepared_statements shows it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def prepared_at(self) -> datetime: ...
-    @property
-    def parameter_types(self) -> Sequence[ColumnType]: ...
-    @property
-    def from_sql(self) -> bool: ...
-
-
-class CursorView(Protocol):
-    """A cursor as pg_cursors shows it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def hold(self) -> bool: ...
-    @property
-    def scroll(self) -> bool: ...
-    @property
-    def declared_at(self) -> datetime | None: ...
-
-
 class SessionView(Protocol):
     """A session as pg_stat_activity and SHOW SESSIONS show it, and how it is ended."""
 
-    @property
-    def prepared_names(self) -> Iterable[PreparedView]: ...
-    @property
-    def cursors(self) -> Iterable[CursorView]: ...
     @property
     def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
 

@@ -135,7 +135,7 @@ class AdvisoryLocks:
     async def lock_in(
         self, opened: Transaction, key: AdvisoryKey, mode: LockMode, *, seconds: float | None
     ) -> bool:
-        """Locks for the open transaction, likewise."""
+        """Locks for the open transaction, until it ends; says whether it did."""
         inside = self._in(opened)
         for enough in {mode, LockMode.EXCLUSIVE}:
             if (key, enough) in self._counts:

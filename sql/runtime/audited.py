@@ -20,26 +20,11 @@ from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
 from ..syntax.user_statements import AlterUser, CreateUser, DropUser
 
-AUDITED: frozenset[type[object]] = frozenset(
-    get_args(
-        RightsChange
-        | ActAs
-        | CreateUser
-        | AlterUser
-        | DropUser
-        | CreateChangefeed
-        | CreateSubscription
-        | CreateSchedule
-        | ConnectionChange
-        | ControlJobs
-        | VerifyChangefeed
-        | RetryDeadLetters
-        | SkipDeadLetters
-        | BackupKeyspace
-        | RestoreKeyspace
-        | SetClusterSetting
-    )
-)
+AUDITED: frozenset[type[object]] = frozenset((
+    *get_args(RightsChange), ActAs, CreateUser, AlterUser, DropUser, CreateChangefeed,
+    CreateSubscription, CreateSchedule, *get_args(ConnectionChange), ControlJobs, VerifyChangefeed,
+    RetryDeadLetters, SkipDeadLetters, BackupKeyspace, RestoreKeyspace, SetClusterSetting,
+))  # fmt: skip
 """Changes of users and rights, of who somebody acts as, of feeds, backups and the
 cluster's settings."""
 

@@ -96,7 +96,8 @@ class Actor:
         await self.need(securable(found), privileges)
 
     async def need_system(self, *any_of: Privilege) -> None:
-        """One of these, at least. Raises SQLError 42501 that names the first."""
+        """Requires one of these privileges on the system. Raises SQLError 42501, which names the
+        first."""
         if self.user == ROOT:
             return
         held = (await self.rights()).held(self.user, SYSTEM)
@@ -104,7 +105,7 @@ class Actor:
             raise refused(self.user, any_of[0], SecurableKind.SYSTEM, "")
 
     async def need_room(self, quota: RowQuota) -> None:
-        """Behind what the user has made. Raises SQLError 53400 where it is more than may be."""
+        """Checks a quota after the user has made something. Raises SQLError 53400."""
         if not await self.admin():
             settings = self.services.store.settings
             await quota.check(settings, await self.rights(), self.user, self.reader)
@@ -121,7 +122,7 @@ class Actor:
     async def need_named(
         self, name: ObjectName, privileges: int, *, keyspaces: bool = False
     ) -> None:
-        """The same for a table by its name; one that does not exist is for others to say."""
+        """As `need_table`, by name. A name that does not exist passes: its statement reports it."""
         if self.user == ROOT:
             return
         try:

@@ -12,7 +12,6 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.descriptors.names import TableName
 from ...catalog.descriptors.system_tables import DEFAULT_DATABASE
 from ...catalog.leases import DescriptorUnavailable
 from ...catalog.rights.privileges import Privilege
@@ -31,7 +30,7 @@ from ..plan.needs import needs_on
 from ..results.errors import from_kv
 from ..syntax.names import ObjectName
 from .authorization import require
-from .relations import LeaseScope
+from .relations import LeaseScope, name_in
 from .services import Services
 
 _MICROSECONDS = 1_000_000
@@ -162,12 +161,10 @@ class RawKeyspaces:
         return table
 
     async def _find(self, reader: DescriptorReader, name: str, database: str) -> int:
-        parts = tuple(part.strip('"') for part in name.split("."))
-        if len(parts) == 2 and parts[0] != "public":
-            schemas = await self._services.catalog.list_schemas(reader, database)
-            parts = (database, *parts) if parts[0] in schemas else (parts[0], "public", parts[1])
-        wanted = TableName.resolve(parts, current_database=database)
-        found = await self._services.catalog.find(reader, wanted, views=True, keyspaces=True)
+        catalog, parts = self._services.catalog, name.split(".")
+        given = ObjectName(tuple(part.strip('"') for part in parts), 1)
+        wanted = await name_in(catalog, reader, given, database)
+        found = await catalog.find(reader, wanted, views=True, keyspaces=True)
         if found is None:
             raise unknown_table(wanted)
         check_keyspace(found, name)

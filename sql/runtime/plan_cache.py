@@ -43,6 +43,7 @@ from ..plan.needs import Needs
 from ..plan.plans import DeletePlan, Engine, InsertPlan, Plan, SelectPlan, UpdatePlan, engine_of
 from ..syntax.statements import Delete, Insert, Query, Statement, Update
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 TEXTS_MAX = 1000
@@ -109,9 +110,6 @@ class Prepared:
         self._plans[key] = plan
         self._needs[key] = needs
 
-    def forget(self, index: int, database: str) -> None:
-        self._plans.pop((index, zoned(database)), None)
-
 
 def zoned(database: str) -> str:
     """A database, the session's time zone, in which a plan's constants were read, and which
@@ -135,11 +133,8 @@ class TypedTexts:
         return self._kept.get(key)
 
     def keep(self, key: tuple[str, tuple[object, ...], str], statement: object) -> None:
-        if len(key[0]) > TEXT_LENGTH_MAX:
-            return
-        if key not in self._kept and len(self._kept) >= TEXTS_MAX:
-            del self._kept[next(iter(self._kept))]
-        self._kept[key] = statement
+        if len(key[0]) <= TEXT_LENGTH_MAX:
+            _keep(self._kept, key, statement)
 
 
 class Template:
@@ -213,10 +208,10 @@ class PlanCache:
         return prepared
 
 
-def _keep(kept: dict[str, V], text: str, value: V) -> None:
-    if len(kept) >= TEXTS_MAX:
+def _keep(kept: dict[K, V], key: K, value: V) -> None:
+    if key not in kept and len(kept) >= TEXTS_MAX:
         del kept[next(iter(kept))]
-    kept[text] = value
+    kept[key] = value
 
 
 T = TypeVar("T")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ...catalog.descriptors.named_objects import SequenceDescriptor
+from ...catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ...catalog.descriptors.names import TableName, quote_identifier
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.descriptors.temporary_schema import TEMPORARY, TEMPORARY_PREFIX, session_schema
@@ -196,6 +197,18 @@ def full_name(name: ObjectName, database: str) -> TableName:
     return TableName.resolve(parts, current_database=database)
 
 
+async def name_in(
+    catalog: Catalog, reader: DescriptorReader, name: ObjectName, database: str
+) -> TableName:
+    """`name` with what it leaves out filled in: the first of two parts is a schema of `database`,
+    or else a database."""
+    parts = name.parts
+    if len(parts) != 2 or parts[0] == "public":
+        return full_name(name, database)
+    schemas = await catalog.list_schemas(reader, database)
+    return TableName(database, *parts) if parts[0] in schemas else full_name(name, database)
+
+
 def temporary_name(name: ObjectName, database: str) -> TableName | None:
     """What a name is called where it is that of a temporary table of the session's, which come
     before all others; None where it cannot be one."""
@@ -232,11 +245,7 @@ async def find_table(
     if name.parts[0] == TEMPORARY:
         return None
     try:
-        wanted = full_name(name, database)
-        if len(name.parts) == 2 and name.parts[0] != "public":
-            schemas = await services.catalog.list_schemas(reader, database)
-            if name.parts[0] in schemas:
-                wanted = TableName(database, name.parts[0], name.parts[1])
+        wanted = await name_in(services.catalog, reader, name, database)
         return await services.catalog.find(reader, wanted, views=views, keyspaces=keyspaces)
     except SQLError as error:
         if if_exists and error.sqlstate in ("3D000", "3F000"):
@@ -245,22 +254,25 @@ async def find_table(
         raise
 
 
-async def find_sequence(
-    catalog: Catalog, reader: DescriptorReader, name: ObjectName, database: str
-) -> SequenceDescriptor | None:
-    """The sequence behind a name as `reader` sees it, if there is one."""
-    descriptors = catalog.descriptors
-    wanted = full_name(name, database)
-    schema = name.parts[0] if len(name.parts) == 2 else "public"
-    if schema != "public" and schema in await catalog.list_schemas(reader, database):
-        wanted = replace(wanted, database=database, schema=schema)
+K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
+
+
+async def find_object(
+    kind: type[K], catalog: Catalog, reader: DescriptorReader, name: ObjectName, database: str
+) -> K | None:
+    """The sequence or the type behind a name as `reader` sees it, if there is one."""
+    wanted = await name_in(catalog, reader, name, database)
     try:
-        parents = await descriptors.resolve_schema(reader, wanted.database, wanted.schema)
+        parents = await catalog.descriptors.resolve_schema(reader, wanted.database, wanted.schema)
     except SQLError:
         return None
-    found_id = await descriptors.lookup(reader, *parents, wanted.name)
-    found = None if found_id is None else await descriptors.read(reader, found_id)
-    return found if isinstance(found, SequenceDescriptor) else None
+    found_id = await catalog.descriptors.lookup(reader, *parents, wanted.name)
+    found = None if found_id is None else await catalog.descriptors.read(reader, found_id)
+    return found if isinstance(found, kind) else None
+
+
+find_sequence = partial(find_object, SequenceDescriptor)
+find_type = partial(find_object, TypeDescriptor)
 
 
 def _sequence_relation(sequence: SequenceDescriptor, name: ObjectName) -> TableDescriptor:

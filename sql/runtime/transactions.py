@@ -14,7 +14,7 @@ from ...catalog.values.physical import Physical
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError, RetryableTransaction, WriteConflict
 from ...kvlayer.savepoint import Savepoint
-from ...kvlayer.transaction_modes import Isolation, Priority
+from ...kvlayer.transaction_modes import Isolation
 from ...kvlayer.txn import Transaction
 from ..syntax.refusals import unsupported
 from ..variables.variables import LOCK_TIMEOUT, SessionVariables, VariableMark
@@ -36,7 +36,6 @@ class Modes:
     """The modes that a transaction was begun with."""
 
     isolation: Isolation = Isolation.SERIALIZABLE
-    priority: Priority = Priority.NORMAL
     read_only: bool = False
     deferrable: bool = False
     as_of: Timestamp | None = None
@@ -91,7 +90,6 @@ class OpenTransaction:
             read_timestamp=modes.as_of,
             read_only=modes.read_only,
             isolation=modes.isolation,
-            priority=modes.priority,
         )
         if modes.as_of is not None:
             self.scope.look_back(self._descriptors, transaction)
@@ -118,7 +116,6 @@ class OpenTransaction:
             return
         only_reads = Modes(
             isolation=self.modes.isolation,
-            priority=self.modes.priority,
             read_only=True,
             deferrable=self.modes.deferrable,
             as_of=self.modes.as_of,
@@ -199,7 +196,7 @@ class OpenTransaction:
         self.failed = False
 
     async def _forbid_as_before(self, marked: _Marked) -> None:
-        """READ ONLY that was said behind a savepoint ends with it, released or gone back to."""
+        """Ends a READ ONLY that was set behind a savepoint which is released or gone back to."""
         if self.modes.read_only and not marked.read_only:
             self.modes = replace(self.modes, read_only=False)
             if self.transaction.read_only:  # and so nothing has run yet

@@ -16,9 +16,8 @@ FETCH goes forward by counts, and those that were fetched are gone; what asks fo
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Protocol
 
 import pyarrow as pa
@@ -26,17 +25,10 @@ import pyarrow as pa
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ..execute.query.duckdb import BATCH_ROWS
-from ..results.as_of import datetime_of
 from ..results.result_batches import ResultBatches, ResultsOfUser
 from ..results.results import Result, ResultColumn, arrow_schema
 from ..runtime.transactions import OpenTransaction
-from ..syntax.cursor_statements import (
-    CloseCursor,
-    CursorStatement,
-    DeclareCursor,
-    FetchCursor,
-    From,
-)
+from ..syntax import cursor_statements as s
 
 CURSORS_MAX = 100
 """Cursors of one session: each holds a result."""
@@ -46,39 +38,19 @@ CURSORS_MAX = 100
 class _Declared:
     """A cursor. `result` has the rows behind the first `gone`."""
 
-    statement: DeclareCursor
+    statement: s.DeclareCursor
     result: Result
     opened: OpenTransaction | None  # None of one WITH HOLD that was declared by itself
     transaction: Transaction | None
     savepoint: int = 0  # the last that was made before it
     place: int = 0
     gone: int = 0
-    declared_at: datetime | None = None
     rows: ForwardRows | None = None  # of one whose rows come in batches
     fetched: ResultBatches | None = None  # of a FETCH that its client has perhaps not read yet
 
     @property
     def count(self) -> int:
         return self.gone + self.result.row_count
-
-    @property
-    def name(self) -> str:
-        return self.statement.name
-
-    @property
-    def text(self) -> str:
-        """The statement that declared it, as pg_cursors shows it."""
-        scroll = {None: "", True: "SCROLL ", False: "NO SCROLL "}[self.statement.scroll]
-        hold = "WITH HOLD " if self.hold else ""
-        return f"DECLARE {self.name} {scroll}CURSOR {hold}FOR {self.statement.text.strip()}"
-
-    @property
-    def hold(self) -> bool:
-        return self.statement.hold
-
-    @property
-    def scroll(self) -> bool:
-        return self.statement.scroll is True
 
 
 class RunText(Protocol):
@@ -106,26 +78,21 @@ class Cursors:
         self._run = run
         self._waiting = waiting
 
-    def __iter__(self) -> Iterator[_Declared]:
-        """Yields the open cursors in the order of their declaration."""
-        opened = self._opened()
-        return iter([cursor for cursor in self._declared.values() if _lives(cursor, opened)])
-
     async def run(
-        self, statement: CursorStatement, parameters: Sequence[object], *, streamed: bool
+        self, statement: s.CursorStatement, parameters: Sequence[object], *, streamed: bool
     ) -> Result:
         """Carries a statement out. If `streamed`, a FETCH may return batches."""
         await self.forget_ended()
         match statement:
-            case DeclareCursor():
+            case s.DeclareCursor():
                 return await self._declare(statement, parameters)
-            case FetchCursor():
+            case s.FetchCursor():
                 return await self._fetch(statement, streamed=streamed)
-            case CloseCursor(name=name, position=position):
+            case s.CloseCursor(name=name, position=position):
                 await self._end(self._find(name, position))
                 return Result(tag="CLOSE CURSOR")
 
-    async def _declare(self, statement: DeclareCursor, parameters: Sequence[object]) -> Result:
+    async def _declare(self, statement: s.DeclareCursor, parameters: Sequence[object]) -> Result:
         """Runs the query. Raises SQLError 25P01 where the cursor would end at once."""
         opened = self._opened()
         if opened is None and not statement.hold:
@@ -144,7 +111,6 @@ class Cursors:
         transaction = None if opened is None else opened.transaction
         found = await self._run(statement.text, parameters, streamed=statement.scroll is not True)
         cursor = _Declared(statement, found, opened, transaction)
-        cursor.declared_at = datetime_of(self._waiting.clock.last)
         cursor.savepoint = 0 if opened is None else opened.savepoints_made
         if found.batches is not None:
             cursor.rows = ForwardRows(found.batches)
@@ -163,7 +129,7 @@ class Cursors:
         del self._declared[cursor.statement.name]
         await cursor.result.close()
 
-    async def _fetch(self, statement: FetchCursor, *, streamed: bool) -> Result:
+    async def _fetch(self, statement: s.FetchCursor, *, streamed: bool) -> Result:
         """The rows asked for, the place being moved. Raises SQLError 34000, 55000."""
         cursor = self._find(statement.name, statement.position)
         if cursor.fetched is not None:
@@ -190,7 +156,7 @@ class Cursors:
         return _rows(cursor.result, first - cursor.gone, count, backward=statement.backward)
 
     async def _fetch_forward(
-        self, statement: FetchCursor, cursor: _Declared, rows: ForwardRows, *, streamed: bool
+        self, statement: s.FetchCursor, cursor: _Declared, rows: ForwardRows, *, streamed: bool
     ) -> Result:
         """The next rows of a cursor whose rows come in batches."""
         columns = cursor.result.columns
@@ -234,8 +200,9 @@ class Cursors:
                 await self._end(cursor)
 
 
-def _ahead(statement: FetchCursor, rows: ForwardRows) -> tuple[int | None, int | None]:
-    """How many rows to fetch behind how many others; None others where it counts from the end.
+def _ahead(statement: s.FetchCursor, rows: ForwardRows) -> tuple[int | None, int | None]:
+    """Returns how many rows to fetch, and how many to skip before them; (None, None) for a FETCH
+    that counts from the end.
 
     Raises SQLError 55000 for rows that were fetched before.
     """
@@ -243,9 +210,9 @@ def _ahead(statement: FetchCursor, rows: ForwardRows) -> tuple[int | None, int |
         return statement.count, 0
     place = rows.taken + rows.ended
     if statement.single and statement.count is not None:
-        if statement.origin is From.START and statement.count < 0:
+        if statement.origin is s.From.START and statement.count < 0:
             return None, None
-        behind = statement.count - (place if statement.origin is From.START else 0)
+        behind = statement.count - (place if statement.origin is s.From.START else 0)
         if behind > 0:
             return 1, behind - 1
     raise _forward_only()
@@ -279,14 +246,14 @@ def _lives(cursor: _Declared, opened: OpenTransaction | None) -> bool:
     return cursor.statement.hold and cursor.opened.committed_at is not None
 
 
-def _reached(statement: FetchCursor, place: int, count: int) -> tuple[int, int, int]:
+def _reached(statement: s.FetchCursor, place: int, count: int) -> tuple[int, int, int]:
     """The first and the last row of what is asked for (none where they cross), and the place that
     it leaves the cursor at."""
     wanted = statement.count
     if statement.single:
         assert wanted is not None, statement
         target = place + wanted
-        if statement.origin is From.START:
+        if statement.origin is s.From.START:
             target = wanted if wanted >= 0 else count + 1 + wanted
         target = min(max(target, 0), count + 1)
         return (target, target, target) if 1 <= target <= count else (1, 0, target)

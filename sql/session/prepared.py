@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-import pyarrow as pa
 from msgspec import Struct
 
 from ...catalog.rights.users import ROOT
@@ -29,8 +28,7 @@ from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, resolve_hints
-from ..execute.query.evaluator_errors import asked_of_duckdb
-from ..execute.query.result_shape import plain_columns
+from ..execute.query.result_shape import columns_of, plain_columns
 from ..execute.run import bound, holds
 from ..execute.write.dml import together_applies
 from ..lower.analytic_select import AnalyticSelect
@@ -255,17 +253,7 @@ class Preparing:
         return statement.columns
 
     async def _ask(self, select: AnalyticSelect) -> tuple[ResultColumn, ...]:
-        with asked_of_duckdb(select):
-            columns = await self._services.analytics.describe(
-                select.sql,
-                {
-                    # Without rows, of any types: `empty_table` knows no lists of UUIDs.
-                    scan.registered: pa.Table.from_batches([], schema=scan.arrow_schema)
-                    for scan in select.scans
-                },
-                len(select.parameters),
-                select.declared,
-            )
+        columns = await columns_of(select, self._services.analytics)
         return with_origins(columns, select.origins)
 
     async def _current(self, statement: PreparedStatement) -> bool:

@@ -8,16 +8,14 @@ DEALLOCATE find;
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import Protocol
 
 from ...catalog.values.column_types import ColumnType, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import CatalogName, TypeKind
-from ...kvlayer.access import ClockReading, StoreAccess
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ..analyze.scalars import Bindings, NotNative, compile_scalar
 from ..execute.query.result_shape import check_columns_same
@@ -39,36 +37,11 @@ FREED_AT_ONCE = 4 * 1024
 NamedStatement = Prepare | ExecutePrepared | Deallocate
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPrepared:
-    """A prepared statement as pg_prepared_statements lists it."""
-
-    name: str
-    statement: PreparedStatement
-    prepared_at: datetime
-    from_sql: bool
-    """Whether PREPARE made it, and not the wire protocol."""
-
-    @property
-    def text(self) -> str:
-        """The statement by which it was made, as pg_prepared_statements shows it."""
-        query = self.statement.text.strip()
-        if not self.from_sql:
-            return query
-        types = ", ".join(type.sql_name for type in self.parameter_types)
-        return f"PREPARE {self.name}{f' ({types})' if types else ''} AS {query}"
-
-    @property
-    def parameter_types(self) -> Sequence[ColumnType]:
-        return self.statement.parameter_types
-
-
 class PreparedNames:
     """One session's prepared statements."""
 
-    def __init__(self, clock: ClockReading) -> None:
-        self._clock = clock
-        self._by_name: dict[str, NamedPrepared] = {}
+    def __init__(self) -> None:
+        self._by_name: dict[str, PreparedStatement] = {}
         self._length = 0
         """Characters of all named statements."""
 
@@ -91,11 +64,10 @@ class PreparedNames:
                 "needed.",
             )
 
-    def keep(self, name: str, statement: PreparedStatement, *, from_sql: bool = False) -> None:
-        at = datetime_of(self._clock.last)
+    def keep(self, name: str, statement: PreparedStatement) -> None:
         self.forget(name)
         self._length += len(statement.text) if name else 0
-        self._by_name[name] = NamedPrepared(name, statement, at, from_sql)
+        self._by_name[name] = statement
 
     def find(self, name: str, position: int | None = None) -> PreparedStatement:
         """Raises SQLError 26000."""
@@ -103,20 +75,20 @@ class PreparedNames:
         if found is None:
             shown = f'prepared statement "{name}"' if name else "unnamed prepared statement"
             raise SQLError("26000", f"{shown} does not exist", position=position)
-        return found.statement
+        return found
 
     def forget(self, name: str) -> None:
         """Nothing happens to a name that is not there."""
         found = self._by_name.pop(name, None)
         if found is not None and name:
-            self._length -= len(found.statement.text)
+            self._length -= len(found.text)
 
     async def clear(self) -> None:
         """Forgets all of them, and lets others go on meanwhile: a long statement's plan is taken
         apart in milliseconds, and a session may have thousands."""
         freed = 0
         for name in tuple(self._by_name):
-            freed += len(self._by_name[name].statement.text) if name in self._by_name else 0
+            freed += len(self._by_name[name].text) if name in self._by_name else 0
             self.forget(name)
             if freed >= FREED_AT_ONCE:
                 freed = 0
@@ -127,10 +99,6 @@ class PreparedNames:
 
     def __len__(self) -> int:
         return len(self._by_name)
-
-    def __iter__(self) -> Iterator[NamedPrepared]:
-        """Yields the named statements, by name."""
-        return (found for name, found in sorted(self._by_name.items()) if name)
 
 
 def declared_types(statement: Prepare) -> list[ColumnType | None]:
@@ -220,7 +188,7 @@ class NamedStatements:
                 prepared = await preparing.prepare(text, hints)
                 if prepared.planned:
                     await preparing.describe(prepared)  # EXECUTE is held to its columns
-                names.keep(name, prepared, from_sql=True)
+                names.keep(name, prepared)
                 return Result(tag="PREPARE")
             case statements.ExecutePrepared():
                 found = self.executed(statement)

@@ -26,14 +26,8 @@ from ..runtime.authorization import changes_rights
 from ..runtime.implicit import ATTEMPTS_MAX, pause_before
 from ..runtime.services import Services
 from ..runtime.transactions import Modes, OpenTransaction
+from ..syntax import changefeed_statements
 from ..syntax import transaction_statements as statements
-from ..syntax.changefeed_statements import (
-    AlterChangefeed,
-    CreateSchedule,
-    RetryDeadLetters,
-    SkipDeadLetters,
-    SubscriptionChange,
-)
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
 from ..syntax.show_statements import SHOWN
@@ -53,7 +47,6 @@ from ..syntax.statements import (
 from ..variables.variables import (
     DEFAULT_DEFERRABLE,
     DEFAULT_ISOLATION,
-    DEFAULT_PRIORITY,
     DEFAULT_READ_ONLY,
     IDLE_IN_TRANSACTION_TIMEOUT,
     REGISTRY,
@@ -63,17 +56,14 @@ from ..variables.variables import (
     find,
     parse_bool,
     parse_isolation,
-    parse_priority,
     show_bool,
     show_isolation,
-    show_priority,
 )
 
 _MODES: Mapping[str, tuple[Variable[Any], Callable[[str], Any], Callable[[Any], str]]] = {
     "isolation": (DEFAULT_ISOLATION, parse_isolation, show_isolation),
     "read_only": (DEFAULT_READ_ONLY, parse_bool, show_bool),
     "deferrable": (DEFAULT_DEFERRABLE, parse_bool, show_bool),
-    "priority": (DEFAULT_PRIORITY, parse_priority, show_priority),
 }
 """The modes of transactions: the variable of each that new ones begin with, and how it is written
 in SET and SHOW, which treat that of the open transaction as a variable `transaction_…`."""
@@ -133,7 +123,6 @@ class SessionTransactions:
             get = variables.get
             self._default_modes = Modes(
                 isolation=get(DEFAULT_ISOLATION),
-                priority=get(DEFAULT_PRIORITY),
                 read_only=get(DEFAULT_READ_ONLY),
                 deferrable=get(DEFAULT_DEFERRABLE),
             )
@@ -519,8 +508,8 @@ _NOT_IN_BLOCK: dict[type, str] = {
     ExplainChangefeed: "EXPLAIN CHANGEFEED",
     AwaitJobs: "SHOW JOBS WHEN COMPLETE",
     VerifyChangefeed: "VERIFY CHANGEFEED",
-    RetryDeadLetters: "RETRY DEAD LETTERS",
-    SkipDeadLetters: "SKIP DEAD LETTERS",
+    changefeed_statements.RetryDeadLetters: "RETRY DEAD LETTERS",
+    changefeed_statements.SkipDeadLetters: "SKIP DEAD LETTERS",
     BackupKeyspace: "BACKUP",
     RestoreKeyspace: "RESTORE",
     SetClusterSetting: "SET CLUSTER SETTING",
@@ -532,11 +521,13 @@ _NOT_READ_ONLY: dict[type, str] = {
     WithWrites: "a WITH that writes",
     SplitAt: "ALTER",
     UnsplitAt: "ALTER",
-    AlterChangefeed: "ALTER CHANGEFEED",
+    changefeed_statements.AlterChangefeed: "ALTER CHANGEFEED",
     RebalanceReplication: "REBALANCE REPLICATION",
-    CreateSchedule: "CREATE SCHEDULE",
+    changefeed_statements.CreateSchedule: "CREATE SCHEDULE",
     **dict.fromkeys(get_args(DDL), "DDL"),
-    **dict.fromkeys(get_args(SubscriptionChange), "a change of subscriptions"),
+    **dict.fromkeys(
+        get_args(changefeed_statements.SubscriptionChange), "a change of subscriptions"
+    ),
     **dict.fromkeys(get_args(ConnectionChange), "a change of external connections"),
 }
 """By the type of the statement, what the error calls it."""

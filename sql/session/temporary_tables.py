@@ -1,4 +1,4 @@
-"""What becomes of temporary tables: at the end of transactions, of their session, and of a node."""
+"""Ends of temporary tables: with a transaction, with their session, and with a node."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ..syntax.transaction_statements import TransactionStatement
 
 
 class TemporaryTables:
-    """A session's. A table that is ON COMMIT DELETE ROWS is empty, and one that is ON COMMIT DROP
-    gone, whenever no transaction is open: nobody but the session could see them otherwise."""
+    """A session's temporary tables. One that is ON COMMIT DELETE ROWS is empty, and one that is ON
+    COMMIT DROP gone, whenever no transaction is open: only the session could see them otherwise."""
 
     def __init__(self, services: Services, schema: TemporarySchema) -> None:
         self._services = services

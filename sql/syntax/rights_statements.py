@@ -60,21 +60,6 @@ class GrantRoles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlterDefaultPrivileges:
-    """`roles` makes the things: empty for the session's user, None for everybody. `schemas` is
-    empty for all of the database. `kind` is of the things, `option` and `revoke` as above."""
-
-    roles: tuple[str, ...] | None
-    schemas: tuple[ObjectName, ...]
-    privileges: tuple[PrivilegeName, ...]
-    kind: TargetKind
-    grantees: tuple[str, ...]
-    option: bool
-    revoke: bool
-    position: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SetOwner:
     """ALTER TABLE, SCHEMA or DATABASE … OWNER TO."""
 
@@ -92,22 +77,6 @@ class ReassignOwned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShowGrants:
-    """`target` is None for the current database, `grantees` empty for all."""
-
-    target: GrantTarget | None
-    grantees: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowRoleGrants:
-    """SHOW GRANTS ON ROLE. Both are empty for all."""
-
-    roles: tuple[str, ...]
-    members: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ActAs:
     """SET [LOCAL] ROLE, or SET [LOCAL] SESSION AUTHORIZATION where `session`. `name` is None for
     NONE and DEFAULT, and for RESET of either."""
@@ -119,6 +88,5 @@ class ActAs:
     position: int
 
 
-RightsChange = GrantPrivileges | GrantRoles | AlterDefaultPrivileges | SetOwner | ReassignOwned
-RightsListing = ShowGrants | ShowRoleGrants
-RightsStatement = RightsChange | RightsListing | ActAs
+RightsChange = GrantPrivileges | GrantRoles | SetOwner | ReassignOwned
+RightsStatement = RightsChange | ActAs

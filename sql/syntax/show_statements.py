@@ -27,7 +27,7 @@ class Cancel:
 
 SHOWN = (
     "changefeed jobs", "changefeed lag", "changefeed latency", "cluster settings", "columns",
-    "create table", "databases", "grants", "jobs", "queries", "ranges", "roles", "sessions",
-    "statements", "system grants", "tables", "transaction", "users",
+    "create table", "databases", "jobs", "queries", "ranges", "roles", "sessions",
+    "statements", "tables", "transaction", "users",
 )  # fmt: skip
 """Words that SHOW takes beside variables, suggested for a misspelt name."""

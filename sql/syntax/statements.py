@@ -51,7 +51,6 @@ from .schema_statements import (
     ColumnDefinition,
     IndexDefinition,
     SchemaStatement,
-    TableChange,
     TableConstraint,
 )
 from .show_statements import Cancel, ShowQueries, ShowSessions
@@ -109,13 +108,6 @@ class DropTable:
     names: tuple[ObjectName, ...]
     if_exists: bool
     cascade: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainChange:
-    """EXPLAIN (DDL)."""
-
-    statement: TableChange | DropTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -451,7 +443,6 @@ Statement = (
     | UnsplitAt
     | ShowRanges
     | SchemaStatement
-    | ExplainChange
     | ExplainChangefeed
     | PlannedStatement
     | TransactionStatement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...kvlayer.transaction_modes import Isolation, Priority
+from ...kvlayer.transaction_modes import Isolation
 from .as_of_clause import AsOf
 
 
@@ -15,7 +15,6 @@ class TransactionModes:
     isolation: Isolation | None = None
     read_only: bool | None = None
     deferrable: bool | None = None
-    priority: Priority | None = None
     as_of: AsOf | None = None
 
 

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar, cast
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.settings import SettingError, parse_duration
-from ...kvlayer.transaction_modes import Isolation, Priority
+from ...kvlayer.transaction_modes import Isolation
 
 V = TypeVar("V")
 
@@ -236,14 +236,6 @@ def declare_bool(name: str, default: bool, description: str) -> Variable[bool]:
     return declare(name, default, parse=parse_bool, show=show_bool, description=description)
 
 
-def parse_serial(text: str) -> str:
-    """Reads a value of serial_normalization. Raises ValueError."""
-    word = text.strip().lower()
-    if word not in ("rowid", "sql_sequence"):
-        raise ValueError("Write rowid or sql_sequence.")
-    return word
-
-
 def parse_timeout(text: str) -> float:
     """Seconds, from milliseconds without a unit or a duration, as in Postgres; zero is none."""
     text = text.strip()
@@ -287,18 +279,6 @@ def show_isolation(level: Isolation) -> str:
     return level.value
 
 
-def parse_priority(text: str) -> Priority:
-    """Reads a transaction's priority. Raises ValueError."""
-    try:
-        return Priority[text.strip().upper()]
-    except KeyError:
-        raise ValueError("Write low, normal or high.") from None
-
-
-def show_priority(priority: Priority) -> str:
-    return priority.name.lower()
-
-
 DEFAULT_ISOLATION = declare(
     "default_transaction_isolation",
     Isolation.SERIALIZABLE,
@@ -316,13 +296,6 @@ DEFAULT_DEFERRABLE = declare_bool(
     False,
     "accepted for Postgres: a transaction that only reads never has to be retried here",
 )
-DEFAULT_PRIORITY = declare(
-    "default_transaction_priority",
-    Priority.NORMAL,
-    parse=parse_priority,
-    show=show_priority,
-    description="the priority of transactions that do not say theirs",
-)
 LOCK_TIMEOUT = declare_timeout(
     "lock_timeout",
     "how long to wait for a locked row; 0 for the cluster setting kv.lock_timeout",
@@ -334,14 +307,6 @@ STATEMENT_TIMEOUT = declare_timeout(
 IDLE_IN_TRANSACTION_TIMEOUT = declare_timeout(
     "idle_in_transaction_session_timeout",
     "how long a session may sit idle in a transaction before it is ended; 0 for ever",
-)
-SERIAL_NORMALIZATION = declare(
-    "serial_normalization",
-    "rowid",
-    parse=parse_serial,
-    show=str,
-    description="what SERIAL makes: rowid, a number that each node draws by itself, or "
-    "sql_sequence, a sequence that the column owns",
 )
 NEW_TABLES_LOCKED = declare_bool(
     "create_table_with_schema_locked",

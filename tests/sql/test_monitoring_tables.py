@@ -1,4 +1,4 @@
-"""pg_locks, pg_prepared_statements, pg_cursors and access lists."""
+"""pg_locks and access lists."""
 
 from __future__ import annotations
 
@@ -50,25 +50,6 @@ def test_pg_locks_lists_who_holds_and_who_waits() -> None:
         await node.sql("COMMIT")
         await task
         assert await node.rows(LOCKS) == [(theirs, 0, 1, 1, "ExclusiveLock", True)]
-
-    run(scenario)
-
-
-def test_a_session_sees_its_own_prepared_statements_and_cursors() -> None:
-    async def scenario(node: SqlNode, other: Session) -> None:
-        await node.sql("PREPARE p (INT8) AS SELECT $1 + 1")
-        query = "SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements"
-        assert await node.rows(query) == [
-            ("p", "PREPARE p (INT8) AS SELECT $1 + 1", ["bigint"], True)
-        ]
-        assert (await other.execute(query))[0].fetch_rows() == []
-        await node.sql("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT 1")
-        cursors = "SELECT name, statement, is_holdable, is_scrollable FROM pg_cursors"
-        assert await node.rows(cursors) == [
-            ("c", "DECLARE c SCROLL CURSOR FOR SELECT 1", False, True)
-        ]
-        await node.sql("COMMIT")
-        assert await node.rows(cursors) == []
 
     run(scenario)
 

@@ -171,17 +171,6 @@ def test_show_create_makes_the_table_again() -> None:
     run(scenario)
 
 
-def test_a_key_is_built_of_columns_that_are_proven() -> None:
-    async def scenario(node: SqlNode) -> None:
-        explained = await node.rows("EXPLAIN (DDL) ALTER TABLE log ADD PRIMARY KEY (a)")
-        stages = [str(row[2]) for row in explained]
-        proven = stages.index("work: NOT NULL of column 1 -> backfilled and validated")
-        assert all("primary index" not in stage for stage in stages[:proven])
-        assert stages[proven + 1] == "version: primary index 2 -> delete-only"
-
-    run(scenario, LOG)
-
-
 def test_a_key_takes_the_place_of_one_that_is_dropped() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("CREATE TABLE t (a INT8 PRIMARY KEY, b STRING, INDEX (b))")

@@ -449,23 +449,6 @@ def test_changes_of_one_table_queue(sim: Simulation) -> None:
     sim.run(scenario())
 
 
-def test_explain_shows_unlock_and_lock_as_stages(sim: Simulation) -> None:
-    async def scenario() -> None:
-        async with sql_node(sim) as node:
-            await prepare(node, True)
-            rows = await node.rows("EXPLAIN (DDL) ALTER TABLE t ADD COLUMN w INT8")
-            assert [row[2] for row in rows] == [
-                "unlock the table",
-                "version: column w (4) -> delete-only",
-                "version: column w (4) -> write-only",
-                "version: column w (4) -> public",
-                "lock the table",
-            ]
-            await check(node, True)
-
-    sim.run(scenario())
-
-
 @pytest.mark.parametrize(
     "change", ["ALTER TABLE t ADD COLUMN w INT8", "ALTER TABLE t SET (changefeed_optimized = true)"]
 )

@@ -162,20 +162,6 @@ def test_what_is_wrong_is_told(statement: str, sqlstate: str) -> None:
     run(scenario)
 
 
-def test_serial_is_a_sequence_where_the_session_says_so() -> None:
-    async def scenario(node: SqlNode) -> None:
-        await node.sql("SET serial_normalization = sql_sequence")
-        await node.sql("CREATE TABLE t (id SERIAL PRIMARY KEY, v STRING)")
-        assert await node.rows("INSERT INTO t (v) VALUES ('a'), ('b') RETURNING id") == [(1,), (2,)]
-        shown = "SELECT relname FROM pg_catalog.pg_class WHERE relkind = 'S'"
-        assert await node.rows(shown) == [("t_id_seq",)]
-        assert (await node.error("DROP SEQUENCE t_id_seq")).sqlstate == "2BP01"
-        await node.sql("DROP TABLE t")
-        assert await node.rows(shown) == []
-
-    run(scenario, "SELECT 1")
-
-
 def test_query_draws_for_each_row_in_its_order() -> None:
     async def scenario(node: SqlNode) -> None:
         drawn = await node.rows("SELECT nextval('s') AS n, t.* FROM t ORDER BY id DESC LIMIT 2")

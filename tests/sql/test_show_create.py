@@ -71,16 +71,3 @@ def test_new_tables_may_be_locked_by_themselves() -> None:
 
     sim = Simulation(seed=3)
     sim.run(scenario())
-
-
-def test_stages_of_a_drop_are_explained() -> None:
-    async def scenario() -> None:
-        async with sql_node(sim) as node:
-            await node.sql("CREATE TABLE t (k INT8 PRIMARY KEY) WITH (changefeed_optimized = true)")
-            rows = await node.rows("EXPLAIN (DDL) DROP TABLE t")
-            assert rows[0][2] == "unlock the table"
-            assert any("drop table" in str(row[2]) for row in rows)
-            assert await node.rows("EXPLAIN (DDL) DROP TABLE IF EXISTS missing") == []
-
-    sim = Simulation(seed=4)
-    sim.run(scenario())

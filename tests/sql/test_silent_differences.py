@@ -28,26 +28,6 @@ def test_rolling_back_to_a_savepoint_takes_back_that_the_transaction_only_reads(
     sim.run(main())
 
 
-def test_an_added_serial_column_draws_from_a_sequence_where_the_session_says_so() -> None:
-    async def main() -> None:
-        async with sql_node(sim) as node:
-            session = node.session()
-            for text in (
-                "CREATE TABLE t (a INT8)",
-                "INSERT INTO t VALUES (7)",
-                "SET serial_normalization = 'sql_sequence'",
-                "ALTER TABLE t ADD COLUMN id SERIAL",
-                "INSERT INTO t (a) VALUES (8)",
-            ):
-                await session.execute(text)
-            assert await node.rows("SELECT a, id FROM t ORDER BY id") == [(7, 1), (8, 2)]
-            owned = await node.rows("SELECT pg_get_serial_sequence('t', 'id')")
-            assert owned == [("public.t_id_seq",)]
-
-    sim = Simulation(11)
-    sim.run(main())
-
-
 @pytest.mark.parametrize(
     "query",
     [

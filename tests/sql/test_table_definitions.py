@@ -243,8 +243,6 @@ def test_a_text_becomes_longer_where_it_is() -> None:
         )
         await node.sql("CREATE TABLE u (k VARCHAR(2) REFERENCES t)")
         await node.sql("INSERT INTO t VALUES ('ab', 'abc', 'abcd')")
-        explained = await node.rows("EXPLAIN (DDL) ALTER TABLE t ALTER code TYPE VARCHAR(6)")
-        assert len(explained) == 1
         await node.sql("ALTER TABLE t ALTER k TYPE VARCHAR(4), ALTER code TYPE VARCHAR(6)")
         await node.sql("ALTER TABLE t ALTER note TYPE STRING")
         await node.sql("INSERT INTO t VALUES ('abcd', 'abcdef', 'a longer one')")

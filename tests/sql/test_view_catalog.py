@@ -128,14 +128,6 @@ def test_dropped_column_takes_its_views_with_it() -> None:
         "CREATE VIEW other AS SELECT customer FROM orders")  # fmt: skip
 
 
-def test_explain_of_a_dropped_column_drops_no_view() -> None:
-    async def scenario(node: SqlNode) -> None:
-        await node.sql("EXPLAIN (DDL) ALTER TABLE orders DROP COLUMN total CASCADE")
-        assert await node.rows("SELECT count(*) FROM large") == [(0,)]
-
-    run(scenario)
-
-
 def test_show_create_view_is_of_views() -> None:
     async def scenario(node: SqlNode) -> None:
         assert await node.rows("SHOW CREATE VIEW large") == [

@@ -22,10 +22,6 @@ SELECT pg_advisory_unlock(1), pg_advisory_unlock(1), pg_advisory_unlock_shared(-
 BEGIN; SELECT pg_advisory_xact_lock(2); ROLLBACK; SELECT pg_advisory_unlock_all();
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
 SELECT pg_cancel_backend(999999), pg_terminate_backend(NULL);
-BEGIN; DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT 1;
-SELECT name, is_holdable, is_binary, is_scrollable FROM pg_cursors; COMMIT; CLOSE c;
-PREPARE p (INT8) AS SELECT $1 + 1;
-SELECT name, parameter_types, from_sql FROM pg_prepared_statements;
 SELECT v, pg_size_pretty(v) FROM (VALUES (0::INT8), (10239), (10240), (-10240), (10485248),
     (123456789012), (9223372036854775807)) AS t(v) ORDER BY v;
 CREATE USER ada; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO ada;

@@ -12,6 +12,10 @@ _CONSTRAINTS = (
     "SELECT conname AS constraint_name, pg_get_constraintdef(oid) AS definition "
     "FROM pg_constraint WHERE conrelid = {1}::regclass ORDER BY 1"
 )
+_GRANTS = (
+    "SELECT full_name, kind, grantee, privilege, grantable FROM tailrace_internal.grants "
+    "{where} ORDER BY 1, 2, 3, 4"
+)
 STATEMENTS = {
     "dt": ("SHOW TABLES",),
     "l": ("SHOW DATABASES",),
@@ -20,7 +24,7 @@ STATEMENTS = {
         "ORDER BY 1",
     ),
     "du": ("SHOW ROLES",),
-    "dp": ("SHOW GRANTS",),
+    "dp": (_GRANTS.format(where="WHERE object_id > 0"),),
     "jobs": ("SHOW JOBS",),
     "feeds": ("SHOW CHANGEFEED JOBS",),
     "sessions": ("SHOW SESSIONS",),
@@ -28,7 +32,7 @@ STATEMENTS = {
 OF_TABLES = {
     "d": ("SHOW COLUMNS FROM {0}", _INDEXES, _CONSTRAINTS),
     "di": (_INDEXES,),
-    "dp": ("SHOW GRANTS ON TABLE {0}",),
+    "dp": (_GRANTS.format(where="WHERE object_id = {1}::regclass"),),
     "sf": ("SHOW CREATE TABLE {0}",),
 }
 

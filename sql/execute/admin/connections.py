@@ -10,34 +10,28 @@ from ....catalog.values.errors import SQLError
 from ....changefeed import CONNECTION_QUOTA, list_connections
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
-from ...syntax.connection_statements import (
-    AlterConnection,
-    ConnectionChange,
-    CreateConnection,
-    DropConnection,
-    ShowConnections,
-)
+from ...syntax import connection_statements as s
 from ..positions import at
 
 
-async def change_connection(actor: Actor, statement: ConnectionChange) -> Result:
+async def change_connection(actor: Actor, statement: s.ConnectionChange) -> Result:
     """CREATE, ALTER or DROP EXTERNAL CONNECTION. Does not commit. Raises SQLError."""
     with at(statement.position):
         return await _change(actor, statement)
 
 
-async def _change(actor: Actor, statement: ConnectionChange) -> Result:
+async def _change(actor: Actor, statement: s.ConnectionChange) -> Result:
     feeds, name = actor.services.changefeeds, statement.name
     transaction = actor.reader
     match statement:
-        case CreateConnection():
+        case s.CreateConnection():
             tag = "CREATE EXTERNAL CONNECTION"
             await _check_may_create(actor)
             if statement.if_not_exists and await _known(actor, name):
                 return _skipped(tag, name, "already exists")
             await feeds.create_connection(transaction, name, statement.uri, actor.user)
             await actor.need_room(CONNECTION_QUOTA)
-        case AlterConnection():
+        case s.AlterConnection():
             tag = "ALTER EXTERNAL CONNECTION"
             if statement.if_exists and not await _known(actor, name):
                 return _skipped(tag, name, "does not exist")
@@ -47,7 +41,7 @@ async def _change(actor: Actor, statement: ConnectionChange) -> Result:
             else:
                 assert statement.uri is not None, statement
                 await feeds.alter_connection(transaction, name, statement.uri, actor.user)
-        case DropConnection():
+        case s.DropConnection():
             tag = "DROP EXTERNAL CONNECTION"
             if statement.if_exists and not await _known(actor, name):
                 return _skipped(tag, name, "does not exist")
@@ -57,7 +51,7 @@ async def _change(actor: Actor, statement: ConnectionChange) -> Result:
     return Result(tag=tag)
 
 
-async def show_connections(actor: Actor, statement: ShowConnections) -> Result:
+async def show_connections(actor: Actor, statement: s.ShowConnections) -> Result:
     """Lists the external connections of the user's roles, without secrets; all of them for an
     admin."""
     rights, admin = await actor.rights(), await actor.admin()

@@ -14,20 +14,12 @@ from ....kvlayer.span import Span
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.services import Services
-from ...syntax.changefeed_statements import (
-    LetterChoice,
-    LetterStatement,
-    RetryDeadLetters,
-    ShowDeadLetters,
-    ShowFeedLag,
-    ShowFeedLatency,
-    SkipDeadLetters,
-)
+from ...syntax import changefeed_statements as s
 from ..query.result_shape import RETRY_COLUMNS
 from .jobs import check_controls_feed, check_reads_feed
 
 
-async def show_feed_latency(actor: Actor, statement: ShowFeedLatency) -> Result:
+async def show_feed_latency(actor: Actor, statement: s.ShowFeedLatency) -> Result:
     """A row for each stage. Raises SQLError 42704, 42501, and 0A000 where another node runs it."""
     services = actor.services
     await check_reads_feed(services, actor.user, statement.job_id)
@@ -42,12 +34,9 @@ async def show_feed_latency(actor: Actor, statement: ShowFeedLatency) -> Result:
         if holdup is not None:
             table = await tables.find(holdup.table_id)
             waiting = (
-                holdup.batches,
-                stage.waited_ms,
-                None if table is None else table.name,
-                _shown(holdup.span, table),
-                holdup.why,
-            )
+                holdup.batches, stage.waited_ms, None if table is None else table.name,
+                _shown(holdup.span, table), holdup.why,
+            )  # fmt: skip
         rows.append((stage.name, 0 if measured is None else measured.count, *times, *waiting))
     columns = (
         "stage commits:i p50_ms:f p95_ms:f p99_ms:f max_ms:f waiting:i waited_ms:f table_name span "
@@ -56,22 +45,19 @@ async def show_feed_latency(actor: Actor, statement: ShowFeedLatency) -> Result:
     return listing("SHOW CHANGEFEED LATENCY", columns, rows)
 
 
-async def show_feed_lag(actor: Actor, statement: ShowFeedLag) -> Result:
+async def show_feed_lag(actor: Actor, statement: s.ShowFeedLag) -> Result:
     """A row for each span of each table. Raises SQLError 42704 and 42501."""
     services = actor.services
     await check_reads_feed(services, actor.user, statement.job_id)
     tables = _Tables(services)
     rows: list[Row] = [
         (
-            found.table_name,
-            found.state,
-            _shown(found.span, await tables.find(found.table_id)),
-            format_timestamp(found.resolved) if found.resolved else None,
-            found.seconds,
+            found.table_name, found.state, _shown(found.span, await tables.find(found.table_id)),
+            format_timestamp(found.resolved) if found.resolved else None, found.seconds,
             found.catch_up_seconds,
         )
         for found in await services.jobs.lag(statement.job_id)
-    ]
+    ]  # fmt: skip
     columns = "table_name state span resolved lag_seconds:f catch_up_seconds:f"
     return listing("SHOW CHANGEFEED LAG", columns, rows)
 
@@ -100,25 +86,33 @@ _READERS = (Privilege.SELECT, Privilege.CHANGEFEED)
 _LETTER = "table_name key mvcc_timestamp error message message_bytes:i refused:t"
 
 
-async def tell_dead_letters(actor: Actor, statement: LetterStatement) -> Result:
+async def tell_dead_letters(actor: Actor, statement: s.LetterStatement) -> Result:
     """Raises SQLError as SHOW CHANGEFEED LAG and VERIFY CHANGEFEED do, and for RETRY where the feed
     takes no rows now."""
     services, user, chosen = actor.services, actor.user, statement.chosen
-    if isinstance(statement, ShowDeadLetters):
+    if isinstance(statement, s.ShowDeadLetters):
         await check_reads_feed(services, user, chosen.job_id)
     else:
         await check_controls_feed(services, user, chosen.job_id)
     letters = _chosen(await services.jobs.dead_letters(chosen.job_id), chosen)
     await _check_tables(services, user, letters)
+    rows: list[Row]
     match statement:
-        case ShowDeadLetters():
-            return listing("SHOW DEAD LETTERS", _LETTER, [_row(letter) for letter in letters])
-        case SkipDeadLetters():
+        case s.ShowDeadLetters():
+            rows = [
+                (
+                    letter.table_name, letter.key, format_timestamp(letter.at), letter.error,
+                    letter.message, letter.message_bytes, letter.refused,
+                )
+                for letter in letters
+            ]  # fmt: skip
+            return listing("SHOW DEAD LETTERS", _LETTER, rows)
+        case s.SkipDeadLetters():
             await services.jobs.skip_dead_letters(letters)
             return Result(tag=f"SKIP DEAD LETTERS {len(letters)}", row_count=len(letters))
-        case RetryDeadLetters():
+        case s.RetryDeadLetters():
             outcomes = await services.jobs.retry_dead_letters(chosen.job_id, letters)
-            rows: list[Row] = [
+            rows = [
                 (letter.table_name, letter.key, format_timestamp(letter.at), outcome)
                 for letter, outcome in zip(letters, outcomes, strict=True)
             ]
@@ -147,7 +141,7 @@ async def _check_tables(services: Services, user: str, letters: Sequence[DeadLet
             )
 
 
-def _chosen(letters: Sequence[DeadLetter], chosen: LetterChoice) -> list[DeadLetter]:
+def _chosen(letters: Sequence[DeadLetter], chosen: s.LetterChoice) -> list[DeadLetter]:
     """A table may be named by the end of its full name."""
     named = None if chosen.table is None else list(chosen.table.parts)
     return [
@@ -156,15 +150,3 @@ def _chosen(letters: Sequence[DeadLetter], chosen: LetterChoice) -> list[DeadLet
         if (named is None or letter.table_name.split(".")[-len(named) :] == named)
         and chosen.key in (None, letter.key)
     ]
-
-
-def _row(letter: DeadLetter) -> Row:
-    return (
-        letter.table_name,
-        letter.key,
-        format_timestamp(letter.at),
-        letter.error,
-        letter.message,
-        letter.message_bytes,
-        letter.refused,
-    )

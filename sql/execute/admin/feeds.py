@@ -43,18 +43,7 @@ from ...runtime.authorization import Actor
 from ...runtime.keyspaces import check_keyspace, replica_resolved
 from ...runtime.relations import full_name
 from ...runtime.services import Services
-from ...syntax.changefeed_statements import (
-    AddTables,
-    AlterChangefeed,
-    ControlTables,
-    CreateSchedule,
-    DatabaseFeed,
-    DropTables,
-    FeedClause,
-    FeedSelect,
-    SetFeedOptions,
-    UnsetFeedOptions,
-)
+from ...syntax import changefeed_statements as s
 from ...syntax.keyspace_statements import RebalanceReplication
 from ...syntax.names import ObjectName, Option
 from ...syntax.refusals import unsupported
@@ -185,7 +174,8 @@ async def requested(
             or (keyspace.keyspace is not None and keyspace.keyspace.replica),
         )
     tables = [relations[name.parts] for name in statement.tables]
-    await _check_rights(changer, statement, tables)
+    for table in tables:
+        await (need_readable if statement.sink is None else _need_changefeed)(changer, table)
     check_followed("CREATE CHANGEFEED", statement.tables, tables)
     request = FeedRequest(
         tables=tables,
@@ -215,7 +205,7 @@ async def _check_new(services: Services, name: str, sink: str) -> None:
         raise SQLError("42710", f'replication "{name}" already exists')
 
 
-async def _query(services: Services, select: FeedSelect, table: TableDescriptor) -> FeedQuery:
+async def _query(services: Services, select: s.FeedSelect, table: TableDescriptor) -> FeedQuery:
     """The query of a feed. What is wrong with it is said with its author's positions."""
     query = await in_slices(lambda: feed_query(select, table))
     await compile_feed_query(select, table, table, services.analytics)
@@ -223,7 +213,7 @@ async def _query(services: Services, select: FeedSelect, table: TableDescriptor)
 
 
 async def _of_database(
-    actor: Actor, statement: CreateChangefeed, named: DatabaseFeed, at: Timestamp
+    actor: Actor, statement: CreateChangefeed, named: s.DatabaseFeed, at: Timestamp
 ) -> FeedRequest:
     """The request for a database's tables, such as come later too: so it needs CHANGEFEED on the
     database, which holds for all of them."""
@@ -315,17 +305,6 @@ async def _rows(stream: ChangefeedStream) -> AsyncGenerator[Row, None]:
             raise from_kv(error) from error
 
 
-async def _check_rights(
-    actor: Actor, statement: CreateChangefeed, tables: Sequence[TableDescriptor]
-) -> None:
-    """A feed into a sink needs CHANGEFEED on every table; for one to the client SELECT will do."""
-    for table in tables:
-        if statement.sink is not None:
-            await _need_changefeed(actor, table)
-        else:
-            await need_readable(actor, table)
-
-
 async def _need_changefeed(actor: Actor, table: TableDescriptor) -> None:
     try:
         await actor.need_table(table, Privilege.CHANGEFEED)
@@ -349,7 +328,7 @@ async def need_readable(actor: Actor, table: TableDescriptor) -> None:
 # Schedules
 
 
-async def create_schedule(changer: Changer, statement: CreateSchedule) -> Result:
+async def create_schedule(changer: Changer, statement: s.CreateSchedule) -> Result:
     """Needs the rights that CREATE CHANGEFEED needs. Does not commit. Raises SQLError."""
     services, transaction = changer.services, changer.transaction
     refuse_twice(statement.options)
@@ -391,7 +370,7 @@ SCAN_OPTIONS = {
 }
 
 
-async def alter_changefeed(changer: Changer, statement: AlterChangefeed) -> Result:
+async def alter_changefeed(changer: Changer, statement: s.AlterChangefeed) -> Result:
     """The job's id and its new description. Does not commit."""
     await check_controls(changer.services, changer.user, statement.job_id)
     alterations: list[Alteration] = []
@@ -417,23 +396,23 @@ async def rebalance_replication(changer: Changer, statement: RebalanceReplicatio
     return listing("REBALANCE REPLICATION", ALTERED_COLUMNS, rows)
 
 
-async def _alterations(changer: Changer, clause: FeedClause) -> Sequence[Alteration]:
+async def _alterations(changer: Changer, clause: s.FeedClause) -> Sequence[Alteration]:
     match clause:
-        case AddTables():
+        case s.AddTables():
             return await _added(changer, clause)
-        case DropTables(tables=tables):
+        case s.DropTables(tables=tables):
             return [DropTarget(await _named(changer, name)) for name in tables]
-        case ControlTables(action=action, tables=tables):
+        case s.ControlTables(action=action, tables=tables):
             chosen = TargetAction(action)
             return [ControlTarget(chosen, await _named(changer, name)) for name in tables]
-        case SetFeedOptions(options=options):
+        case s.SetFeedOptions(options=options):
             refuse_twice(options)
             return [SetOptions({option.name: option.value for option in options})]
-        case UnsetFeedOptions(names=names):
+        case s.UnsetFeedOptions(names=names):
             return [UnsetOptions(names)]
 
 
-async def _added(changer: Changer, clause: AddTables) -> Sequence[AddTarget]:
+async def _added(changer: Changer, clause: s.AddTables) -> Sequence[AddTarget]:
     relations = await changer.resolve(clause.tables)
     tables = [relations[name.parts] for name in clause.tables]
     scans = _scans(clause.options)

@@ -1,23 +1,14 @@
-"""GRANT, REVOKE, owners and default privileges, and SHOW GRANTS and its kin."""
+"""GRANT, REVOKE and owners."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
-from ....catalog.descriptors.descriptor import (
-    TableDescriptor,
-)
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
-from ....catalog.rights.default_privileges import (
-    ANY_ROLE,
-    ANY_SCHEMA,
-    DefaultGrant,
-    list_defaults,
-    put_default,
-)
 from ....catalog.rights.privileges import (
     ALL_OF,
     GRANTABLE_ON,
@@ -34,7 +25,6 @@ from ....catalog.rights.rights import (
     add_member,
     add_privileges,
     put_grant,
-    read_rights,
     remove_member,
     remove_privileges,
     set_owner,
@@ -43,54 +33,39 @@ from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
 from ....catalog.values.errors import SQLError
 from ....changefeed import give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
-from ...results.results import Result, Row, listing
+from ...results.results import Result
 from ...runtime.authorization import Actor
-from ...runtime.relations import find_sequence, find_table, unknown_relation
+from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
+from ...syntax import rights_statements as s
 from ...syntax.names import ObjectName
-from ...syntax.rights_statements import (
-    AlterDefaultPrivileges,
-    GrantPrivileges,
-    GrantRoles,
-    GrantTarget,
-    PrivilegeName,
-    ReassignOwned,
-    RightsChange,
-    SetOwner,
-    ShowGrants,
-    ShowRoleGrants,
-    TargetKind,
-)
-from ..ddl.enum_types import find_type, unknown
+from ..ddl.enum_types import unknown
 
 _KINDS = {
-    TargetKind.TABLE: SecurableKind.TABLE,
-    TargetKind.TABLES_IN_SCHEMA: SecurableKind.TABLE,
-    TargetKind.SEQUENCE: SecurableKind.SEQUENCE,
-    TargetKind.SEQUENCES_IN_SCHEMA: SecurableKind.SEQUENCE,
-    TargetKind.TYPE: SecurableKind.TYPE,
-    TargetKind.TYPES_IN_SCHEMA: SecurableKind.TYPE,
-    TargetKind.SCHEMA: SecurableKind.SCHEMA,
-    TargetKind.DATABASE: SecurableKind.DATABASE,
-    TargetKind.SYSTEM: SecurableKind.SYSTEM,
+    s.TargetKind.TABLE: SecurableKind.TABLE,
+    s.TargetKind.TABLES_IN_SCHEMA: SecurableKind.TABLE,
+    s.TargetKind.SEQUENCE: SecurableKind.SEQUENCE,
+    s.TargetKind.SEQUENCES_IN_SCHEMA: SecurableKind.SEQUENCE,
+    s.TargetKind.TYPE: SecurableKind.TYPE,
+    s.TargetKind.TYPES_IN_SCHEMA: SecurableKind.TYPE,
+    s.TargetKind.SCHEMA: SecurableKind.SCHEMA,
+    s.TargetKind.DATABASE: SecurableKind.DATABASE,
+    s.TargetKind.SYSTEM: SecurableKind.SYSTEM,
 }
 
 
-async def change_rights(actor: Actor, statement: RightsChange) -> Result:
+async def change_rights(actor: Actor, statement: s.RightsChange) -> Result:
     """Carries a statement out in the actor's transaction. Does not commit."""
     match statement:
-        case GrantPrivileges():
+        case s.GrantPrivileges():
             await _grant_privileges(actor, statement)
-        case GrantRoles():
+        case s.GrantRoles():
             await _grant_roles(actor, statement)
-        case AlterDefaultPrivileges():
-            await _alter_defaults(actor, statement)
-            return Result(tag="ALTER DEFAULT PRIVILEGES")
-        case SetOwner():
+        case s.SetOwner():
             return await _set_owner(actor, statement)
-        case ReassignOwned(to=None):
+        case s.ReassignOwned(to=None):
             await _drop_owned(actor, statement.roles)
             return Result(tag="DROP OWNED")
-        case ReassignOwned():
+        case s.ReassignOwned():
             await _reassign(actor, statement)
             return Result(tag="REASSIGN OWNED")
     return Result(tag="REVOKE" if statement.revoke else "GRANT")
@@ -103,7 +78,7 @@ async def _check_roles(actor: Actor, names: Iterable[str], *, public: bool = Tru
         await require_role(actor.reader, name)
 
 
-def privileges_of(names: Sequence[PrivilegeName], kind: SecurableKind) -> int:
+def privileges_of(names: Sequence[s.PrivilegeName], kind: SecurableKind) -> int:
     """Returns a list of privileges as a set. Raises SQLError 0LP01 for a privilege that this
     kind of object does not have."""
     found = 0
@@ -133,14 +108,14 @@ def _shown(kind: SecurableKind) -> str:
 # Privileges.
 
 
-async def _grant_privileges(actor: Actor, statement: GrantPrivileges) -> None:
+async def _grant_privileges(actor: Actor, statement: s.GrantPrivileges) -> None:
     kind = _KINDS[statement.target.kind]
     privileges = privileges_of(statement.privileges, kind)
     await _check_roles(actor, statement.grantees)
     revokes_all = statement.revoke and any(given.name == "ALL" for given in statement.privileges)
     if revokes_all:
         privileges |= GRANTABLE_ON[kind]
-    for thing in await find_targets(actor, statement.target):
+    for thing in await _find_targets(actor, statement.target):
         await _check_may_grant(actor, thing, privileges, everything=revokes_all)
         for grantee in statement.grantees:
             _check_grantee(grantee, statement)
@@ -153,7 +128,7 @@ async def _grant_privileges(actor: Actor, statement: GrantPrivileges) -> None:
                 await add_privileges(actor.reader, thing.id, grantee, privileges, grantable)
 
 
-def _check_grantee(grantee: str, statement: GrantPrivileges) -> None:
+def _check_grantee(grantee: str, statement: s.GrantPrivileges) -> None:
     if grantee in (ROOT, ADMIN) and statement.revoke:
         raise SQLError("42501", f"the privileges of {grantee} cannot be revoked")
     if grantee == PUBLIC and statement.option and not statement.revoke:
@@ -181,7 +156,7 @@ async def _check_may_grant(
 # Membership.
 
 
-async def _grant_roles(actor: Actor, statement: GrantRoles) -> None:
+async def _grant_roles(actor: Actor, statement: s.GrantRoles) -> None:
     await _check_roles(actor, (*statement.roles, *statement.members), public=False)
     for role in statement.roles:
         for member in statement.members:
@@ -204,73 +179,10 @@ async def _check_may_pass_on(actor: Actor, rights: Rights, role: str) -> None:
     raise SQLError("42501", f"{actor.user} is not a superuser or role admin for role {role}")
 
 
-# Defaults.
-
-
-async def _alter_defaults(actor: Actor, statement: AlterDefaultPrivileges) -> None:
-    kind = _KINDS[statement.kind]
-    privileges = privileges_of(statement.privileges, kind)
-    await _check_roles(actor, statement.grantees)
-    rights = await actor.rights()
-    makers = (actor.user,) if statement.roles == () else statement.roles
-    if makers is None:
-        await actor.need_admin("alter default privileges for all roles")
-        makers = (ANY_ROLE,)
-    else:
-        await _check_roles(actor, makers, public=False)
-    for maker in makers:
-        if maker and maker not in rights.roles_of(actor.user) and not rights.admin(actor.user):
-            raise SQLError("42501", f"must be a member of {maker}")
-    places = await _places(actor, statement)
-    known = {_place(default): default for default in await list_defaults(actor.reader)}
-    for database_id, schema_id in places:
-        for maker in makers:
-            for grantee in statement.grantees:
-                fresh = DefaultGrant(
-                    database_id=database_id,
-                    schema_id=schema_id,
-                    role=maker,
-                    kind=kind,
-                    grantee=grantee,
-                    grant=Grant(),
-                )
-                found = known.get(_place(fresh), fresh)
-                grant = _changed(found.grant, privileges, statement)
-                await put_default(actor.reader, replace(found, grant=grant))
-
-
-def _place(default: DefaultGrant) -> tuple[object, ...]:
-    return (
-        default.database_id, default.schema_id, default.role, default.kind, default.grantee,
-    )  # fmt: skip
-
-
-def _changed(grant: Grant, privileges: int, statement: AlterDefaultPrivileges) -> Grant:
-    if not statement.revoke:
-        grantable = privileges if statement.option else 0
-        return Grant(grant.privileges | privileges, grant.grantable | grantable)
-    kept = grant.privileges if statement.option else grant.privileges & ~privileges
-    return Grant(kept, grant.grantable & ~privileges)
-
-
-async def _places(actor: Actor, statement: AlterDefaultPrivileges) -> list[tuple[int, int]]:
-    """Ids of a database and of a schema in it, or ANY_SCHEMA."""
-    if statement.schemas:
-        if statement.kind is TargetKind.SCHEMA:
-            raise SQLError(
-                "0LP01", "schemas are not made in schemas", position=statement.position,
-                hint="Leave out IN SCHEMA.",
-            )  # fmt: skip
-        found = [(await find_schema(actor, name))[2] for name in statement.schemas]
-        return [(thing.parents[0], thing.id) for thing in found]
-    database = await find_database(actor, ObjectName((actor.database,), statement.position))
-    return [(database.id, ANY_SCHEMA)]
-
-
 # Owners.
 
 
-async def _set_owner(actor: Actor, statement: SetOwner) -> Result:
+async def _set_owner(actor: Actor, statement: s.SetOwner) -> Result:
     tag = f"ALTER {statement.target.kind.value.upper()}"
     try:
         (thing,) = await _owned(actor, statement.target)
@@ -288,17 +200,17 @@ async def _set_owner(actor: Actor, statement: SetOwner) -> Result:
     return Result(tag=tag)
 
 
-async def _owned(actor: Actor, target: GrantTarget) -> list[Securable]:
+async def _owned(actor: Actor, target: s.GrantTarget) -> list[Securable]:
     """Returns the object whose owner is set. ALTER TABLE takes a sequence, too, as pg_dump
     writes it."""
-    if target.kind is TargetKind.TABLE:
+    if target.kind is s.TargetKind.TABLE:
         (name,) = target.names
         if await find_sequence(actor.services.catalog, actor.reader, name, actor.database):
-            target = GrantTarget(kind=TargetKind.SEQUENCE, names=target.names)
-    return await find_targets(actor, target)
+            target = s.GrantTarget(kind=s.TargetKind.SEQUENCE, names=target.names)
+    return await _find_targets(actor, target)
 
 
-async def _reassign(actor: Actor, statement: ReassignOwned) -> None:
+async def _reassign(actor: Actor, statement: s.ReassignOwned) -> None:
     assert statement.to is not None, statement
     await _check_roles(actor, (*statement.roles, statement.to), public=False)
     rights = await _rights_over(actor, (*statement.roles, statement.to))
@@ -311,8 +223,8 @@ async def _reassign(actor: Actor, statement: ReassignOwned) -> None:
 
 
 async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
-    """Takes away what was granted to roles, here and by default. Raises 2BP01 where one owns a
-    thing that still exists."""
+    """Takes away what was granted to roles. Raises 2BP01 where one owns a thing that still
+    exists."""
     await _check_roles(actor, roles, public=False)
     rights = await _rights_over(actor, roles)
     for object_id, grantee, grant in list(rights.all_grants()):
@@ -325,9 +237,6 @@ async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
                 hint=f"REASSIGN OWNED BY {grantee} TO another role, or drop them.",
             )
         await put_grant(actor.reader, object_id, grantee, Grant())
-    for default in await list_defaults(actor.reader):
-        if default.grantee in roles or default.role in roles:
-            await put_default(actor.reader, replace(default, grant=Grant()))
 
 
 async def _rights_over(actor: Actor, roles: Iterable[str]) -> Rights:
@@ -361,9 +270,6 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
         kind = "table" if isinstance(found, TableDescriptor) else securable(found).kind.value
         verb = "owns" if grant.owner else "has privileges on"
         reasons.append(f"it {verb} {kind} {found.name}")
-    for default in await list_defaults(actor.reader):
-        if role in (default.grantee, default.role):
-            reasons.append("default privileges mention it")
     return sorted(set(reasons))
 
 
@@ -373,66 +279,49 @@ K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
 # The things that statements name
 
 
-async def find_targets(actor: Actor, target: GrantTarget) -> list[Securable]:
+async def _find_targets(actor: Actor, target: s.GrantTarget) -> list[Securable]:
     """Returns the objects that a statement names. Raises SQLError for one that does not exist."""
-    if target.kind is TargetKind.SYSTEM:
+    if target.kind is s.TargetKind.SYSTEM:
         return [SYSTEM]
     find = _FINDERS[target.kind]
     return [thing for name in target.names for thing in await find(actor, name)]
 
 
-async def find_database(actor: Actor, name: ObjectName) -> Securable:
-    """Returns a database as an object of grants. Raises SQLError 3D000."""
-    descriptors = actor.services.catalog.descriptors
-    database_id = await descriptors.lookup(actor.reader, 0, 0, str(name))
+async def _database(actor: Actor, name: ObjectName) -> list[Securable]:
+    """A database as an object of grants. Raises SQLError 3D000."""
+    database_id = await actor.services.catalog.descriptors.lookup(actor.reader, 0, 0, str(name))
     if database_id is None:
         raise SQLError("3D000", f'database "{name}" does not exist', position=name.position)
-    return Securable(SecurableKind.DATABASE, database_id, str(name))
+    return [Securable(SecurableKind.DATABASE, database_id, str(name))]
 
 
-async def find_schema(actor: Actor, name: ObjectName) -> tuple[str, str, Securable]:
-    """The database of a schema, its name, and what rights are granted on."""
+async def _schema(actor: Actor, name: ObjectName) -> list[Securable]:
+    """A schema as an object of grants. Raises SQLError 3D000 and 3F000."""
     database, schema = (actor.database, *name.parts)[-2:]
+    descriptors = actor.services.catalog.descriptors
     try:
-        parents = await actor.services.catalog.descriptors.resolve_schema(
-            actor.reader, database, schema
-        )
+        parents = await descriptors.resolve_schema(actor.reader, database, schema)
     except SQLError as error:
         error.position = error.position or name.position
         raise
-    thing = Securable(SecurableKind.SCHEMA, parents[1], schema, (parents[0],))
-    return database, schema, thing
+    return [Securable(SecurableKind.SCHEMA, parents[1], schema, (parents[0],))]
 
 
 async def _tables(actor: Actor, name: ObjectName) -> list[Securable]:
-    database, schema, _ = await find_schema(actor, name)
+    """The tables, views and keyspaces of a schema."""
+    await _schema(actor, name)
     tables = await actor.services.catalog.list_tables(
-        actor.reader, database, schema, views=True, keyspaces=True
+        actor.reader, *(actor.database, *name.parts)[-2:], views=True, keyspaces=True
     )
     return [securable(table) for table in tables]
 
 
-async def _sequences(actor: Actor, name: ObjectName) -> list[Securable]:
-    return await _objects(actor, name, SequenceDescriptor)
-
-
-async def _types(actor: Actor, name: ObjectName) -> list[Securable]:
-    return await _objects(actor, name, TypeDescriptor)
-
-
-async def _objects(actor: Actor, name: ObjectName, kind: type[K]) -> list[Securable]:
-    """The objects of a kind in a schema, by name."""
-    database, schema, _ = await find_schema(actor, name)
+async def _objects(kind: type[K], actor: Actor, name: ObjectName) -> list[Securable]:
+    """The objects of a kind in a schema."""
+    await _schema(actor, name)
+    database, schema = (actor.database, *name.parts)[-2:]
     found = await actor.services.catalog.list_objects(actor.reader, database, kind)
     return [securable(thing) for place, thing in found if place == schema]
-
-
-async def _database(actor: Actor, name: ObjectName) -> list[Securable]:
-    return [await find_database(actor, name)]
-
-
-async def _schema(actor: Actor, name: ObjectName) -> list[Securable]:
-    return [(await find_schema(actor, name))[2]]
 
 
 async def _sequence(actor: Actor, name: ObjectName) -> list[Securable]:
@@ -443,7 +332,7 @@ async def _sequence(actor: Actor, name: ObjectName) -> list[Securable]:
 
 
 async def _type(actor: Actor, name: ObjectName) -> list[Securable]:
-    found = await find_type(actor.services, actor.reader, name, actor.database)
+    found = await find_type(actor.services.catalog, actor.reader, name, actor.database)
     if found is None:
         raise unknown(name)
     return [securable(found)]
@@ -477,99 +366,13 @@ async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
     return [securable(table)]
 
 
-_FINDERS: dict[TargetKind, Callable[[Actor, ObjectName], Awaitable[list[Securable]]]] = {
-    TargetKind.DATABASE: _database,
-    TargetKind.SCHEMA: _schema,
-    TargetKind.SEQUENCE: _sequence,
-    TargetKind.TYPE: _type,
-    TargetKind.TABLE: _named,
-    TargetKind.TABLES_IN_SCHEMA: _tables,
-    TargetKind.SEQUENCES_IN_SCHEMA: _sequences,
-    TargetKind.TYPES_IN_SCHEMA: _types,
+_FINDERS: dict[s.TargetKind, Callable[[Actor, ObjectName], Awaitable[list[Securable]]]] = {
+    s.TargetKind.DATABASE: _database,
+    s.TargetKind.SCHEMA: _schema,
+    s.TargetKind.SEQUENCE: _sequence,
+    s.TargetKind.TYPE: _type,
+    s.TargetKind.TABLE: _named,
+    s.TargetKind.TABLES_IN_SCHEMA: _tables,
+    s.TargetKind.SEQUENCES_IN_SCHEMA: partial(_objects, SequenceDescriptor),
+    s.TargetKind.TYPES_IN_SCHEMA: partial(_objects, TypeDescriptor),
 }
-
-
-# SHOW
-
-
-async def show_role_grants(actor: Actor, statement: ShowRoleGrants) -> Result:
-    roles, members = statement.roles, statement.members
-    rows: list[Row] = [
-        (role, member, admin)
-        for role, member, admin in (await read_rights(actor.reader)).memberships()
-        if (not roles or role in roles) and (not members or member in members)
-    ]
-    return listing("SHOW GRANTS", "role_name member is_admin:b", rows)
-
-
-async def show_grants(actor: Actor, statement: ShowGrants) -> Result:
-    """The grants on objects, or on everything in the database: admins and owners have all."""
-    rights = await read_rights(actor.reader)
-    if statement.target is None:
-        things = await _everything_in(actor)
-    else:
-        things = await find_targets(actor, statement.target)
-    if things == [SYSTEM]:
-        return _system_grants(rights, statement.grantees)
-    names: dict[int, str] = {}
-    rows: list[Row] = []
-    for thing in things:
-        kind = "table" if thing.kind is SecurableKind.TABLE else thing.kind.value
-        path = await _full_name(actor, thing, names)
-        for grantee, privilege, grantable in granted(rights, thing):
-            if not statement.grantees or grantee in statement.grantees:
-                rows.append((*path, kind, grantee, privilege, grantable))
-    columns = (
-        "database_name schema_name object_name object_type grantee privilege_type is_grantable:b"
-    )
-    return listing("SHOW GRANTS", columns, rows)
-
-
-def granted(rights: Rights, thing: Securable) -> Iterator[tuple[str, str, bool]]:
-    """Yields roles and their privileges on an object: admins, its owner, and the grantees."""
-    all_of = {ADMIN, ROOT, rights.owner(thing.id)}
-    for grantee in sorted(all_of):
-        yield grantee, "ALL", True
-    for grantee, grant in rights.grants_on(thing.id):
-        if grantee not in all_of:
-            yield from _spelled(grantee, grant, thing.kind)
-
-
-def _spelled(grantee: str, grant: Grant, kind: SecurableKind) -> Iterator[tuple[str, str, bool]]:
-    """One row a privilege; ALL in one word where that says the same."""
-    names = privilege_names(grant.privileges, kind)
-    passed_on = set(privilege_names(grant.grantable, kind))
-    if "ALL" in names and passed_on and "ALL" not in passed_on:
-        names = sorted(str(one.name) for one in Privilege if one & grant.privileges)
-    for name in names:
-        yield grantee, name, name in passed_on or "ALL" in passed_on
-
-
-def _system_grants(rights: Rights, grantees: Sequence[str]) -> Result:
-    rows: list[Row] = [(ADMIN, "ALL", True), (ROOT, "ALL", True)]
-    for grantee, grant in rights.grants_on(SYSTEM.id):
-        rows += _spelled(grantee, grant, SecurableKind.SYSTEM)
-    kept = [row for row in rows if not grantees or row[0] in grantees]
-    return listing("SHOW SYSTEM GRANTS", "grantee privilege_type is_grantable:b", kept)
-
-
-async def _everything_in(actor: Actor) -> list[Securable]:
-    """The current database, its schemas and what is in them."""
-    found = await _database(actor, ObjectName((actor.database,), 1))
-    for schema in await actor.services.catalog.list_schemas(actor.reader, actor.database):
-        place = ObjectName((actor.database, schema), 1)
-        for find in (_schema, _tables, _sequences, _types):
-            found += await find(actor, place)
-    return found
-
-
-async def _full_name(actor: Actor, thing: Securable, names: dict[int, str]) -> list[str | None]:
-    """Database, schema and name of a thing, as far as it has them. `names` are known by id."""
-    path: list[str | None] = [thing.name]
-    for parent in thing.parents:
-        if parent not in names:
-            found = await actor.services.catalog.descriptors.read(actor.reader, parent)
-            assert found is not None, parent
-            names[parent] = found.name
-        path.insert(0, names[parent])
-    return path + [None] * (3 - len(path))

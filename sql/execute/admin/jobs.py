@@ -97,19 +97,12 @@ async def show_schedules(actor: Actor, statement: ShowSchedules) -> Result:
         raise SQLError("42704", f"schedule with ID {statement.schedule_id} does not exist")
     rows: list[Row] = [
         (
-            each.id,
-            each.label,
-            "PAUSED" if each.paused else "ACTIVE",
-            each.next_run,
-            each.error or None,
-            each.crontab,
-            each.run or None,
-            each.owner,
-            each.created,
+            each.id, each.label, "PAUSED" if each.paused else "ACTIVE", each.next_run,
+            each.error or None, each.crontab, each.run or None, each.owner, each.created,
             each.description,
         )
         for each in found
-    ]
+    ]  # fmt: skip
     columns = (
         "id:i label schedule_status next_run:t state recurrence running_job_id:i owner created:t "
         "command"
@@ -313,7 +306,7 @@ async def running_replication(services: Services, name: str) -> Sequence[JobSumm
 
 
 async def running_tasks(services: Services, name: str, user: str) -> Sequence[JobSummary]:
-    """The same. Raises SQLError 42704."""
+    """As `running_replication`, for a user who sees all of its jobs. Raises SQLError 42704."""
     jobs = await running_replication(services, name)
     if not jobs or not all(sees(services.rights.current, user, job.owner) for job in jobs):
         raise SQLError(

@@ -36,8 +36,7 @@ from ...syntax.keyspace_statements import (
 )
 from ...syntax.names import ObjectName, Option
 from ...syntax.relaxed_statements import ShowRelaxedLogs
-from ..changer import Changer
-from ..ddl.new_names import new_table_name
+from ..changer import Changer, new_table_name
 from ..ddl.ownership import settle_rights
 from ..ddl.schema_changes import SchemaChangeStatements
 from ..query.result_shape import BACKUP_COLUMNS

@@ -9,17 +9,13 @@ from typing import Any
 from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor
-from ...runtime.relations import LeaseScope
 from ...syntax import changefeed_statements as feed_statements
-from ...syntax import keyspace_statements, rights_statements, show_statements, statements
+from ...syntax import keyspace_statements, show_statements, statements
 from ...syntax.connection_statements import ShowConnections
 from ...syntax.maintenance_statements import Maintain
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.user_statements import ShowUsers
-from ..changer import Changer
-from ..ddl.ddl_needs import check_ddl
-from ..ddl.schema_changes import SchemaChangeStatements
-from . import feed_reports, grants, jobs, keyspaces, show
+from . import feed_reports, jobs, keyspaces, show
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .subscriptions import show_subscriptions
@@ -34,16 +30,6 @@ async def run_listing(actor: Actor, statement: object, parameters: Sequence[obje
         await actor.need_named(statement.of.table, needed)
         return await run_ranges(actor.services, statement, actor.reader, actor.database, parameters)
     return await LISTINGS[type(statement)](actor, statement)
-
-
-async def _explain_change(actor: Actor, statement: statements.ExplainChange) -> Result:
-    scope = LeaseScope(actor.services.leases)
-    try:
-        await check_ddl(actor, statement.statement)
-        changer = Changer(actor.services, actor.user, actor.database, actor.reader, scope)
-        return await SchemaChangeStatements(changer).explain(statement.statement)
-    finally:
-        scope.release()
 
 
 LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
@@ -63,12 +49,9 @@ LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     keyspace_statements.ShowKeyspaceRanges: keyspaces.show_keyspace_ranges,
     keyspace_statements.ShowKeyspaces: keyspaces.show_keyspaces,
     keyspace_statements.ShowReplications: jobs.show_replications,
-    rights_statements.ShowGrants: grants.show_grants,
-    rights_statements.ShowRoleGrants: grants.show_role_grants,
     show_statements.Cancel: show.cancel,
     show_statements.ShowQueries: show.show_queries,
     show_statements.ShowSessions: show.show_sessions,
-    statements.ExplainChange: _explain_change,
     statements.SetClusterSetting: show.set_cluster_setting,
     statements.ShowClusterSettings: show.show_cluster_settings,
     statements.ShowColumns: show.show_columns,

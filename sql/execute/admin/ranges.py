@@ -19,7 +19,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import StoreAccess
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import index_span, table_span
-from ....kvlayer.ranges import NEVER, RangeInfo
+from ....kvlayer.ranges import RangeInfo
 from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
@@ -30,9 +30,6 @@ from ...runtime.services import Services
 from ...syntax import statements
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
-
-REPLICAS = "{1}"
-"""Where every range is: a store is one node."""
 
 
 @runtime_checkable
@@ -121,8 +118,8 @@ async def _split(
     rows: list[Row] = []
     for key in borders:
         await _refusable(store.split(key))
-        rows.append((key, pretty_key(key, table), None))
-    return listing(_tag(statement.of), "key:y pretty split_enforced_until:t", rows)
+        rows.append((key, pretty_key(key, table)))
+    return listing(_tag(statement.of), "key:y pretty", rows)
 
 
 async def _unsplit(
@@ -186,17 +183,10 @@ def _show(
 ) -> Result:
     rows: list[Row] = []
     for each in found:
-        until = each.sticky_until
-        enforced = datetime_of(until) if until and until != NEVER else None
         row: Row = (
-            _edge(each.start, span, table, "before"),
-            _edge(each.end, span, table, "after"),
-            each.id,
-            REPLICAS,
-            each.lease_holder,
-            bool(until),
-            enforced,
-        )
+            _edge(each.start, span, table, "before"), _edge(each.end, span, table, "after"),
+            each.id, each.lease_holder, bool(each.sticky_until),
+        )  # fmt: skip
         if details:
             megabytes = round(each.bytes / 1e6, 3)
             row += (each.bytes, megabytes, each.version_count)
@@ -217,7 +207,5 @@ def _tag(of: statements.RangesOf) -> str:
     return "ALTER TABLE" if of.index is None else "ALTER INDEX"
 
 
-_COLUMNS = (
-    "start_key end_key range_id:i replicas lease_holder:i split_enforced:b split_enforced_until:t"
-)
+_COLUMNS = "start_key end_key range_id:i lease_holder:i split_enforced:b"
 _DETAILS = " range_size:i range_size_mb:f version_count:i reads_per_second:f writes_per_second:f"

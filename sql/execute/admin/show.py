@@ -16,32 +16,24 @@ from ...runtime.activity import SessionView, shown, started
 from ...runtime.authorization import Actor
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
+from ...syntax import statements
 from ...syntax.maintenance_statements import Chore, Maintain
 from ...syntax.names import ObjectName
 from ...syntax.show_statements import Cancel, ShowQueries, ShowSessions
-from ...syntax.statements import (
-    SetClusterSetting,
-    ShowClusterSettings,
-    ShowColumns,
-    ShowCreateTable,
-    ShowDatabases,
-    ShowSession,
-    ShowTables,
-)
 from .session_calls import may_end
 
 
-async def show_database(actor: Actor, statement: ShowSession) -> Result:
+async def show_database(actor: Actor, statement: statements.ShowSession) -> Result:
     assert statement.name == "database", statement
     return listing("SHOW DATABASE", "database", [(actor.database,)])
 
 
-async def show_databases(actor: Actor, statement: ShowDatabases) -> Result:
+async def show_databases(actor: Actor, statement: statements.ShowDatabases) -> Result:
     names = await actor.services.catalog.list_databases(actor.reader)
     return listing("SHOW DATABASES", "database_name", [(name,) for name in names])
 
 
-async def show_tables(actor: Actor, statement: ShowTables) -> Result:
+async def show_tables(actor: Actor, statement: statements.ShowTables) -> Result:
     database, catalog = statement.database or actor.database, actor.services.catalog
     rows: list[Row] = [
         (schema, table.name, "table" if table.view is None else "view", table.locked)
@@ -60,7 +52,7 @@ async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
     return table
 
 
-async def show_create_table(actor: Actor, statement: ShowCreateTable) -> Result:
+async def show_create_table(actor: Actor, statement: statements.ShowCreateTable) -> Result:
     table = await _table(actor, statement.table)
     if statement.view and table.view is None:
         raise not_a_view(statement.table)
@@ -73,20 +65,16 @@ async def show_create_table(actor: Actor, statement: ShowCreateTable) -> Result:
     return listing("SHOW CREATE TABLE", "table_name create_statement", [(table.name, text)])
 
 
-async def show_columns(actor: Actor, statement: ShowColumns) -> Result:
+async def show_columns(actor: Actor, statement: statements.ShowColumns) -> Result:
     table = await _table(actor, statement.table)
     places = {column_id: place for place, column_id in enumerate(table.primary_key, start=1)}
     rows: list[Row] = [
         (
-            column.name,
-            column.type.sql_name,
-            column.nullable,
-            default_text(column),
-            places.get(column.id),
-            column.hidden,
+            column.name, column.type.sql_name, column.nullable, default_text(column),
+            places.get(column.id), column.hidden,
         )
         for column in table.visible_columns
-    ]
+    ]  # fmt: skip
     columns = "column_name data_type is_nullable:b column_default key_position:i is_hidden:b"
     return listing("SHOW COLUMNS", columns, rows)
 
@@ -108,7 +96,7 @@ async def maintain(actor: Actor, statement: Maintain) -> Result:
 # Cluster settings
 
 
-async def show_cluster_settings(actor: Actor, statement: ShowClusterSettings) -> Result:
+async def show_cluster_settings(actor: Actor, statement: statements.ShowClusterSettings) -> Result:
     await actor.need_system(Privilege.VIEWCLUSTERSETTING, Privilege.MODIFYCLUSTERSETTING)
     if statement.name is not None:
         _check_setting(statement.name, statement.position)
@@ -142,7 +130,7 @@ def _value(services: Services, name: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-async def set_cluster_setting(actor: Actor, statement: SetClusterSetting) -> Result:
+async def set_cluster_setting(actor: Actor, statement: statements.SetClusterSetting) -> Result:
     """Raises SQLError 42704, 22023, or 42501 where the user may not."""
     _check_setting(statement.name, statement.position)
     await actor.need(SYSTEM, Privilege.MODIFYCLUSTERSETTING)
@@ -173,20 +161,13 @@ async def _seen(actor: Actor) -> list[SessionView]:
 async def show_sessions(actor: Actor, statement: ShowSessions) -> Result:
     rows: list[Row] = [
         (
-            session.activity.id,
-            "ACTIVE" if session.activity.text is not None else "IDLE",
-            session.activity.user,
-            session.database,
-            session.activity.client_address,
-            session.application_name,
-            session.transaction_status,
-            shown(session.activity.text),
-            shown(session.activity.last_text),
-            session.activity.began,
-            started(session.activity),
+            session.activity.id, "ACTIVE" if session.activity.text is not None else "IDLE",
+            session.activity.user, session.database, session.activity.client_address,
+            session.application_name, session.transaction_status, shown(session.activity.text),
+            shown(session.activity.last_text), session.activity.began, started(session.activity),
         )
         for session in await _seen(actor)
-    ]
+    ]  # fmt: skip
     columns = (
         "session_id status user_name database_name client_address application_name "
         "transaction_status active_queries last_active_query session_start:t active_query_start:t"
@@ -197,17 +178,13 @@ async def show_sessions(actor: Actor, statement: ShowSessions) -> Result:
 async def show_queries(actor: Actor, statement: ShowQueries) -> Result:
     rows: list[Row] = [
         (
-            session.activity.query_id,
-            session.activity.id,
-            session.activity.user,
-            started(session.activity),
-            shown(session.activity.text),
-            session.activity.client_address,
-            session.application_name,
+            session.activity.query_id, session.activity.id, session.activity.user,
+            started(session.activity), shown(session.activity.text),
+            session.activity.client_address, session.application_name,
         )
         for session in await _seen(actor)
         if session.activity.text is not None
-    ]
+    ]  # fmt: skip
     columns = "query_id session_id user_name start:t query client_address application_name"
     return listing("SHOW QUERIES", columns, rows)
 

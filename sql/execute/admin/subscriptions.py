@@ -19,14 +19,7 @@ from ...runtime.authorization import Actor
 from ...runtime.jobs import sees
 from ...runtime.relations import full_name
 from ...runtime.services import Services
-from ...syntax.changefeed_statements import (
-    AcknowledgeSubscription,
-    CreateSubscription,
-    DropSubscription,
-    FetchSubscription,
-    ShowSubscriptions,
-    SubscriptionChange,
-)
+from ...syntax import changefeed_statements as s
 from ...syntax.names import Option
 from ..changer import Changer
 from ..positions import at, refuse_twice
@@ -34,15 +27,15 @@ from ..query.result_shape import CHANGEFEED_COLUMNS
 from .feeds import check_followed, feed_options, need_readable
 
 
-async def change_subscription(changer: Changer, statement: SubscriptionChange) -> Result:
+async def change_subscription(changer: Changer, statement: s.SubscriptionChange) -> Result:
     """CREATE, DROP or ACKNOWLEDGE SUBSCRIPTION. Does not commit. Raises SQLError."""
     with at(statement.position):
         match statement:
-            case CreateSubscription():
+            case s.CreateSubscription():
                 return await _create(changer, statement)
-            case DropSubscription():
+            case s.DropSubscription():
                 return await _drop(changer, statement)
-            case AcknowledgeSubscription():
+            case s.AcknowledgeSubscription():
                 return await _acknowledge(changer, statement)
 
 
@@ -54,7 +47,7 @@ class SubscriptionReaders:
         self._services = services
         self._readers: dict[str, SubscriptionReader] = {}
 
-    async def fetch(self, actor: Actor, statement: FetchSubscription) -> Result:
+    async def fetch(self, actor: Actor, statement: s.FetchSubscription) -> Result:
         """FETCH … FROM SUBSCRIPTION: the columns of a changefeed without a sink. Raises SQLError:
         behind an error the next FETCH begins at what was acknowledged."""
         subscription = await _own(actor, statement.name)
@@ -84,26 +77,24 @@ class SubscriptionReaders:
         await self._readers.pop(name).close()
 
 
-async def show_subscriptions(actor: Actor, statement: ShowSubscriptions) -> Result:
+async def show_subscriptions(actor: Actor, statement: s.ShowSubscriptions) -> Result:
     """Lists the user's own subscriptions; all of them with VIEWJOB or CONTROLJOB."""
     rights, now = await actor.rights(), await actor.services.store.now()
     rows = [
         (
-            each.name,
-            each.owner,
-            ", ".join(each.definition.tables.values()),
+            each.name, each.owner, ", ".join(each.definition.tables.values()),
             None if each.acknowledged is None else format_timestamp(each.acknowledged),
             seconds_between(each.position, now),
             "standing" if each.error is None else f"failed: {each.error}",
         )
         for each in await list_subscriptions(actor.reader)
         if sees(rights, actor.user, each.owner)
-    ]
+    ]  # fmt: skip
     columns = "subscription_name owner_name table_names acknowledged behind_seconds:f status"
     return listing("SHOW SUBSCRIPTIONS", columns, rows)
 
 
-async def _create(changer: Changer, statement: CreateSubscription) -> Result:
+async def _create(changer: Changer, statement: s.CreateSubscription) -> Result:
     refuse_twice(statement.options)
     if statement.if_not_exists and await _exists(changer, statement.name):
         notice = f'subscription "{statement.name}" already exists, skipping'
@@ -126,7 +117,7 @@ async def _create(changer: Changer, statement: CreateSubscription) -> Result:
     return Result(tag="CREATE SUBSCRIPTION")
 
 
-async def _drop(actor: Actor, statement: DropSubscription) -> Result:
+async def _drop(actor: Actor, statement: s.DropSubscription) -> Result:
     if statement.if_exists and not await _exists(actor, statement.name):
         notice = f'subscription "{statement.name}" does not exist, skipping'
         return Result(tag="DROP SUBSCRIPTION", notice=notice)
@@ -135,7 +126,7 @@ async def _drop(actor: Actor, statement: DropSubscription) -> Result:
     return Result(tag="DROP SUBSCRIPTION")
 
 
-async def _acknowledge(actor: Actor, statement: AcknowledgeSubscription) -> Result:
+async def _acknowledge(actor: Actor, statement: s.AcknowledgeSubscription) -> Result:
     subscription = await _own(actor, statement.name)
     now = await actor.services.store.now()
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.descriptor import Column
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
 from ....catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ....catalog.leases import LeaseWaitTimeout
@@ -20,31 +20,22 @@ from ....kvlayer.errors import LockTimeout, RetryableTransaction
 from ...analyze.columns.hidden_columns import hidden_key
 from ...parse import text_of
 from ...results.results import Result
-from ...runtime.relations import changed_tables, unknown_relation
+from ...runtime.relations import unknown_relation
 from ...runtime.services import Services
+from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.keyspace_statements import KeyspaceStatement
-from ...syntax.names import ObjectName, Option
+from ...syntax.names import Option
 from ...syntax.relaxed_statements import RelaxedStatement
-from ...syntax.schema_statements import (
-    AlterTable,
-    CommentOn,
-    CreateSchema,
-    DropDatabase,
-    DropSchema,
-    SchemaStatement,
-    SetParameters,
-)
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
 from ...syntax.type_statements import SequenceStatement, TypeStatement
 from ...syntax.view_statements import ViewStatement
-from ..changer import Changer
+from ..changer import LEASE_WAIT, Changer, new_table_name
 from ..positions import at, refuse_twice
 from ..write.row_expressions import note_types
-from .enum_types import run_type_statement
+from .enum_types import run_type_statement, with_named_types
 from .given_columns import column_type, defaults_in, identity_of, with_default
 from .keyspaces.statements import run_keyspace_statement
-from .named_types import with_named_types
 from .namespaces import (
     comment_on,
     create_schema,
@@ -52,15 +43,12 @@ from .namespaces import (
     drop_schema,
     drop_tables,
 )
-from .new_names import new_table_name
 from .notices import ascending, bare_decimals, notices
 from .relaxed.logs import run_relaxed_statement
 from .schema_changes import SchemaChangeStatements
-from .sequences import run_sequence_statement
-from .serial import create_owned, with_sequences
+from .sequences import create_owned, run_sequence_statement, with_sequences
 from .table_copies import create_table_as
-from .table_turn import LEASE_WAIT, wait_for_room
-from .views import ViewStatements
+from .views import run_view_statement
 
 DDL = (
     statements.CreateDatabase
@@ -68,7 +56,7 @@ DDL = (
     | statements.CreateTableAs
     | statements.DropTable
     | statements.AlterTableSet
-    | SchemaStatement
+    | s.SchemaStatement
     | TypeStatement
     | SequenceStatement
     | ViewStatement
@@ -96,17 +84,16 @@ async def run_ddl(changer: Changer, statement: DDL) -> Result:
             return await drop_tables(changer, statement)
         case statements.AlterTableSet():
             return await _alter(changer, statement)
-        case CreateSchema():
+        case s.CreateSchema():
             return await create_schema(changer, statement)
-        case DropSchema():
+        case s.DropSchema():
             return await drop_schema(changer, statement)
-        case DropDatabase():
+        case s.DropDatabase():
             return await drop_database(changer, statement)
-        case CommentOn():
+        case s.CommentOn():
             return await comment_on(changer, statement)
         case _ if isinstance(statement, ViewStatement):
-            views = ViewStatements(changer)
-            return await views.run(statement)
+            return await run_view_statement(changer, statement)
         case _ if isinstance(statement, SequenceStatement):
             return await run_sequence_statement(changer, statement)
         case _ if isinstance(statement, RelaxedStatement):
@@ -155,7 +142,7 @@ async def _one_version(services: Services, table_ids: Sequence[int]) -> str | No
 
 async def _create_table(changer: Changer, statement: statements.CreateTable) -> Result:
     name = await new_table_name(changer, statement.table, statement.temporary)
-    statement = with_sequences(statement, serials=False)
+    statement = with_sequences(statement)
     inline = [column for column in statement.columns if column.primary_key]
     if len(inline) + bool(statement.primary_key) > 1:
         second = inline[0] if statement.primary_key else inline[1]
@@ -232,10 +219,12 @@ def _column(given: ColumnClause) -> ColumnDefinition:
 async def _alter(changer: Changer, statement: statements.AlterTableSet) -> Result:
     catalog = changer.services.catalog
     with at(statement.table.position):
-        found = await _prepare(changer, statement.table)
+        found = await changer.find(statement.table)
         if found is None and statement.if_exists:
             notice = f'relation "{statement.table}" does not exist, skipping'
             return Result(tag="ALTER TABLE", notice=notice)
+        if found is not None:
+            await changer.wait_for_room(found)
     with at(_first_position(statement.parameters, statement.table.position)):
         given, ignored = without_ignored(_given(statement.parameters))
         if ignored and not given:
@@ -244,10 +233,10 @@ async def _alter(changer: Changer, statement: statements.AlterTableSet) -> Resul
             raise unknown_relation(statement.table)
         locks = LOCK_PARAMETER in parse_names(given)
         if found.locked and not locks:
-            command = SetParameters(
+            command = s.SetParameters(
                 parameters=statement.parameters, reset=statement.reset, position=1
             )
-            alter = AlterTable(
+            alter = s.AlterTable(
                 table=statement.table, commands=(command,), if_exists=False, text="ALTER TABLE SET"
             )
             return await SchemaChangeStatements(changer).run(alter)
@@ -256,15 +245,6 @@ async def _alter(changer: Changer, statement: statements.AlterTableSet) -> Resul
         else:
             await catalog.set_parameters(changer.transaction, found, given)
     return Result(tag="ALTER TABLE")
-
-
-async def _prepare(changer: Changer, table: ObjectName) -> TableDescriptor | None:
-    """Makes room for the next version of a table: drops this session's lease, and waits."""
-    found = await changer.find(table)
-    if found is None or found.id in changed_tables(changer.transaction):
-        return found
-    await wait_for_room(changer, found)
-    return found
 
 
 def _given(parameters: Sequence[Option]) -> dict[str, object]:

@@ -11,33 +11,17 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
 from ...analyze.binder import tables_of
 from ...runtime.authorization import Actor
+from ...runtime.relations import find_type
+from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.keyspace_statements import KeyspaceStatement
 from ...syntax.names import ObjectName
 from ...syntax.relaxed_statements import RelaxedStatement
-from ...syntax.schema_statements import (
-    AddColumn,
-    AddConstraint,
-    AlterTable,
-    CommentOn,
-    CreateIndex,
-    CreateSchema,
-    DropDatabase,
-    DropIndex,
-    DropSchema,
-    Reference,
-    RenameIndex,
-    RenameTable,
-    SetSchema,
-    TableConstraint,
-    Truncate,
-)
 from ...syntax.view_statements import DropView
+from ..changer import new_table_name
 from .ddl import DDL
-from .enum_types import find_type
+from .enum_types import type_names
 from .keyspaces.statements import check_keyspaces
-from .named_types import type_names
-from .new_names import new_table_name
 from .relaxed.logs import check_relaxed
 from .truncation import truncated_tables
 
@@ -62,7 +46,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await check_relaxed(actor, statement)
         case _ if isinstance(statement, KeyspaceStatement):
             await check_keyspaces(actor, statement)
-        case Truncate(tables=tables):
+        case s.Truncate(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)
             _, others = await truncated_tables(actor, statement)
@@ -71,36 +55,36 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
         case statements.DropTable(names=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)
-        case AlterTable():
+        case s.AlterTable():
             await _alter_table(actor, statement)
             await _types(actor, statement)
-        case statements.AlterTableSet(table=table) | CommentOn(table=table):
+        case statements.AlterTableSet(table=table) | s.CommentOn(table=table):
             await actor.need_named(table, Privilege.CREATE)
         case DropView(names=names):
             for view in names:
                 await actor.need_named(view, Privilege.DROP)
-        case CreateIndex(table=table):
+        case s.CreateIndex(table=table):
             await actor.need_named(table, Privilege.CREATE)
-        case DropIndex(table=ObjectName() as table) | RenameIndex(table=ObjectName() as table):
+        case s.DropIndex(table=ObjectName() as table) | s.RenameIndex(table=ObjectName() as table):
             await actor.need_named(table, Privilege.CREATE)
-        case CreateSchema(parts=parts):
+        case s.CreateSchema(parts=parts):
             database = actor.database if len(parts) == 1 else parts[0]
             await actor.need_database(database, Privilege.CREATE)
-        case DropSchema(parts=parts):
+        case s.DropSchema(parts=parts):
             await _drop_schema(actor, (actor.database, *parts)[-2:])
-        case DropDatabase(name=name):
+        case s.DropDatabase(name=name):
             await actor.need_database(name, Privilege.DROP)
             if statement.cascade:
                 await _drop_tables_of(actor, name)
 
 
-async def _types(actor: Actor, statement: statements.CreateTable | AlterTable) -> None:
+async def _types(actor: Actor, statement: statements.CreateTable | s.AlterTable) -> None:
     """Columns of a user's type hold it back."""
     for given in type_names(statement):
         bare = given.name.removesuffix("[]")
         if bare not in SQL_NAMES:
             name = ObjectName(tuple(bare.split(".")), given.position)
-            found = await find_type(actor.services, actor.reader, name, actor.database)
+            found = await find_type(actor.services.catalog, actor.reader, name, actor.database)
             if found is not None:
                 await actor.need(securable(found), Privilege.USAGE)
 
@@ -124,22 +108,22 @@ async def _create_in(actor: Actor, database: str, schema: str) -> None:
 async def _references(actor: Actor, constraints: list[object]) -> None:
     """A foreign key holds its target back, so it needs the right to change it."""
     for constraint in constraints:
-        if isinstance(constraint, Reference):
+        if isinstance(constraint, s.Reference):
             await actor.need_named(constraint.table, Privilege.CREATE)
 
 
-async def _alter_table(actor: Actor, statement: AlterTable) -> None:
+async def _alter_table(actor: Actor, statement: s.AlterTable) -> None:
     await actor.need_named(statement.table, Privilege.CREATE)
-    constraints: list[TableConstraint] = []
+    constraints: list[s.TableConstraint] = []
     for command in statement.commands:
         match command:
-            case AddColumn(definition=definition):
+            case s.AddColumn(definition=definition):
                 constraints += definition.constraints
-            case AddConstraint(constraint=constraint):
+            case s.AddConstraint(constraint=constraint):
                 constraints.append(constraint)
-            case RenameTable():
+            case s.RenameTable():
                 await actor.need_named(statement.table, Privilege.DROP)
-            case SetSchema(schema=schema):
+            case s.SetSchema(schema=schema):
                 await actor.need_named(statement.table, Privilege.DROP)
                 await _create_in(actor, actor.database, schema)
     await _references(actor, [*constraints])

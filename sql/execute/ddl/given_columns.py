@@ -145,7 +145,7 @@ def cast_name(type: ColumnType) -> str:
 
 
 def as_text(value: Datum) -> object:
-    """A default as another type takes it: from its text, where it is not taken as it is."""
+    """The text of a default, which another type can read; NULL and booleans stay what they are."""
     return value if value is None or isinstance(value, bool) else str(value)
 
 
@@ -169,5 +169,5 @@ def defaults_in(statement: object) -> Iterator[exp.Expr]:
 
 
 def _casts_text(tree: exp.Expr) -> bool:
-    """Whether it may be a cast to the column's own enumeration, which is not known yet."""
+    """True for a cast of a literal: perhaps to the column's enumeration, which is not known yet."""
     return isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal)

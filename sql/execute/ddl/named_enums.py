@@ -18,9 +18,9 @@ from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.errors import SQLError
 from ...analyze.calls.oids import user_array_oid, user_type_oid
 from ...analyze.enum_casts import Casting, name_enum_casts
+from ...runtime.relations import find_type
 from ...runtime.services import Services
 from ...syntax.names import ObjectName
-from .enum_types import find_type
 
 
 class DeclaredType(NamedTuple):
@@ -73,7 +73,7 @@ async def bind_named_enums(
     types: dict[tuple[str, ...], ColumnType] = {}
     for parts, position in names.items():
         name = ObjectName(parts, position)
-        found = await find_type(services, reader, name, database)
+        found = await find_type(services.catalog, reader, name, database)
         if found is None:
             raise SQLError("42704", f'type "{name}" does not exist', position=position or None)
         types[parts] = enum_of(found.enum)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
@@ -10,30 +11,23 @@ from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ...results.results import Result
-from ...runtime.relations import not_a_view, unknown_relation
+from ...runtime.relations import not_a_view
 from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
-from ..changer import Changer
-from .enum_types import Types
-from .owned_sequences import drop_owned, drop_sequence
+from ..changer import Changer, found_of
+from .enum_types import drop_type_with
 from .schema_changes import SchemaChangeStatements
-from .sequences import refuse_users
-from .views import ViewStatements, with_comment
+from .sequences import drop_owned, drop_sequence, refuse_users
+from .views import comment_on_view, drop_readers, drop_views, with_comment
 
 
 async def drop_tables(changer: Changer, statement: statements.DropTable) -> Result:
     """DROP TABLE of every table named. Raises SQLError 42P01, 42809 and 2BP01."""
-    found: list[TableDescriptor] = []
-    for name in statement.names:
-        table = await changer.find(name, if_exists=statement.if_exists)
-        if table is not None:
-            found.append(table)
-        elif not statement.if_exists:
-            raise unknown_relation(name)
+    if_exists = statement.if_exists
+    find = partial(changer.find, if_exists=if_exists)
+    found, notice = await found_of(statement.names, find, "tables", if_exists=if_exists)
     await _drop_all(changer, found, cascade=statement.cascade, what="DROP TABLE")
-    missing = len(statement.names) - len(found)
-    notice = f"{missing} of the tables did not exist, skipping" if missing else None
     return Result(tag="DROP TABLE", notice=notice)
 
 
@@ -52,9 +46,8 @@ async def _drop_all(
                 hint=f"Run DROP KEYSPACE {table.name} first, as a statement of its own.",
             )
     left = {table.id: table for table in given if table.view is None}
-    views = ViewStatements(changer)
-    await views.drop([table for table in given if table.view is not None], cascade=cascade)
-    await views.drop_readers(list(left.values()), cascade=cascade)
+    await drop_views(changer, [t for t in given if t.view is not None], cascade=cascade)
+    await drop_readers(changer, list(left.values()), cascade=cascade)
     schema_changes = SchemaChangeStatements(changer)
     for table in left.values():
         for referrer in table.referenced_by:
@@ -192,7 +185,7 @@ async def _drop_others(
         if left is None or left.dropped:
             continue  # it went with the table that owned it
         if isinstance(thing, TypeDescriptor):
-            await Types(changer).drop_with(thing, going)
+            await drop_type_with(changer, thing, going)
         else:
             await refuse_users(changer.transaction, thing, "dropped", going)
             await drop_sequence(changer.services, changer.transaction, thing)
@@ -231,8 +224,7 @@ async def comment_on(changer: Changer, statement: CommentOn) -> Result:
     views = statement.what is not Commented.TABLE
     named = await changer.find(statement.table, views=views)
     if named is not None and named.view is not None:
-        view = ViewStatements(changer)
-        return await view.comment(named, statement.column, statement.text)
+        return await comment_on_view(changer, named, statement.column, statement.text)
     if named is not None and statement.what is Commented.VIEW:
         raise not_a_view(statement.table)
     schema_changes = SchemaChangeStatements(changer)

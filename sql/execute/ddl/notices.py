@@ -12,9 +12,9 @@ from .given_columns import column_type
 
 
 def bare_decimals(columns: Iterable[tuple[str, TypeName]]) -> str | None:
-    """A notice that names those of the columns that are such; None where none is.
+    """Returns the notice for columns whose NUMERIC says no digits; None without such a column.
 
-    PostgreSQL's NUMERIC keeps every digit; here what has more is refused, which must not surprise.
+    PostgreSQL's NUMERIC keeps every digit; here a value with more digits is refused.
     """
     names = [name for name, type in columns if not type.arguments and _decimal(type)]
     if not names:

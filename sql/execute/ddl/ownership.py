@@ -1,4 +1,4 @@
-"""The owner and the default grants of a new object."""
+"""The owner and the first grants of a new object."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import Descriptor
 from ....catalog.jobs.record import JobRecord, job_key
-from ....catalog.rights.default_privileges import apply_defaults
 from ....catalog.rights.privileges import securable
 from ....catalog.rights.rights import (
     add_privileges,
@@ -47,7 +46,6 @@ async def _endow(transaction: Transaction, user: str, descriptor: Descriptor) ->
         with transaction.tracking(False):
             rights = await read_rights(transaction)
         await set_owner(transaction, rights, made.id, user)
-    await apply_defaults(transaction, made, user)
 
 
 async def own_jobs(transaction: Transaction, user: str, job_ids: Sequence[int]) -> None:

@@ -16,14 +16,13 @@ from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs import JobRecord
 from ....catalog.schema_change.planner import plan
 from ....catalog.schema_change.references import referenced_index
-from ....catalog.schema_change.stages import Stage, VersionStage
-from ....catalog.schema_change.status import describe_stage
+from ....catalog.schema_change.stages import VersionStage
 from ....catalog.schema_change.targets import ConstraintElement, FactsElement, IndexElement, Target
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.settings import declare_bool
-from ...results.results import Result, listing, typed_columns
+from ...results.results import Result
 from ...runtime.relations import unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax import statements
@@ -32,13 +31,12 @@ from ..changer import Changer
 from ..positions import at
 from .element_targets import ElementChanges
 from .given_columns import constraint_definitions
-from .identity_columns import IdentityColumns
+from .identity_columns import run_identity_command, with_identity
 from .new_expressions import check_expressions
 from .notices import ascending, notices, of_commands
 from .schema_targets import TableChanges
-from .table_turn import wait_for_room
-from .truncation import Truncation
-from .views import ViewStatements, check_views
+from .truncation import run_truncation
+from .views import check_views, drop_readers_of_column
 
 AUTO_UNLOCK = declare_bool(
     "sql.schema.auto_unlock.enabled",
@@ -89,52 +87,6 @@ class SchemaChangeStatements:
             case s.Truncate():
                 return await self._truncate(statement)
 
-    async def explain(self, statement: s.TableChange | statements.DropTable) -> Result:
-        """The stages that the statement would have, on the tables as they are."""
-        rows: list[tuple[int, str, str]] = []
-        found = await self._targets(statement)
-        mixed = any(changes.before.locked for changes in found)
-        for changes in found:
-            stages = plan(changes.targets, locked=changes.before.locked, beside_locked=mixed)
-            rows += explained(changes.targets, stages)
-        numbered = [(number, *row[1:]) for number, row in enumerate(rows, start=1)]
-        columns = typed_columns("stage:i phase what")
-        return listing("EXPLAIN", columns, numbered)
-
-    async def _targets(self, statement: s.TableChange | statements.DropTable) -> list[TableChanges]:
-        match statement:
-            case statements.DropTable(names=names):
-                named = [await self._changer.find(name) for name in names]
-                if None in named and not statement.if_exists:
-                    await self._changer.found(names[named.index(None)])
-                dropped = [TableChanges(table) for table in named if table is not None]
-                for changes in dropped:
-                    _drop_table(changes)
-                return dropped
-            case s.AlterTable(table=name, commands=commands):
-                changes = TableChanges(await self._changer.found(name))
-                for command in commands:
-                    await self._command(changes, command, name, explains=True)
-                changes.finish()
-                return [changes]
-            case s.CreateIndex(table=name):
-                changes = TableChanges(await self._changer.found(name))
-                changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
-                return [changes]
-            case s.Truncate(tables=names):
-                found = [TableChanges(await self._changer.found(name)) for name in names]
-                for changes in found:
-                    changes.truncate()
-                return found
-            case s.DropIndex() | s.RenameIndex():
-                table = await self._table_of_index(statement)
-                if table is None:
-                    return []
-                changes = TableChanges(table)
-                with at(statement.position):
-                    _change_index(changes, statement)
-                return [changes]
-
     # ALTER TABLE.
 
     async def _alter(self, statement: s.AlterTable) -> Result:
@@ -148,7 +100,7 @@ class SchemaChangeStatements:
         changes = self._gathered(table)
         for command in statement.commands:
             if isinstance(command, s.DropColumn) and command.cascade:
-                await self._drop_views(changes.table, command.name)
+                await drop_readers_of_column(self._changer, changes.table, command.name)
             await self._command(changes, command, statement.table)
         changes.finish()
         ignored = [c.what for c in statement.commands if isinstance(c, s.IgnoredAlteration)]
@@ -160,36 +112,27 @@ class SchemaChangeStatements:
         return replace(done, notice=notices(done.notice, told, of_commands(statement.commands)))
 
     async def _truncate(self, statement: s.Truncate) -> Result:
-        truncation = Truncation(self._changer)
-        done = await truncation.run(statement)
-        for found in done.left:
+        left, notice = await run_truncation(self._changer, statement)
+        for found in left:
             table = await self._prepared_table(found)
             if not await self._changer.transaction.scan(table.primary_span, limit=1):
                 continue  # what it would do is done
             changes = self._gathered(table)
             changes.truncate()
             await self._done(changes, table, statement.text, "TRUNCATE TABLE")
-        return Result(tag="TRUNCATE TABLE", notice=done.notice)
-
-    async def _drop_views(self, table: TableDescriptor, column: str) -> None:
-        """Drops the views that read a column."""
-        views = ViewStatements(self._changer)
-        await views.drop_readers_of_column(table, column)
+        return Result(tag="TRUNCATE TABLE", notice=notice)
 
     async def _command(
         self,
         changes: TableChanges,
         command: s.AlterCommand,
         table: ObjectName,
-        *,
-        explains: bool = False,
     ) -> None:
         with at(_position(command)):
             await check_views(self._changer, changes.table, command)
-            identities = IdentityColumns(self._changer, explains=explains)
             match command:
                 case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
-                    await identities.run(changes, command, table)
+                    await run_identity_command(self._changer, changes, command, table)
                 case s.AddConstraint(constraint=s.Reference() as reference):
                     changes.add_reference(reference, await self._referenced(changes, reference))
                 case s.RenameTable(new_name=name):
@@ -199,7 +142,7 @@ class SchemaChangeStatements:
                 case s.SetSchema(schema=schema):
                     changes.add(await self._moved_to(changes.table, schema))
                 case s.AddColumn(definition=definition):
-                    changes.run(await identities.added(changes, command, table))
+                    changes.run(await with_identity(self._changer, changes, command, table))
                     for constraint in definition.constraints:
                         if isinstance(constraint, s.Reference):
                             referenced = await self._referenced(changes, constraint)
@@ -249,7 +192,7 @@ class SchemaChangeStatements:
         self, statement: s.DropIndex | s.RenameIndex
     ) -> TableDescriptor | None:
         tables = await self._where_index(statement)
-        owners = [table for table in tables if _has_index(table, statement.name)]
+        owners = [t for t in tables if t.find_index(statement.name) or t.named_key(statement.name)]
         if len(owners) > 1:
             raise SQLError(
                 "42P09",
@@ -315,7 +258,7 @@ class SchemaChangeStatements:
         settings = self._changer.services.store.settings
         if unlocks and table.locked and not settings.get(AUTO_UNLOCK):
             raise locked_error(table)
-        await wait_for_room(self._changer, table)
+        await self._changer.wait_for_room(table)
         return table
 
     def _gathered(self, table: TableDescriptor) -> TableChanges:
@@ -441,10 +384,6 @@ def _position(command: s.AlterCommand) -> int:
     return command.position
 
 
-def _has_index(table: TableDescriptor, name: str) -> bool:
-    return table.find_index(name) is not None or table.named_key(name)
-
-
 def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex) -> None:
     index = changes.table.find_index(statement.name)
     if changes.table.named_key(statement.name):
@@ -456,14 +395,6 @@ def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex)
         changes.drop_index(index)
     else:
         changes.rename_index(index, statement.new_name)
-
-
-def explained(targets: Sequence[Target], stages: Sequence[Stage]) -> list[tuple[int, str, str]]:
-    """A row per stage: its number, in which phase it happens, and what it does."""
-    return [
-        (number, "statement" if number == 1 else "job", describe_stage(targets, stage))
-        for number, stage in enumerate(stages, start=1)
-    ]
 
 
 async def refuse_lost_references(changer: Changer, changes: ElementChanges) -> None:

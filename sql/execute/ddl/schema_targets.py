@@ -44,7 +44,8 @@ from .given_columns import (
 
 
 class TableChanges(ElementChanges):
-    """The same, command by command, and of columns, the primary key and storage parameters."""
+    """Targets for the commands of one ALTER TABLE: beside indexes and constraints those of columns,
+    of the primary key and of storage parameters."""
 
     def __init__(self, table: TableDescriptor) -> None:
         super().__init__(table)

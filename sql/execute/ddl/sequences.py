@@ -1,4 +1,4 @@
-"""Sequences: CREATE, ALTER and DROP, and their values.
+"""Sequences: CREATE, ALTER and DROP, their values, and those that tables' columns own.
 
 A sequence's value is one row under its own id: the value last handed out, and whether it was. Each
 draw is a transaction by itself, whatever becomes of the statement, and is durable before anybody
@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 
-from ....catalog.descriptors.descriptor import TableDescriptor
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, SequenceOptions
 from ....catalog.descriptors.sequence_value import encode_value
 from ....catalog.descriptors.system_tables import DESCRIPTOR
@@ -20,12 +23,13 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.clock import ZERO
 from ...results.results import Result
-from ...runtime.relations import find_sequence
+from ...runtime.relations import find_sequence, unknown_relation
+from ...runtime.services import Services
 from ...syntax.names import ObjectName
+from ...syntax.schema_statements import ColumnDefinition
+from ...syntax.statements import CreateTable
 from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
-from ..changer import Changer
-from .new_names import new_table_name
-from .owned_sequences import draws_from, drop_sequence
+from ..changer import Changer, found_of, new_table_name
 
 INT8_BITS = 64
 
@@ -83,14 +87,12 @@ async def _create(changer: Changer, statement: CreateSequence) -> Result:
 
 
 async def _alter(changer: Changer, statement: AlterSequence) -> Result:
-    found = await find_sequence(
-        changer.services.catalog, changer.transaction, statement.name, changer.database
-    )
+    found = await _find(changer, statement.name)
     if found is None:
         if statement.if_exists:
             notice = f'relation "{statement.name}" does not exist, skipping'
             return Result(tag="ALTER SEQUENCE", notice=notice)
-        raise _unknown(statement.name)
+        raise unknown_relation(statement.name)
     change, owner = statement.change, found.owner
     if change.owned_by is not None:
         await _refuse_identity(changer, found)
@@ -101,6 +103,11 @@ async def _alter(changer: Changer, statement: AlterSequence) -> Result:
         changed = replace(changed, name=statement.new_name)
     await change_sequence(changer, changed, change)
     return Result(tag="ALTER SEQUENCE")
+
+
+async def _find(changer: Changer, name: ObjectName) -> SequenceDescriptor | None:
+    services, reader = changer.services, changer.transaction
+    return await find_sequence(services.catalog, reader, name, changer.database)
 
 
 async def _refuse_identity(changer: Changer, sequence: SequenceDescriptor) -> None:
@@ -141,19 +148,11 @@ def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
 
 
 async def _drop(changer: Changer, statement: DropSequence) -> Result:
-    missing = 0
-    for name in statement.names:
-        found = await find_sequence(
-            changer.services.catalog, changer.transaction, name, changer.database
-        )
-        if found is None:
-            if not statement.if_exists:
-                raise _unknown(name)
-            missing += 1
-            continue
-        await refuse_users(changer.transaction, found, "dropped")
-        await drop_sequence(changer.services, changer.transaction, found)
-    notice = f"{missing} of the sequences did not exist, skipping" if missing else None
+    find, if_exists = partial(_find, changer), statement.if_exists
+    found, notice = await found_of(statement.names, find, "sequences", if_exists=if_exists)
+    for each in found:
+        await refuse_users(changer.transaction, each, "dropped")
+        await drop_sequence(changer.services, changer.transaction, each)
     return Result(tag="DROP SEQUENCE", notice=notice)
 
 
@@ -249,5 +248,111 @@ def _chosen(given: int | None, before: int | None, otherwise: int) -> int:
     return otherwise if before is None else before
 
 
-def _unknown(name: ObjectName) -> SQLError:
-    return SQLError("42P01", f'relation "{name}" does not exist', position=name.position)
+# Sequences that go with what owns them
+
+DISOWNED = 0
+"""The column of a sequence that is to go when its table's schema change is done: no column has
+this id."""
+
+
+async def drop_sequence(
+    services: Services, transaction: Transaction, found: SequenceDescriptor
+) -> None:
+    """Drops a sequence and its stored value. Does not commit."""
+    descriptors = services.catalog.descriptors
+    version = descriptors.next_version(transaction, found)
+    dropped = replace(found, state=DescriptorState.DROPPED, version=version)
+    await descriptors.publish(transaction, dropped)
+    await transaction.delete([found.key])
+
+
+async def owned_by(transaction: Transaction, table_id: int) -> list[SequenceDescriptor]:
+    """The sequences that a table's columns own."""
+    return [
+        found
+        for found in await _sequences(transaction)
+        if found.owner is not None and found.owner[0] == table_id
+    ]
+
+
+async def drop_owned(services: Services, transaction: Transaction, table_id: int) -> None:
+    """Drops the sequences that go with a table."""
+    for found in await owned_by(transaction, table_id):
+        await drop_sequence(services, transaction, found)
+
+
+def draws_from(column: Column, sequence: SequenceDescriptor) -> bool:
+    """Whether a column's default names the sequence, whatever the schema."""
+    text = (column.default_expression or "").lower()
+    return "nextval" in text and sequence.name.lower() in _named_in(text)
+
+
+def _named_in(text: str) -> list[str]:
+    """The last parts of the names in an expression's text literals."""
+    return [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
+
+
+async def settle_owned(services: Services, transaction: Transaction) -> None:
+    """Drops the sequences whose columns are gone, or draw from them no longer.
+
+    A column whose type was changed is another one that draws from the same sequence, and owns it.
+    """
+    descriptors = services.catalog.descriptors
+    for found in await _sequences(transaction):
+        if found.owner is None:
+            continue
+        table_id, column_id = found.owner
+        table = await descriptors.read(transaction, table_id)
+        assert isinstance(table, TableDescriptor), (found, table)
+        if table.schema_change_job is not None or any(c.id == column_id for c in table.columns):
+            continue
+        heir = next((column for column in table.columns if draws_from(column, found)), None)
+        if heir is None:
+            await drop_sequence(services, transaction, found)
+        else:
+            version = descriptors.next_version(transaction, found)
+            owned = replace(found, owner=(table_id, heir.id), version=version)
+            await descriptors.publish(transaction, owned)
+
+
+async def _sequences(transaction: Transaction) -> list[SequenceDescriptor]:
+    rows = await transaction.scan(DESCRIPTOR.primary_span)
+    found = [decode_stored(key, body, ZERO) for key, body in rows]
+    return [one for one in found if isinstance(one, SequenceDescriptor) and not one.dropped]
+
+
+# Sequences of identity columns
+
+
+def with_sequences(statement: CreateTable) -> CreateTable:
+    """The statement whose identity columns draw from sequences, which `create_owned` makes."""
+    columns = tuple(
+        column
+        if column.identity is None
+        else replace(column, default=drawing_from(_name_of_sequence(statement.table, column)))
+        for column in statement.columns
+    )
+    return replace(statement, columns=columns)
+
+
+def drawing_from(sequence: ObjectName) -> exp.Expr:
+    """The default of a column that draws from a sequence."""
+    literal = exp.Literal.string(".".join(sequence.parts))
+    return exp.Anonymous(this="nextval", expressions=[literal])
+
+
+def _name_of_sequence(table: ObjectName, column: ColumnDefinition) -> ObjectName:
+    assert column.identity is not None, column
+    *parents, name = table.parts
+    made = ObjectName((*parents, f"{name}_{column.name}_seq"), column.position)
+    return column.identity.options.name or made
+
+
+async def create_owned(changer: Changer, statement: CreateTable, table: TableDescriptor) -> None:
+    """Makes the sequences that the identity columns of a new table own."""
+    for column in statement.columns:
+        if column.identity is not None:
+            name = _name_of_sequence(statement.table, column)
+            change = column.identity.options
+            create = CreateSequence(name=name, change=change, if_not_exists=False)
+            await create_sequence(changer, create, (table.id, table.column(column.name).id))

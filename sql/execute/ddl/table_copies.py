@@ -25,15 +25,12 @@ from ...results.as_of import datetime_of
 from ...results.results import Result
 from ...runtime.authorization import require
 from ...syntax.statements import CreateTableAs
-from ..changer import Changer
+from ..changer import Changer, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequence_functions import Drawing
+from ..write.steps import batches_of
 from ..write.stored_sequences import SequenceRights, StoredSequences
-from .new_names import new_table_name
-
-SLICE_ROWS = 1000
-"""Rows that are written before the loop gets a turn."""
 
 
 async def create_table_as(changer: Changer, statement: CreateTableAs) -> Result:
@@ -117,7 +114,7 @@ async def _fill(
 ) -> None:
     rules = RowRules.of(table)
     named = rows.rename_columns([column.name for column in table.shown_columns])
-    for batch in named.to_batches(max_chunksize=SLICE_ROWS):
+    for batch in batches_of(named):
         encoded = await encode_batch(rules, batch, bindings, changer.services.analytics)
         await encoded.apply_in(changer.transaction)
         await asyncio.sleep(0)

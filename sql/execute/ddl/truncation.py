@@ -9,7 +9,7 @@ feeds are told of each row that is deleted.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.publish_rules import locked_error
@@ -23,8 +23,7 @@ from ...syntax.type_statements import SequenceChange
 from ..changer import Changer
 from ..write.mutations import Mutation
 from ..write.row_rules import RowRules
-from .owned_sequences import owned_by
-from .sequences import change_sequence
+from .sequences import change_sequence, owned_by
 
 DELETED_ROWS_MAX = 20_000
 """Rows that TRUNCATE deletes one by one, some 0.1 s of them."""
@@ -62,65 +61,53 @@ async def truncated_tables(
     return named, list(found.values())[len(named) :]
 
 
-@dataclass(frozen=True, slots=True)
-class Truncated:
-    """The outcome of TRUNCATE: tables that are `left` to the schema changer, and a notice."""
+async def run_truncation(
+    changer: Changer, statement: s.Truncate
+) -> tuple[Sequence[TableDescriptor], str | None]:
+    """Carries out the parts of a TRUNCATE that are no schema change. Returns the tables that are
+    left to the schema changer, and a notice."""
+    named, others = await truncated_tables(changer, statement)
+    tables = [*named, *others]
+    for table in tables:
+        refuse_other_writers(table)
+        if table.id < FIRST_USER_ID:
+            raise SQLError("42501", f'permission denied: "{table.name}" is part of the system')
+    # Unlocking would be the only change of the transaction: a sequence is another.
+    locked = [table for table in tables if statement.restart_identity and table.locked]
+    if statement.restart_identity:
+        for sequence in [
+            each for t in tables for each in await owned_by(changer.transaction, t.id)
+        ]:
+            await change_sequence(changer, sequence, SequenceChange(position=1, restarts=True))
+    together = any(set(table.referenced_by) - {table.id} for table in tables)
+    left = tables
+    if together or locked or statement.within:
+        left = [table for table in tables if not await _delete(changer, table)]
+    if left and together:
+        raise _too_many(left[0])
+    if left and locked:
+        raise locked_error(locked[0])
+    notices = [f'truncate cascades to table "{table.name}"' for table in others]
+    if left and statement.within:
+        notices += [_emptied_later(table) for table in left]
+    return left, "; ".join(notices) or None
 
-    left: tuple[TableDescriptor, ...]
-    notice: str | None
 
-
-class Truncation:
-    """Carries out the parts of a TRUNCATE that are no schema change, in its transaction."""
-
-    def __init__(self, changer: Changer) -> None:
-        self._changer = changer
-
-    async def run(self, statement: s.Truncate) -> Truncated:
-        named, others = await truncated_tables(self._changer, statement)
-        tables = [*named, *others]
-        for table in tables:
-            refuse_other_writers(table)
-            if table.id < FIRST_USER_ID:
-                raise SQLError("42501", f'permission denied: "{table.name}" is part of the system')
-        # Unlocking would be the only change of the transaction: a sequence is another.
-        locked = [table for table in tables if statement.restart_identity and table.locked]
-        if statement.restart_identity:
-            for table in tables:
-                await self._restart(table)
-        together = any(set(table.referenced_by) - {table.id} for table in tables)
-        left = tables
-        if together or locked or statement.within:
-            left = [table for table in tables if not await self._delete(table)]
-        if left and together:
-            raise _too_many(left[0])
-        if left and locked:
-            raise locked_error(locked[0])
-        notices = [f'truncate cascades to table "{table.name}"' for table in others]
-        if left and statement.within:
-            notices += [_emptied_later(table) for table in left]
-        return Truncated(tuple(left), "; ".join(notices) or None)
-
-    async def _restart(self, table: TableDescriptor) -> None:
-        for sequence in await owned_by(self._changer.transaction, table.id):
-            restart = SequenceChange(position=1, restarts=True)
-            await change_sequence(self._changer, sequence, restart)
-
-    async def _delete(self, found: TableDescriptor) -> bool:
-        """Deletes the rows of a table, unless they are too many for that."""
-        transaction = self._changer.transaction
-        table = found
-        if found.id not in changed_tables(transaction):
-            table = await self._changer.scope.table(found.id, transaction.read_timestamp)
-        rows = await transaction.scan(table.primary_span, limit=DELETED_ROWS_MAX + 1)
-        if len(rows) > DELETED_ROWS_MAX:
-            return False
-        codec = RowRules.of(table).codec
-        for start in range(0, len(rows), SLICE_ROWS):
-            keys = [key for key, _ in rows[start : start + SLICE_ROWS]]
-            await Mutation(codec, deletes=keys).apply_in(transaction)
-            await asyncio.sleep(0)
-        return True
+async def _delete(changer: Changer, found: TableDescriptor) -> bool:
+    """Deletes the rows of a table, unless they are too many for that."""
+    transaction = changer.transaction
+    table = found
+    if found.id not in changed_tables(transaction):
+        table = await changer.scope.table(found.id, transaction.read_timestamp)
+    rows = await transaction.scan(table.primary_span, limit=DELETED_ROWS_MAX + 1)
+    if len(rows) > DELETED_ROWS_MAX:
+        return False
+    codec = RowRules.of(table).codec
+    for start in range(0, len(rows), SLICE_ROWS):
+        keys = [key for key, _ in rows[start : start + SLICE_ROWS]]
+        await Mutation(codec, deletes=keys).apply_in(transaction)
+        await asyncio.sleep(0)
+    return True
 
 
 def _referred_to(table: TableDescriptor, referrer: TableDescriptor) -> SQLError:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-import duckdb
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
 from ....catalog.descriptors.view_query import ViewQuery
-from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.store.descriptor_store import name_taken
 from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
@@ -30,252 +29,242 @@ from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import Query
 from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
-from ..changer import Changer
-from ..query.evaluator_errors import from_duckdb
-from .new_names import new_table_name
-from .table_turn import wait_for_room
+from ..changer import Changer, found_of, new_table_name
+from ..query.result_shape import columns_of
 
 
-class ViewStatements:
-    """Carries out one statement about views, and does not commit it."""
+async def run_view_statement(changer: Changer, statement: ViewStatement) -> Result:
+    match statement:
+        case CreateView():
+            return await _create(changer, statement)
+        case RenameView():
+            return await _rename(changer, statement)
+        case DropView():
+            return await _drop(changer, statement)
 
-    def __init__(self, changer: Changer) -> None:
-        self._changer = changer
 
-    async def run(self, statement: ViewStatement) -> Result:
-        match statement:
-            case CreateView():
-                return await self._create(statement)
-            case RenameView():
-                return await self._rename(statement)
-            case DropView():
-                return await self._drop(statement)
+# CREATE VIEW
 
-    # CREATE VIEW
 
-    async def _create(self, statement: CreateView) -> Result:
-        transaction, tag = self._changer.transaction, "CREATE VIEW"
-        name = await new_table_name(self._changer, statement.name)
-        parents = await self._changer.descriptors.resolve_schema(
-            transaction, name.database, name.schema
+async def _create(changer: Changer, statement: CreateView) -> Result:
+    transaction, tag = changer.transaction, "CREATE VIEW"
+    name = await new_table_name(changer, statement.name)
+    parents = await changer.descriptors.resolve_schema(transaction, name.database, name.schema)
+    taken = await changer.descriptors.lookup(transaction, *parents, name.name)
+    if taken is not None and statement.if_not_exists:
+        notice = f'relation "{statement.name}" already exists, skipping'
+        return Result(tag=tag, notice=notice)
+    before = await _replaced(changer, statement) if taken is not None else None
+    if before is None:
+        new_id = await changer.descriptors.allocate_id(transaction)
+    made = await _made(changer, statement)
+    columns = tuple(
+        Column(id=place, name=column.name, type=column.type)
+        for place, column in enumerate(made[1], start=1)
+    )
+    if before is None:
+        view = TableDescriptor(
+            id=new_id,
+            name=name.name,
+            database_id=parents[0],
+            schema_id=parents[1],
+            columns=columns,
+            primary_key=(),
+            next_column_id=len(columns) + 1,
+            view=made[0],
         )
-        taken = await self._changer.descriptors.lookup(transaction, *parents, name.name)
-        if taken is not None and statement.if_not_exists:
-            notice = f'relation "{statement.name}" already exists, skipping'
-            return Result(tag=tag, notice=notice)
-        before = await self._replaced(statement) if taken is not None else None
-        if before is None:
-            new_id = await self._changer.descriptors.allocate_id(transaction)
-        made = await self._made(statement)
-        columns = tuple(
-            Column(id=place, name=column.name, type=column.type)
-            for place, column in enumerate(made[1], start=1)
+    else:
+        _check_columns(before, columns)
+        await _check_acyclic(changer, before, made[0])
+        await changer.wait_for_room(before)
+        view = replace(
+            before,
+            columns=columns,
+            next_column_id=len(columns) + 1,
+            view=made[0],
+            version=changer.descriptors.next_version(transaction, before),
         )
-        if before is None:
-            view = TableDescriptor(
-                id=new_id,
-                name=name.name,
-                database_id=parents[0],
-                schema_id=parents[1],
-                columns=columns,
-                primary_key=(),
-                next_column_id=len(columns) + 1,
-                view=made[0],
+    await publish_view(changer.descriptors, transaction, before, view)
+    return Result(tag=tag)
+
+
+async def _replaced(changer: Changer, statement: CreateView) -> TableDescriptor:
+    """The view that CREATE OR REPLACE replaces. Raises SQLError 42P07 and 42809."""
+    named = statement.name
+    found = await changer.find(named, views=True)
+    if not statement.replaces:
+        raise SQLError("42P07", f'relation "{named}" already exists', position=named.position)
+    if found is None or found.view is None:
+        raise not_a_view(named)
+    return found
+
+
+async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
+    """Returns the query as the view stores it, and the view's columns."""
+    (query,) = (await in_slices(lambda: parse(statement.text))).statements
+    assert isinstance(query, Query), statement
+    _check_query(query)
+    relations = await _relations(changer, query)
+    needs = needs_of(query, relations)
+    await require(changer.services, changer.user, needs, changer.transaction)
+    # What is wrong is said with the author's positions.
+    await in_slices(lambda: plan_statement(query, relations))
+    for parts, table in relations.items():
+        if table.temporary:
+            raise SQLError(
+                "0A000",
+                f'a view cannot read temporary table "{".".join(parts)}"',
+                hint="It would end with the session: create the table without TEMPORARY.",
             )
-        else:
-            _check_columns(before, columns)
-            await self._check_acyclic(before, made[0])
-            await self._make_room(before)
-            view = replace(
-                before,
-                columns=columns,
-                next_column_id=len(columns) + 1,
-                view=made[0],
-                version=self._changer.descriptors.next_version(transaction, before),
+    names = {parts: await _full_name(changer, table) for parts, table in relations.items()}
+    text = settled_text(statement.text, relations, names)
+    (settled,) = (await in_slices(lambda: parse(text))).statements
+    assert isinstance(settled, Query), text
+    relations = await _relations(changer, settled)
+    found = await _columns(changer, settled, relations)
+    columns = _named(found, statement)
+    renames = [column.name for column in columns] != [column.name for column in found]
+    return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
+
+
+async def _relations(changer: Changer, query: Query) -> Relations:
+    return await changer.resolve(tables_of(query))
+
+
+async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...]:
+    if table.id < 0:
+        virtual = next(v for v in changer.services.virtual_tables if v.id == table.id)
+        return virtual.schema, virtual.name
+    inside = []
+    for parent in (table.database_id, table.schema_id):
+        found = await changer.descriptors.read(changer.transaction, parent)
+        assert found is not None, table
+        inside.append(found.name)
+    return (*inside, table.name)
+
+
+async def _columns(changer: Changer, query: Query, relations: Relations) -> Sequence[ResultColumn]:
+    plan = await in_slices(lambda: plan_statement(query, relations))
+    assert isinstance(plan, SelectPlan), plan
+    if plan.native is not None:
+        return plan.native.names
+    select = replace(plan.analytic, positions={})
+    return await columns_of(select, changer.services.analytics)
+
+
+async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQuery) -> None:
+    """Raises SQLError 42P17 where a view would read itself."""
+    seen: set[int] = set()
+    wanted = [dependency.table_id for dependency in query.reads]
+    while wanted:
+        table_id = wanted.pop()
+        if table_id == before.id:
+            raise SQLError(
+                "42P17",
+                f'view "{before.name}" would read itself',
+                hint="Create the new query under another name.",
             )
-        await publish_view(self._changer.descriptors, transaction, before, view)
-        return Result(tag=tag)
+        if table_id not in seen:
+            seen.add(table_id)
+            table = await changer.descriptors.read(changer.transaction, table_id)
+            if isinstance(table, TableDescriptor) and table.view is not None:
+                wanted += [dependency.table_id for dependency in table.view.reads]
 
-    async def _replaced(self, statement: CreateView) -> TableDescriptor:
-        """The view that CREATE OR REPLACE replaces. Raises SQLError 42P07 and 42809."""
-        named = statement.name
-        found = await self._changer.find(named, views=True)
-        if not statement.replaces:
-            raise SQLError("42P07", f'relation "{named}" already exists', position=named.position)
-        if found is None or found.view is None:
-            raise not_a_view(named)
-        return found
 
-    async def _made(self, statement: CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
-        """Returns the query as the view stores it, and the view's columns."""
-        (query,) = (await in_slices(lambda: parse(statement.text))).statements
-        assert isinstance(query, Query), statement
-        _check_query(query)
-        relations = await self._relations(query)
-        needs = needs_of(query, relations)
-        await require(self._changer.services, self._changer.user, needs, self._changer.transaction)
-        # What is wrong is said with the author's positions.
-        await in_slices(lambda: plan_statement(query, relations))
-        for parts, table in relations.items():
-            if table.temporary:
-                raise SQLError(
-                    "0A000",
-                    f'a view cannot read temporary table "{".".join(parts)}"',
-                    hint="It would end with the session: create the table without TEMPORARY.",
-                )
-        names = {parts: await self._full_name(table) for parts, table in relations.items()}
-        text = settled_text(statement.text, relations, names)
-        (settled,) = (await in_slices(lambda: parse(text))).statements
-        assert isinstance(settled, Query), text
-        relations = await self._relations(settled)
-        found = await self._columns(settled, relations)
-        columns = _named(found, statement)
-        renames = [column.name for column in columns] != [column.name for column in found]
-        return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
+# ALTER VIEW and DROP VIEW
 
-    async def _relations(self, query: Query) -> Relations:
-        return await self._changer.resolve(tables_of(query))
 
-    async def _full_name(self, table: TableDescriptor) -> tuple[str, ...]:
-        if table.id < 0:
-            virtual = next(v for v in self._changer.services.virtual_tables if v.id == table.id)
-            return virtual.schema, virtual.name
-        inside = []
-        for parent in (table.database_id, table.schema_id):
-            found = await self._changer.descriptors.read(self._changer.transaction, parent)
-            assert found is not None, table
-            inside.append(found.name)
-        return (*inside, table.name)
+async def _rename(changer: Changer, statement: RenameView) -> Result:
+    found = await _find(changer, statement.name, if_exists=statement.if_exists)
+    if found is None:
+        notice = f'relation "{statement.name}" does not exist, skipping'
+        return Result(tag="ALTER VIEW", notice=notice)
+    await refuse_read(changer, found, "rename", None)
+    await changer.wait_for_room(found)
+    version = changer.descriptors.next_version(changer.transaction, found)
+    renamed = replace(found, name=statement.new_name, version=version)
+    key = (found.parent_id, found.parent_schema_id, statement.new_name)
+    if await changer.descriptors.lookup(changer.transaction, *key) is not None:
+        error = name_taken(renamed)
+        error.position = statement.position
+        raise error
+    await publish_view(changer.descriptors, changer.transaction, found, renamed)
+    return Result(tag="ALTER VIEW")
 
-    async def _columns(self, query: Query, relations: Relations) -> Sequence[ResultColumn]:
-        plan = await in_slices(lambda: plan_statement(query, relations))
-        assert isinstance(plan, SelectPlan), plan
-        if plan.native is not None:
-            return plan.native.names
-        select = plan.analytic
-        try:
-            return await self._changer.services.analytics.describe(
-                select.sql,
-                {scan.registered: scan.arrow_schema.empty_table() for scan in select.scans},
-                len(select.parameters),
-                select.declared,
-            )
-        except duckdb.Error as error:
-            tables = [scan.descriptor for scan in select.scans]
-            raise from_duckdb(error, tables, {}) from error
 
-    async def _check_acyclic(self, before: TableDescriptor, query: ViewQuery) -> None:
-        """Raises SQLError 42P17 where a view would read itself."""
-        seen: set[int] = set()
-        wanted = [dependency.table_id for dependency in query.reads]
-        while wanted:
-            table_id = wanted.pop()
-            if table_id == before.id:
-                raise SQLError(
-                    "42P17",
-                    f'view "{before.name}" would read itself',
-                    hint="Create the new query under another name.",
-                )
-            if table_id not in seen:
-                seen.add(table_id)
-                table = await self._changer.descriptors.read(self._changer.transaction, table_id)
-                if isinstance(table, TableDescriptor) and table.view is not None:
-                    wanted += [dependency.table_id for dependency in table.view.reads]
+async def _drop(changer: Changer, statement: DropView) -> Result:
+    if_exists = statement.if_exists
+    find = partial(partial(_find, changer), if_exists=if_exists)
+    found, notice = await found_of(statement.names, find, "views", if_exists=if_exists)
+    await drop_views(changer, found, cascade=statement.cascade)
+    return Result(tag="DROP VIEW", notice=notice)
 
-    # ALTER VIEW and DROP VIEW
 
-    async def _rename(self, statement: RenameView) -> Result:
-        found = await self._find(statement.name, if_exists=statement.if_exists)
-        if found is None:
-            notice = f'relation "{statement.name}" does not exist, skipping'
-            return Result(tag="ALTER VIEW", notice=notice)
-        await refuse_read(self._changer, found, "rename", None)
-        await self._make_room(found)
-        version = self._changer.descriptors.next_version(self._changer.transaction, found)
-        renamed = replace(found, name=statement.new_name, version=version)
-        key = (found.parent_id, found.parent_schema_id, statement.new_name)
-        if await self._changer.descriptors.lookup(self._changer.transaction, *key) is not None:
-            error = name_taken(renamed)
-            error.position = statement.position
-            raise error
-        await publish_view(self._changer.descriptors, self._changer.transaction, found, renamed)
-        return Result(tag="ALTER VIEW")
+async def drop_views(changer: Changer, views: Sequence[TableDescriptor], *, cascade: bool) -> None:
+    """Drops views, and with `cascade` those that read them. Raises SQLError 2BP01."""
+    left = {view.id: view for view in views}
+    wanted = list(views)
+    while wanted:
+        view = wanted.pop()
+        readers = await views_of(changer.descriptors, changer.transaction, view.id)
+        readers = [reader for reader in readers if reader.id not in left]
+        if readers and not cascade:
+            raise depended_on(view, readers[0], "drop", None)
+        left |= {reader.id: reader for reader in readers}
+        wanted += readers
+    for view in left.values():
+        await changer.wait_for_room(view)
+        await _publish(changer, view, replace(view, state=DescriptorState.DROPPED))
 
-    async def _drop(self, statement: DropView) -> Result:
-        found: list[TableDescriptor] = []
-        missing = 0
-        for name in statement.names:
-            view = await self._find(name, if_exists=statement.if_exists)
-            if view is None:
-                missing += 1
-            elif all(view.id != other.id for other in found):
-                found.append(view)
-        await self.drop(found, cascade=statement.cascade)
-        notice = f"{missing} of the views did not exist, skipping" if missing else None
-        return Result(tag="DROP VIEW", notice=notice)
 
-    async def drop(self, views: Sequence[TableDescriptor], *, cascade: bool) -> None:
-        """Drops views, and with `cascade` those that read them. Raises SQLError 2BP01."""
-        left = {view.id: view for view in views}
-        wanted = list(views)
-        while wanted:
-            view = wanted.pop()
-            readers = await views_of(self._changer.descriptors, self._changer.transaction, view.id)
-            readers = [reader for reader in readers if reader.id not in left]
-            if readers and not cascade:
-                raise depended_on(view, readers[0], "drop", None)
-            left |= {reader.id: reader for reader in readers}
-            wanted += readers
-        for view in left.values():
-            await self._make_room(view)
-            await self._publish(view, replace(view, state=DescriptorState.DROPPED))
+async def drop_readers(
+    changer: Changer, tables: Sequence[TableDescriptor], *, cascade: bool
+) -> None:
+    """Drops the views that read tables which are about to be dropped. Raises SQLError 2BP01."""
+    found: dict[int, TableDescriptor] = {}
+    for table in tables:
+        for view in await views_of(changer.descriptors, changer.transaction, table.id):
+            if not cascade:
+                raise depended_on(table, view, "drop", None)
+            found[view.id] = view
+    await drop_views(changer, list(found.values()), cascade=cascade)
 
-    async def drop_readers(self, tables: Sequence[TableDescriptor], *, cascade: bool) -> None:
-        """Drops the views that read tables which are about to be dropped. Raises SQLError 2BP01."""
-        found: dict[int, TableDescriptor] = {}
-        for table in tables:
-            for view in await views_of(
-                self._changer.descriptors, self._changer.transaction, table.id
-            ):
-                if not cascade:
-                    raise depended_on(table, view, "drop", None)
-                found[view.id] = view
-        await self.drop(list(found.values()), cascade=cascade)
 
-    async def drop_readers_of_column(self, table: TableDescriptor, name: str) -> None:
-        """Drops the views that read a column which is about to be dropped, and those upon them."""
-        column = table.find_column(name)
-        if column is not None:
-            readers = await _readers(self._changer, table, column)
-            await self.drop(readers, cascade=True)
+async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name: str) -> None:
+    """Drops the views that read a column which is about to be dropped, and those upon them."""
+    column = table.find_column(name)
+    if column is not None:
+        readers = await _readers(changer, table, column)
+        await drop_views(changer, readers, cascade=True)
 
-    # COMMENT ON
 
-    async def comment(self, view: TableDescriptor, column: str | None, text: str | None) -> Result:
-        await self._make_room(view)
-        changed = with_comment(view, column, text)
-        await self._publish(view, changed)
-        return Result(tag="COMMENT")
+# COMMENT ON
 
-    async def _find(self, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
-        """The view of that name. Raises SQLError 42P01 and 42809."""
-        found = await self._changer.find(name, views=True, if_exists=if_exists)
-        if found is None and not if_exists:
-            raise unknown_relation(name)
-        if found is not None and found.view is None:
-            raise not_a_view(name)
-        return found
 
-    async def _publish(self, before: TableDescriptor, changed: TableDescriptor) -> None:
-        """Publishes what a view has become."""
-        descriptors, transaction = self._changer.descriptors, self._changer.transaction
-        version = descriptors.next_version(transaction, before)
-        await publish_view(descriptors, transaction, before, replace(changed, version=version))
+async def comment_on_view(
+    changer: Changer, view: TableDescriptor, column: str | None, text: str | None
+) -> Result:
+    await changer.wait_for_room(view)
+    changed = with_comment(view, column, text)
+    await _publish(changer, view, changed)
+    return Result(tag="COMMENT")
 
-    async def _make_room(self, view: TableDescriptor) -> None:
-        changes = CatalogChanges.of(self._changer.transaction)
-        if all(view.id != changed.id for changed in changes.published):
-            await wait_for_room(self._changer, view)
+
+async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
+    """The view of that name. Raises SQLError 42P01 and 42809."""
+    found = await changer.find(name, views=True, if_exists=if_exists)
+    if found is None and not if_exists:
+        raise unknown_relation(name)
+    if found is not None and found.view is None:
+        raise not_a_view(name)
+    return found
+
+
+async def _publish(changer: Changer, before: TableDescriptor, changed: TableDescriptor) -> None:
+    """Publishes what a view has become."""
+    descriptors, transaction = changer.descriptors, changer.transaction
+    version = descriptors.next_version(transaction, before)
+    await publish_view(descriptors, transaction, before, replace(changed, version=version))
 
 
 def _check_query(query: Query) -> None:

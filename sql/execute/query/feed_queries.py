@@ -47,6 +47,7 @@ from ...runtime.plan_cache import planned
 from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.changefeed_statements import FeedSelect
 from .evaluator_errors import asked_of_duckdb
+from .result_shape import columns_of
 
 CHANGES_SMALL = 256
 """Changes that are converted to Arrow in one step of the loop."""
@@ -79,11 +80,7 @@ async def compile_feed_query(
     with _nobodys_session():
         meant = await in_slices(lambda: meant_query(select, table, before))
         analytic = await in_slices(lambda: transpile(meant.tree, meant.relations))
-        empty = {scan.registered: scan.arrow_schema.empty_table() for scan in analytic.scans}
-        with asked_of_duckdb(analytic, [table]):
-            columns = await analytics.describe(
-                analytic.sql, empty, len(analytic.parameters), analytic.declared
-            )
+        columns = await columns_of(analytic, analytics, [table])
     result = _result(table, meant, [column.type for column in columns])
     return CompiledFeedQuery(table, before, meant, analytic, result, analytics)
 

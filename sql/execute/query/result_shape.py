@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.values.column_types import ColumnType
+import pyarrow as pa
+
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...introspection.tailrace_internal import JOB_COLUMNS
+from ...lower.analytic_select import AnalyticSelect
 from ...plan.plans import Plan, SelectPlan, WithPlan
 from ...results.results import ResultColumn, result_columns
-from ...syntax.changefeed_statements import (
-    AlterChangefeed,
-    CreateSchedule,
-    FetchSubscription,
-    RetryDeadLetters,
-)
+from ...runtime.query_evaluator import QueryEvaluator
+from ...syntax import changefeed_statements as feeds
+from ...syntax import statements
 from ...syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
-from ...syntax.statements import (
-    AwaitJobs,
-    CreateChangefeed,
-    Explain,
-    ExplainChangefeed,
-    SplitAt,
-    Statement,
-    UnsplitAt,
-    VerifyChangefeed,
-)
+from .evaluator_errors import asked_of_duckdb
 
 
 def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
@@ -38,7 +29,20 @@ def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
     return plan.returning.columns if plan.returning.query is None else None
 
 
-BYTES = ColumnType(TypeKind.BYTES)
+async def columns_of(
+    select: AnalyticSelect,
+    analytics: QueryEvaluator,
+    tables: Sequence[TableDescriptor] | None = None,
+) -> tuple[ResultColumn, ...]:
+    """The columns of a query as DuckDB tells them, which runs nothing. Raises SQLError, which
+    suggests columns of the `tables` that its author knows."""
+    empty = {
+        # Without rows, of any types: `empty_table` knows no lists of UUIDs.
+        scan.registered: pa.Table.from_batches([], schema=scan.arrow_schema)
+        for scan in select.scans
+    }
+    with asked_of_duckdb(select, tables):
+        return await analytics.describe(select.sql, empty, len(select.parameters), select.declared)
 
 
 def check_columns_same(
@@ -60,32 +64,17 @@ def _shape(column: ResultColumn) -> tuple[str, TypeKind]:
     return column.name, column.type.kind
 
 
-def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | None:
+def known_columns(statement: statements.Statement | None) -> tuple[ResultColumn, ...] | None:
     """The columns of a statement that no plan is made for; None where only a run can tell."""
     match statement:
-        case CreateChangefeed(sink=None) | FetchSubscription():
-            return CHANGEFEED_COLUMNS
-        case CreateChangefeed():
+        case statements.CreateChangefeed(sink=sink) if sink is not None:
             return result_columns("job_id:i")
-        case ExplainChangefeed(sample=sample):
-            return EXPLAIN_COLUMNS if sample is None else CHANGEFEED_COLUMNS
-        case AlterChangefeed() | RebalanceReplication():
-            return ALTERED_COLUMNS
-        case AwaitJobs():
-            return tuple(ResultColumn(name, type) for name, type in JOB_COLUMNS.items())
-        case VerifyChangefeed():
-            return VERIFY_COLUMNS
-        case CreateSchedule():
-            return SCHEDULE_COLUMNS
-        case RetryDeadLetters():
-            return RETRY_COLUMNS
-        case BackupKeyspace() | RestoreKeyspace():
-            return BACKUP_COLUMNS
-        case Explain():
+        case statements.ExplainChangefeed(sample=sample) if sample is None:
             return EXPLAIN_COLUMNS
-        case SplitAt() | UnsplitAt():
+        case statements.SplitAt() | statements.UnsplitAt():
             return None
-    return None if type(statement).__name__.startswith("Show") else ()
+    known = _KNOWN.get(type(statement))
+    return known or (None if type(statement).__name__.startswith("Show") else ())
 
 
 EXPLAIN_COLUMNS = result_columns("property value")
@@ -108,3 +97,18 @@ BACKUP_COLUMNS = result_columns("checkpoint rows:i files:i")
 
 CHANGEFEED_COLUMNS = result_columns("table key:y value:y")
 """Columns that a changefeed without a sink streams; key and value are JSON."""
+
+_KNOWN: dict[type, tuple[ResultColumn, ...]] = {
+    statements.CreateChangefeed: CHANGEFEED_COLUMNS,
+    feeds.FetchSubscription: CHANGEFEED_COLUMNS,
+    statements.ExplainChangefeed: CHANGEFEED_COLUMNS,
+    feeds.AlterChangefeed: ALTERED_COLUMNS,
+    RebalanceReplication: ALTERED_COLUMNS,
+    statements.AwaitJobs: tuple(ResultColumn(name, type) for name, type in JOB_COLUMNS.items()),
+    statements.VerifyChangefeed: VERIFY_COLUMNS,
+    feeds.CreateSchedule: SCHEDULE_COLUMNS,
+    feeds.RetryDeadLetters: RETRY_COLUMNS,
+    BackupKeyspace: BACKUP_COLUMNS,
+    RestoreKeyspace: BACKUP_COLUMNS,
+    statements.Explain: EXPLAIN_COLUMNS,
+}

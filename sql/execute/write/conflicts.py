@@ -32,6 +32,7 @@ from ...syntax.walks import stepping
 from ..query.reading import run_analytic
 from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first, moved
 from .row_rules import RowRules
+from .steps import ONE_PHASE_BYTES_MAX, TooWide, in_steps, long_bodies
 
 Reading = Generator[bytes, bytes | None, None]
 """Yields keys, and is sent the body of each, or None."""
@@ -48,7 +49,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Change:
-    """A row that is there, and how it is to be."""
+    """The key of an existing row, and the values that its visible columns get."""
 
     key: bytes
     values: Row
@@ -71,7 +72,7 @@ class Collisions:
         self._arbiters = [_Arbiter(plan, index.id) for index in self._conflict.arbiters]
         self._entries: list[list[bytes]] = [
             [entry for arbiter in self._arbiters if (entry := arbiter.entry(key, body)) is not None]
-            for key, body in stepping(zip(keys, bodies, strict=True))
+            for key, body in in_steps(list(zip(keys, bodies, strict=True)))
         ]
         self._occupied: dict[bytes, bytes] = {}  # entry -> key of the row that has it
         self._there: dict[bytes, bytes] = {}  # key -> body of a row that is there
@@ -81,7 +82,7 @@ class Collisions:
         return list(dict.fromkeys(entry for entries in self._entries for entry in entries))
 
     def read(self) -> Reading:
-        """Finds out which entries are taken, and by which rows."""
+        """Reads which entries are taken, and by which existing rows."""
         for arbiter in self._arbiters:
             for key, body in zip(self._keys, self._bodies, strict=True):
                 entry = arbiter.entry(key, body)
@@ -98,7 +99,7 @@ class Collisions:
                 self._there[row_key] = row
 
     def apply(self, evaluation: Evaluation, bindings: Bindings) -> Outcome:
-        """In one phase. Only where nothing takes DuckDB."""
+        """In one phase. Only where nothing takes DuckDB. Raises TooWide."""
         _drive(self.read(), evaluation.get)
         decided = self._decide(bindings, {})
         changed = self._rules.complete([change.values for change in _changes(decided)], bindings)
@@ -112,7 +113,7 @@ class Collisions:
         """The writes, not yet carried out."""
         await self._read_in(transaction)
         answers = await self._ask(transaction, bindings, analytics)
-        many = len(self._keys) > KEYS_PER_STEP
+        many = long_bodies([*self._bodies, *self._there.values()], KEYS_PER_STEP)
         decided = await in_slices_where(many, lambda: self._decide(bindings, answers))
         changed = await self._rules.complete_all(
             [change.values for change in _changes(decided)], bindings, analytics
@@ -204,7 +205,7 @@ class Collisions:
 
     def _outcome(self, decided: Sequence[_Effect], changed: Sequence[Row]) -> Outcome:
         rules = self._rules
-        encoded = [rules.codec.encode_row(row) for row in stepping(changed)]
+        encoded = [rules.codec.encode_row(row) for row in in_steps(changed)]
         old = [change.key for change in _changes(decided)]
         keys, bodies = [key for key, _ in encoded], [body for _, body in encoded]
         if self._conflict.moves_keys:
@@ -251,10 +252,15 @@ class _Arbiter:
 
 
 def _drive(reading: Reading, get: Callable[[bytes], bytes | None]) -> None:
+    """Reads in one phase. Raises TooWide."""
+    byte_count = 0
     try:
         key = next(reading)
-        while True:
-            key = reading.send(get(key))
+        while byte_count <= ONE_PHASE_BYTES_MAX:
+            body = get(key)
+            byte_count += 0 if body is None else len(body)
+            key = reading.send(body)
+        raise TooWide
     except StopIteration:
         return
 

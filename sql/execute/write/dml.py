@@ -8,9 +8,8 @@ transaction, its own or the session's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from ....catalog.values.arrow_columns import column_datums
 from ....catalog.values.column_types import Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.fibre import end_slice, give_way, in_slices, in_slices_where
+from ....kvlayer.fibre import end_slice, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
 from ...access.predicates import bind_predicates
 from ...analyze.calls.sequence_calls import ValueNeeded
@@ -53,20 +52,29 @@ from .conflicts import Collisions
 from .foreign_keys import has_references
 from .mutations import Mutation, lock_first, moved
 from .row_rules import RowRules, encode_batch
+from .steps import (
+    ONE_PHASE_BYTES_MAX,
+    SLICE_BYTES,
+    SLICE_ROWS,
+    TooWide,
+    batches_of,
+    following,
+    in_steps,
+    long_bodies,
+    portions,
+    refuse_wide,
+    sliced,
+    weight,
+)
 
 ONE_PHASE_ROWS_MAX = 2000
 """Rows that one step writes: more go in slices, as intents."""
 
-SLICE_ROWS = 1000
-"""Rows of a query's result that are encoded before the loop gets a turn."""
-
-ROWS_PER_STEP = 8
-"""Rows between two moments at which work on many of them gives way: 10 to 50 µs."""
+ONE_PHASE_READS_FIRST = 16
+"""Rows that one step reads while nothing is known of their width."""
 
 ROWS_PER_PIECE = 128
 """Rows that are encoded together, column by column."""
-
-R = TypeVar("R")
 
 DML = InsertPlan | UpdatePlan | DeletePlan
 
@@ -131,12 +139,15 @@ class OnePhase:
 
     @classmethod
     async def prepare(cls, plan: DML, bindings: Bindings, analytics: QueryEvaluator) -> OnePhase:
-        """Computes all that needs no reading."""
+        """Computes all that needs no reading. Raises TooWide."""
         if isinstance(plan, InsertPlan):
-            return cls(plan, bindings, await _values_mutation(plan, bindings, analytics))
+            made = await _values_mutation(plan, bindings, analytics)
+            refuse_wide(made.bodies)
+            return cls(plan, bindings, made)
         return cls(plan, bindings, None)
 
     def evaluate(self, evaluation: Evaluation) -> Written:
+        """Raises TooWide."""
         plan = self._plan
         if isinstance(plan, InsertPlan):
             mutation = self._insertion
@@ -148,7 +159,7 @@ class OnePhase:
             mutation.apply(evaluation)
             rows = _inserted(plan, mutation)
             return _told(plan, rows, len(mutation.keys), self._bindings)
-        bodies = evaluation.get_each(self._keys)
+        bodies = self._read(evaluation)
         found: list[KeyedRow]
         if isinstance(plan, DeletePlan) and _by_keys_alone(plan):
             pairs = zip(self._keys, bodies, strict=True)
@@ -159,23 +170,32 @@ class OnePhase:
         changed = _changed_rows(plan, found, self._bindings)
         if isinstance(plan, UpdatePlan):
             changed = RowRules.of(plan.finder.descriptor).complete(changed, self._bindings)
+            if len(changed) > 1 and weight(changed) > ONE_PHASE_BYTES_MAX:
+                raise TooWide
         mutation, rows = _mutated(plan, found, changed)
         mutation.apply(evaluation)
         return _told(plan, rows, len(found), self._bindings)
+
+    def _read(self, evaluation: Evaluation) -> list[bytes | None]:
+        keys, count = self._keys, ONE_PHASE_READS_FIRST
+        bodies = evaluation.get_each(keys[:count])
+        while len(bodies) < len(keys):
+            refuse_wide(bodies)
+            count = following(count, bodies, len(keys))
+            bodies += evaluation.get_each(keys[len(bodies) : len(bodies) + count])
+        return bodies
 
 
 async def _values_mutation(
     plan: InsertPlan, bindings: Bindings, analytics: QueryEvaluator
 ) -> Mutation:
-    many = plan.row_count > SLICE_ROWS
     rules = RowRules.of(plan.descriptor)
-    if many:
-        rows: Sequence[Row] = await in_slices(lambda: _values(plan, bindings))
-    else:
-        rows = _values(plan, bindings)
+    rows: Sequence[Row] = await in_slices_where(
+        plan.row_count > SLICE_ROWS, lambda: _values(plan, bindings)
+    )
     if not rules.plain:
         rows = await rules.complete_all(rows, bindings, analytics)
-    mutation = await in_slices(lambda: _encoded(rules, rows)) if many else _encoded(rules, rows)
+    mutation = await sliced(rows, lambda: _encoded(rules, rows))
     _finish_insert(plan, mutation)
     return mutation
 
@@ -202,11 +222,10 @@ def _values(plan: InsertPlan, bindings: Bindings) -> list[Row]:
 def _encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
     """The puts of rows as they are written."""
     mutation = Mutation(rules.codec, carried=rules.carried)
-    for start in range(0, len(rows), ROWS_PER_PIECE):
-        keys, bodies = rules.codec.encode_rows(rows[start : start + ROWS_PER_PIECE])
+    for some in portions(rows, ROWS_PER_PIECE):
+        keys, bodies = rules.codec.encode_rows(some)
         mutation.keys += keys
         mutation.bodies += bodies
-        give_way(ROWS_PER_PIECE // ROWS_PER_STEP)
     return mutation
 
 
@@ -247,12 +266,10 @@ async def _told_in(
     bindings: Bindings,
     analytics: QueryEvaluator,
 ) -> Written:
-    """The same, whoever evaluates it."""
+    """Evaluates RETURNING as `_told` does, or by DuckDB where the plan says so."""
     query = plan.returning.query
     if query is None:
-        if len(rows) <= SLICE_ROWS:
-            return _told(plan, rows, count, bindings)
-        return await in_slices(lambda: _told(plan, rows, count, bindings))
+        return await sliced(rows, lambda: _told(plan, rows, count, bindings))
     given = with_given(bindings, {query.rows.id: filled(query.rows, rows)})
     answer = await run_analytic(query.select, transaction, given, analytics)
     return Written((), count, answer)
@@ -288,7 +305,7 @@ async def read_in(
         if plan.conflict is not None:
             keys, bodies = mutation.keys, mutation.bodies
             collisions = await in_slices_where(
-                len(keys) > SLICE_ROWS, lambda: Collisions(plan, keys, bodies)
+                long_bodies(bodies), lambda: Collisions(plan, keys, bodies)
             )
             outcome = await collisions.settle_in(transaction, bindings, analytics)
             mutation, inserted, count = outcome.mutation, outcome.rows, outcome.count
@@ -303,14 +320,13 @@ async def read_in(
         rows = [rows[number] for number in kept]
     if touched is not None:
         touched.update(key for key, _ in rows)
-    many = len(rows) > SLICE_ROWS
-    changed = await in_slices_where(many, lambda: _changed_rows(plan, rows, bindings, computed))
+    changed = await sliced(rows, lambda: _changed_rows(plan, rows, bindings, computed))
     if isinstance(plan, UpdatePlan):
         changed = await RowRules.of(plan.finder.descriptor).complete_all(
             changed, bindings, analytics
         )
     told: Sequence[Row]
-    mutation, told = await in_slices_where(many, lambda: _mutated(plan, rows, changed))
+    mutation, told = await sliced(changed or rows, lambda: _mutated(plan, rows, changed))
     written = await _told_in(plan, told, len(rows), transaction, bindings, analytics)
     return mutation, written
 
@@ -331,7 +347,7 @@ async def _insertion(
     named = found.rename_columns([descriptor.visible_columns[place].name for place in targets])
     rules = RowRules.of(descriptor)
     mutation = Mutation(rules.codec, carried=rules.carried)
-    for batch in named.to_batches(max_chunksize=SLICE_ROWS):
+    for batch in batches_of(named):
         encoded = await encode_batch(rules, batch, bindings, analytics)
         mutation.keys += encoded.keys
         mutation.bodies += encoded.bodies
@@ -372,14 +388,13 @@ async def _find(
                 finder.access, finder.codec, transaction, bindings, bounded=False
             ):
                 rows += chunk
-        many = len(rows) > SLICE_ROWS
-        return await in_slices_where(many, lambda: _matching(finder, rows, bindings)), ()
+        return await sliced(rows, lambda: _matching(finder, rows, bindings)), ()
     assert finder.analytic is not None, finder
     answer = await run_analytic(finder.analytic, transaction, bindings, analytics)
     if finder.drawn is not None:
         answer = await with_draws(answer, finder.drawn, bindings)
     width = len(finder.descriptor.visible_columns)
-    many = answer.table.num_rows > SLICE_ROWS
+    many = answer.table.num_rows > SLICE_ROWS or answer.table.nbytes > SLICE_BYTES
     return await in_slices_where(many, lambda: _keyed(finder.codec, answer, width))
 
 
@@ -396,25 +411,12 @@ def _keyed(codec: RowCodec, answer: Answer, width: int) -> tuple[list[KeyedRow],
 
 
 def rows_in(answer: Answer) -> list[Row]:
-    columns: list[list[Datum]] = []
-    for column, array in zip(answer.columns, answer.table.columns, strict=True):
-        columns.append([])
-        for start in range(0, len(array), SLICE_ROWS):
-            columns[-1] += column_datums(column.type, array.slice(start, SLICE_ROWS))
+    columns: list[list[Datum]] = [[] for _ in answer.columns]
+    for batch in batches_of(answer.table):
+        for values, column, array in zip(columns, answer.columns, batch.columns, strict=True):
+            values += column_datums(column.type, array)
             end_slice()
     return list(zip(*columns, strict=True))
-
-
-def in_steps(rows: Sequence[R]) -> Iterable[R]:
-    """The rows, giving way now and then where they are many."""
-    return rows if len(rows) <= ROWS_PER_STEP else _giving_way(rows)
-
-
-def _giving_way(rows: Sequence[R]) -> Iterator[R]:
-    for number, row in enumerate(rows):
-        if not number % ROWS_PER_STEP:
-            give_way()
-        yield row
 
 
 def key_places(codec: RowCodec) -> list[int]:

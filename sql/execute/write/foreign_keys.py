@@ -77,7 +77,7 @@ def stored_values(
 
 
 async def table_in(transaction: Transaction, table_id: int) -> TableDescriptor:
-    """A table as the transaction sees it. That it stays so is for the commit to prove."""
+    """A table as the transaction sees it. The read is tracked: another version fails the commit."""
     table = await find_table_in(transaction, table_id)
     assert table is not None, table_id
     return table

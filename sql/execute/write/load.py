@@ -1,4 +1,4 @@
-"""Bulk load: Arrow into a table, in transactions of a thousand rows.
+"""Bulk load: Arrow into a table, in transactions of a thousand rows, or fewer wide ones.
 
 The next transaction is evaluated while the log makes the last ones durable, so the load costs what
 encoding and applying cost, not what syncing does. A transaction that fails leaves those before it
@@ -35,6 +35,7 @@ from .foreign_keys import has_references
 from .mutations import Mutation
 from .row_rules import RowRules, encode_batch
 from .sequence_functions import Drawing
+from .steps import batches_of
 from .stored_sequences import StoredSequences
 
 ROWS_PER_TRANSACTION = 1000
@@ -79,8 +80,8 @@ async def load(
     try:
         table_id = await _find(services, name)
         async for batch in _batches(data):
-            for start in range(0, batch.num_rows, rows_per_transaction):
-                await loading.write(table_id, batch.slice(start, rows_per_transaction))
+            for part in batches_of(batch, rows_per_transaction):
+                await loading.write(table_id, part)
         await loading.drain(0)
     except (KVError, SQLError) as error:
         raise await loading.failed(error) from error

@@ -26,6 +26,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
 from ....kvlayer.fibre import give_way, in_slices_where
 from .foreign_keys import RowChange, has_references
+from .steps import BYTES_PER_STEP, in_steps, long_bodies, put_each, read_each
 
 _decode = msgspec.msgpack.Decoder(list).decode
 _encode = msgspec.msgpack.Encoder().encode
@@ -135,19 +136,16 @@ class Mutation:
         old: dict[bytes, bytes] = {}
         if self._reads_old:
             keys = self._old_keys()
-            for start in range(0, len(keys), KEYS_PER_STEP):
-                some = keys[start : start + KEYS_PER_STEP]
-                old |= _present(some, await transaction.get_each(some))
-                await asyncio.sleep(0)
+            old = _present(keys, await read_each(transaction, keys, KEYS_PER_STEP))
         if self.deletes:
             await transaction.delete(self.deletes)
         if self.absent:
             await lock_first(transaction, self.absent)
             await self._check_absent(transaction)
-        bodies = self._carried_over(old)
+        many = long_bodies([*old.values(), *self.bodies], KEYS_PER_STEP)
+        bodies = await in_slices_where(many, lambda: self._carried_over(old))
         keys, written = self.keys, bodies
         if self.codec.descriptor.maintained_indexes:
-            many = len(old) + len(bodies) > KEYS_PER_STEP
             entries = await in_slices_where(many, lambda: self._entries(old, bodies))
             for key, (codec, body) in entries.unique.items():
                 if await transaction.get(key) is not None:
@@ -157,7 +155,7 @@ class Mutation:
             keys = [*keys, *entries.puts]
             written = [*bodies, *entries.puts.values()]
         if keys:
-            await transaction.put(keys, written)
+            await put_each(transaction, keys, written)
         return self._changes(old, bodies) if has_references(self.codec.descriptor) else []
 
     def _changes(self, old: Mapping[bytes, bytes], bodies: Sequence[bytes]) -> list[RowChange]:
@@ -193,7 +191,7 @@ class Mutation:
             body
             if (before := old.get(self.origins.get(key, key))) is None
             else _with_values_of(body, before, self.carried)
-            for key, body in zip(self.keys, self.bodies, strict=True)
+            for key, body in in_steps(list(zip(self.keys, self.bodies, strict=True)))
         ]
 
     def _entries(self, old: Mapping[bytes, bytes], bodies: Sequence[bytes]) -> _Entries:
@@ -205,12 +203,12 @@ class Mutation:
             codec = index_codec_for(table, index)
             removed = set()
             for body in old.values():
-                give_way()
+                give_way(1 + len(body) // BYTES_PER_STEP)
                 removed.add(codec.entry(body)[0])
             added: dict[bytes, bytes] = {}
             if index.written:
                 for body in bodies:
-                    give_way()
+                    give_way(1 + len(body) // BYTES_PER_STEP)
                     key, entry = codec.entry(body)
                     if key in added:
                         raise duplicate_values(table, codec, body)

@@ -31,6 +31,7 @@ from .row_expressions import (
     rows_of,
     violation,
 )
+from .steps import in_steps, sliced
 
 
 class RowRules:
@@ -74,14 +75,14 @@ class RowRules:
         assert self.native, self.table
         if self.plain:
             return rows
-        return [self._completed(row, bindings) for row in rows]
+        return [self._completed(row, bindings) for row in in_steps(rows)]
 
     async def complete_all(
         self, rows: Sequence[Row], bindings: Bindings, analytics: QueryEvaluator
     ) -> Sequence[Row]:
-        """The same, whoever evaluates the expressions."""
+        """Completes rows as `complete` does; DuckDB evaluates what Python cannot."""
         if self.native:
-            return self.complete(rows, bindings)
+            return await sliced(rows, lambda: self.complete(rows, bindings))
         canonical = [self._canonical(row) for row in rows]
         values = await evaluate_all(
             self.table,
@@ -149,9 +150,7 @@ async def encode_batch(
         mutation.keys, mutation.bodies = list(encoded), list(bodies)
     else:
         rows = await rules.complete_all(rows_of(whole), bindings, analytics)
-        pairs = [rules.codec.encode_row(row) for row in rows]
-        mutation.keys = [key for key, _ in pairs]
-        mutation.bodies = [body for _, body in pairs]
+        mutation.keys, mutation.bodies = rules.codec.encode_rows(rows)
     return mutation
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from ..virtual_table import PG_CATALOG
 
 PG_CATALOG.empty_tables("""
+pg_default_acl 44
+    oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:S
 pg_shdescription 15
     objoid:o classoid:o description
 pg_aggregate 50

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....catalog.rights.default_privileges import list_defaults
-from ....catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind, acl_text
+from ....catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind
 from ....catalog.rights.rights import read_rights
 from ....catalog.rights.users import ROOT, list_users
 from ....catalog.values.identifiers import RESERVED
@@ -20,13 +19,6 @@ from ..virtual_table import PG_CATALOG, IntrospectionContext
 _VIRTUAL_SCHEMAS = {"pg_catalog": NAMESPACE, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
 TABLESPACE = 1663
-_DEFAULT_LETTERS = {
-    SecurableKind.TABLE: "r",
-    SecurableKind.SEQUENCE: "S",
-    SecurableKind.TYPE: "T",
-    SecurableKind.SCHEMA: "n",
-}
-"""pg_default_acl.defaclobjtype."""
 
 
 def virtual_relation_oid(table: ListedTable) -> int:
@@ -74,9 +66,6 @@ async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
 @PG_CATALOG.table("""pg_roles 9
     rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b
     rolconnlimit:i rolpassword rolvaliduntil rolbypassrls:b rolconfig:S oid:o""")
-@PG_CATALOG.table("""pg_authid 10
-    rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b
-    rolconnlimit:i rolpassword rolvaliduntil rolbypassrls:b rolconfig:S oid:o""")
 async def role_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_roles: users and roles, without passwords."""
     rights = await read_rights(context.reader)
@@ -102,53 +91,10 @@ async def member_rows(context: IntrospectionContext) -> Sequence[Row]:
     ]
 
 
-@PG_CATALOG.table("""pg_user 11
-    usename usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b passwd valuntil
-    useconfig:S""")
-async def user_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """pg_user: roles that may log in."""
-    rights = await read_rights(context.reader)
-    rows: list[Row] = []
-    for user in await list_users(context.reader):
-        if user.login:
-            admin = rights.admin(user.name)
-            creates = bool(rights.held(user.name, SYSTEM) & Privilege.CREATEDB)
-            rows.append(
-                (
-                    user.name, user_oid(user.name), creates, admin, False, admin, "********",
-                    None, None,
-                )
-            )  # fmt: skip
-    return rows
-
-
 @PG_CATALOG.table("pg_tablespace 32 oid:o spcname spcowner:o spcacl:S spcoptions:S")
 async def tablespace_rows(context: IntrospectionContext) -> Sequence[Row]:
     """Rows of pg_tablespace: the store's folder alone, under the name of PostgreSQL's default."""
     return [(TABLESPACE, "pg_default", user_oid(ROOT), None, None)]
-
-
-@PG_CATALOG.table("""pg_default_acl 44
-    oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:S""")
-async def default_acl_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """pg_default_acl: a row for each role, schema and kind of thing."""
-    descriptors, reader = context.services.catalog.descriptors, context.reader
-    database_id = await descriptors.lookup(reader, 0, 0, context.database)
-    items: dict[tuple[str, int, SecurableKind], list[str]] = {}
-    for default in await list_defaults(reader):
-        letter = _DEFAULT_LETTERS.get(default.kind)
-        if default.database_id == database_id and letter is not None:
-            text = acl_text(
-                default.grantee, default.grant.privileges, default.grant.grantable, default.role
-            )
-            items.setdefault((default.role, default.schema_id, default.kind), []).append(text)
-    return [
-        (
-            derived("default acl", role, schema_id, kind.value),
-            user_oid(role) if role else 0, schema_id, _DEFAULT_LETTERS[kind], sorted(texts),
-        )
-        for (role, schema_id, kind), texts in items.items()
-    ]  # fmt: skip
 
 
 @PG_CATALOG.table("""pg_tables 19

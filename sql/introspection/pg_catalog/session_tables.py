@@ -1,5 +1,4 @@
-"""Tables of sessions: pg_stat_activity and pg_locks of this node; and what is the own session's:
-pg_prepared_statements, pg_cursors and pg_settings."""
+"""Tables of sessions: pg_stat_activity and pg_locks of this node, and pg_settings of one's own."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from ...analyze.calls.oids import user_oid
 from ...results.results import Row
 from ...runtime.activity import SessionView, shown
 from ...variables.variables import REGISTRY, SessionVariables, Variable
-from ..type_rows import type_words
 from ..virtual_table import PG_CATALOG, IntrospectionContext
 
 _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
@@ -33,33 +31,6 @@ async def lock_rows(context: IntrospectionContext) -> Sequence[Row]:
         for session in context.services.sessions
         for lock in session.advisory_locks
     ]  # fmt: skip
-
-
-@PG_CATALOG.table("""pg_prepared_statements 91
-    name statement prepare_time:t parameter_types:S from_sql:b generic_plans:i custom_plans:i""")
-async def prepared_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """By name. Plans are kept by text, whoever prepares it, so none is a statement's own."""
-    session = context.session
-    named = () if session is None else session.prepared_names
-    return [
-        (
-            found.name, shown(found.text), found.prepared_at,
-            [type_words(type) for type in found.parameter_types], found.from_sql, None, None,
-        )
-        for found in named
-    ]  # fmt: skip
-
-
-@PG_CATALOG.table("""pg_cursors 92
-    name statement is_holdable:b is_binary:b is_scrollable:b creation_time:t""")
-async def cursor_rows(context: IntrospectionContext) -> Sequence[Row]:
-    """Rows of pg_cursors: the open cursors of the session."""
-    session = context.session
-    cursors = () if session is None else session.cursors
-    return [
-        (found.name, found.text, found.hold, False, found.scroll, found.declared_at)
-        for found in cursors
-    ]
 
 
 @PG_CATALOG.table("""pg_settings 16
@@ -120,19 +91,9 @@ def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Ro
     running = activity.text is not None
     waits = any(not lock.granted for lock in session.advisory_locks)
     return (
-        *known,
-        activity.client_address or None,
-        None,
-        None,
-        activity.began,
-        session.transaction_opened_at,
-        activity.text_began,
-        None,
+        *known, activity.client_address or None, None, None, activity.began,
+        session.transaction_opened_at, activity.text_began, None,
         *(("Lock", "advisory") if waits else (None, None)),
-        "active" if running else _IDLE[session.transaction_status],
-        None,
-        None,
-        None,
-        shown(activity.text if running else activity.last_text),
-        "client backend",
-    )
+        "active" if running else _IDLE[session.transaction_status], None, None, None,
+        shown(activity.text if running else activity.last_text), "client backend",
+    )  # fmt: skip

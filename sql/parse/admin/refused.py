@@ -36,6 +36,10 @@ REFUSED: dict[tuple[str, ...], tuple[str, str]] = {
     ("create", "publication"): ("publications", _FEEDS),
     ("create", "policy"): ("policies", "GRANT gives rights on tables; a view shows some rows."),
     ("create", "tablespace"): ("tablespaces", "A store is one folder."),
+    ("alter", "default", "privileges"): (
+        "ALTER DEFAULT PRIVILEGES",
+        "GRANT SELECT ON SCHEMA s, or ON DATABASE d, holds for every table in it, later ones too.",
+    ),
     ("alter", "system"): ("ALTER SYSTEM", "SET CLUSTER SETTING name = value sets the store's."),
     ("merge",): (
         "MERGE",

@@ -6,12 +6,8 @@ GRANT privilege, … ON ALL { TABLES | SEQUENCES | TYPES } IN SCHEMA name, … T
 GRANT SYSTEM privilege, … TO role, …
 GRANT role, … TO role, … [WITH ADMIN OPTION]
 REVOKE [{ GRANT | ADMIN } OPTION FOR] … FROM role, …
-ALTER DEFAULT PRIVILEGES [FOR { ROLE name, … | ALL ROLES }] [IN SCHEMA name, …]
-    { GRANT | REVOKE } privilege, … ON { TABLES | SEQUENCES | TYPES | SCHEMAS }
-    { TO | FROM } role, …
 ALTER { TABLE | SEQUENCE | TYPE | SCHEMA | DATABASE } name OWNER TO role
 REASSIGN OWNED BY role, … TO role;  DROP OWNED BY role, …
-SHOW GRANTS [ON …] [FOR role, …];  SHOW SYSTEM GRANTS;  SHOW DEFAULT PRIVILEGES
 """
 
 from __future__ import annotations
@@ -20,16 +16,12 @@ from collections.abc import Callable, Mapping
 
 from ...syntax.names import ObjectName
 from ...syntax.rights_statements import (
-    AlterDefaultPrivileges,
     GrantPrivileges,
     GrantRoles,
     GrantTarget,
     PrivilegeName,
     ReassignOwned,
-    RightsListing,
     SetOwner,
-    ShowGrants,
-    ShowRoleGrants,
     TargetKind,
 )
 from ...syntax.statements import Statement
@@ -51,12 +43,6 @@ _NAMED = {
     TargetKind.DATABASE: "a database's name",
     TargetKind.SEQUENCE: "a sequence's name",
     TargetKind.TYPE: "a type's name",
-}
-_DEFAULT_KINDS: dict[tuple[str, ...], TargetKind] = {
-    ("tables",): TargetKind.TABLE,
-    ("sequences",): TargetKind.SEQUENCE,
-    ("types",): TargetKind.TYPE,
-    ("schemas",): TargetKind.SCHEMA,
 }
 
 
@@ -153,42 +139,6 @@ def role_name(cursor: Cursor) -> str:
     return cursor.identifier("a role's name")
 
 
-def alter_default_privileges(cursor: Cursor) -> AlterDefaultPrivileges:
-    """`[FOR ALL ROLES | FOR {ROLE | USER} role, …] [IN SCHEMA schema, …] {GRANT | REVOKE}
-    privilege, … ON kind {TO | FROM} role, …`"""
-    position = cursor.position
-    roles: tuple[str, ...] | None = ()
-    if cursor.accept_words("for", "all", "roles"):
-        roles = None
-    elif cursor.accept_words("for"):
-        if not cursor.accept_words("role"):
-            cursor.expect_words("user")
-        roles = cursor.listed(lambda: role_name(cursor))
-    schemas: tuple[ObjectName, ...] = ()
-    if cursor.accept_words("in", "schema"):
-        schemas = cursor.names("a schema's name")
-    revoke = cursor.accept_words("revoke")
-    if not revoke:
-        cursor.expect_words("grant")
-    option = revoke and cursor.accept_words("grant", "option", "for")
-    privileges = _in_capitals(cursor.listed(lambda: _privilege(cursor)))
-    cursor.expect_words("on")
-    kind = _accepted(cursor, _DEFAULT_KINDS)
-    if kind is None:
-        cursor.fail(expected="TABLES, SEQUENCES, TYPES or SCHEMAS")
-    grantees, option_behind = _grantees(cursor, revoke, "grant")
-    return AlterDefaultPrivileges(
-        roles=roles,
-        schemas=schemas,
-        privileges=privileges,
-        kind=kind,
-        grantees=grantees,
-        option=option or option_behind,
-        revoke=revoke,
-        position=position,
-    )
-
-
 # Owners.
 
 
@@ -238,28 +188,3 @@ def drop_owned(cursor: Cursor) -> ReassignOwned:
     if not cursor.accept_words("restrict"):
         cursor.accept_words("cascade")
     return ReassignOwned(roles=roles, to=None)
-
-
-# SHOW.
-
-
-def show_grants(cursor: Cursor) -> RightsListing:
-    """`[ON target | ON ROLE [role, …]] [FOR role, …]`"""
-    if cursor.accept_words("on", "role"):
-        roles = (
-            ()
-            if cursor.at_words("for") or cursor.finished
-            else cursor.listed(lambda: role_name(cursor))
-        )
-        return ShowRoleGrants(roles=roles, members=_for(cursor))
-    target = _target(cursor) if cursor.at_words("on") else None
-    return ShowGrants(target=target, grantees=_for(cursor))
-
-
-def show_system_grants(cursor: Cursor) -> ShowGrants:
-    return ShowGrants(target=GrantTarget(kind=TargetKind.SYSTEM), grantees=_for(cursor))
-
-
-def _for(cursor: Cursor) -> tuple[str, ...]:
-    found = cursor.listed(lambda: role_name(cursor)) if cursor.accept_words("for") else ()
-    return found

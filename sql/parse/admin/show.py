@@ -39,7 +39,7 @@ from ...syntax.statements import (
 from ...syntax.user_statements import ShowUsers
 from ..cursor import Cursor, LexemeKind
 from ..ddl.ranges import show_ranges
-from . import connections, feeds, replications, rights, schedules
+from . import connections, feeds, replications, schedules
 from .dead_letters import dead_letters
 
 Grammar = Callable[[Cursor], Statement]
@@ -113,12 +113,12 @@ def _setting(cursor: Cursor) -> ShowClusterSettings:
 
 
 def _transaction(cursor: Cursor) -> ShowSession:
-    """`ISOLATION LEVEL`, `PRIORITY` or `STATUS`"""
+    """`ISOLATION LEVEL` or `STATUS`"""
     position = cursor.position
-    for mode in (("isolation", "level"), ("priority",), ("status",)):
+    for mode in (("isolation", "level"), ("status",)):
         if cursor.accept_words(*mode):
             return ShowSession(name=f"transaction_{mode[0]}", position=position)
-    cursor.fail(expected="ISOLATION LEVEL, PRIORITY or STATUS")
+    cursor.fail(expected="ISOLATION LEVEL or STATUS")
 
 
 def _variable(cursor: Cursor) -> ShowSession:
@@ -144,7 +144,10 @@ _CATALOGS = {
         "pg_constraint lists them, pg_get_constraintdef(oid) says what each is, and SHOW CREATE "
         "TABLE all of a table's.",
     ),
-    "DEFAULT PRIVILEGES": "pg_default_acl lists them.",
+    **dict.fromkeys(
+        ("GRANTS", "SYSTEM GRANTS"),
+        "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
+    ),
 }
 """What SHOW does not tell, with where it stands."""
 
@@ -164,8 +167,6 @@ SHOW: dict[tuple[str, ...], Grammar] = {
         for word in ("queries", "statements")
     },
     **{(word,): _all(ShowUsers()) for word in ("users", "roles")},
-    ("grants",): rights.show_grants,
-    ("system", "grants"): rights.show_system_grants,
     **{(word, "when", "complete"): _await_jobs for word in ("jobs", "job")},
     ("jobs",): _jobs(changefeeds=False, one=False),
     ("job",): _jobs(changefeeds=False, one=True),

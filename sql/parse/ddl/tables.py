@@ -39,9 +39,6 @@ SERIALS = frozenset(
 """INT8 NOT NULL DEFAULT unique_rowid(), whatever the width that is asked for, as in CockroachDB:
 numbers that every node draws by itself are as wide as a clock, and no sequence is a bottleneck."""
 
-SERIAL = "serial"
-"""Marks the default of such a column: a session may want a sequence in its place."""
-
 TYPES_OF_SEVERAL_WORDS = {
     "double": ("precision",),
     "character": ("varying",),
@@ -389,7 +386,6 @@ class _ColumnClauses:
         if self._nullable is True:
             raise self._conflict("conflicting NULL/NOT NULL declarations", self._position)
         self._default = exp.Anonymous(this="unique_rowid", expressions=[])
-        self._default.meta[SERIAL] = True
         self._nullable = False
         self._type = TypeName("int8", (), self._type.position)
 

@@ -1,19 +1,19 @@
 BEGIN
 ----
-Begin(modes=TransactionModes(isolation=None, read_only=None, deferrable=None, priority=None, as_of=None))
+Begin(modes=TransactionModes(isolation=None, read_only=None, deferrable=None, as_of=None))
 
 BEGIN READ ONLY; COMMIT
 ----
-Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, priority=None, as_of=None))
+Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, as_of=None))
 Commit()
 
 START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ WRITE
 ----
-Begin(modes=TransactionModes(isolation=SERIALIZABLE, read_only=False, deferrable=None, priority=None, as_of=None))
+Begin(modes=TransactionModes(isolation=SERIALIZABLE, read_only=False, deferrable=None, as_of=None))
 
 BEGIN TRANSACTION AS OF SYSTEM TIME '-10s'
 ----
-Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, priority=None, as_of=AsOf(literal='-10s', parameter=None, position=37, function=None)))
+Begin(modes=TransactionModes(isolation=None, read_only=True, deferrable=None, as_of=AsOf(literal='-10s', parameter=None, position=37, function=None)))
 
 ABORT WORK; END
 ----
@@ -22,12 +22,12 @@ Commit()
 
 BEGIN ISOLATION LEVEL READ COMMITTED
 ----
-Begin(modes=TransactionModes(isolation=READ_COMMITTED, read_only=None, deferrable=None, priority=None, as_of=None))
+Begin(modes=TransactionModes(isolation=READ_COMMITTED, read_only=None, deferrable=None, as_of=None))
 
 BEGIN QUICKLY
 ----
 position 7: syntax error at or near "QUICKLY" (SQLSTATE 42601)
-HINT: Expected ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE, PRIORITY or AS OF SYSTEM TIME.
+HINT: Expected ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE or AS OF SYSTEM TIME.
 
 ROLLBACK TO SAVEPOINT x
 ----

@@ -22,17 +22,10 @@ from ....runtime.authorization import Actor
 from ....runtime.keyspaces import check_keyspace, whole_seconds
 from ....runtime.relations import unknown_relation
 from ....runtime.services import Services
-from ....syntax.keyspace_statements import (
-    DropKeyspace,
-    KeyspaceStatement,
-    PromoteKeyspace,
-    SplitKeyspace,
-    TransferKeyspace,
-)
+from ....syntax import keyspace_statements as s
 from ....syntax.names import ObjectName, Option
-from ...changer import Changer
+from ...changer import Changer, new_table_name
 from ...positions import at, refuse_twice
-from ..new_names import new_table_name
 from ..schema_changes import SchemaChangeStatements
 
 
@@ -43,12 +36,12 @@ class _SplittableStore(Protocol):
     async def split(self, key: bytes) -> None: ...
 
 
-async def check_keyspaces(actor: Actor, statement: KeyspaceStatement) -> None:
+async def check_keyspaces(actor: Actor, statement: s.KeyspaceStatement) -> None:
     """Raises SQLError 42501."""
-    if isinstance(statement, DropKeyspace):
+    if isinstance(statement, s.DropKeyspace):
         await actor.need_named(statement.name, Privilege.DROP, keyspaces=True)
         return
-    if isinstance(statement, PromoteKeyspace | TransferKeyspace | SplitKeyspace):
+    if isinstance(statement, s.PromoteKeyspace | s.TransferKeyspace | s.SplitKeyspace):
         await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
         return
     name = await new_table_name(actor, statement.name)
@@ -57,15 +50,15 @@ async def check_keyspaces(actor: Actor, statement: KeyspaceStatement) -> None:
     await actor.need_descriptor(schema_id, Privilege.CREATE)
 
 
-async def run_keyspace_statement(changer: Changer, statement: KeyspaceStatement) -> Result:
+async def run_keyspace_statement(changer: Changer, statement: s.KeyspaceStatement) -> Result:
     """Runs a statement about a raw keyspace in the transaction. Raises SQLError."""
-    if isinstance(statement, DropKeyspace):
+    if isinstance(statement, s.DropKeyspace):
         return await _drop(changer, statement)
-    if isinstance(statement, PromoteKeyspace):
+    if isinstance(statement, s.PromoteKeyspace):
         return await _promote(changer, statement)
-    if isinstance(statement, TransferKeyspace):
+    if isinstance(statement, s.TransferKeyspace):
         return await _transfer(changer, statement)
-    if isinstance(statement, SplitKeyspace):
+    if isinstance(statement, s.SplitKeyspace):
         return await _split(changer, statement)
     keyspace = _keyspace(statement.options)
     name = await new_table_name(changer, statement.name)
@@ -109,7 +102,7 @@ def _role(option: Option) -> bool:
     return option.value == "replica"
 
 
-async def _promote(changer: Changer, statement: PromoteKeyspace) -> Result:
+async def _promote(changer: Changer, statement: s.PromoteKeyspace) -> Result:
     """Fences the source off, and says below what timestamp nothing of it is missing.
 
     It takes effect at once, whatever becomes of the transaction: promoting again says the same.
@@ -131,7 +124,7 @@ async def _promote(changer: Changer, statement: PromoteKeyspace) -> Result:
     return listing("ALTER KEYSPACE", typed_columns("checkpoint"), [(checkpoint,)])
 
 
-async def _transfer(changer: Changer, statement: TransferKeyspace) -> Result:
+async def _transfer(changer: Changer, statement: s.TransferKeyspace) -> Result:
     """Hands the keyspace to a replica of it. As with PROMOTE, no transaction undoes it."""
     name = statement.name
     table = await _found(changer, name)
@@ -157,7 +150,7 @@ async def _transfer(changer: Changer, statement: TransferKeyspace) -> Result:
     return listing("ALTER KEYSPACE", columns, [row])
 
 
-async def _split(changer: Changer, statement: SplitKeyspace) -> Result:
+async def _split(changer: Changer, statement: s.SplitKeyspace) -> Result:
     """Ranges begin at the keys, for good. As with tables, no transaction undoes it."""
     table = await _found(changer, statement.name)
     store = changer.services.store
@@ -202,7 +195,7 @@ async def _found(changer: Changer, name: ObjectName) -> TableDescriptor:
     return table
 
 
-async def _drop(changer: Changer, statement: DropKeyspace) -> Result:
+async def _drop(changer: Changer, statement: s.DropKeyspace) -> Result:
     name = statement.name
     table = await changer.find(name, views=True, keyspaces=True, if_exists=statement.if_exists)
     if table is None:

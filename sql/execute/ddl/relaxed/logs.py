@@ -8,12 +8,10 @@ from .....catalog.rights.privileges import Privilege
 from .....catalog.values.errors import SQLError
 from ....results.results import Result
 from ....runtime.authorization import Actor
-from ....runtime.relations import changed_tables
 from ....syntax.names import ObjectName
 from ....syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...changer import Changer
 from ...positions import at
-from ..table_turn import wait_for_room
 
 
 async def check_relaxed(actor: Actor, statement: RelaxedStatement) -> None:
@@ -49,9 +47,7 @@ async def _drop(changer: Changer, statement: DropRelaxedLog) -> Result:
         notice = f'relaxed log "{statement.name}" does not exist, skipping'
         return Result(tag="DROP RELAXED LOG", notice=notice)
     for table_id in log.table_ids:
-        table = await changer.table(table_id)
-        if table.id not in changed_tables(changer.transaction):
-            await wait_for_room(changer, table)
+        await changer.wait_for_room(await changer.table(table_id))
     await drop_log(changer.descriptors, changer.transaction, log)
     return Result(tag="DROP RELAXED LOG")
 
@@ -79,6 +75,5 @@ async def _suited(changer: Changer, name: ObjectName) -> TableDescriptor:
             hint="A row is the cells of one key: one key column, and others that may be NULL.",
             position=name.position,
         )
-    if table.id not in changed_tables(changer.transaction):
-        await wait_for_room(changer, table)
+    await changer.wait_for_room(table)
     return table
