@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ...parse.ddl.tables import SERIAL
+from ...parse.statements.tables import SERIAL
 from ...syntax import statements
 from ...syntax.names import ObjectName
 from ...syntax.schema_statements import AddColumn, AlterTable, ColumnDefinition
