@@ -27,10 +27,7 @@ Begins = Callable[[Cursor], bool]
 
 
 def define(
-    name: str,
-    read: Callable[[Cursor], object],
-    begins: Begins | None = None,
-    absent: object = None,
+    name: str, read: Callable[[Cursor], object], begins: Begins | None = None, absent: object = None
 ) -> None:
     """Gives rules a kind of that name; without `begins` it may begin anywhere."""
     KINDS[name] = Kind(read, begins or (lambda cursor: True), absent)
@@ -317,10 +314,7 @@ def refused(what: str, hint: str | None = None) -> Callable[..., object]:
 
 
 define("rest", lambda cursor: cursor.rest())
-define(
-    "whole_text",
-    lambda cursor: cursor.text[cursor.tokens[0].start : cursor.tokens[-1].end + 1],
-)
+define("whole_text", lambda cursor: cursor.text[cursor.tokens[0].start : cursor.tokens[-1].end + 1])
 
 
 # Queries and expressions, which sqlglot parses.

@@ -145,16 +145,9 @@ FEEDS: tuple[Row, ...] = (
     *((f"CREATE/EXPERIMENTAL {words}", make) for words, make in _FEED),
     ("EXPLAIN [CREATE] changefeed:feed", _explained),
     ("ALTER CHANGEFEED job_id:job clauses:feed_clauses", AlterChangefeed),
-    (
-        "VERIFY CHANGEFEED job_id:job at_resolved:[AT RESOLVED] repairs:[REPAIR]",
-        VerifyChangefeed,
-    ),
+    ("VERIFY CHANGEFEED job_id:job at_resolved:[AT RESOLVED] repairs:[REPAIR]", VerifyChangefeed),
     *(
-        (
-            f"{action.name} JOB/JOBS ( query:query | job_ids:job,… )",
-            ControlJobs,
-            {"action": action},
-        )
+        (f"{action.name} JOB/JOBS ( query:query | job_ids:job,… )", ControlJobs, {"action": action})
         for action in JobAction
     ),
     *(
@@ -166,15 +159,8 @@ FEEDS: tuple[Row, ...] = (
         for verb, action in _SCHEDULE_ACTIONS
     ),
     ("CANCEL QUERY/QUERIES if_exists:[IF EXISTS] ^ ids:query_id,…", Cancel, {"session": False}),
-    (
-        "CANCEL SESSION/SESSIONS if_exists:[IF EXISTS] ^ ids:session_id,…",
-        Cancel,
-        {"session": True},
-    ),
-    (
-        f"CREATE SCHEDULE if_not_exists:[IF NOT EXISTS] ^ label:label {_SCHEDULED}",
-        CreateSchedule,
-    ),
+    ("CANCEL SESSION/SESSIONS if_exists:[IF EXISTS] ^ ids:session_id,…", Cancel, {"session": True}),
+    (f"CREATE SCHEDULE if_not_exists:[IF NOT EXISTS] ^ label:label {_SCHEDULED}", CreateSchedule),
     (f"CREATE SCHEDULE ^ {_SCHEDULED}", CreateSchedule, {"label": None, "if_not_exists": False}),
     (
         "CREATE SUBSCRIPTION if_not_exists:[IF NOT EXISTS] ^ name:subscription "

@@ -170,10 +170,7 @@ def _feed_options(given: dict[str, Option]) -> Options:
 
 
 KEYSPACES: tuple[Row, ...] = (
-    (
-        "CREATE KEYSPACE if_not_exists:[IF NOT EXISTS] name:keyspace [options:with]",
-        CreateKeyspace,
-    ),
+    ("CREATE KEYSPACE if_not_exists:[IF NOT EXISTS] name:keyspace [options:with]", CreateKeyspace),
     ("DROP KEYSPACE if_exists:[IF EXISTS] name:keyspace", DropKeyspace),
     ("ALTER KEYSPACE name:keyspace PROMOTE", PromoteKeyspace),
     ("ALTER KEYSPACE name:keyspace SPLIT AT keys:key,…", SplitKeyspace),
@@ -183,10 +180,7 @@ KEYSPACES: tuple[Row, ...] = (
         "BACKUP KEYSPACE name:keyspace INTO uri:folder [AS OF SYSTEM TIME as_of:timestamp]",
         BackupKeyspace,
     ),
-    (
-        "RESTORE KEYSPACE name:keyspace FROM uri:backup [options:with]",
-        RestoreKeyspace,
-    ),
+    ("RESTORE KEYSPACE name:keyspace FROM uri:backup [options:with]", RestoreKeyspace),
     (
         "CREATE REPLICATION replication:replication FOR KEYSPACE keyspace:keyspace_feed "
         "INTO sink:replica [options:with]",

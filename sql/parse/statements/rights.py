@@ -72,10 +72,7 @@ USERS: tuple[Row, ...] = (
         CreateUser,
         {"login": False},
     ),
-    (
-        "ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options",
-        AlterUser,
-    ),
+    ("ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options", AlterUser),
     ("DROP USER/ROLE if_exists:[IF EXISTS] names:user,…", DropUser),
 )
 

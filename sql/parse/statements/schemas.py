@@ -190,10 +190,7 @@ define_rules(
         ),
         ("ADD constraint:table_constraint", s.AddConstraint),
         (f"ADD [COLUMN] {_UNLESS} definition:column_definition", s.AddColumn),
-        (
-            f"^ DROP CONSTRAINT {_IF} name:constraint [CASCADE/RESTRICT]",
-            s.DropConstraint,
-        ),
+        (f"^ DROP CONSTRAINT {_IF} name:constraint [CASCADE/RESTRICT]", s.DropConstraint),
         (f"DROP [COLUMN] {_IF} ^ name:column {_CASCADE}", s.DropColumn),
         ("^ RENAME TO new_name:table_word", s.RenameTable),
         ("^ RENAME CONSTRAINT name:name TO new_name:new_name", s.RenameConstraint),
@@ -206,17 +203,10 @@ define_rules(
         (f"{_COLUMN} DROP EXPRESSION {_IF}", s.DropExpression),
         (f"{_COLUMN} ADD clause:identity", s.AddIdentity),
         (f"{_COLUMN} DROP IDENTITY {_IF}", s.DropIdentity),
-        (
-            f"{_COLUMN} SET STATISTICS _:number",
-            _stored_column,
-            {"what": "SET STATISTICS"},
-        ),
+        (f"{_COLUMN} SET STATISTICS _:number", _stored_column, {"what": "SET STATISTICS"}),
         (f"{_COLUMN} SET STORAGE {_STORE}", _stored_column, {"what": "SET STORAGE"}),
         (f"{_COLUMN} SET COMPRESSION {_STORE}", _stored_column, {"what": "SET COMPRESSION"}),
-        (
-            f"{_COLUMN} [SET DATA] TYPE type:column_type [USING using:expression]",
-            s.AlterType,
-        ),
+        (f"{_COLUMN} [SET DATA] TYPE type:column_type [USING using:expression]", s.AlterType),
         (f"{_COLUMN} said:identity_changes", _set_identity),
         ("^ SET SCHEMA schema:schema", s.SetSchema),
         ("^ SET parameters:(parameter,…)", s.SetParameters, {"reset": False}),
@@ -314,11 +304,7 @@ define("view_query", _view_query)
 _VIEW = "name:view [columns:(column,…)] AS text:view_query"
 _VIEWS: tuple[Row, ...] = (
     (f"CREATE VIEW {_UNLESS} {_VIEW}", CreateView, {"replaces": False}),
-    (
-        f"CREATE OR REPLACE VIEW {_VIEW}",
-        CreateView,
-        {"replaces": True, "if_not_exists": False},
-    ),
+    (f"CREATE OR REPLACE VIEW {_VIEW}", CreateView, {"replaces": True, "if_not_exists": False}),
     (f"ALTER VIEW {_IF} name:view RENAME TO ^ new_name:view_word", RenameView),
 )
 
@@ -340,10 +326,7 @@ _TYPES: tuple[Row, ...] = (
         "[BEFORE before:label_text | AFTER after:label_text]",
         AddEnumValue,
     ),
-    (
-        "ALTER TYPE name:type RENAME VALUE label:label_text TO new_label:label_text",
-        RenameEnumValue,
-    ),
+    ("ALTER TYPE name:type RENAME VALUE label:label_text TO new_label:label_text", RenameEnumValue),
     ("ALTER TYPE name:type RENAME TO new_name:type_word", RenameType),
     (f"CREATE SEQUENCE {_UNLESS} name:sequence change:sequence_options", CreateSequence),
     (

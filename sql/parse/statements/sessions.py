@@ -323,10 +323,6 @@ CHORES: tuple[Row, ...] = (
         Maintain,
         {"chore": Chore.ANALYZE},
     ),
-    (
-        "LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]",
-        Maintain,
-        {"chore": Chore.LOCK},
-    ),
+    ("LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]", Maintain, {"chore": Chore.LOCK}),
     ("LOCK ^ _:rest", refused("LOCK TABLE but IN ACCESS SHARE MODE", _ONLY_SHARED)),
 )

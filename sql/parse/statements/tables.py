@@ -176,7 +176,7 @@ define_rules(
             "[_:computed] name:column [_:computed] [COLLATE _:collation] [_:operator_class] "
             "[otherwise:DESC | ASC] [NULLS first:FIRST | NULLS LAST]",
             _index_column,
-        ),
+        )
     ),
 )
 _NULLS = "[NULLS [_:not_distinct] DISTINCT]"
@@ -201,9 +201,7 @@ def _deferral(
 ) -> tuple[int, bool, bool]:
     if immediate and deferred:
         raise SQLError(
-            "42601",
-            "constraint declared INITIALLY DEFERRED must be DEFERRABLE",
-            position=position,
+            "42601", "constraint declared INITIALLY DEFERRED must be DEFERRABLE", position=position
         )
     return position, deferrable or deferred, deferred
 
@@ -296,10 +294,7 @@ _REFERENCES = (
     "not_valid:[NOT VALID]"
 )
 _CONSTRAINTS: tuple[Row, ...] = (
-    (
-        f"{_NAMED} UNIQUE [_:using_index] {_NULLS} columns:(column,…) _:not_deferrable",
-        Unique,
-    ),
+    (f"{_NAMED} UNIQUE [_:using_index] {_NULLS} columns:(column,…) _:not_deferrable", Unique),
     (f"{_NAMED} {_CHECK}", Check),
     (f"{_NAMED} FOREIGN KEY columns:(column,…) {_REFERENCES}", _reference),
 )
@@ -308,9 +303,7 @@ define_rules("table_constraint", Rules(*_CONSTRAINTS))
 
 # Columns.
 
-SERIALS = frozenset(
-    ("serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"),
-)
+SERIALS = frozenset(("serial", "serial2", "serial4", "serial8", "smallserial", "bigserial"))
 """INT8 NOT NULL DEFAULT unique_rowid(), whatever the width that is asked for, as in CockroachDB:
 numbers that every node draws by itself are as wide as a clock, and no sequence is a bottleneck."""
 
