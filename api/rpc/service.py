@@ -346,8 +346,8 @@ def _answer(evaluation: Evaluation, read: Read) -> Answer:
     match read:
         case messages.Get(key=key):
             return evaluation.get(key)
-        case messages.Scan(start=start, end=end, limit=limit):
-            return evaluation.scan(Span(start, end), limit=limit)
+        case messages.Scan(start=start, end=end, limit=limit, bytes_max=bytes_max):
+            return evaluation.scan(Span(start, end), limit=limit, bytes_max=bytes_max)
         case messages.FirstExisting(keys=keys):
             return evaluation.first_existing(keys)
 

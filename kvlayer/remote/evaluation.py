@@ -106,10 +106,16 @@ class RemoteEvaluation:
             raise _Miss
         return [self.get(key) for key in keys]
 
-    def scan(self, span: Span, *, limit: int | None = None) -> list[WireRow]:
+    def scan(
+        self, span: Span, *, limit: int | None = None, bytes_max: int | None = None
+    ) -> list[WireRow]:
         own = {key: body for key, body in self.writes.items() if span.contains(key)}
         touched = own or self.deleted
-        answer = self._answer(Scan(span.start, span.end, None if touched else limit))
+        if touched:
+            assert bytes_max is None, "only the store counts the bytes of what it reads"
+            answer = self._answer(Scan(span.start, span.end, None))
+        else:
+            answer = self._answer(Scan(span.start, span.end, limit, bytes_max))
         assert isinstance(answer, list), answer
         if not touched:
             return list(answer)

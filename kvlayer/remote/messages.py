@@ -111,6 +111,7 @@ class Scan(Message, frozen=True, tag="scan"):
     start: bytes
     end: bytes
     limit: int | None
+    bytes_max: int | None = None
 
 
 class FirstExisting(Message, frozen=True, tag="first"):

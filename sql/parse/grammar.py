@@ -5,59 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
+from types import UnionType
+from typing import cast
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax.changefeed_statements import DropSubscription, RetryDeadLetters, SkipDeadLetters
 from ..syntax.refusals import unsupported
-from ..syntax.relaxed_statements import DropRelaxedLog
-from ..syntax.rights_statements import TargetKind
 from ..syntax.statements import (
     Delete,
-    DropTable,
     Explain,
-    ExplainChangefeed,
     Insert,
-    InsertMode,
-    JobAction,
     Prepare,
     Query,
     Statement,
     Update,
     WithWrites,
 )
-from ..syntax.type_statements import DropSequence, DropType
-from ..syntax.view_statements import DropView
-from . import copy, cursors, prepared, transactions
-from .admin import (
-    connections,
-    feeds,
-    maintenance,
-    replications,
-    rights,
-    schedules,
-    show,
-    subscriptions,
-    users,
-)
-from .admin.alter_feed import alter_changefeed
-from .admin.dead_letters import dead_letters
-from .admin.refused import refusal
 from .constant_lists import lists_in
-from .cursor import Cursor, LexemeKind, syntax_error
-from .ddl import alter, keyspaces, relaxed_logs, sequences, tables, types, views
-from .ddl.deferrable import set_constraints
-from .ddl.drops import drop_named, drop_objects
-from .ddl.table_copies import select_into
+from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
 from .dml.with_writes import parse_with
 from .dml.writes import parse_delete, parse_insert, parse_update
-from .explain_options import explain_options
+from .kinds import QUERY_TOKENS, define, define_rules, refused, refuses
 from .lexer import give_way_for, statements, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
+from .rules import Row, Rules
+from .statements.copying import COPIES
+from .statements.feeds import FEEDS
+from .statements.keyspaces import KEYSPACES
+from .statements.refused import REFUSED
+from .statements.rights import RIGHTS, USERS
+from .statements.schemas import SCHEMAS
+from .statements.sessions import CHORES, CURSORS, PREPARED, TRANSACTIONS, VARIABLES
+from .statements.shows import SHOWS
+from .statements.tables import TABLES
+
+Planned = Query | Insert | Update | Delete | WithWrites
 
 STATEMENTS_MAX = 10_000
 """Statements in one text: more are a file, and files are loaded."""
@@ -109,198 +94,144 @@ def _greatest_parameter(text: str, tokens: list[Token]) -> int:
 
 
 def _statement(text: str, tokens: list[Token]) -> Statement:
-    if tokens[0].token_type == TokenType.WITH:
+    first = tokens[0].token_type
+    if first == TokenType.WITH:
         return parse_with(text, tokens)
-    if tokens[0].token_type in feeds.QUERY_TOKENS:
-        return select_into(text, tokens) or parse_query(text, tokens)
-    first = text[tokens[0].start : tokens[0].end + 1].lower()
-    if first in _TREES:
-        return _TREES[first](text, tokens)
-    if first == "explain":
-        return _explain(text, tokens)
+    if first in QUERY_TOKENS:
+        return parse_query(text, tokens)
+    word = text[tokens[0].start : tokens[0].end + 1].lower()
+    if word in _TREES:
+        return _TREES[word](text, tokens)
     cursor = Cursor(text, tokens)
-    for words, grammar in _GRAMMARS.items():
-        if cursor.accept_words(*words):
-            statement = grammar(cursor)
-            cursor.expect_end()
-            return statement
-    raise _unknown(cursor)
-
-
-def _explain(text: str, tokens: list[Token]) -> Explain | ExplainChangefeed:
-    if len(tokens) == 1:
-        end = tokens[0].end + 1
-        raise syntax_error(text, end, end, hint="Expected a statement.")
-    words = [token.text.lower() for token in tokens[1:4]]
-    if words == ["(", "ddl", ")"] and len(tokens) > 4:
-        raise unsupported(
-            "EXPLAIN (DDL)",
-            tokens[1].start + 1,
-            "tailrace_internal.schema_changes tells at which stage a change is.",
-        )
-    if "changefeed" in words[:2]:
-        cursor = Cursor(text, tokens[1:])
-        cursor.accept_words("create")
-        if cursor.accept_words("changefeed"):
-            explained = feeds.explain_changefeed(cursor)
-            cursor.expect_end()
-            return explained
-    analyze, told = explain_options(text, tokens[1:])
-    if told == len(tokens) - 1:
-        end = tokens[-1].end + 1
-        raise syntax_error(text, end, end, hint="Expected a statement.")
-    return Explain(analyze=analyze, statement=_explainable(text, tokens[1 + told :]))
-
-
-def _explainable(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
-    inner = _statement(text, tokens)
-    if not isinstance(inner, Query | Insert | Update | Delete | WithWrites):
-        raise syntax_error(
-            text,
-            tokens[0].start,
-            tokens[0].end + 1,
-            hint="EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.",
-        )
-    return inner
+    try:
+        return cast(Statement, STATEMENTS.read(cursor))
+    except Unmatched:
+        raise _unknown(cursor) from None
 
 
 def _unknown(cursor: Cursor) -> SQLError:
-    refused = refusal(cursor)
-    if refused is not None:
-        return refused
-    first = cursor.advance()
+    """The error for a text that no rule reads; what begins so, where nothing was read."""
+    for words, (what, hint) in REFUSED.items():
+        known = words.lower().split()
+        if cursor.keys[: len(known)] == known and cursor.missed_at <= len(known):
+            return unsupported(what, cursor.lexemes[0].start + 1, hint)
+    if cursor.missed_at > 1:
+        return cursor.error()
+    first, found = cursor.lexemes[0], cursor.lexemes[1:2] or cursor.lexemes[:1]
     if first.kind is not LexemeKind.WORD:
         return syntax_error(cursor.text, first.start, first.end, hint="Expected a statement.")
-    begun = sorted(" ".join(words) for words in _GRAMMARS if words[0] == first.text)
-    if begun:
-        found = cursor.current
-        hint = f"Statements that begin so: {', '.join(begun).upper()}."
-        near = get_close_matches(f"{first.text} {found.text.lower()}", begun, n=1, cutoff=0.8)
-        if near:
-            hint = f"Did you mean {near[0].upper()}? {hint}"
-        return syntax_error(cursor.text, found.start, found.end, hint=hint)
-    known = sorted({words[0] for words in _GRAMMARS} | set(_TREES) | {"select", "explain", "with"})
-    near = get_close_matches(first.text, known, n=1)
-    suggestion = f"Did you mean {near[0].upper()}?" if near else None
-    return syntax_error(cursor.text, first.start, first.end, hint=suggestion)
+    begun = sorted(words for words in _BEGINNINGS if words.split()[0] == first.text)
+    if not begun:
+        near = get_close_matches(first.text, {words.split()[0] for words in _BEGINNINGS}, n=1)
+        suggestion = f"Did you mean {near[0].upper()}?" if near else None
+        return syntax_error(cursor.text, first.start, first.end, hint=suggestion)
+    if first.text in begun:
+        return cursor.error()
+    hint = f"Statements that begin so: {', '.join(begun).upper()}."
+    near = get_close_matches(f"{first.text} {found[0].text.lower()}", begun, n=1, cutoff=0.8)
+    if near:
+        hint = f"Did you mean {near[0].upper()}? {hint}"
+    return syntax_error(cursor.text, found[0].start, found[0].end, hint=hint)
 
 
-def _insert(text: str, tokens: list[Token]) -> Insert:
-    return parse_insert(text, tokens, InsertMode.INSERT)
+# EXPLAIN.
+
+_PLANNED = "EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE."
+_TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+_NEVER_TOLD = ("verbose", "costs", "buffers", "settings", "wal", "memory")
+_TOLD = "EXPLAIN tells the engine, the tables and how each is read; ANALYZE adds rows and times."
 
 
-def _upsert(text: str, tokens: list[Token]) -> Insert:
-    return parse_insert(text, tokens, InsertMode.UPSERT)
+def _inner(kinds: UnionType, hint: str) -> Callable[[Cursor], Statement]:
+    """Reads the statement that EXPLAIN is about. Raises SQLError 42601 if it is not of `kinds`."""
 
+    def read(cursor: Cursor) -> Statement:
+        if cursor.finished:
+            cursor.fail("a statement")
+        start, end = cursor.current.start, cursor.current.end
+        made = _statement(cursor.text, cursor.rest())
+        if not isinstance(made, kinds):
+            raise syntax_error(cursor.text, start, end, hint=hint)
+        return made
+
+    return read
+
+
+def _explain_option(position: int, name: str, said: bool | None) -> bool:
+    """Whether an option is ANALYZE and is on. Raises SQLError."""
+    on = said is not False
+    if name == "analyze":
+        return on
+    if name not in _NEVER_TOLD:
+        raise SQLError(
+            "42601",
+            f'unrecognized EXPLAIN option "{name}"',
+            hint="Options are ANALYZE and FORMAT TEXT.",
+            position=position,
+        )
+    if on:
+        raise unsupported(f"EXPLAIN ({name.upper()})", position, _TOLD)
+    return False
+
+
+def _format(position: int, name: str) -> bool:
+    if name != "text":
+        hint = "It returns rows of a property and its value."
+        raise unsupported(f"EXPLAIN in format {name.upper()}", position, hint)
+    return False
+
+
+def _explained(options: tuple[bool, ...], statement: Planned) -> Explain:
+    return Explain(analyze=any(options), statement=statement)
+
+
+define("planned", _inner(Planned, _PLANNED))
+define(
+    "truth",
+    lambda cursor: _TRUTHS[cursor.advance().text.lower()],
+    lambda cursor: cursor.current.text.lower() in _TRUTHS,
+)
+refuses("never_told", "VERBOSE", "EXPLAIN (VERBOSE)", _TOLD)
+define_rules(
+    "explain_option",
+    Rules(
+        ("FORMAT ^ name:word", _format),
+        ("^ name:option_word [said:truth]", _explain_option),
+        expected="an option of EXPLAIN",
+    ),
+)
+_EXPLAINS: tuple[Row, ...] = (
+    (
+        "EXPLAIN ^ '(' DDL ')' _:rest",
+        refused(
+            "EXPLAIN (DDL)", "tailrace_internal.schema_changes tells at which stage a change is."
+        ),
+    ),
+    ("EXPLAIN options:(explain_option,…) statement:planned", _explained),
+    ("EXPLAIN [analyze:ANALYZE] [_:never_told] statement:planned", Explain),
+)
+
+STATEMENTS = Rules(
+    *TRANSACTIONS, *VARIABLES, *PREPARED, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *USERS,
+    *TABLES, *SCHEMAS, *COPIES, *CHORES, *_EXPLAINS,
+    whole=True,
+)  # fmt: skip
+"""All statements that are not left to sqlglot, by the word that each begins with."""
 
 _TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
-    "insert": _insert,
-    "upsert": _upsert,
+    "insert": parse_insert,
+    "upsert": parse_insert,
     "update": parse_update,
     "delete": parse_delete,
 }
 
-_GRAMMARS: dict[tuple[str, ...], Callable[[Cursor], Statement]] = {
-    ("create", "database"): tables.create_database,
-    ("create", "table"): tables.create_table,
-    **{
-        ("create", *scope, word, "table"): tables.create_temporary_table
-        for scope in ((), ("local",), ("global",))
-        for word in ("temp", "temporary")
-    },
-    ("drop", "table"): drop_objects(DropTable, "a table's name"),
-    ("alter", "table"): rights.owner_or(TargetKind.TABLE, alter.alter_table),
-    ("alter", "schema"): rights.owner_alone(TargetKind.SCHEMA),
-    ("alter", "database"): rights.owner_alone(TargetKind.DATABASE),
-    ("grant",): partial(rights.grant, revoke=False),
-    ("revoke",): partial(rights.grant, revoke=True),
-    ("reassign", "owned", "by"): rights.reassign_owned,
-    ("drop", "owned", "by"): rights.drop_owned,
-    ("alter", "index"): alter.alter_index,
-    ("create", "index"): partial(alter.create_index, unique=False),
-    ("create", "unique", "index"): partial(alter.create_index, unique=True),
-    ("create", "schema"): alter.create_schema,
-    ("drop", "index"): alter.drop_index,
-    ("drop", "schema"): alter.drop_schema,
-    ("drop", "database"): alter.drop_database,
-    ("truncate",): alter.truncate,
-    ("comment", "on"): alter.comment_on,
-    ("create", "type"): types.create_type,
-    ("create", "sequence"): sequences.create_sequence,
-    ("alter", "sequence"): rights.owner_or(TargetKind.SEQUENCE, sequences.alter_sequence),
-    ("drop", "sequence"): drop_objects(DropSequence, "a sequence's name"),
-    ("create", "view"): views.create_view,
-    ("create", "or", "replace", "view"): views.replace_view,
-    ("alter", "view"): views.alter_view,
-    ("drop", "view"): drop_objects(DropView, "a view's name"),
-    ("alter", "type"): rights.owner_or(TargetKind.TYPE, types.alter_type),
-    ("drop", "type"): drop_objects(DropType, "a type's name"),
-    ("alter", "changefeed"): alter_changefeed,
-    ("create", "relaxed", "log"): relaxed_logs.create_relaxed_log,
-    ("drop", "relaxed", "log"): drop_named(DropRelaxedLog, "a relaxed log's name"),
-    ("create", "keyspace"): keyspaces.create_keyspace,
-    ("drop", "keyspace"): keyspaces.drop_keyspace,
-    ("alter", "keyspace"): keyspaces.alter_keyspace,
-    ("backup", "keyspace"): keyspaces.backup_keyspace,
-    ("restore", "keyspace"): keyspaces.restore_keyspace,
-    ("create", "replication"): replications.create_replication,
-    ("pause", "replication"): partial(replications.control_replication, action=JobAction.PAUSE),
-    ("resume", "replication"): partial(replications.control_replication, action=JobAction.RESUME),
-    ("cancel", "replication"): partial(replications.control_replication, action=JobAction.CANCEL),
-    ("verify", "replication"): replications.verify_replication,
-    ("rebalance", "replication"): replications.rebalance_replication,
-    ("create", "changefeed"): feeds.create_changefeed,
-    ("create", "schedule"): schedules.create_schedule,
-    **{
-        (verb, word): partial(schedules.control_schedules, action=action)
-        for word in ("schedule", "schedules")
-        for verb, action in schedules.SCHEDULE_ACTIONS.items()
-    },
-    ("create", "subscription"): subscriptions.create_subscription,
-    ("drop", "subscription"): drop_named(DropSubscription, "a subscription's name"),
-    ("acknowledge", "subscription"): subscriptions.acknowledge_subscription,
-    ("create", "external", "connection"): connections.create_connection,
-    ("alter", "external", "connection"): connections.alter_connection,
-    ("drop", "external", "connection"): connections.drop_connection,
-    ("experimental", "changefeed"): feeds.create_changefeed,
-    ("cancel",): show.cancel,
-    ("verify", "changefeed"): feeds.verify_changefeed,
-    ("retry", "dead", "letters"): dead_letters(RetryDeadLetters),
-    ("skip", "dead", "letters"): dead_letters(SkipDeadLetters),
-    ("pause",): lambda cursor: feeds.control_jobs(cursor, JobAction.PAUSE),
-    ("resume",): lambda cursor: feeds.control_jobs(cursor, JobAction.RESUME),
-    **{("show", *words): grammar for words, grammar in show.SHOW.items()},
-    ("set", "constraints"): set_constraints,
-    ("set",): feeds.set_statement,
-    ("reset",): feeds.reset_statement,
-    ("use",): feeds.use,
-    ("begin",): transactions.begin,
-    ("start", "transaction"): transactions.begin,
-    ("commit",): transactions.commit,
-    ("end",): transactions.commit,
-    ("rollback",): transactions.rollback,
-    ("abort",): transactions.rollback,
-    ("savepoint",): transactions.savepoint,
-    ("release",): transactions.release,
-    ("create", "user"): partial(users.create_user, login=True),
-    ("create", "role"): partial(users.create_user, login=False),
-    ("alter", "user"): users.alter_user,
-    ("alter", "role"): users.alter_user,
-    ("drop", "user"): users.drop_user,
-    ("drop", "role"): users.drop_user,
-    ("copy",): copy.copy,
-    ("prepare",): prepared.prepare,
-    ("execute",): prepared.execute,
-    ("deallocate",): prepared.deallocate,
-    ("discard",): prepared.discard,
-    ("close", "all"): prepared.close_all,
-    ("close",): cursors.close,
-    ("declare",): cursors.declare,
-    ("fetch",): cursors.fetch,
-    ("move",): cursors.move,
-    ("unlisten",): prepared.unlisten,
-    ("vacuum",): maintenance.vacuum,
-    ("analyze",): maintenance.analyze,
-    ("analyse",): maintenance.analyze,
-    ("lock",): maintenance.lock,
+
+_BEGINNINGS = {
+    *("select", "with", "insert", "upsert", "update", "delete"),
+    *(
+        " ".join(words)
+        for rule in STATEMENTS.rules
+        for words in product(*(choice.split("/") for choice in rule.beginning.split()))
+    ),
 }
+"""The words that statements begin with."""

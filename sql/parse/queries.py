@@ -153,7 +153,9 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     locks = cut_row_locks(tree, word_at(tokens, "for"))
     into = tree.find(exp.Into)
     if into is not None:
-        raise unsupported("SELECT INTO", word_at(tokens, "into"), "Use INSERT INTO … SELECT.")
+        raise unsupported(
+            "SELECT INTO", word_at(tokens, "into"), "CREATE TABLE … AS makes a table of a query."
+        )
     if locks and as_of is not None:
         raise SQLError(
             "25006",

@@ -50,14 +50,6 @@ TableConstraint = Check | Unique | Reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrimaryKey:
-    """PRIMARY KEY (…) among the elements of CREATE TABLE."""
-
-    name: str | None
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDefinition:
     """INDEX of CREATE TABLE, and what CREATE INDEX makes. `descending` are the columns that are
     asked for in another order than every index has."""

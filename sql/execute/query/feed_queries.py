@@ -40,7 +40,7 @@ from ...analyze.given_tables import ROW_NUMBER
 from ...analyze.scalars import Bindings
 from ...lower.analytic_select import AnalyticSelect
 from ...lower.transpile import parameter_values, transpile
-from ...parse.admin.feed_query import parse_feed_select
+from ...parse.statements.feed_query import parse_feed_select
 from ...results.as_of import datetime_of
 from ...runtime.analytic_lanes import ask_as
 from ...runtime.plan_cache import planned

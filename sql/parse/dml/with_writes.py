@@ -6,19 +6,16 @@ schema `$with`, which nobody can name; CTEs that only read are handed to every p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import Token
 
 from ....catalog.values.errors import SQLError
-from ...syntax.conflict_clause import Overriding
-from ...syntax.statements import Delete, Insert, InsertMode, Query, Update, WithWrites, WritingStep
+from ...syntax.statements import Delete, Insert, Query, Update, WithWrites, WritingStep
 from ...syntax.tree_names import folded, position_of
 from ...syntax.walks import find_all
 from ..cursor import syntax_error
-from ..ddl.identity import overriding_at
 from ..queries import parse_query, parse_tree
+from .inserts import Inserts, plain_inserts
 from .writes import ctes_of, delete_of, insert_of, update_of, with_ctes
 
 SCHEMA = "$with"
@@ -86,8 +83,7 @@ def _with_writes(
 def _write_of(tree: exp.Expr, tokens: list[Token], inserts: Inserts) -> Insert | Update | Delete:
     match tree:
         case exp.Insert():
-            mode, overriding = inserts.of(tree)
-            return replace(insert_of(tree, mode, tokens), overriding=overriding)
+            return insert_of(tree, inserts, tokens)
         case exp.Update():
             return update_of(tree, tokens)
         case _:
@@ -136,56 +132,3 @@ def _refuse_within(tree: exp.Expr) -> None:
                 "WITH clause containing a data-modifying statement must be at the top level",
                 position=position_of(inner),
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Inserts:
-    """OVERRIDING and UPSERT of a statement's INSERTs, by the positions of their tables' names."""
-
-    upserts: set[int] = field(default_factory=set)
-    overriding: dict[int, Overriding] = field(default_factory=dict)
-
-    def of(self, tree: exp.Insert) -> tuple[InsertMode, Overriding | None]:
-        target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-        first = position_of(target.args.get("catalog") or target.args.get("db") or target.this)
-        assert first is not None, tree
-        mode = InsertMode.UPSERT if first - 1 in self.upserts else InsertMode.INSERT
-        return mode, self.overriding.get(first - 1)
-
-
-def plain_inserts(text: str, tokens: list[Token]) -> tuple[list[Token], Inserts]:
-    """The tokens with INSERT for UPSERT and without OVERRIDING, and what was said so."""
-    found = Inserts()
-    kept: list[Token] = []
-    table, skipped = -1, 0
-    for place, token in enumerate(tokens):
-        if skipped:
-            skipped -= 1
-            continue
-        word = token.text.lower()
-        into = place + 2 < len(tokens) and tokens[place + 1].token_type == TokenType.INTO
-        if into and word in ("insert", "upsert"):
-            table = tokens[place + 2].start
-            if word == "upsert":
-                found.upserts.add(table)
-                token = Token(
-                    TokenType.INSERT, "INSERT", token.line, token.col, token.start, token.end
-                )
-        elif (
-            word == "overriding" and place and tokens[place - 1].text in (")", _name(tokens, table))
-        ):
-            found.overriding[table] = overriding_at(text, tokens, place)
-            skipped = 2
-            continue
-        kept.append(token)
-    return kept, found
-
-
-def _name(tokens: list[Token], start: int) -> str:
-    """The last part of the table's name that begins there, which OVERRIDING may stand behind."""
-    place = next((n for n, token in enumerate(tokens) if token.start == start), None)
-    if place is None:
-        return ""
-    while place + 2 < len(tokens) and tokens[place + 1].text == ".":
-        place += 2
-    return tokens[place].text

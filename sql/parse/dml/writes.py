@@ -6,7 +6,6 @@ What sqlglot parses and nothing behind it carries out is refused here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypedDict
 
 from sqlglot import exp
@@ -19,29 +18,28 @@ from ...syntax.tree_names import folded, position_of, table_name
 from ...syntax.walks import find_all
 from ..constant_rows import ROWS, ragged, rows_behind
 from ..cursor import syntax_error
-from ..ddl.identity import without_overriding
 from ..queries import parse_tree, word_at
 from .assignments import Assigned, assignments, parse_conflict
+from .inserts import Inserts, plain_inserts
 
 _SOURCES = (TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
 """First words of the source of an INSERT, which may also begin with a parenthesis."""
 
 
-def parse_insert(text: str, tokens: list[Token], mode: InsertMode) -> Insert:
-    """Parses INSERT or UPSERT, by `mode`. Raises SQLError."""
+def parse_insert(text: str, tokens: list[Token]) -> Insert:
+    """Parses INSERT or UPSERT. Raises SQLError."""
     first = tokens[0]
     if len(tokens) < 2 or tokens[1].token_type != TokenType.INTO:
         near = tokens[1] if len(tokens) > 1 else first
         raise syntax_error(text, near.start, near.end + 1, hint="Expected INTO.")
-    insert = Token(TokenType.INSERT, "INSERT", first.line, first.col, first.start, first.end)
-    tokens, overriding = without_overriding(text, tokens)
+    tokens, inserts = plain_inserts(text, tokens)
     rows = rows_behind(text, tokens)
-    tree = parse_tree(text, [insert, *_enclosed_values(tokens[1:])])
+    tree = parse_tree(text, _enclosed_values(tokens))
     if not isinstance(tree, exp.Insert):
         raise syntax_error(text, first.start, first.end + 1)
     if rows is not None:
         tree.args["expression"].meta[ROWS] = rows
-    return replace(insert_of(tree, mode, tokens), overriding=overriding)
+    return insert_of(tree, inserts, tokens)
 
 
 def _enclosed_values(tokens: list[Token]) -> list[Token]:
@@ -83,11 +81,12 @@ def parse_delete(text: str, tokens: list[Token]) -> Delete:
     return delete_of(tree, tokens)
 
 
-def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert:
+def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert:
     """Returns the INSERT or UPSERT of a tree. Raises SQLError 42601, and 0A000 for a clause that
     is not supported."""
     conflict = tree.args.get("conflict")
     position = word_at(tokens, "conflict")
+    mode, overriding = inserts.of(tree)
     if conflict is not None and mode is InsertMode.UPSERT:
         raise SQLError("42601", "UPSERT takes no ON CONFLICT", position=position)
     target, columns = tree.this, None
@@ -110,6 +109,7 @@ def insert_of(tree: exp.Insert, mode: InsertMode, tokens: list[Token]) -> Insert
         mode=mode,
         conflict=None if conflict is None else parse_conflict(conflict, position),
         returning=_returning(tree),
+        overriding=overriding,
     )
 
 

@@ -3,11 +3,11 @@
 string_to_table(t, ',')                 unnest(string_to_array(t, ','))
 FROM generate_subscripts(a, 1) AS i     FROM UNNEST(SUBSCRIPTS(a, 1)) AS i(i)
 FROM unnest(a, b) AS t (x, y)           FROM LATERAL (SELECT unnest(a) AS x, …) AS t
+FROM jsonb_array_elements(doc) AS e     FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
+FROM jsonb_each(doc) AS e               FROM LATERAL (SELECT … AS key, … AS value) AS e
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -15,33 +15,66 @@ from ...builtins.macros import PREFIX
 from ...syntax.output_marks import CALLED
 from ...syntax.walks import find_all
 
-LISTS = {
-    "string_to_table": f"{PREFIX}string_to_array",
-    "generate_subscripts": f"{PREFIX}subscripts",
+_LISTS: dict[str, tuple[str, str | None]] = {
+    "string_to_table": (f"{PREFIX}string_to_array", None),
+    "generate_subscripts": (f"{PREFIX}subscripts", None),
+    "jsonb_array_elements": ("jsonb_elements", "value"),
+    "jsonb_array_elements_text": ("jsonb_element_texts", "value"),
+    "jsonb_object_keys": ("jsonb_keys", None),
 }
-"""By the function that returns rows, the one that returns a list of them."""
+"""By the function that returns rows: the one that returns a list of them, and how a column of such
+rows is called where that is not by the function."""
+_PAIRS = {
+    "jsonb_each": ("jsonb_pairs", "jsonb_pair_key", "jsonb_pair_value"),
+    "jsonb_each_text": ("jsonb_text_pairs", "jsonb_pair_key", "jsonb_pair_text"),
+}
+"""By the function that returns a document's members as rows of key and value: the one that returns
+a list of pairs, and what takes one apart."""
 
 
 def plain_sets(tree: exp.Expr) -> exp.Expr:
     """The tree with these in the form that everything behind it reads."""
     for node in list(find_all(tree, exp.Anonymous)):
-        made = LISTS.get(node.name.lower())
-        if made is not None and node is not tree:
-            listed = exp.Anonymous(this=made, expressions=list(node.expressions))
-            _replace(node, listed, node.name.lower())
+        name = node.name.lower()
+        known = f"jsonb{name[4:]}" if name.startswith("json_") else name
+        if known.startswith("jsonb_") and len(node.expressions) != 1:
+            continue
+        if known in _PAIRS and isinstance(node.parent, exp.Table | exp.Lateral):
+            replace_source(node.parent, _members(node, node.parent, *_PAIRS[known]))
+        elif known in _LISTS and node is not tree:
+            _replace(node, name, *_LISTS[known])
     for several in list(find_all(tree, exp.Unnest)):
         if len(several.expressions) > 1 and isinstance(several.parent, exp.From | exp.Join):
             several.replace(_zipped(several))
     return tree
 
 
-def _replace(node: exp.Expr, listed: exp.Expr, name: str) -> None:
+def _replace(node: exp.Anonymous, name: str, made: str, column: str | None) -> None:
+    listed = exp.Anonymous(this=made, expressions=list(node.expressions))
     if isinstance(node.parent, exp.Table | exp.Lateral):
-        replace_source(node.parent, unnested(node.parent, listed, name, column=None))
+        replace_source(node.parent, unnested(node.parent, listed, name, column=column))
         return
-    made = exp.Explode(this=listed)
-    made.meta[CALLED] = name
-    node.replace(made)
+    rows = exp.Explode(this=listed)
+    rows.meta[CALLED] = name
+    node.replace(rows)
+
+
+def _members(node: exp.Anonymous, table: exp.Expr, pairs: str, key: str, value: str) -> exp.Expr:
+    alias = table.args.get("alias")
+    named = alias.name if alias is not None and alias.name else node.name.lower()
+    given = [column.name for column in alias.columns] if alias is not None else []
+    listed = exp.Anonymous(this=pairs, expressions=list(node.expressions))
+    source = exp.select(exp.alias_(exp.Explode(this=listed), "pair")).subquery("m")
+    items = [
+        exp.alias_(exp.Anonymous(this=part, expressions=[exp.column("pair")]), called, quoted=True)
+        for part, called in zip(
+            (key, value), [*given, *["key", "value"][len(given) :]], strict=False
+        )
+    ]
+    return exp.Lateral(
+        this=exp.Subquery(this=exp.select(*items).from_(source)),
+        alias=exp.TableAlias(this=exp.to_identifier(named, quoted=True), columns=[]),
+    )
 
 
 def unnested(table: exp.Expr, listed: exp.Expr, name: str, *, column: str | None) -> exp.Unnest:
@@ -81,7 +114,7 @@ def _zipped(node: exp.Unnest) -> exp.Expr:
     offset = node.args.get("offset")
     if isinstance(offset, exp.Expr) and offset.name:
         given.append(offset.name)
-    names = [*given, *_unnamed(len(arrays))[len(given) :]]
+    names = [*given, *["unnest"] * (len(arrays) - len(given))]
     items = [
         exp.alias_(exp.Explode(this=array), name, quoted=True)
         for array, name in zip(arrays, names, strict=False)
@@ -101,7 +134,3 @@ def _zipped(node: exp.Unnest) -> exp.Expr:
     if node.args.get("joins"):
         source.set("joins", node.args["joins"])
     return source
-
-
-def _unnamed(count: int) -> Sequence[str]:
-    return ["unnest"] * count

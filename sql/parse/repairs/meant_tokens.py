@@ -126,7 +126,7 @@ def _called(token: Token, before: TokenType | None) -> bool:
 
 
 _NO_TYPES = frozenset(
-    {"both", "leading", "trailing", "placing", "zone", "escape", "uescape", "system", "symmetric"}
+    {"both", "leading", "trailing", "placing", "zone", "escape", "system", "symmetric"}
     | {"asymmetric"}
 )
 """Words that stand before a text and name no type."""

@@ -26,7 +26,7 @@ HINT: Expected the sink's URI in single quotes.
 CREATE CHANGEFEED t
 ----
 position 19: syntax error at or near "t" (SQLSTATE 42601)
-HINT: Expected FOR.
+HINT: Expected AS or FOR.
 
 SHOW CHANGEFEED LATENCY 7
 ----
@@ -64,12 +64,12 @@ ControlJobs(action=PAUSE, job_ids=(1, 2), query=None, replication=None, schedule
 RESUME JOB x
 ----
 position 12: syntax error at or near "x" (SQLSTATE 42601)
-HINT: Expected a job's id.
+HINT: Expected a query or a job's id.
 
 CANCEL 12
 ----
 position 8: syntax error at or near "12" (SQLSTATE 42601)
-HINT: Expected JOB.
+HINT: Statements that begin so: CANCEL JOB, CANCEL JOBS, CANCEL QUERIES, CANCEL QUERY, CANCEL REPLICATION, CANCEL SESSION, CANCEL SESSIONS.
 
 ALTER CHANGEFEED 12 ADD refunds, s.t WITH initial_scan DROP orders SET resolved = '1s', updated UNSET diff
 ----
@@ -123,7 +123,7 @@ HINT: Expected the end of the statement.
 CREATE CHANGEFEED FOR TABLE t FAMILY f INTO 'null://'
 ----
 position 31: not supported: changefeeds of column families (SQLSTATE 0A000)
-HINT: A table's rows are stored whole: a changefeed of t tells of all columns.
+HINT: A table's rows are stored whole: a changefeed of it tells of all columns.
 
 SHOW CHANGEFEED JOBS WITH WATCHED_TABLES
 ----
@@ -136,7 +136,7 @@ ShowJobs(changefeeds_only=True, job_id=12, watched=True)
 SHOW JOBS WITH WATCHED_TABLES
 ----
 position 11: syntax error at or near "WITH" (SQLSTATE 42601)
-HINT: Expected the end of the statement.
+HINT: Expected WHEN COMPLETE or the end of the statement.
 
 PAUSE JOBS (SELECT job_id FROM [SHOW CHANGEFEED JOBS] WHERE status = 'running')
 ----
@@ -205,8 +205,8 @@ FetchSubscription(name='s', count=None, timeout=None, position=29)
 
 FETCH LAST FROM SUBSCRIPTION s
 ----
-position 30: syntax error at or near "s" (SQLSTATE 42601)
-HINT: A subscription is read forwards: FETCH 100, or FETCH ALL.
+position 30: a subscription is read forwards (SQLSTATE 42601)
+HINT: FETCH 100, or FETCH ALL.
 
 FETCH NEXT FROM subscription
 ----

@@ -36,7 +36,8 @@ Query(tree=‹SELECT a FROM t›, as_of=None, locks=(RowLock(mode=EXCLUSIVE, whe
 
 SELECT 1 INTO x
 ----
-CreateTableAs(table=ObjectName(parts=('x'), position=15), columns=(), query=Query(tree=‹SELECT 1›, as_of=None, locks=()), if_not_exists=False, parameters=(), with_data=True, temporary=None)
+position 10: not supported: SELECT INTO (SQLSTATE 0A000)
+HINT: CREATE TABLE … AS makes a table of a query.
 
 SELECT a FROM WHERE b = 1
 ----

@@ -28,7 +28,7 @@ GrantRoles(roles=('reader', 'writer'), members=('ada'), option=True, revoke=Fals
 
 GRANT SELECT TO ada
 ----
-position 20: syntax error at end of input (SQLSTATE 42601)
+position 14: syntax error at or near "TO" (SQLSTATE 42601)
 HINT: Expected ON.
 
 REVOKE GRANT OPTION FOR SELECT ON orders FROM ada CASCADE
@@ -132,7 +132,7 @@ ActAs(name='ada', session=True, local=False, reset=False, position=29)
 SET ROLE
 ----
 position 9: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected a role's name.
+HINT: Expected DEFAULT, NONE, a role's name, TO or "=".
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE ON SEQUENCES TO ada
 ----

@@ -57,7 +57,7 @@ ShowSession(name='database', position=6)
 SHOW
 ----
 position 5: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected TABLES, DATABASES, COLUMNS, CREATE TABLE, JOBS or CLUSTER SETTINGS.
+HINT: Expected DATABASES, TABLES, COLUMNS FROM, CREATE, RANGES FROM, RANGES FROM KEYSPACE, SESSIONS, QUERIES, STATEMENTS, USERS, ROLES, GRANTS ON ROLE or others.
 
 EXPLAIN SELECT 1
 ----
@@ -75,7 +75,7 @@ HINT: EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.
 EXPLAIN
 ----
 position 8: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected a statement.
+HINT: Expected CHANGEFEED, "(" or a statement.
 
 LOCK TABLE ONLY shop.a, b IN ACCESS SHARE MODE
 ----
@@ -83,7 +83,7 @@ Maintain(chore=LOCK, tables=(ObjectName(parts=('shop', 'a'), position=17), Objec
 
 LOCK TABLE a IN EXCLUSIVE MODE
 ----
-position 6: LOCK TABLE is not supported but IN ACCESS SHARE MODE (SQLSTATE 0A000)
+position 6: not supported: LOCK TABLE but IN ACCESS SHARE MODE (SQLSTATE 0A000)
 HINT: Serializable transactions need no table locks. SELECT … FOR UPDATE locks rows, and pg_advisory_xact_lock(n) whatever all agree on.
 
 PREPARE p (pg_catalog.oid, int) AS SELECT $1

@@ -56,11 +56,9 @@ _WINDOWS = frozenset(
 def feed_select(cursor: Cursor) -> FeedSelect:
     """The query that stands from here to the end of the statement. Raises SQLError 0A000 for what
     the query of a changefeed cannot hold."""
-    tokens = cursor.tokens[cursor.current.token_index :] if not cursor.finished else []
-    if not tokens or tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH):
-        cursor.fail(expected="SELECT … FROM a table")
-    cursor.skip_to_token(len(cursor.tokens))
-    return _select(cursor.text, tokens)
+    if cursor.keys[cursor.index] not in ("select", "with"):
+        cursor.fail("SELECT … FROM a table")
+    return _select(cursor.text, cursor.rest())
 
 
 def parse_feed_select(text: str) -> FeedSelect:

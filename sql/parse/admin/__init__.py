@@ -1,1 +1,0 @@
-"""The grammar of statements about the system: users, rights, SHOW, ranges, feeds and settings."""

@@ -1,1 +1,0 @@
-"""The grammar of schemas: tables, indexes, constraints, types, views and sequences."""

@@ -1,0 +1,80 @@
+"""UPSERT and OVERRIDING, which sqlglot does not read: INSERTs without them, and what they said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...syntax.conflict_clause import Overriding
+from ...syntax.statements import InsertMode
+from ...syntax.tree_names import position_of
+from ..cursor import syntax_error
+
+
+@dataclass(frozen=True, slots=True)
+class Inserts:
+    """OVERRIDING and UPSERT of a statement's INSERTs, by the positions of their tables' names."""
+
+    upserts: set[int] = field(default_factory=set)
+    overriding: dict[int, Overriding] = field(default_factory=dict)
+
+    def of(self, tree: exp.Insert) -> tuple[InsertMode, Overriding | None]:
+        target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+        first = position_of(target.args.get("catalog") or target.args.get("db") or target.this)
+        assert first is not None, tree
+        mode = InsertMode.UPSERT if first - 1 in self.upserts else InsertMode.INSERT
+        return mode, self.overriding.get(first - 1)
+
+
+def plain_inserts(text: str, tokens: list[Token]) -> tuple[list[Token], Inserts]:
+    """The tokens with INSERT for UPSERT and without OVERRIDING, and what was said so."""
+    found = Inserts()
+    kept: list[Token] = []
+    table, skipped = -1, 0
+    for place, token in enumerate(tokens):
+        if skipped:
+            skipped -= 1
+            continue
+        word = token.text.lower()
+        into = place + 2 < len(tokens) and tokens[place + 1].token_type == TokenType.INTO
+        if into and word in ("insert", "upsert"):
+            table = tokens[place + 2].start
+            if word == "upsert":
+                found.upserts.add(table)
+                token = Token(
+                    TokenType.INSERT, "INSERT", token.line, token.col, token.start, token.end
+                )
+        elif (
+            word == "overriding" and place and tokens[place - 1].text in (")", _name(tokens, table))
+        ):
+            found.overriding[table] = _overriding(text, tokens, place)
+            skipped = 2
+            continue
+        kept.append(token)
+    return kept, found
+
+
+def _name(tokens: list[Token], start: int) -> str:
+    """The last part of the table's name that begins there, which OVERRIDING may stand behind."""
+    place = next((n for n, token in enumerate(tokens) if token.start == start), None)
+    if place is None:
+        return ""
+    while place + 2 < len(tokens) and tokens[place + 1].text == ".":
+        place += 2
+    return tokens[place].text
+
+
+def _overriding(text: str, tokens: list[Token], place: int) -> Overriding:
+    """Reads `OVERRIDING … VALUE` at a place of the tokens. Raises SQLError 42601."""
+    token = tokens[place]
+    said = [following.text.lower() for following in tokens[place + 1 : place + 3]]
+    if said not in (["system", "value"], ["user", "value"]):
+        raise syntax_error(
+            text,
+            token.start,
+            token.end + 1,
+            hint="Expected OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE.",
+        )
+    return Overriding(said[0])

@@ -1,0 +1,177 @@
+"""COPY.
+
+    COPY table [(column, …)] FROM STDIN [[WITH] (FORMAT csv, HEADER, …)]
+    COPY table [(column, …)] TO STDOUT …
+    COPY (SELECT …) TO STDOUT …
+
+The older form of options, without parentheses and commas (`WITH CSV HEADER`), is read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from ....catalog.values.errors import SQLError
+from ...syntax.copy_options import CopyFormat, CopyOptions
+from ...syntax.names import ObjectName
+from ...syntax.refusals import unsupported
+from ...syntax.statements import CopyFrom, CopyTo, Query
+from ..cursor import Cursor
+from ..kinds import at_string, define, gathered, refused, refuses
+from ..rules import Row, Rules
+
+_ALONE = "Read into a table of its own, and INSERT … SELECT what is wanted of it."
+_TEXTS = ("delimiter", "null", "quote", "escape")
+_FILES = "Use STDIN and STDOUT; psql's \\copy does, with files of the client."
+
+
+def _file(cursor: Cursor) -> None:
+    raise unsupported("COPY with a file or a program of the server", cursor.position, _FILES)
+
+
+def _unknown(name: str, position: int) -> None:
+    raise SQLError("42601", f'option "{name}" not recognized', position=position)
+
+
+define(
+    "server_file", _file, lambda cursor: at_string(cursor) or cursor.keys[cursor.index] == "program"
+)
+refuses("condition", "WHERE", "WHERE of COPY", _ALONE)
+_options = Rules(
+    ("FORMAT format:value", dict),
+    ("ENCODING encoding:value", dict),
+    *((f"{name.upper()} {name}:text", dict) for name in _TEXTS),
+    ("HEADER [header:value]", dict, {"header": "true"}),
+    ("FREEZE [_:value]", dict),  # pgbench asks for it, and it means nothing here
+    *(
+        (f"^ {name}", refused(f"{name} of COPY", _ALONE))
+        for name in ("FORCE_QUOTE", "FORCE_NOT_NULL", "FORCE_NULL")
+    ),
+    ("^ name:option_word", _unknown),
+)
+_old_options = gathered(
+    Rules(
+        ("BINARY", dict, {"format": "binary"}),
+        ("CSV", dict, {"format": "csv"}),
+        ("HEADER", dict, {"header": "true"}),
+        ("_:condition", dict),
+        ("^ FORCE", refused("FORCE of COPY", _ALONE)),
+        *((f"{name.upper()} [AS] {name}:text", dict) for name in (*_TEXTS, "encoding")),
+        expected="an option of COPY",
+    )
+)
+
+
+def _copy_options(cursor: Cursor) -> CopyOptions:
+    """`[WITH] [(option, …) | option …]`, to the end of the statement"""
+    position = cursor.position
+    cursor.accept("with")
+    given: dict[str, object] = {}
+    if cursor.keys[cursor.index] == "(":
+        for said in cursor.enclosed(_options.read):
+            assert isinstance(said, dict), said
+            if not given.keys().isdisjoint(said):
+                raise SQLError("42601", "conflicting or redundant options", position=position)
+            given |= said
+    given |= _old_options(cursor)
+    try:
+        return build_options(given)
+    except SQLError as error:
+        error.position = error.position or position
+        raise
+
+
+define("copy_options", _copy_options)
+
+
+def _whole(table: ObjectName, columns: tuple[str, ...] | None, options: CopyOptions) -> CopyTo:
+    """`SELECT columns FROM table`"""
+    parts = [exp.to_identifier(part, quoted=True) for part in table.parts]
+    for part in parts:
+        part.update_positions(start=table.position - 1, end=table.position - 1)
+    names = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
+    items: list[exp.Expr] = [exp.Star()]
+    if columns is not None:
+        items = [exp.column(exp.to_identifier(name, quoted=True)) for name in columns]
+    query = Query(tree=exp.select(*items).from_(exp.Table(**names)), as_of=None)
+    return CopyTo(query=query, options=options, whole=table if columns is None else None)
+
+
+_STDIN, _STDOUT = "( STDIN | _:server_file )", "( STDOUT | _:server_file )"
+
+COPIES: tuple[Row, ...] = (
+    (f"COPY query:enclosed_query TO {_STDOUT} options:copy_options", CopyTo),
+    (f"COPY table:table [columns:columns] FROM {_STDIN} options:copy_options", CopyFrom),
+    (f"COPY table:table [columns:columns] TO {_STDOUT} options:copy_options", _whole),
+)
+
+
+def build_options(given: Mapping[str, object]) -> CopyOptions:
+    """The options that were written, with the defaults of their format. Raises SQLError."""
+    name = str(given.get("format", "text")).lower()
+    try:
+        format = CopyFormat(name)
+    except ValueError:
+        raise SQLError(
+            "22023", f'COPY format "{name}" not recognized', hint="Formats: text, csv, binary."
+        ) from None
+    encoding = str(given.get("encoding", "utf8")).lower().replace("-", "").replace("_", "")
+    if encoding not in ("utf8", "unicode"):
+        raise SQLError(
+            "0A000",
+            "COPY reads and writes UTF-8 only",
+            hint="Convert the data, or leave ENCODING out.",
+        )
+    csv = format is CopyFormat.CSV
+    for option in ("quote", "escape"):
+        if option in given and not csv:
+            raise SQLError("0A000", f"COPY {option.upper()} available only in CSV mode")
+    if format is CopyFormat.BINARY:
+        for option in ("delimiter", "null", "header"):
+            if given.get(option):
+                raise SQLError("42601", f"cannot specify {option.upper()} in BINARY mode")
+    quote = str(given.get("quote", '"'))
+    options = CopyOptions(
+        format=format,
+        delimiter=str(given.get("delimiter", "," if csv else "\t")),
+        null=str(given.get("null", "" if csv else "\\N")),
+        header=_header(given.get("header", False)),
+        quote=quote,
+        escape=str(given.get("escape", quote)),
+    )
+    _check(options)
+    return options
+
+
+def _header(value: object) -> bool:
+    written = str(value).lower()
+    if written in ("true", "on", "1"):
+        return True
+    if written in ("false", "off", "0"):
+        return False
+    raise SQLError("42601", "header requires a Boolean value")
+
+
+def _check(options: CopyOptions) -> None:
+    for what, value in (
+        ("delimiter", options.delimiter),
+        ("quote", options.quote),
+        ("escape", options.escape),
+    ):
+        if len(value) != 1 or not value.isascii():
+            raise SQLError("0A000", f"COPY {what} must be a single one-byte character")
+        if value in "\r\n":
+            raise SQLError("22023", f"COPY {what} cannot be newline or carriage return")
+    if "\n" in options.null or "\r" in options.null:
+        raise SQLError("22023", "COPY null representation cannot use newline or carriage return")
+    if options.delimiter in options.null:
+        raise SQLError("0A000", "COPY delimiter must not appear in the NULL specification")
+    if options.format is CopyFormat.CSV:
+        if options.delimiter == options.quote:
+            raise SQLError("0A000", "COPY delimiter and quote must be different")
+        if options.quote in options.null:
+            raise SQLError("0A000", "CSV quote character must not appear in the NULL specification")
+    elif options.delimiter in "\\.abcdefghijklmnopqrstuvwxyz0123456789":
+        raise SQLError("22023", f'COPY delimiter cannot be "{options.delimiter}"')

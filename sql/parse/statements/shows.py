@@ -1,0 +1,116 @@
+"""SHOW of what is no catalog's: sessions, jobs, feeds, settings and the schemas of a database."""
+
+from __future__ import annotations
+
+from ...syntax.changefeed_statements import (
+    LetterChoice,
+    RetryDeadLetters,
+    ShowDeadLetters,
+    ShowFeedLag,
+    ShowFeedLatency,
+    ShowSchedules,
+    ShowSubscriptions,
+    SkipDeadLetters,
+)
+from ...syntax.connection_statements import ShowConnections
+from ...syntax.keyspace_statements import ShowKeyspaceRanges, ShowKeyspaces, ShowReplications
+from ...syntax.relaxed_statements import ShowRelaxedLogs
+from ...syntax.show_statements import ShowQueries, ShowSessions
+from ...syntax.statements import (
+    AwaitJobs,
+    RangesOf,
+    ShowClusterSettings,
+    ShowColumns,
+    ShowCreateTable,
+    ShowDatabases,
+    ShowJobs,
+    ShowRanges,
+    ShowSession,
+    ShowTables,
+)
+from ...syntax.user_statements import ShowUsers
+from ..kinds import define_rules, refused
+from ..rules import Row, Rules
+
+define_rules(
+    "shown_ranges",
+    Rules(
+        ("TABLE table:table", RangesOf, {"index": None}),
+        ("INDEX table:table @ index:index", RangesOf),
+    ),
+)
+define_rules(
+    "letters",
+    Rules(("FOR CHANGEFEED job_id:job [TABLE table:table] [KEY key:letter]", LetterChoice)),
+)
+
+_CONSTRAINTS = (
+    "pg_constraint lists them, pg_get_constraintdef(oid) says what each is, and SHOW CREATE "
+    "TABLE all of a table's."
+)
+_CATALOGS = {
+    "SCHEMAS": "information_schema.schemata lists them.",
+    "SEQUENCES": "pg_sequences lists them, with their last values.",
+    "TYPES": "pg_type lists them, and pg_enum their labels.",
+    "ENUMS": "pg_type lists them, and pg_enum their labels.",
+    **dict.fromkeys(("INDEXES", "INDEX", "KEYS"), "pg_indexes lists them."),
+    **dict.fromkeys(("CONSTRAINTS", "CONSTRAINT"), _CONSTRAINTS),
+    **dict.fromkeys(
+        ("GRANTS", "SYSTEM GRANTS"),
+        "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
+    ),
+}
+"""What SHOW does not tell, with where it stands."""
+_ALL_JOBS = {"changefeeds_only": False, "job_id": None}
+_ALL_FEEDS = {"changefeeds_only": True, "job_id": None}
+
+SHOWS: tuple[Row, ...] = (
+    ("SHOW DATABASES", ShowDatabases),
+    ("SHOW TABLES [FROM database:database]", ShowTables),
+    ("SHOW COLUMNS FROM [TABLE] table:table", ShowColumns),
+    ("SHOW CREATE view:VIEW table:view", ShowCreateTable),
+    ("SHOW CREATE [TABLE] table:table", ShowCreateTable),
+    ("SHOW RANGES FROM of:shown_ranges details:[WITH DETAILS]", ShowRanges),
+    ("SHOW RANGES FROM KEYSPACE name:keyspace", ShowKeyspaceRanges),
+    ("SHOW [CLUSTER/LOCAL/ALL] SESSIONS", ShowSessions),
+    ("SHOW [CLUSTER/LOCAL/ALL] QUERIES/STATEMENTS", ShowQueries),
+    ("SHOW USERS/ROLES", ShowUsers),
+    ("SHOW JOBS/JOB WHEN COMPLETE ( query:query | job_ids:job,… )", AwaitJobs),
+    ("SHOW JOBS", ShowJobs, _ALL_JOBS),
+    ("SHOW JOB job_id:job", ShowJobs, {"changefeeds_only": False}),
+    ("SHOW CHANGEFEED JOBS watched:[WITH WATCHED_TABLES]", ShowJobs, _ALL_FEEDS),
+    (
+        "SHOW CHANGEFEED JOB job_id:job watched:[WITH WATCHED_TABLES]",
+        ShowJobs,
+        {"changefeeds_only": True},
+    ),
+    ("SHOW CHANGEFEED LATENCY job_id:job", ShowFeedLatency),
+    ("SHOW CHANGEFEED LAG job_id:job", ShowFeedLag),
+    ("SHOW DEAD LETTERS chosen:letters", ShowDeadLetters),
+    ("RETRY DEAD LETTERS chosen:letters", RetryDeadLetters),
+    ("SKIP DEAD LETTERS chosen:letters", SkipDeadLetters),
+    ("SHOW SCHEDULES [FOR CHANGEFEED]", ShowSchedules),
+    ("SHOW RUNNING SCHEDULES [FOR CHANGEFEED]", ShowSchedules, {"paused": False}),
+    ("SHOW PAUSED SCHEDULES [FOR CHANGEFEED]", ShowSchedules, {"paused": True}),
+    ("SHOW SCHEDULE schedule_id:schedule_id", ShowSchedules),
+    ("SHOW SUBSCRIPTIONS", ShowSubscriptions),
+    ("SHOW EXTERNAL CONNECTIONS", ShowConnections, {"name": None}),
+    ("SHOW EXTERNAL CONNECTION name:connection", ShowConnections),
+    ("SHOW RELAXED LOGS", ShowRelaxedLogs),
+    ("SHOW KEYSPACES", ShowKeyspaces),
+    ("SHOW REPLICATIONS", ShowReplications),
+    ("SHOW REPLICATION tasks_of:replication TASKS", ShowReplications),
+    ("SHOW [ALL] CLUSTER SETTINGS ^", ShowClusterSettings, {"name": None}),
+    ("SHOW CLUSTER SETTING ^ ( ALL | name:setting )", ShowClusterSettings),
+    *(
+        (f"SHOW TRANSACTION ^ {words}", ShowSession, {"name": f"transaction_{name}"})
+        for words, name in (("ISOLATION LEVEL", "isolation"), ("STATUS", "status"))
+    ),
+    *(
+        (f"SHOW {words} ^ _:rest", refused(f"SHOW {words}", hint))
+        for words, hint in _CATALOGS.items()
+    ),
+    ("SHOW ^ ALL", ShowSession, {"name": "all"}),
+    ("SHOW ^ TIME ZONE", ShowSession, {"name": "timezone"}),
+    ("SHOW ^ name:shown", ShowSession),
+)  # fmt: skip
