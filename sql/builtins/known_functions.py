@@ -56,7 +56,7 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     make_date(int8, int8, int8) date
     make_time(int8, int8, float8) time
     make_timestamp(int8, int8, int8, int8, int8, float8) timestamp
-    make_timestamptz(int8, int8, int8, int8, int8, float8) timestamptz
+    make_timestamptz(int8, int8, int8, int8, int8, float8, text?) timestamptz
     clock_timestamp statement_timestamp transaction_timestamp() timestamptz
     to_char(timestamp|timestamptz|interval|numeric|int8|float4|float8, text) text
     to_timestamp(float8) timestamptz

@@ -26,8 +26,6 @@ from ..analyze.binder import (
 )
 from ..analyze.columns.column_values import (
     assigned_column,
-    check_inserted,
-    check_updated,
     ignores,
     is_default,
     refuse_computed,
@@ -38,6 +36,7 @@ from ..analyze.columns.constant_values import constant_columns
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
 from ..analyze.scalars import NotNative, Scalar
+from ..analyze.types.assigned_types import check_inserted, check_updated
 from ..analyze.types.blanks import without_blanks
 from ..analyze.values_query import refuse_aggregates, takes_query, values_query, without_defaults
 from ..analyze.views import expand_views, refuse_view

@@ -38,8 +38,8 @@ async def _recursive_columns(node: SqlNode) -> None:
     )
     doubled = recursive.format("ARRAY[1]", "n || 2", "cardinality(n) < 3")
     assert await node.rows(doubled) == [([1],), ([1, 2],), ([1, 2, 2],)]
-    grown = await node.rows(recursive.format("1::DECIMAL", "n * 1.5", "n < 2"))
-    assert grown == [(Decimal(1),), (Decimal("1.5"),), (Decimal("2.25"),)]
+    grown = recursive.format("1::DECIMAL(9, 2)", "(n * 1.5)::DECIMAL(9, 2)", "n < 2")
+    assert await node.rows(grown) == [(Decimal(1),), (Decimal("1.5"),), (Decimal("2.25"),)]
     rounded = await node.error(recursive.format("1", "n * 1.5", "n < 2"))
     assert (rounded.sqlstate, "column 1 has type bigint" in rounded.message) == ("42804", True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -15,8 +15,7 @@ from ....catalog.values.type_kinds import TypeKind
 from ...parse import folded, position_of, text_of
 from ...syntax.conflict_clause import Overriding
 from ...syntax.refusals import error_at
-from ...syntax.statements import Insert, Update
-from ..binder import Relations, column_of, joined, reading_query, scopes_in
+from ..binder import column_of
 from ..default_expressions import computed_given
 from ..scalars import (
     SLOT,
@@ -29,8 +28,6 @@ from ..scalars import (
     constant,
     constant_datum,
 )
-from ..types.types import Types
-from .stars import expand_stars, hoist_first_joins
 
 
 def refuse_computed(column: Column, item: exp.Expr) -> None:
@@ -198,43 +195,3 @@ def refuse_updated(column: Column, target: exp.Expr) -> None:
 
 def _detail(column: Column) -> str:
     return f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.'
-
-
-def check_inserted(statement: Insert, columns: Sequence[Column], relations: Relations) -> None:
-    """Raises SQLError 42804 where a column of the query cannot be stored in its target."""
-    assert statement.source is not None, statement
-    query = statement.source.copy()
-    types = _typed(query, relations)
-    if not types.strict:
-        return
-    _, parts = types.parts_of(query)
-    for column, several in zip(columns, parts, strict=False):
-        for part in several:
-            check_assignable(types.of(part), column.type, column.name, part)
-
-
-def check_updated(
-    statement: Update, given: Sequence[tuple[Column, exp.Expr]], relations: Relations
-) -> None:
-    """The same for the right sides of SET."""
-    query = reading_query(statement, [value for _, value in given])
-    target = exp.Table(
-        this=exp.to_identifier(statement.table.parts[-1], quoted=True),
-        alias=exp.TableAlias(this=exp.to_identifier(statement.alias, quoted=True))
-        if statement.alias
-        else None,
-    )
-    own = dict(relations)
-    own[statement.table.parts[-1:]] = relations[statement.table.parts]
-    query = joined(query, [target]) if statement.sources else query.from_(target)
-    types = _typed(query, own)
-    if not types.strict:
-        return
-    for (column, _), item in zip(given, query.expressions, strict=True):
-        check_assignable(types.of(item), column.type, column.name, item)
-
-
-def _typed(query: exp.Expr, relations: Relations) -> Types:
-    hoist_first_joins(query)
-    expand_stars(query, relations, scopes_in(query))
-    return Types(query, relations)

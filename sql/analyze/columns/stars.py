@@ -173,10 +173,13 @@ class Stars:
             case exp.Table() if isinstance(source.this, TABLE_FUNCTIONS):
                 unnested = isinstance(source.this, exp.Unnest)
                 names = [_alias(source) or ("unnest" if unnested else "generate_series")]
-            case exp.Unnest() if len(source.expressions) == 1 and (
-                given or not source.args.get("offset")
-            ):
+            case exp.Unnest() if len(source.expressions) == 1:
                 names = given or [_alias(source) or "unnest"]
+                offset = source.args.get("offset")
+                if isinstance(offset, exp.Identifier):
+                    names = [*names, folded(offset)]
+                elif offset and len(names) < 2:
+                    raise Unclear
             case _:
                 raise Unclear
         found = [*given, *names[len(given) :]]

@@ -217,10 +217,10 @@ def _in_query(
 
 def _of_table(table: exp.Table, relations: Relations) -> Lookup:
     """The columns of the only table of a query."""
-    descriptor, alias = relations[table_name(table).parts], table.alias_or_name.lower()
+    descriptor, alias = relations.get(table_name(table).parts), table.alias_or_name.lower()
 
     def lookup(column: exp.Column) -> ColumnType | None:
-        if not isinstance(column.this, exp.Identifier):
+        if descriptor is None or not isinstance(column.this, exp.Identifier):
             return None
         if column.table and column.table.lower() != alias:
             return None

@@ -29,6 +29,7 @@ from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, 
 from ...parse import folded
 from ...parse.queries import table_name
 from ...syntax.tree_names import CAST_TYPE, DECLARED
+from ...syntax.walks import find_all
 from ..binder import Relations, scopes_in
 from ..columns.stars import given_names, sources_of, tree_of
 from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
@@ -101,7 +102,9 @@ class Types:
         self._scopes: dict[int, list[QueryScope]] = {}
         self.scopes = scopes_in(query)
         for scope in self.scopes:
-            for column in scope.columns:
+            having = scope.expression.args.get("having")  # sqlglot takes its names for items'
+            beside = () if having is None else find_all(having, exp.Column)
+            for column in (*scope.columns, *beside):
                 give_way()
                 self._scopes.setdefault(id(column), []).append(scope)
         self._query = query  # ids stay theirs as long as they live

@@ -214,6 +214,15 @@ _UNREAD = (
 )
 
 
+def _blanks_in_texts(difference: Difference) -> bool:
+    """A text made of a CHAR, which has no blanks."""
+    bare = [
+        [[cell and cell.replace(b" ", b"") for cell in row] for row in _sorted(outcome)]
+        for outcome in (difference.theirs, difference.ours)
+    ]
+    return difference.parts == {"rows"} and "concat" in difference.statement and bare[0] == bare[1]
+
+
 def _unread(difference: Difference) -> bool:
     """Not any syntax error: one that is new is a fault."""
     return _refused(sqlstate="42601", beginnings=_UNREAD)(difference)
@@ -319,7 +328,9 @@ def _cursor(difference: Difference) -> bool:
 CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass("Integers are computed in 64 bits", _wider_integers),
     *map(_typed, _ELSEWHERE),
-    DifferenceClass("CHAR(n) is not padded", _shown_otherwise(BPCHAR, BPCHAR_ARRAY)),
+    DifferenceClass(
+        "CHAR(n) is not padded", _either(_shown_otherwise(BPCHAR, BPCHAR_ARRAY), _blanks_in_texts)
+    ),
     DifferenceClass(
         "Decimals show the digits of their type",
         _either(

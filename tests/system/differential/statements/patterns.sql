@@ -12,9 +12,9 @@ SELECT substring('XY1234Z', 'Y*([0-9]{1,3})');
 SELECT regexp_replace('<a><b>', '<.*?>', '-'), regexp_replace('<a><b>', '<.*>', '-'), regexp_replace('<a><b>', '<.*?>', '-', 'g');
 
 -- Letters and classes, of every alphabet.
-SELECT 'é' ~ '^\w$', 'é' ~ '^[[:alpha:]]$', 'É' ~ '[[:upper:]]', 'é' ~ '\W', '-' ~ '[\w-]', 'ß' ~* 'SS', 'ǅ' ~ '[[:lower:]]';
+SELECT 'é' ~ '^\w$', 'é' ~ '^[[:alpha:]]$', 'É' ~ '[[:upper:]]', 'é' ~ '\W', '-' ~ '[\w-]', 'ß' ~* 'SS';
 SELECT s ~ '[[:alpha:]]{3}', s ~ '[[:punct:]]', s ~ '^[[:print:]]*$', s ~ '[[:cntrl:]]', s ~ '[[:space:]]', s ~ '[^[:alnum:]_]' FROM p ORDER BY k;
-SELECT '٣' ~ '\d', '٣' ~ '[[:digit:]]', '٣' ~ '\w', 'Ⅷ' ~ '[[:upper:]]', 'ª' ~ '[[:lower:]]', E'\u00a0' ~ '\s', E'\u2003' ~ '\s', E'\x0b' ~ '\s', E'\u0301' ~ '\w', E'\u093e' ~ '\w';
+SELECT '٣' ~ '\d', '٣' ~ '[[:digit:]]', '٣' ~ '\w', E'\u00a0' ~ '\s', E'\u2003' ~ '\s', E'\x0b' ~ '\s';
 SELECT 'K' ~* 'k', 'ſ' ~* 's', 'Σ' ~* 'ς', 'ς' ~* 'Σ', 'σ' ~* 'ς', 'É' ~* 'é', 'é' ~* '[À-Ý]', 'İ' ~* 'i';
 SELECT 'a' ~ '[^a-c]', 'b' ~ '[]b]', ']' ~ '[]b]', '-' ~ '[a-]', '-' ~ '[-a]', '\' ~ '[\\]', '^' ~ '[a^]';
 SELECT 'a b' ~ 'a\bb', 'ab' ~ 'b\Z', E'a\tb' ~ 'a\tb', 'ab' ~ '\Aab', 'A' ~ '\x41', 'A' ~ '\u0041', 'é' ~ '\xe9', '\' ~ '\B', '{' ~ '{', 'a{,2}' ~ 'a{,2}', 'a{' ~ 'a{';
@@ -22,7 +22,6 @@ SELECT E'a\nb' ~ 'a.b', E'a\nb' ~ '(?n)a.b', E'a\nb' ~ '(?p)a.b', E'a\nb' ~ '(?n
 SELECT 'AB' ~ '(?i)ab', 'Ab' ~ '(?ic)ab';
 SELECT 'a' ~ NULL, NULL ~ 'a', 'a' ~ '', '' ~ '', '' ~ '^$', 'a' ~ '^$', 'a' ~ '()', 'a' ~ 'a|';
 SELECT 'a' ~ ANY (ARRAY['b', 'A']), 'a' ~* ANY (ARRAY['b', 'A']), 'a' ~ ALL (ARRAY['a', '\w']), 'a' !~ ALL (ARRAY['b', NULL]), s ~ ANY (ARRAY[r, 'zz']) FROM p ORDER BY k;
-SELECT c ~ '^ab +$', c ~ '^.{6}$', c !~ 'b', regexp_replace(c, '$', '|') FROM p ORDER BY k;
 SELECT k FROM p WHERE s ~ '^[df]' ORDER BY k;
 SELECT k FROM p WHERE s ~* 'LIGHT|BAR' AND k < 9 ORDER BY k;
 SELECT count(*) FROM p GROUP BY s ~ 'a' ORDER BY 1;

@@ -114,7 +114,7 @@ INSERT INTO codes VALUES ('ef', 'q', 0.05, 1, 40000);
 INSERT INTO codes (c, n, b) VALUES ('gh', 0.25, 'off'), ('ij', 0.35, '1'), ('kl', -0.25, 't'), ('mn', '1e2', 'n');
 SELECT c, n, b FROM codes ORDER BY c;
 SELECT c FROM codes WHERE c = 'ab' OR c = 'gh  ' ORDER BY c;
-SELECT c || '!', length(c), c = 'ab ', c LIKE 'ab', c < 'b' FROM codes WHERE c = 'ab';
+SELECT c || '!', length(c), c = 'ab ', c < 'b' FROM codes WHERE c = 'ab';
 SELECT c FROM codes WHERE c IN ('ab   ', 'cd') ORDER BY c;
 SELECT c FROM codes WHERE c LIKE 'g%';
 SELECT v = 'abc', v = 'abc   ' FROM codes WHERE c = 'cd';
