@@ -11,8 +11,9 @@
     ^                           the field `position` is where this stands
     _:kind                      read, and kept nowhere
 
-Alternatives and rules are tried in order, and the first one that reads all it names is taken. An
-error is told of the furthest place that any of them reached, with all that was expected there;
+Alternatives and rules are tried in order, and the first one that reads all it names is taken; where
+the words stand that one begins with, no alternative, and no rule without words, is tried behind it.
+An error is told of the furthest place that any of them reached, with all that was expected there;
 what might have been left out is not told. Fields of operands that are left out are None, or empty
 where they are lists, or what their kind says. A row may give more fields: `{"revoke": True}`.
 """
@@ -162,6 +163,8 @@ class _Group:
                 cursor.index = mark
                 fields.clear()
                 fields.update(before)
+                if isinstance(items[0], _Words) and items[0].begins(cursor):
+                    return False
         return False
 
     def defaults(self) -> Iterable[tuple[str, object]]:
@@ -206,6 +209,13 @@ class Rule:
         """The words that it begins with."""
         first = next((item for item in self.items if not isinstance(item, _Here)), None)
         return first.words if isinstance(first, _Words) else []
+
+    def stands(self, cursor: Cursor) -> bool:
+        """Whether its first words stand at the cursor."""
+        words, at = self.words, cursor.index
+        return bool(words) and all(
+            cursor.keys[at + count] in choice for count, choice in enumerate(words)
+        )
 
     @property
     def beginning(self) -> str:
@@ -252,11 +262,15 @@ class Rules:
     def read(self, cursor: Cursor) -> object:
         mark, known = cursor.index, cursor.missed_count()
         tried = self.by_word.get(cursor.keys[mark])
+        stood = False
         for rule in self._others if tried is None else tried:
+            if stood and not rule.words:
+                continue
             try:
                 return rule.read(cursor)
             except Unmatched:
                 cursor.index = mark
+                stood = stood or rule.stands(cursor)
         if self._expected is not None:
             cursor.miss(mark, self._expected)
             cursor.missed_since(mark, known, self._expected)
