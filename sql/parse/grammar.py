@@ -146,7 +146,14 @@ def _inner(kinds: UnionType, hint: str) -> Callable[[Cursor], Statement]:
     """Reads the statement that EXPLAIN is about. Raises SQLError 42601 if it is not of `kinds`."""
 
     def read(cursor: Cursor) -> Statement:
-        if cursor.finished:
+        parenthesis = cursor.keys[cursor.index] == "("
+        at = cursor.current.token_index + parenthesis
+        of_feed = "changefeed" in cursor.keys[cursor.index : cursor.index + 2]
+        if (
+            cursor.finished
+            or of_feed
+            or (parenthesis and cursor.tokens[at].token_type not in QUERY_TOKENS)
+        ):
             cursor.fail("a statement")
         start, end = cursor.current.start, cursor.current.end
         made = _statement(cursor.text, cursor.rest())
@@ -195,7 +202,7 @@ refuses("never_told", "VERBOSE", "EXPLAIN (VERBOSE)", _TOLD)
 define_rules(
     "explain_option",
     Rules(
-        ("FORMAT ^ name:word", _format),
+        ("^ FORMAT name:word", _format),
         ("^ name:option_word [said:truth]", _explain_option),
         expected="an option of EXPLAIN",
     ),

@@ -115,10 +115,21 @@ _named(
     dotted,
     {
         "setting": "a setting", "option_name": "an option", "column_path": "a column",
-        "shown": "what to show",
     },
 )  # fmt: skip
-define("variable", lambda cursor: dotted(cursor, "a session variable").lower(), begins_name)
+
+
+_NO_VARIABLES = ("role", "session_authorization", "transaction", "constraints", "cluster", "time")
+"""What SET has rules of its own for."""
+
+
+def _variable(cursor: Cursor) -> str:
+    if cursor.keys[cursor.index] in _NO_VARIABLES:
+        raise Unmatched
+    return dotted(cursor, "a session variable").lower()
+
+
+define("variable", _variable, begins_name)
 
 
 def role(cursor: Cursor) -> str:

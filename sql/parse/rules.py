@@ -11,8 +11,9 @@
     ^                           the field `position` is where this stands
     _:kind                      read, and kept nowhere
 
-Alternatives and rules are tried in order, and the first one that reads all it names is taken. An
-error is told of the furthest place that any of them reached, with all that was expected there;
+Alternatives and rules are tried in order, and the first one that reads all it names is taken; where
+the words stand that one begins with, no alternative, and no rule without words, is tried behind it.
+An error is told of the furthest place that any of them reached, with all that was expected there;
 what might have been left out is not told. Fields of operands that are left out are None, or empty
 where they are lists, or what their kind says. A row may give more fields: `{"revoke": True}`.
 """
@@ -74,11 +75,18 @@ class _Words:
             shown = " ".join(said).upper() if word[0].isalpha() else f'"{word}"'
             cursor.miss(cursor.index + count, shown)
 
-    def begins(self, cursor: Cursor) -> bool:
+    def stands(self, cursor: Cursor) -> bool:
+        return self._matched(cursor) == len(self.words)
+
+    def note(self, cursor: Cursor, *, begun: bool) -> None:
+        """Tells the cursor what is missed, with `begun` only where the first word stands."""
         count = self._matched(cursor)
-        if 0 < count < len(self.words):
+        if count < len(self.words) and (count or not begun):
             self._miss(cursor, count)
-        return count == len(self.words)
+
+    def begins(self, cursor: Cursor) -> bool:
+        self.note(cursor, begun=True)
+        return self.stands(cursor)
 
     def match(self, cursor: Cursor, fields: Fields) -> None:
         count = self._matched(cursor)
@@ -148,12 +156,13 @@ class _Group:
             raise Unmatched
 
     def _alternative(self, cursor: Cursor, fields: Fields) -> bool:
-        mark, before = cursor.index, fields.copy()
+        mark = cursor.index
         for items in self._alternatives:
             if self.optional and not items[0].begins(cursor):
                 continue
             if self._repeated and _said(items, fields):
                 continue
+            before = fields.copy()
             try:
                 for item in items:
                     item.match(cursor, fields)
@@ -162,6 +171,8 @@ class _Group:
                 cursor.index = mark
                 fields.clear()
                 fields.update(before)
+                if isinstance(items[0], _Words) and items[0].stands(cursor):
+                    return False
         return False
 
     def defaults(self) -> Iterable[tuple[str, object]]:
@@ -200,18 +211,15 @@ class Rule:
         self._defaults = dict(pair for item in self.items for pair in item.defaults())
         for constants in given:
             self._defaults.update(constants)
-
-    @property
-    def words(self) -> list[tuple[str, ...]]:
-        """The words that it begins with."""
         first = next((item for item in self.items if not isinstance(item, _Here)), None)
-        return first.words if isinstance(first, _Words) else []
+        self.first = first if isinstance(first, _Words) else None
+        """The words that it begins with."""
 
     @property
     def beginning(self) -> str:
         """The words that it begins with, of which the second may stand behind what is left out."""
         found: list[str] = []
-        for item in self.items if self.words else ():
+        for item in self.items if self.first is not None else ():
             if len(found) > 1:
                 break
             if isinstance(item, _Words):
@@ -237,33 +245,35 @@ class Rules:
     def __init__(self, *rows: Row, expected: str | None = None, whole: bool = False) -> None:
         self.rules = [Rule(row, whole=whole) for row in rows]
         self._expected = expected
-        self._others = [rule for rule in self.rules if not rule.words]
-        words = {word for rule in self.rules if rule.words for word in rule.words[0]}
-        self.by_word = {
-            word: [rule for rule in self.rules if not rule.words or word in rule.words[0]]
-            for word in words
+        self._others = [rule for rule in self.rules if rule.first is None]
+        self._by_word = {
+            word: [rule for rule in self.rules if rule.first is None or word in rule.first.words[0]]
+            for rule in self.rules
+            for word in (rule.first.words[0] if rule.first is not None else ())
         }
 
     def begins(self, cursor: Cursor) -> bool:
-        return cursor.keys[cursor.index] in self.by_word or any(
+        return cursor.keys[cursor.index] in self._by_word or any(
             rule.items[0].begins(cursor) for rule in self._others
         )
 
     def read(self, cursor: Cursor) -> object:
         mark, known = cursor.index, cursor.missed_count()
-        tried = self.by_word.get(cursor.keys[mark])
-        for rule in self._others if tried is None else tried:
-            try:
-                return rule.read(cursor)
-            except Unmatched:
-                cursor.index = mark
+        tried = self._by_word.get(cursor.keys[mark], self._others)
+        stood = False
+        for rule in tried:
+            if rule.first.stands(cursor) if rule.first is not None else not stood:
+                try:
+                    return rule.read(cursor)
+                except Unmatched:
+                    cursor.index = mark
+                    stood = stood or rule.first is not None
         if self._expected is not None:
             cursor.miss(mark, self._expected)
             cursor.missed_since(mark, known, self._expected)
-        elif tried is None:
-            for rule in self.rules:
-                for word in rule.words[:1]:
-                    cursor.miss(mark, " or ".join(word).upper())
+        for rule in tried if tried is not self._others else self.rules:
+            if rule.first is not None:
+                rule.first.note(cursor, begun=self._expected is not None)
         raise Unmatched
 
 

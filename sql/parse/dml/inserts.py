@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...syntax.conflict_clause import Overriding
+from ...syntax.names import ObjectName
 from ...syntax.statements import InsertMode
-from ...syntax.tree_names import position_of
 from ..cursor import syntax_error
 
 
@@ -20,12 +19,10 @@ class Inserts:
     upserts: set[int] = field(default_factory=set)
     overriding: dict[int, Overriding] = field(default_factory=dict)
 
-    def of(self, tree: exp.Insert) -> tuple[InsertMode, Overriding | None]:
-        target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-        first = position_of(target.args.get("catalog") or target.args.get("db") or target.this)
-        assert first is not None, tree
-        mode = InsertMode.UPSERT if first - 1 in self.upserts else InsertMode.INSERT
-        return mode, self.overriding.get(first - 1)
+    def of(self, table: ObjectName) -> tuple[InsertMode, Overriding | None]:
+        begin = table.position - 1
+        mode = InsertMode.UPSERT if begin in self.upserts else InsertMode.INSERT
+        return mode, self.overriding.get(begin)
 
 
 def plain_inserts(text: str, tokens: list[Token]) -> tuple[list[Token], Inserts]:

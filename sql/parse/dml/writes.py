@@ -86,9 +86,6 @@ def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert
     is not supported."""
     conflict = tree.args.get("conflict")
     position = word_at(tokens, "conflict")
-    mode, overriding = inserts.of(tree)
-    if conflict is not None and mode is InsertMode.UPSERT:
-        raise SQLError("42601", "UPSERT takes no ON CONFLICT", position=position)
     target, columns = tree.this, None
     if isinstance(target, exp.Schema):
         columns = tuple(_column_name(name) for name in target.expressions)
@@ -101,8 +98,12 @@ def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert
     elif source is not None and source.find(exp.Into) is not None:
         message = "SELECT ... INTO is not allowed here"
         raise SQLError("42601", message, position=position_of(source))
+    table = table_name(target)
+    mode, overriding = inserts.of(table)
+    if conflict is not None and mode is InsertMode.UPSERT:
+        raise SQLError("42601", "UPSERT takes no ON CONFLICT", position=position)
     return Insert(
-        table=table_name(target),
+        table=table,
         alias=_alias(target),
         columns=columns,
         source=with_ctes(source, ctes_of(tree)),

@@ -27,7 +27,13 @@ _TEXTS = ("delimiter", "null", "quote", "escape")
 _FILES = "Use STDIN and STDOUT; psql's \\copy does, with files of the client."
 
 
+def _at_file(cursor: Cursor) -> bool:
+    return at_string(cursor) or cursor.keys[cursor.index] == "program"
+
+
 def _file(cursor: Cursor) -> None:
+    if not _at_file(cursor):
+        cursor.fail()
     raise unsupported("COPY with a file or a program of the server", cursor.position, _FILES)
 
 
@@ -35,9 +41,7 @@ def _unknown(name: str, position: int) -> None:
     raise SQLError("42601", f'option "{name}" not recognized', position=position)
 
 
-define(
-    "server_file", _file, lambda cursor: at_string(cursor) or cursor.keys[cursor.index] == "program"
-)
+define("server_file", _file, _at_file)
 refuses("condition", "WHERE", "WHERE of COPY", _ALONE)
 _options = Rules(
     ("FORMAT format:value", dict),

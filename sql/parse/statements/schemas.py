@@ -116,7 +116,6 @@ _POLICIES = "GRANT gives rights on tables; a view shows some rows."
 _PARENTS = "No table inherits from another."
 _PARTITIONS = "There are no partitions; ranges split."
 _REFUSED = {
-    "OWNER": None,
     "INHERIT": _PARENTS,
     "NO INHERIT": _PARENTS,
     "ATTACH PARTITION": _PARTITIONS,
@@ -212,6 +211,7 @@ define_rules(
         ("^ SET parameters:(parameter,…)", s.SetParameters, {"reset": False}),
         ("^ RESET parameters:(reset_parameter,…)", s.SetParameters, {"reset": True}),
         ("^ VALIDATE CONSTRAINT name:constraint", s.ValidateConstraint),
+        ("^ OWNER TO _:role _:rest", refused("ALTER TABLE … OWNER")),
         *(
             (f"^ {words} _:rest", refused(f"ALTER TABLE … {words}", hint))
             for words, hint in _REFUSED.items()
@@ -312,13 +312,19 @@ _VIEWS: tuple[Row, ...] = (
 # Types and sequences.
 
 
+def _no_enum(cursor: Cursor) -> None:
+    if cursor.keys[cursor.index] == "enum":
+        cursor.fail()
+
+
+define("no_enum", _no_enum)
 _COMPOSITE = "Write CREATE TYPE … AS ENUM ('a label', …); JSONB holds values of several parts."
 
 
 _TYPES: tuple[Row, ...] = (
     (f"CREATE TYPE {_UNLESS} name:type [AS] ENUM '(' [labels:label_text,…] ')'", CreateEnum),
     (
-        f"CREATE TYPE {_UNLESS} _:type ^ AS _:rest",
+        f"CREATE TYPE {_UNLESS} _:type ^ AS _:no_enum _:rest",
         refused("types other than enumerations", _COMPOSITE),
     ),
     (

@@ -328,5 +328,8 @@ CHORES: tuple[Row, ...] = (
         {"chore": Chore.ANALYZE},
     ),
     ("LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]", Maintain, {"chore": Chore.LOCK}),
-    ("LOCK ^ _:rest", refused("LOCK TABLE but IN ACCESS SHARE MODE", _ONLY_SHARED)),
+    (
+        "LOCK ^ [TABLE] _:locked,… [IN _:rest]",
+        refused("LOCK TABLE but IN ACCESS SHARE MODE", _ONLY_SHARED),
+    ),
 )

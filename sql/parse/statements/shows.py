@@ -29,7 +29,8 @@ from ...syntax.statements import (
     ShowTables,
 )
 from ...syntax.user_statements import ShowUsers
-from ..kinds import define_rules, refused
+from ..cursor import Cursor, Unmatched
+from ..kinds import define, define_rules, dotted, refused
 from ..rules import Row, Rules
 
 define_rules(
@@ -44,6 +45,22 @@ define_rules(
     Rules(("FOR CHANGEFEED job_id:job [TABLE table:table] [KEY key:letter]", LetterChoice)),
 )
 
+_LONGER = frozenset(
+    """
+    changefeed cluster columns create dead external job paused ranges relaxed replication running
+    schedule system transaction
+    """.split()  # noqa: SIM905 (a list of words is read as such)
+)
+
+
+def _shown(cursor: Cursor) -> str:
+    """A variable's name, which no word is that something else has to stand behind."""
+    if cursor.keys[cursor.index] in _LONGER:
+        raise Unmatched
+    return dotted(cursor, "what to show")
+
+
+define("shown", _shown)
 _CONSTRAINTS = (
     "pg_constraint lists them, pg_get_constraintdef(oid) says what each is, and SHOW CREATE "
     "TABLE all of a table's."

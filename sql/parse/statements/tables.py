@@ -25,7 +25,7 @@ from ...syntax.schema_statements import (
 )
 from ...syntax.statements import CreateDatabase, CreateTable, CreateTableAs, OnCommit, Query
 from ...syntax.type_statements import SequenceChange
-from ..cursor import Cursor
+from ..cursor import Cursor, Unmatched
 from ..kinds import (
     begins_name,
     define,
@@ -174,7 +174,7 @@ define_rules(
     Rules(
         (
             "[_:computed] name:column [_:computed] [COLLATE _:collation] [_:operator_class] "
-            "[otherwise:DESC | ASC] [NULLS first:FIRST | NULLS LAST]",
+            "[otherwise:DESC | ASC] [NULLS ( first:FIRST | LAST )]",
             _index_column,
         )
     ),
@@ -221,8 +221,8 @@ define_rules(
     "deferral",
     Rules(
         (
-            "^ { immediate:NOT DEFERRABLE | deferrable:DEFERRABLE | INITIALLY deferred:DEFERRED "
-            "| INITIALLY IMMEDIATE }",
+            "^ { immediate:NOT DEFERRABLE | deferrable:DEFERRABLE "
+            "| INITIALLY ( deferred:DEFERRED | IMMEDIATE ) }",
             _deferral,
         )
     ),
@@ -230,15 +230,15 @@ define_rules(
 define_rules("not_deferrable", Rules(("said:deferral", _not_deferrable)))
 
 
-def _match(cursor: Cursor) -> bool:
-    """`SIMPLE`, or `FULL`, which is the same for one column: whether it is FULL."""
+def _match(cursor: Cursor) -> int | None:
+    """`SIMPLE`, or `FULL`, which is the same for one column: where FULL stands."""
     position, word = cursor.position, cursor.keys[cursor.index]
     if word == "partial":
         raise _no_match(word, position)
     if word not in ("simple", "full"):
         cursor.fail("SIMPLE or FULL")
     cursor.advance()
-    return word == "full"
+    return position if word == "full" else None
 
 
 def _no_match(word: str, position: int | None) -> SQLError:
@@ -252,14 +252,14 @@ def _no_match(word: str, position: int | None) -> SQLError:
 def _reference(
     position: int,
     columns: tuple[str, ...],
-    full: bool | None,
+    full: int | None,
     said: tuple[int, bool, bool],
     on_delete: str | None,
     on_update: str | None,
     **fields: object,
 ) -> Reference:
-    if full and len(columns) > 1:
-        raise _no_match("full", position)
+    if full is not None and len(columns) > 1:
+        raise _no_match("full", full)
     return Reference(
         columns=columns,
         on_delete=on_delete or "NO ACTION",
@@ -462,7 +462,21 @@ def _filled(cursor: Cursor) -> tuple[Query, bool]:
     return query, not empty
 
 
+def _names_alone(cursor: Cursor) -> tuple[str, ...]:
+    """`(name, …)`, and no more in the parentheses."""
+    names: list[str] = []
+    while not names or cursor.accept(","):
+        cursor.index += not names
+        if not begins_name(cursor):
+            raise Unmatched
+        names.append(cursor.advance().text)
+    if not cursor.accept(")"):
+        raise Unmatched
+    return tuple(names)
+
+
 define("filled", _filled)
+define("names_alone", _names_alone, lambda cursor: cursor.keys[cursor.index] == "(", absent=())
 
 
 def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCommit | None:
@@ -531,7 +545,7 @@ TABLES: tuple[Row, ...] = (
         _table,
     ),
     (
-        f"{_TABLE} [columns:(column,…)] [WITH parameters:(option,…)] [ON COMMIT ends:ends] "
+        f"{_TABLE} [columns:names_alone] [WITH parameters:(option,…)] [ON COMMIT ends:ends] "
         "filled:filled",
         _table_as,
     ),

@@ -136,7 +136,7 @@ ShowJobs(changefeeds_only=True, job_id=12, watched=True)
 SHOW JOBS WITH WATCHED_TABLES
 ----
 position 11: syntax error at or near "WITH" (SQLSTATE 42601)
-HINT: Expected WHEN COMPLETE or the end of the statement.
+HINT: Expected the end of the statement or WHEN COMPLETE.
 
 PAUSE JOBS (SELECT job_id FROM [SHOW CHANGEFEED JOBS] WHERE status = 'running')
 ----

@@ -132,7 +132,7 @@ ActAs(name='ada', session=True, local=False, reset=False, position=29)
 SET ROLE
 ----
 position 9: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected DEFAULT, NONE, a role's name, TO or "=".
+HINT: Expected DEFAULT, NONE or a role's name.
 
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT USAGE ON SEQUENCES TO ada
 ----
