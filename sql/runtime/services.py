@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ...cached import cached_property
 from ...catalog.descriptors.descriptor import TableDescriptor
@@ -14,10 +14,13 @@ from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.schema_change.jobs import SchemaChanges
 from ...catalog.store.catalog import Catalog
 from ...catalog.values.column_types import ColumnType
+from ...catalog.values.errors import SQLError
 from ...changefeed import Changefeeds
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.offload import OffloadLane
+from ...kvlayer.ranges import RangeInfo
 from ...kvlayer.raw import Leadership
+from ...kvlayer.span import Span
 from ...kvlayer.write_shares import WriteShares
 from ..analyze.default_expressions import StoreGenerators
 from ..analyze.scalars import Generators
@@ -93,3 +96,23 @@ class VirtualTables(Protocol):
     def of(self, descriptor: TableDescriptor) -> ListedTable: ...
 
     def __iter__(self) -> Iterator[ListedTable]: ...
+
+
+@runtime_checkable
+class RangeStore(Protocol):
+    """A store whose ranges can be changed."""
+
+    async def split(self, key: bytes) -> None: ...
+    async def unsplit(self, key: bytes) -> None: ...
+    def ranges(self, span: Span) -> list[RangeInfo]: ...
+
+
+def ranged_store(store: StoreAccess) -> RangeStore:
+    """The store, where its ranges are in this process. Raises SQLError 0A000."""
+    if not isinstance(store, RangeStore):
+        raise SQLError(
+            "0A000",
+            "ranges are shown and changed on the node that has the store",
+            hint="Connect to the node that was started without --join.",
+        )
+    return store

@@ -28,6 +28,7 @@ from ...runtime.authorization import Actor
 from ...runtime.implicit import alone
 from ...runtime.keyspaces import check_keyspace, replica_resolved
 from ...runtime.relations import LeaseScope, find_table, full_name, resolve
+from ...runtime.services import ranged_store
 from ...syntax.keyspace_statements import (
     BackupKeyspace,
     RestoreKeyspace,
@@ -41,7 +42,6 @@ from ..ddl.ownership import settle_rights
 from ..ddl.schema_changes import SchemaChangeStatements
 from ..query.result_shape import BACKUP_COLUMNS
 from ..write.relaxed_load import domain_states
-from .ranges import ranged_store
 
 
 async def show_keyspaces(actor: Actor, statement: ShowKeyspaces) -> Result:

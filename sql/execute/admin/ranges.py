@@ -6,7 +6,6 @@ None of it is transactional: a split takes effect when it is durable, and is not
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from typing import Protocol, runtime_checkable
 
 from sqlglot import exp
 
@@ -16,7 +15,6 @@ from ....catalog.rows.key_borders import border_columns, border_key, pretty_key
 from ....catalog.store.catalog import not_a_table
 from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import StoreAccess
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import index_span, table_span
 from ....kvlayer.ranges import RangeInfo
@@ -26,30 +24,10 @@ from ...parse import position_of
 from ...results.as_of import datetime_of
 from ...results.results import Result, Row, listing
 from ...runtime.relations import resolve
-from ...runtime.services import Services
+from ...runtime.services import RangeStore, Services, ranged_store
 from ...syntax import statements
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
-
-
-@runtime_checkable
-class RangeStore(Protocol):
-    """A store whose ranges can be changed."""
-
-    async def split(self, key: bytes) -> None: ...
-    async def unsplit(self, key: bytes) -> None: ...
-    def ranges(self, span: Span) -> list[RangeInfo]: ...
-
-
-def ranged_store(store: StoreAccess) -> RangeStore:
-    """The store, where its ranges are in this process. Raises SQLError 0A000."""
-    if not isinstance(store, RangeStore):
-        raise SQLError(
-            "0A000",
-            "ranges are shown and changed on the node that has the store",
-            hint="Connect to the node that was started without --join.",
-        )
-    return store
 
 
 async def run_ranges(

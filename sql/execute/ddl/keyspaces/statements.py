@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
 
 from .....catalog.descriptors.descriptor import TableDescriptor
 from .....catalog.descriptors.keyspace import Keyspace
@@ -17,23 +16,16 @@ from .....kvlayer.leadership import Role
 from .....kvlayer.raw import check_key, keyspace_span, raw_key
 from .....kvlayer.replica import Begin, End, Look
 from ....results.errors import from_kv
-from ....results.results import Result, listing, typed_columns
+from ....results.results import Result, listing
 from ....runtime.authorization import Actor
 from ....runtime.keyspaces import check_keyspace, whole_seconds
 from ....runtime.relations import unknown_relation
-from ....runtime.services import Services
+from ....runtime.services import Services, ranged_store
 from ....syntax import keyspace_statements as s
 from ....syntax.names import ObjectName, Option
 from ...changer import Changer, new_table_name
 from ...positions import at, refuse_twice
 from ..schema_changes import SchemaChangeStatements
-
-
-@runtime_checkable
-class _SplittableStore(Protocol):
-    """A store whose ranges are in this process."""
-
-    async def split(self, key: bytes) -> None: ...
 
 
 async def check_keyspaces(actor: Actor, statement: s.KeyspaceStatement) -> None:
@@ -121,7 +113,7 @@ async def _promote(changer: Changer, statement: s.PromoteKeyspace) -> Result:
     state = await changer.services.store.replica(span, End())
     assert state is not None, table
     checkpoint = format_timestamp(state.resolved) if state.resolved else None
-    return listing("ALTER KEYSPACE", typed_columns("checkpoint"), [(checkpoint,)])
+    return listing("ALTER KEYSPACE", "checkpoint", [(checkpoint,)])
 
 
 async def _transfer(changer: Changer, statement: s.TransferKeyspace) -> Result:
@@ -146,20 +138,13 @@ async def _transfer(changer: Changer, statement: s.TransferKeyspace) -> Result:
         await follower.close()
     assert state.role is Role.FOLLOWING, state
     row = (follower.address, state.term, format_timestamp(state.resolved))
-    columns = typed_columns("leader epoch:i checkpoint")
-    return listing("ALTER KEYSPACE", columns, [row])
+    return listing("ALTER KEYSPACE", "leader epoch:i checkpoint", [row])
 
 
 async def _split(changer: Changer, statement: s.SplitKeyspace) -> Result:
     """Ranges begin at the keys, for good. As with tables, no transaction undoes it."""
     table = await _found(changer, statement.name)
-    store = changer.services.store
-    if not isinstance(store, _SplittableStore):
-        raise SQLError(
-            "0A000",
-            "ranges are changed on the node that has the store",
-            hint="Connect to the node that was started without --join.",
-        )
+    store = ranged_store(changer.services.store)
     try:
         for key in statement.keys:
             check_key(key)
@@ -167,7 +152,7 @@ async def _split(changer: Changer, statement: s.SplitKeyspace) -> Result:
     except KVError as error:
         raise from_kv(error) from error
     rows = [(shown_key(key),) for key in statement.keys]
-    return listing("ALTER KEYSPACE", typed_columns("key"), rows)
+    return listing("ALTER KEYSPACE", "key", rows)
 
 
 async def _check_replicated(services: Services, table: TableDescriptor, address: str) -> None:
