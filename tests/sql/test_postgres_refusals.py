@@ -134,7 +134,7 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT INTERVAL '1 day 02:03:04' HOUR TO SECOND", "'1 year 2 mons'"),
         ("SELECT date_trunc('day', INTERVAL '1 day 02:00')", "extract("),
         ("SELECT @ -5", "abs(x)"),
-        ("SELECT hashtextextended('a', 1)", "hashtext()"),
+        ("SELECT hashtextextended('a', 1)", "Advisory locks"),
         ("SELECT trim_scale(1.50)", "round("),
         ("SELECT format('%5s', 'x')", "||"),
         ("SELECT format(s, 'x') FROM t", "||"),
