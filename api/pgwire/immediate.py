@@ -133,7 +133,8 @@ class ImmediateAnswers:
             assert isinstance(error, KVError), error
             frames = [replies.error(told_of(error))]
         self._tell(frames)
-        self._channel.wake()
+        if self._channel.machine.buffered_bytes:
+            self._channel.wake()
 
     def _tell(self, frames: list[bytes]) -> None:
         self._channel.write_all(frames)
