@@ -16,6 +16,7 @@ the store is far: then the store checks in its step that what was read still sta
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from random import Random
@@ -211,8 +212,57 @@ class Feed(Protocol):
     def close(self) -> None: ...
 
 
+class Commit(Protocol[T_co]):
+    """A commit that is applied. Nobody may be told of it before `durable` is done; where that is
+    None, it is durable already."""
+
+    @property
+    def result(self) -> T_co: ...
+    @property
+    def timestamp(self) -> Timestamp: ...
+    @property
+    def durable(self) -> asyncio.Future[None] | None: ...
+
+
+class Immediate(Protocol):
+    """What a store of this process does at once, in the step of the loop that asks.
+
+    Every call raises TakesWaiting, having done nothing, where something is in the way: a lock, a
+    version that is not durable, an engine that stalls. See `txn.immediate`.
+    """
+
+    def now(self) -> Timestamp:
+        """A timestamp drawn from the store's clock."""
+        ...
+
+    def get(self, key: bytes, at: Timestamp) -> bytes | None:
+        """The body of a key's live value at `at`, which was drawn in this step."""
+        ...
+
+    def commit(
+        self,
+        evaluate: Callable[[Evaluation], T],
+        *,
+        deadline: Callable[[], Timestamp],
+        commit_called_ns: int,
+    ) -> Commit[T]:
+        """As `StoreAccess.one_phase`. What `evaluate` raises is TakesWaiting, too."""
+        ...
+
+    def commit_transaction(
+        self, transaction: Transaction, *, deadline: Callable[[], Timestamp], commit_called_ns: int
+    ) -> Commit[None]:
+        """As `Transaction.commit`. It stays open where it takes waiting."""
+        ...
+
+
 class StoreAccess(Protocol):
     """A store, wherever it is."""
+
+    @property
+    def immediate(self) -> Immediate | None:
+        """What is done at once; None for a store of another process."""
+        ...
 
     @property
     def id(self) -> str: ...

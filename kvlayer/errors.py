@@ -15,6 +15,11 @@ class KVError(Error):
     """Root of the KV layer's errors."""
 
 
+class TakesWaiting(Exception):
+    """What was asked to be done at once would have to wait for something, and was not done. Its
+    caller does it in a way that waits: nobody else hears of it."""
+
+
 class RetryableTransaction(KVError):
     """The transaction cannot commit as it stands, and would if it were run again (40001)."""
 

@@ -44,6 +44,7 @@ from .span_config import SpanConfigs
 from .transaction_modes import Isolation, Priority
 from .txn import TransactionRecord
 from .txn.heartbeat import Heartbeats
+from .txn.immediate import ImmediateStore
 from .txn.one_phase import Evaluation, Pending, submit
 from .txn.snapshot import SnapshotReader, Version, sliced_versions
 from .txn.steps import run_step
@@ -86,6 +87,7 @@ class Store:
         self.metrics = parts.metrics
         self.random = parts.random
         self._ranges = RangeStore(parts)
+        self._immediate = ImmediateStore(self._ranges)
         self.span_configs = SpanConfigs(self)
         self._range_queue = RangeQueue(self._ranges, self.span_configs, self._ranges.background)
         self._heartbeats = Heartbeats(self._ranges, lambda: self._ranges.running)
@@ -203,6 +205,11 @@ class Store:
     async def holds(self, position: StorePosition) -> bool:
         """Whether `position` lies in this store's past: see `access.StoreAccess`."""
         return self._history.holds(position)
+
+    @property
+    def immediate(self) -> ImmediateStore:
+        """What is done at once: see `access.StoreAccess`."""
+        return self._immediate
 
     async def now(self) -> Timestamp:
         """A timestamp drawn from the clock: see `access.StoreAccess`."""

@@ -34,6 +34,9 @@ class Channel(asyncio.Protocol):
         self.machine = Machine()
         self.lost = False
         self.on_lost: Callable[[], object] = lambda: None
+        self.at_once: Callable[[], bool] | None = None
+        """Asked what has arrived while somebody waits for `more`: True where it took that, and
+        nobody is to be woken."""
         self._on_connected = on_connected
         self._transport: asyncio.Transport | None = None
         self._arrived: asyncio.Future[None] | None = None
@@ -60,12 +63,15 @@ class Channel(asyncio.Protocol):
         machine.receive(data)
         if machine.buffered_bytes > READ_AHEAD_BYTES:
             self._pause()
-        self._wake()
+        awaited = self._arrived is not None and not self._arrived.done()
+        if awaited and self.at_once is not None and not self._stopped and self.at_once():
+            return
+        self.wake()
 
     def eof_received(self) -> bool:
         """A client that shuts down its side is gone: there is nobody to answer."""
         self._ended = True
-        self._wake()
+        self.wake()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -73,7 +79,7 @@ class Channel(asyncio.Protocol):
         self._ended = True
         self._out.clear()
         self._writable.set()
-        self._wake()
+        self.wake()
         self.on_lost()
 
     def pause_writing(self) -> None:
@@ -108,7 +114,8 @@ class Channel(asyncio.Protocol):
         finally:
             self._arrived = None
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Whoever waits for `more` is to look at what has arrived."""
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
 
@@ -126,7 +133,7 @@ class Channel(asyncio.Protocol):
     def end_input(self) -> None:
         """From now on there are no more messages, whatever has come already."""
         self._stopped = True
-        self._wake()
+        self.wake()
 
     # Writing
 
@@ -156,6 +163,11 @@ class Channel(asyncio.Protocol):
         self._out_bytes = 0
         if not self._transport.is_closing():
             self._transport.write(data)
+
+    @property
+    def writable(self) -> bool:
+        """Whether the client reads what is written: `drain` would not wait."""
+        return self._writable.is_set()
 
     async def drain(self) -> None:
         """Hands on what is kept once it is long, and waits while the client does not read.

@@ -16,6 +16,7 @@ from ...sql.results.errors import told_of
 from . import replies
 from .channel import Channel, HangUp
 from .extended import Extended
+from .immediate import ImmediateAnswers
 from .interruption import Guard, Interruption
 from .messages import (
     Bind,
@@ -73,6 +74,8 @@ class Conversation:
         channel = self._channel
         self._session.follow()  # what is written is in its zone, too
         channel.on_lost = lambda: self.guard.interrupt(Interruption.HANG_UP)
+        answers = ImmediateAnswers(self._session, channel, self._extended, self._ready)
+        channel.at_once = answers.take
         try:
             self._ready()
             while True:
@@ -92,7 +95,7 @@ class Conversation:
         except ProtocolViolation as violation:
             channel.write(replies.error(violation, Severity.FATAL))
         finally:
-            channel.on_lost = lambda: None
+            channel.on_lost, channel.at_once = lambda: None, None
             await self._extended.close()
             await self._session.close()
 

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import assert_never
 
 from ...catalog.values.errors import SQLError
-from ...sql import Apart, Session, SessionState
+from ...kvlayer.errors import TakesWaiting
+from ...sql import Apart, Result, Session, SessionState
+from ...sql.session.immediate import Outcome
 from ...sql.syntax.statements import CopyFrom, CopyTo
 from . import replies
 from .channel import Channel
 from .copying import copy_in, copy_out
 from .interruption import Guard
-from .messages import Bind, Close, Describe, Execute, Flush, Parse, Target, bind_again
+from .messages import (
+    Bind,
+    Close,
+    Describe,
+    Execute,
+    Flush,
+    Parse,
+    Target,
+    bind_again,
+    parse_message,
+)
 from .output import Output
 from .portals import (
     PORTALS_MAX,
@@ -37,6 +50,28 @@ BOUND_AND_DESCRIBED = replies.BIND_COMPLETE + replies.NO_DATA
 ExtendedMessage = Parse | Bind | Describe | Execute | Close | Flush
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run at once within a transaction: until another takes its name, its portal may be asked
+    about, or run again, as one that has ended."""
+
+    statement: WireStatement
+    bound: bytes
+    outcome: Outcome
+
+    def portal(self) -> Portal:
+        """The portal as the ordinary way would have left it."""
+        message = parse_message(ord("B"), self.bound)
+        assert isinstance(message, Bind), message
+        tag, columns = self.outcome.tag, self.outcome.columns
+        result = Result(tag=tag, columns=columns, rows=() if columns else None)
+        portal = Portal(self.statement, message, (), result=result, finished=True)
+        if columns:
+            portal.shape = portal.shaped(columns)
+            portal.encode, portal.rows = portal.shape.encode, PendingRows(result)
+        return portal
+
+
 class Extended:
     """The statements and portals of one connection.
 
@@ -51,9 +86,13 @@ class Extended:
         self._guard = guard
         self._statements: dict[str, WireStatement] = {}
         self._portals: dict[str, Portal] = {}
+        self.left: FinishedRun | None = None
+        """What the portal without a name is, where it was run at once."""
 
     async def take(self, message: ExtendedMessage) -> None:
         """Carries a message out. Raises SQLError."""
+        if self.left is not None:
+            self._portals[""], self.left = self.left.portal(), None
         match message:
             case Parse():
                 await self._parse(message)
@@ -85,12 +124,13 @@ class Extended:
             if self._session.in_batch:
                 await self._guard.run(self._session.end_batch())
         finally:
-            if self._portals:
+            if self._portals or self.left is not None:
                 await self.end_portals()
 
     async def end_portals(self) -> None:
         """Portals end with their transaction."""
-        if self._portals and self._session.state is SessionState.IDLE:
+        ending = self._portals or self.left is not None
+        if ending and self._session.state is SessionState.IDLE:
             await self.close_portals()
 
     async def close(self) -> None:
@@ -99,6 +139,7 @@ class Extended:
         self._statements.clear()
 
     async def close_portals(self) -> None:
+        self.left = None
         while self._portals:
             _, portal = self._portals.popitem()
             if portal.unfinished is not None:
@@ -124,7 +165,7 @@ class Extended:
             for other in [other for other in kept if other not in names]:
                 del kept[other]
 
-    def _statement(self, name: str) -> WireStatement:
+    def statement(self, name: str) -> WireStatement:
         """The prepared statement of a name, one made by PREPARE too, until DEALLOCATE."""
         prepared = self._session.prepared_names.find(name)
         known = self._statements.get(name)
@@ -134,7 +175,7 @@ class Extended:
         return known
 
     async def _describe_statement(self, name: str) -> None:
-        statement = self._statement(name)
+        statement = self.statement(name)
         columns = await self._guard.run(self._session.describe(statement.prepared))
         self._channel.write(replies.parameter_description(statement.oids))
         if columns:
@@ -144,6 +185,20 @@ class Extended:
 
     # Portals
 
+    @property
+    def portal_count(self) -> int:
+        """How many portals there are beside what is `left`."""
+        return len(self._portals)
+
+    def free_unnamed(self) -> None:
+        """Ends the portal without a name, for a run at once. Raises TakesWaiting where something of
+        its result is still to come."""
+        portal = self._portals.get("")
+        if portal is not None:
+            if portal.unfinished is not None:
+                raise TakesWaiting
+            del self._portals[""]
+
     async def _free(self, name: str) -> None:
         """Ends the portal without a name, for the next. Raises SQLError 42P03 for another."""
         if name:
@@ -151,7 +206,7 @@ class Extended:
         await self._close_portal(name)
 
     def _bind(self, message: Bind) -> None:
-        portal = bind(message, self._statement(message.statement))
+        portal = bind(message, self.statement(message.statement))
         if len(self._portals) >= PORTALS_MAX:
             raise SQLError("53400", f"a connection has at most {PORTALS_MAX} portals")
         self._portals[message.portal] = portal

@@ -14,6 +14,7 @@ from ...sql import Result, ResultColumn, Row
 from ...sql.execute.ddl.named_enums import DeclaredTypes
 from ...sql.session.prepared import PreparedStatement
 from . import replies
+from .bind_form import BindForm
 from .messages import Bind
 from .wire_types import (
     BINARY,
@@ -56,6 +57,8 @@ class WireStatement:
 
     prepared: PreparedStatement
     oids: tuple[int, ...]
+    form: BindForm | None = None
+    """The form of the last Bind that was answered at once."""
     _shape: Shape | None = None
     _decoders: tuple[tuple[int, ...], list[Decoder]] | None = None
 
@@ -68,6 +71,10 @@ class WireStatement:
             known = formats, list(map(parameter_decoder, self.oids, spread))
             self._decoders = known
         return known[1]
+
+    def shape_of(self, columns: Sequence[ResultColumn], formats: tuple[int, ...]) -> Shape:
+        """The shape in the result formats of a Bind. Raises SQLError where they do not fit."""
+        return self.shape(columns, spread_formats(formats, len(columns), "result columns"))
 
     def shape(self, columns: Sequence[ResultColumn], formats: tuple[int, ...]) -> Shape:
         """The last one is remembered: as a rule a statement has the same columns at each run."""
@@ -125,8 +132,7 @@ class Portal:
 
     def shaped(self, columns: Sequence[ResultColumn]) -> Shape:
         """Raises SQLError where the formats that were asked for do not fit."""
-        formats = spread_formats(self.bound.result_formats, len(columns), "result columns")
-        return self.statement.shape(columns, formats)
+        return self.statement.shape_of(columns, self.bound.result_formats)
 
 
 def bind(message: Bind, statement: WireStatement) -> Portal:

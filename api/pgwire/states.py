@@ -119,6 +119,11 @@ _LENGTH = Struct("!i")
 _SYNC, _EXECUTE, _QUERY, _BIND = ord("S"), ord("E"), ord("Q"), ord("B")
 _DESCRIBE_UNNAMED = b"D\0\0\0\x06P\0"
 _EXECUTE_UNNAMED = b"E\0\0\0\x09\0\0\0\0\0"
+_RUN = _EXECUTE_UNNAMED + b"S\0\0\0\x04"
+_DESCRIBED_RUN = _DESCRIBE_UNNAMED + _RUN
+
+LONE_QUERY_BYTES_MAX = 32
+"""BEGIN or COMMIT, in as many letters as they have."""
 
 
 class Machine:
@@ -241,6 +246,36 @@ class Machine:
         if found:
             self._take(0, at - self._at)
         return found
+
+    def lone_run(self) -> tuple[bytes, bool] | None:
+        """The body of a Bind and whether its portal is described, where what has come since the
+        server was READY is this and nothing else: Bind, perhaps Describe, Execute of all rows, each
+        of the portal without a name, and Sync. It is still to be taken: `take_lone`."""
+        buffer = self._buffer
+        if self.state is not State.READY or self._at or len(buffer) < 5 or buffer[0] != _BIND:
+            return None
+        end = 1 + int(_LENGTH.unpack_from(buffer, 1)[0])
+        rest = buffer[end:]
+        described = rest == _DESCRIBED_RUN
+        if not described and rest != _RUN:
+            return None
+        return bytes(buffer[5:end]), described
+
+    def lone_query(self) -> bytes | None:
+        """The body of a Query of a few bytes, where it alone has come since the server was READY.
+        It is still to be taken."""
+        buffer = self._buffer
+        if self.state is not State.READY or self._at or not 5 < len(buffer) <= LONE_QUERY_BYTES_MAX:
+            return None
+        if buffer[0] != _QUERY or 1 + _LENGTH.unpack_from(buffer, 1)[0] != len(buffer):
+            return None
+        return bytes(buffer[5:])
+
+    def take_lone(self) -> None:
+        """What `lone_run` or `lone_query` found is carried out: its answer ends with `ready`."""
+        assert self.state is State.READY, self.state
+        self._buffer.clear()
+        self.state = State.BUSY
 
     # What the server has done
 

@@ -132,6 +132,17 @@ class LeaseManager:
             return None
         return self._lease(entry, found)
 
+    def claim_end(self, table: TableDescriptor, at: Timestamp) -> Timestamp | None:
+        """Where the node's claim ends that this very version of a table is valid, at `at` and on;
+        None where it has none. It is true of the step that asks: a lease makes it last."""
+        entry = self._entries.get(table.id)
+        if entry is None:
+            return None
+        found = entry.held.find(at)
+        if isinstance(found, HeldVersion) and found.descriptor is table:
+            return found.coverage_end()
+        return None
+
     async def acquire(self, table_id: int, at: Timestamp) -> Lease:
         """A lease on the version valid at `at`; one from history has no row, and commits nothing.
 

@@ -165,15 +165,22 @@ class CommandLog:
 
     async def wait_durable(self, index: int) -> None:
         """Returns when the entry is durable. Raises StoreClosed if it may never be."""
+        future = self.durability(index)
+        if future is not None:
+            await future
+
+    def durability(self, index: int) -> asyncio.Future[None] | None:
+        """A future that is done when the entry is durable, and has StoreClosed if it may never be;
+        None where it is durable already."""
         if index <= self.durable_index:
-            return
+            return None
         assert index <= self.last_index, (index, self.last_index)
         if self._ended is not None and self._flusher.done():
             raise StoreClosed(self._ended)
         self._want(index)
         future = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiters, (index, next(self._waiter_numbers), future))
-        await future
+        return future
 
     def on_durable(self, listener: Callable[[int], None]) -> None:
         """Calls `listener` with the durable index each time it moves, before any waiter runs."""

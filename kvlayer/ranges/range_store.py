@@ -111,6 +111,9 @@ class RangeStore:
         if index > self.log.durable_index and index <= self.log.last_index:
             await self.log.wait_durable(index)
 
+    def release(self, index: int) -> asyncio.Future[None] | None:
+        return self.log.durability(index)
+
     def check_open(self) -> None:
         if self._closed_because is not None:
             raise StoreClosed(self._closed_because)

@@ -77,6 +77,10 @@ class RemoteStore:
         return self._connection.clock
 
     @property
+    def immediate(self) -> None:
+        return None
+
+    @property
     def gc_threshold(self) -> Timestamp:
         return self._connection.gc_threshold
 

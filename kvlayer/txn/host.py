@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
@@ -103,6 +104,10 @@ class TransactionHost(Protocol):
 
     async def released(self, index: int) -> None:
         """Returns when what was seen of the entries up to `index` may leave: when it is durable."""
+        ...
+
+    def release(self, index: int) -> asyncio.Future[None] | None:
+        """A future for what `released` waits for; None where that is so already."""
         ...
 
     def committed(self, at: Timestamp) -> None:

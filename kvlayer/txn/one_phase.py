@@ -241,7 +241,7 @@ class Pending(Generic[T]):
         return self.result, self.timestamp
 
 
-class _Refused:
+class Refused:
     """The evaluation raised, having seen the state at `index`."""
 
     __slots__ = ("error", "index")
@@ -261,11 +261,11 @@ async def submit(
 ) -> Pending[T]:
     """Evaluates and applies; what it raises is released when it is durable."""
 
-    def step(turn: Turn | None) -> Pending[T] | _Refused:
-        return _evaluate(host, evaluate, deadline, commit_called_ns, turn)
+    def step(turn: Turn | None) -> Pending[T] | Refused:
+        return evaluate_in_step(host, evaluate, deadline, commit_called_ns, turn)
 
     outcome = await run_step(host, step, waiter=None, lock_timeout=lock_timeout, at_present=True)
-    if isinstance(outcome, _Refused):
+    if isinstance(outcome, Refused):
         # An error may say what was read ("duplicate key"), and that must not get out before it is
         # sure to survive a crash.
         await host.released(outcome.index)
@@ -273,13 +273,15 @@ async def submit(
     return outcome
 
 
-def _evaluate(
+def evaluate_in_step(
     host: TransactionHost,
     evaluate: Callable[[Evaluation], T],
     deadline: Callable[[], Timestamp] | None,
     commit_called_ns: int,
     turn: Turn | None,
-) -> Pending[T] | _Refused:
+) -> Pending[T] | Refused:
+    """One run of the transaction's step: applied, or refused. Raises LockConflict and EngineStall,
+    having changed nothing."""
     at = host.clock.now()
     evaluation = Evaluation(host, at)
     try:
@@ -288,18 +290,18 @@ def _evaluate(
         raise
     except Exception as error:  # the caller's own, whatever it is: it passes through
         evaluation.finish()
-        return _Refused(error, host.visible_index)
+        return Refused(error, host.visible_index)
     deleted, writes = evaluation.finish()
     if not writes and not deleted:
         return Pending(host, result, at, host.visible_index)
     if deadline is not None and at >= (limit := deadline()):
-        return _Refused(DeadlineExceeded(at, limit), host.visible_index)
+        return Refused(DeadlineExceeded(at, limit), host.visible_index)
     if writes and next(iter(writes)).startswith(key_format.RAW_KIND):
         # A transaction writes raw keys or others, never both: see `raw.keyspace`.
         try:
             host.clock.physical.check_fresh(at)
         except (OracleAway, ClockStopped) as error:
-            return _Refused(error, host.visible_index)
+            return Refused(error, host.visible_index)
     host.locks.check_writable(writes, None, turn)
     operations: list[LogicalOp] = []
     if deleted:

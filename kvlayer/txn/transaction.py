@@ -8,8 +8,10 @@ from contextlib import aclosing, contextmanager
 from typing import Any, TypeVar
 
 from ..clock import Timestamp
+from ..engine import EngineStall
 from ..errors import (
     DeadlineExceeded,
+    TakesWaiting,
     TransactionAborted,
     TransactionState,
     WriteConflict,
@@ -26,7 +28,7 @@ from .host import TransactionHost
 from .intents_seen import intents_seen
 from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locking import lock_keys
-from .locks import Turn
+from .locks import LockConflict, Turn
 from .reading import Row, read_bodies, read_version, read_versions, rows_at, sliced_rows
 from .record import TransactionRecord, TransactionStatus
 from .refresh import refresh
@@ -398,11 +400,7 @@ class Transaction:
             abort(host, record, ROLLED_BACK)
             raise
         if not record.intents and not record.buffer:
-            host.check_open()
-            record.status = TransactionStatus.COMMITTED
-            host.locks.release_locks(record)
-            host.ended(record, host.applied_index)
-            self._acknowledged = True
+            self._end_unwritten()
             return record.read_timestamp
         try:
             index = await self._commit(deadline, commit_called_ns)
@@ -415,6 +413,41 @@ class Transaction:
         await host.released(index)
         self._acknowledged = True
         return record.write_timestamp
+
+    def commit_at_once(
+        self, *, deadline: Callable[[], Timestamp], commit_called_ns: int
+    ) -> tuple[Timestamp, int | None]:
+        """As `commit`, within this step: its timestamp, and the entry that is to be durable before
+        anybody is told; None where nothing was written.
+
+        Raises TakesWaiting where `commit` would wait before it is applied, or fail: the transaction
+        is as it was then.
+        """
+        self._check_active()
+        host, record = self._host, self._record
+        if self._half_written or self.commit_checks or record.intents or self._must_refresh():
+            raise TakesWaiting
+        if not record.buffer:
+            self._end_unwritten()
+            return record.read_timestamp, None
+        host.check_open()
+        try:
+            settle(host, record)
+            if self._must_refresh() or record.write_timestamp >= deadline():
+                raise TakesWaiting
+            index = commit(host, record, commit_called_ns=commit_called_ns)
+        except (LockConflict, EngineStall):
+            raise TakesWaiting from None
+        return record.write_timestamp, index
+
+    def _end_unwritten(self) -> None:
+        """Commits what wrote nothing."""
+        host, record = self._host, self._record
+        host.check_open()
+        record.status = TransactionStatus.COMMITTED
+        host.locks.release_locks(record)
+        host.ended(record, host.applied_index)
+        self._acknowledged = True
 
     async def rollback(self) -> None:
         """Undoes everything. Does nothing to a transaction that is rolled back already.

@@ -75,6 +75,16 @@ class Activity:
         self.text = text
         return self
 
+    def begin(self, text: str) -> None:
+        """A statement that is carried out at once begins. It is not interrupted."""
+        self.text = text
+        self._query_count += 1
+        self._text_began = self._store.clock.last
+
+    def end(self) -> None:
+        """What `begin` told of is over, and its client about to be told."""
+        self.last_text, self.text = self.text, None
+
     def __enter__(self) -> None:
         self._query_count += 1
         self._text_began = self._store.clock.last

@@ -73,6 +73,19 @@ class LeaseScope:
             self._held[table_id] = lease
         return lease.descriptor
 
+    def take(self, table: TableDescriptor, at: Timestamp) -> bool:
+        """Leases this very version of a table at once; says whether the node had it, valid at `at`
+        beside all that is held."""
+        if self._past is not None:
+            return False
+        lease = self._held.get(table.id)
+        if lease is None:
+            lease = self._leases.try_acquire(table.id, at)
+            if lease is None:
+                return False
+            self._held[table.id] = lease
+        return lease.descriptor is table and self.known_together(at)
+
     async def settle(self, at: Timestamp) -> None:
         """Sees to it that all that is held was canonical at one timestamp, at or below `at`.
 

@@ -11,11 +11,13 @@ from ...catalog.store.catalog_changes import tables_changed
 from ...catalog.values.column_types import Datum
 from ...catalog.values.errors import SQLError
 from ...catalog.values.physical import Physical
+from ...kvlayer.access import Commit, Immediate
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError, RetryableTransaction, WriteConflict
 from ...kvlayer.savepoint import Savepoint
 from ...kvlayer.transaction_modes import Isolation
 from ...kvlayer.txn import Transaction
+from ...kvlayer.txn.immediate import finished
 from ..syntax.refusals import unsupported
 from ..variables.variables import LOCK_TIMEOUT, SessionVariables, VariableMark
 from .relations import LeaseScope
@@ -251,6 +253,20 @@ class OpenTransaction:
         self.committed_at = at
         self._variables.end_transaction()
         return at, changed
+
+    def commit_at_once(self, store: Immediate) -> Commit[None]:
+        """Commits in this step. Raises TakesWaiting where `commit` waits before it is applied, or
+        fails."""
+        called_ns = self._store.clock.wall.monotonic_ns()
+        finished(self.scope.renew(self._store.clock.last, ()))
+        commit = store.commit_transaction(
+            self.transaction, deadline=self.scope.deadline, commit_called_ns=called_ns
+        )
+        # What it relied on needs to hold up to its timestamp, which stands.
+        self.scope.release()
+        self.committed_at = commit.timestamp
+        self._variables.end_transaction()
+        return commit
 
     async def fail(self) -> None:
         """Undoes what can be, so that nobody waits for a client's ROLLBACK."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from contextvars import Context
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -16,6 +17,7 @@ from ...catalog.rights.key_errors import told_to
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
+from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
@@ -61,6 +63,7 @@ from ..syntax.transaction_statements import TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
 from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
 from .cursors import Cursors
+from .immediate import ImmediateStatements
 from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
 from .prepared_names import NamedStatements, PreparedNames
 from .session_transactions import SessionState, SessionTransactions, refuse_where_it_stands
@@ -103,6 +106,9 @@ class Session:
         self._subscriptions = SubscriptionReaders(services)
         self._calls = CallingSession(services, self, self._transactions)
         self.activity = Activity(services.sessions.next_number(), user, services.store)
+        self.immediate = ImmediateStatements(
+            services, self, self._turn, self._transactions, self.cursors
+        )
         services.sessions.add(self)
 
     @property
@@ -152,6 +158,14 @@ class Session:
         """From here on the running task's time zone and temporary schema are the session's: of a
         task that does nothing else."""
         self._turn.follow()
+
+    def context(self) -> Context:
+        """A context of the session's own, in which `immediate` is to be asked."""
+        return self._turn.context()
+
+    def note_commit(self, at: Timestamp | None) -> None:
+        """The session has committed at `at`, if it has."""
+        self._calls.note_commit(at)
 
     @property
     def rights(self) -> Rights:

@@ -13,7 +13,8 @@ from typing import Any, get_args
 
 from ...catalog.store.catalog_changes import jobs_begun
 from ...catalog.values.errors import SQLError
-from ...kvlayer.errors import KVError, RetryableTransaction, StoreClosed
+from ...kvlayer.access import Commit, Immediate
+from ...kvlayer.errors import KVError, RetryableTransaction, StoreClosed, TakesWaiting
 from ...kvlayer.txn import Transaction
 from ...kvlayer.write_shares import SessionShare
 from ..analyze.scalars import Bindings
@@ -158,6 +159,35 @@ class SessionTransactions:
                 return Result(tag="SET")
             case statements.SetVariable():
                 return await self._set_variable(statement)
+
+    # At once
+
+    @property
+    def hindered(self) -> bool:
+        """Whether a statement has to see to something before it: a session that is over, an idle
+        timer, a debt."""
+        return (
+            self.terminated is not None
+            or self._idle is not None
+            or (self.opened is None and self._share.due)
+            or self.advisory_locks.lost
+        )
+
+    def begin_at_once(self) -> None:
+        """BEGIN, of no modes of its own. Raises TakesWaiting."""
+        if self.opened is not None:
+            raise TakesWaiting
+        self.open(self.default_modes)
+
+    def commit_at_once(self, store: Immediate) -> Commit[None]:
+        """COMMIT of the open transaction. Raises TakesWaiting where it waits before it is applied,
+        or there is more to it: then it is still open."""
+        opened = self.opened
+        if opened is None or self.batch or opened.failed or opened.deferred.orphans:
+            raise TakesWaiting
+        commit = opened.commit_at_once(store)
+        self.opened = None
+        return commit
 
     async def commit(self, called_ns: int) -> Result:
         opened, self.batch = self.opened, False

@@ -4,6 +4,7 @@ user."""
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context, copy_context
 from types import TracebackType
 
 from ...catalog.descriptors import temporary_schema
@@ -38,6 +39,14 @@ class SessionTurn(asyncio.Lock):
         """From here on the context's time zone and temporary schema are this session's, which its
         turns then leave so. Returns what they were before."""
         return follow(self.zone), temporary_schema.follow(self.temporary)
+
+    def context(self) -> Context:
+        """A context of the session's own, for what it does outside of any task."""
+        made = copy_context()
+        made.run(self.follow)
+        made.run(ask_as, self._asker)
+        made.run(write_as, self._share)
+        return made
 
     async def __aenter__(self) -> None:
         await self.acquire()

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import NoReturn
 
 from sqlglot import exp
 
@@ -32,6 +33,7 @@ from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
+from ....kvlayer.errors import TakesWaiting
 from ...builtins.session_functions import STORE_TIMESTAMP
 from ...results.results import INT8, STRING
 from ...variables.client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
@@ -57,6 +59,20 @@ class ClientFacts:
 
 SOMEBODY = ClientFacts()
 """Where nobody asked: `root`, in the default database."""
+
+
+class _Untold(ClientFacts):
+    """Facts that nobody has gathered. Raises TakesWaiting to who asks for one."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> NoReturn:
+        raise TakesWaiting
+
+
+UNTOLD: ClientFacts = _Untold()
+"""The client of statements that are carried out at once: those that tell of their client are not
+among them, and it would take longer to gather the facts than to read a row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,22 @@ def _by_keys_alone(plan: DeletePlan) -> bool:
     )
 
 
+def at_once_applies(plan: DML) -> bool:
+    """Whether the statement writes one row, known by its key, and nothing else is to be read or
+    written for it."""
+    table = plan.descriptor
+    if table.maintained_indexes or plan.returning.columns or not one_phase_applies(plan):
+        return False
+    rules = RowRules.of(table)
+    if rules.carried or not rules.native:
+        return False
+    if isinstance(plan, InsertPlan):
+        return plan.conflict is None and plan.row_count == 1
+    access = plan.finder.access
+    moves = isinstance(plan, UpdatePlan) and plan.moves_keys
+    return access is not None and access.fixed_columns == len(access.columns) and not moves
+
+
 # In one phase
 
 
@@ -586,16 +602,21 @@ async def _changed_by(
 # Results
 
 
+def tag_of(plan: DML, count: int) -> str:
+    """The command tag of a write of so many rows."""
+    match plan:
+        case InsertPlan():
+            return f"INSERT 0 {count}"
+        case UpdatePlan():
+            return f"UPDATE {count}"
+        case DeletePlan():
+            return f"DELETE {count}"
+
+
 def result_of(plan: DML, written: Written, committed_at: Timestamp | None) -> Result:
     """The result of a statement."""
     count = written.count
-    match plan:
-        case InsertPlan():
-            tag = f"INSERT 0 {count}"
-        case UpdatePlan():
-            tag = f"UPDATE {count}"
-        case DeletePlan():
-            tag = f"DELETE {count}"
+    tag = tag_of(plan, count)
     if not plan.returning.columns:
         return Result(tag=tag, row_count=count, commit_timestamp=committed_at)
     answer = written.answer

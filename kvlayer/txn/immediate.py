@@ -1,0 +1,109 @@
+"""What a store does at once: in the step of the loop that asks for it, where nothing is in the way.
+
+Most reads of a key, and most commits, meet no lock of another transaction, no version that is not
+durable yet, and no engine that stalls. What they need then is a step and not a task: the caller is
+told the outcome by the return of a function. Where something is in the way they raise TakesWaiting
+and have done nothing, so that the caller may do the same again in a way that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from .. import access
+from ..clock import Timestamp
+from ..engine import EngineStall
+from ..errors import TakesWaiting
+from .host import TransactionHost
+from .locks import LockConflict
+from .one_phase import Evaluation, Refused, evaluate_in_step
+from .reading import read_version
+from .transaction import Transaction
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Generic[T]):
+    """A commit that is applied. Nobody may be told of it before `durable` is done; where that is
+    None, it is durable already."""
+
+    result: T
+    timestamp: Timestamp
+    durable: asyncio.Future[None] | None
+
+
+class ImmediateStore:
+    """Reads and commits of one store at once. Each call raises TakesWaiting, and StoreClosed."""
+
+    __slots__ = ("_host",)
+
+    def __init__(self, host: TransactionHost) -> None:
+        self._host = host
+
+    def now(self) -> Timestamp:
+        """A timestamp drawn from the store's clock."""
+        return self._host.clock.now()
+
+    def get(self, key: bytes, at: Timestamp) -> bytes | None:
+        """The body of a key's live value at `at`, which was drawn in this step."""
+        host = self._host
+        host.check_open()
+        try:
+            body, written_at = read_version(host, key, at, None)
+        except LockConflict:
+            raise TakesWaiting from None
+        if host.undurable(written_at) is not None:
+            raise TakesWaiting
+        host.point_read(key, at, None)
+        return body
+
+    def commit(
+        self,
+        evaluate: Callable[[Evaluation], T],
+        *,
+        deadline: Callable[[], Timestamp],
+        commit_called_ns: int,
+    ) -> Commit[T]:
+        """As `Store.one_phase`. What `evaluate` raises is TakesWaiting: it may tell of what is not
+        durable."""
+        host = self._host
+        host.check_open()
+        try:
+            outcome = evaluate_in_step(host, evaluate, deadline, commit_called_ns, None)
+        except (LockConflict, EngineStall):
+            raise TakesWaiting from None
+        if isinstance(outcome, Refused):
+            raise TakesWaiting
+        return Commit(outcome.result, outcome.timestamp, host.release(outcome.index))
+
+    def commit_transaction(
+        self,
+        transaction: access.Transaction,
+        *,
+        deadline: Callable[[], Timestamp],
+        commit_called_ns: int,
+    ) -> Commit[None]:
+        """As `Transaction.commit`. It stays open where it takes waiting."""
+        assert isinstance(transaction, Transaction), "a store commits its own transactions"
+        at, index = transaction.commit_at_once(deadline=deadline, commit_called_ns=commit_called_ns)
+        return Commit(None, at, None if index is None else self._host.release(index))
+
+
+def finished(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that has nothing to wait for. Raises TakesWaiting where it waits:
+    then it has been closed there, and what it did before stands.
+
+    HAZARD: it is for work that may be begun again after it was left at any of its waits: locks and
+    reads of a transaction, not two writes with a wait between.
+    """
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    work.close()
+    raise TakesWaiting

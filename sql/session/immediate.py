@@ -1,0 +1,325 @@
+"""Statements that are carried out at once: in the step of the loop in which their client asks.
+
+    SELECT note FROM t WHERE id = $1          one row by its whole key
+    INSERT INTO t VALUES ($1, $2)             one row
+    UPDATE t SET n = n + 1 WHERE id = $1      DELETE too: one row by its whole key
+    BEGIN, COMMIT                             without modes
+
+Most statements of most programs are these, prepared, and most of them wait for nothing but their
+commit's way to the disk. The ordinary way gives each what any statement may need: a turn among the
+session's tasks, a place to be cancelled at, attempts, facts of the client, a result of any shape.
+That is four times the work of the row itself.
+
+A statement is carried out at once where all of this holds, and else the ordinary way:
+
+- The store is in this process, the session has nothing else to see to (no other task has its turn,
+  no timer runs, no cursor or temporary table is there), and its variables set no time limits.
+- Its plan is kept, for the version of its table that the node claims for the statement's timestamp.
+- Its user is known to have the rights that the plan needs, as they are now.
+- Nothing of the store is in its way: no lock, no version that is not durable.
+
+It is right because a step is not divided. What was looked at in it (the session's state, the claim,
+the rights, the locks) holds for all of it, and where something is missing it raises TakesWaiting,
+having done nothing that a second run would notice. So every error, too, is told by the ordinary
+way, which meets it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from ...catalog.descriptors.descriptor import TableDescriptor
+from ...catalog.descriptors.system_tables import FIRST_USER_ID
+from ...catalog.rights.users import ROOT
+from ...kvlayer.access import Immediate
+from ...kvlayer.clock import Timestamp
+from ...kvlayer.errors import TakesWaiting
+from ...kvlayer.transaction_modes import Isolation
+from ...kvlayer.txn.immediate import finished
+from ..analyze.calls.client_functions import UNTOLD
+from ..analyze.scalars import Bindings
+from ..execute.query.point_read import PointRead
+from ..execute.query.point_read import applies as point_read_applies
+from ..execute.query.result_shape import check_columns_same
+from ..execute.write.dml import DML, OnePhase, at_once_applies, run_in, tag_of
+from ..plan.needs import Needs
+from ..plan.plans import Plan, SelectPlan, WithPlan
+from ..results.as_of import datetime_of
+from ..results.results import ResultColumn, Row
+from ..runtime.acting_user import current_user
+from ..runtime.activity import Activity
+from ..runtime.services import Services
+from ..runtime.transactions import OpenTransaction, lock_timeout
+from ..syntax.statements import Query
+from ..variables.variables import (
+    DEFAULT_READ_ONLY,
+    IDLE_IN_TRANSACTION_TIMEOUT,
+    STATEMENT_TIMEOUT,
+    SessionVariables,
+)
+from .cursors import Cursors
+from .prepared import PreparedStatement
+from .session_transactions import SessionTransactions
+from .session_turn import SessionTurn
+
+KNOWN_MAX = 100
+"""Prepared statements of which a session remembers how they are carried out at once."""
+
+ROW_TAGS = ("SELECT 0", "SELECT 1")
+
+
+class Outcome(NamedTuple):
+    """A statement that was carried out. Where it committed what is not `durable` yet, its client is
+    told of it when that is done, and of an error if it has one."""
+
+    tag: str
+    columns: tuple[ResultColumn, ...] = ()
+    rows: Sequence[Row] = ()
+    in_transaction: bool = False
+    durable: asyncio.Future[None] | None = None
+
+
+class Known(Struct, frozen=True):
+    """A prepared statement, by a plan for one version of its table: a query or a write."""
+
+    statement: PreparedStatement
+    table: TableDescriptor
+    needs: Needs
+    read: PointRead | None
+    write: DML | None
+
+
+class Owner(Protocol):
+    """The session, as far as its statements depend on it."""
+
+    @property
+    def database(self) -> str: ...
+    @property
+    def variables(self) -> SessionVariables: ...
+    @property
+    def activity(self) -> Activity: ...
+
+    def note_commit(self, at: Timestamp | None) -> None: ...
+
+
+class ImmediateStatements:
+    """Carries out statements of one session at once. Every method raises TakesWaiting."""
+
+    def __init__(
+        self,
+        services: Services,
+        owner: Owner,
+        turn: SessionTurn,
+        transactions: SessionTransactions,
+        cursors: Cursors,
+    ) -> None:
+        self._services = services
+        self._leases = services.leases
+        self._rights = services.rights
+        self._store = services.store.immediate
+        self._owner = owner
+        self._turn = turn
+        self._transactions = transactions
+        self._cursors = cursors
+        self._known: dict[PreparedStatement, Known | None] = {}
+        """By what is prepared; None for what is not among these statements."""
+        self._facts: tuple[int, str] = (-1, "")
+        """The version of the variables and the database of which all below is true."""
+        self._user = ROOT
+        self._lock_timeout: float | None = None
+        self._limited = self._reads_only = False
+
+    def run(self, statement: PreparedStatement, parameters: Sequence[object]) -> Outcome:
+        """Runs a prepared statement by itself, or in the open transaction."""
+        try:
+            store, opened = self._ready(), self._transactions.opened
+            known = self._find(statement)
+            if opened is not None:
+                return self._run_in(known, opened, parameters)
+            at = store.now()
+            claim_end = self._claim(known, at)
+            bindings = self._bindings(known, parameters, at)
+            if known.read is not None:
+                return self._read(known, known.read, store, bindings, at)
+            return self._write(known, store, bindings, claim_end)
+        except TakesWaiting:
+            raise
+        except Exception as error:  # the ordinary way meets it again, and tells of it
+            raise TakesWaiting from error
+
+    def begin(self, text: str) -> Outcome:
+        """Runs BEGIN."""
+        self._ready()
+        self._transactions.begin_at_once()
+        self._owner.activity.begin(text)
+        return Outcome("BEGIN")
+
+    def commit(self, text: str) -> Outcome:
+        """Runs COMMIT in the open transaction."""
+        commit = self._transactions.commit_at_once(self._ready())
+        self._owner.note_commit(commit.timestamp)
+        self._owner.activity.begin(text)
+        return Outcome("COMMIT", durable=commit.durable)
+
+    # What must hold
+
+    def _ready(self) -> Immediate:
+        store, variables = self._store, self._owner.variables
+        if store is None or self._turn.locked() or self._transactions.hindered:
+            raise TakesWaiting
+        if self._cursors.declared or self._turn.temporary.name:
+            raise TakesWaiting
+        version, database = self._facts
+        if version != variables.version or database != self._owner.database:
+            self._learn(variables)
+        if self._limited:
+            raise TakesWaiting
+        return store
+
+    def _learn(self, variables: SessionVariables) -> None:
+        """Reads what the variables say. Plans are kept by the time zone, which is one of them."""
+        get = variables.get
+        self._known.clear()
+        self._user = current_user(variables)
+        self._lock_timeout = lock_timeout(variables)
+        self._limited = bool(get(STATEMENT_TIMEOUT) or get(IDLE_IN_TRANSACTION_TIMEOUT))
+        self._reads_only = get(DEFAULT_READ_ONLY)
+        self._facts = variables.version, self._owner.database
+
+    def _find(self, statement: PreparedStatement) -> Known:
+        known = self._known.get(statement)
+        if known is None:
+            known = self._learned(statement)
+        user = self._user
+        if user != ROOT and not self._rights.current.known_met(user, known.needs):
+            raise TakesWaiting
+        return known
+
+    def _learned(self, statement: PreparedStatement) -> Known:
+        if statement in self._known:
+            raise TakesWaiting  # for good
+        prepared, database = statement.prepared, self._owner.database
+        plan = prepared.plan(statement.index, database)
+        if plan is None:
+            raise TakesWaiting  # until it has been planned
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        known = self._known[statement] = _known(
+            statement, plan, prepared.needs(statement.index, database)
+        )
+        if known is None:
+            raise TakesWaiting
+        return known
+
+    def _claim(self, known: Known, at: Timestamp) -> Timestamp:
+        """Where the claim ends that the statement's table is as it was planned for."""
+        end = self._leases.claim_end(known.table, at)
+        if end is None:
+            self._forget(known)
+            raise TakesWaiting
+        return end
+
+    def _forget(self, known: Known) -> None:
+        """The table is another, or will be: the ordinary way plans anew."""
+        self._known.pop(known.statement, None)
+
+    def _bindings(self, known: Known, parameters: Sequence[object], at: Timestamp) -> Bindings:
+        return Bindings(
+            parameters,
+            datetime_of(at),
+            generators=self._services.generators,
+            client=UNTOLD,
+            slots=known.statement.prepared.slots,
+        )
+
+    # By itself
+
+    def _read(
+        self,
+        known: Known,
+        read: PointRead,
+        store: Immediate,
+        bindings: Bindings,
+        at: Timestamp,
+    ) -> Outcome:
+        key = read.key(bindings)
+        rows: Sequence[Row] = ()
+        if key is not None:
+            rows = read.rows(key, store.get(key, at), bindings)
+        self._owner.activity.begin(known.statement.text)
+        return Outcome(ROW_TAGS[len(rows)], read.names, rows)
+
+    def _write(
+        self, known: Known, store: Immediate, bindings: Bindings, claim_end: Timestamp
+    ) -> Outcome:
+        plan = known.write
+        if plan is None or self._reads_only:
+            raise TakesWaiting
+        called_ns = self._services.store.clock.wall.monotonic_ns()
+        one_phase = finished(OnePhase.prepare(plan, bindings, self._services.analytics))
+        commit = store.commit(
+            one_phase.evaluate, deadline=lambda: claim_end, commit_called_ns=called_ns
+        )
+        # Nothing stands behind the commit that may fail.
+        self._owner.note_commit(commit.timestamp)
+        self._owner.activity.begin(known.statement.text)
+        return Outcome(tag_of(plan, commit.result.count), durable=commit.durable)
+
+    # In the open transaction
+
+    def _run_in(
+        self, known: Known, opened: OpenTransaction, parameters: Sequence[object]
+    ) -> Outcome:
+        transaction, modes = opened.transaction, opened.modes
+        if (
+            self._transactions.batch
+            or opened.failed
+            or modes.isolation is Isolation.READ_COMMITTED
+            or modes.as_of is not None
+            or transaction.commit_checks
+        ):
+            raise TakesWaiting
+        if not opened.scope.take(known.table, transaction.read_timestamp):
+            self._forget(known)
+            raise TakesWaiting
+        transaction.lock_timeout = self._lock_timeout
+        bindings = self._bindings(known, parameters, opened.began)
+        if known.read is not None:
+            key = known.read.key(bindings)
+            rows: Sequence[Row] = ()
+            if key is not None:
+                (body,) = finished(transaction.get_each((key,)))
+                rows = known.read.rows(key, body, bindings)
+            outcome = Outcome(ROW_TAGS[len(rows)], known.read.names, rows, in_transaction=True)
+        else:
+            if known.write is None or modes.read_only:
+                raise TakesWaiting
+            work = run_in(known.write, transaction, bindings, self._services.analytics)
+            outcome = Outcome(tag_of(known.write, finished(work).count), in_transaction=True)
+        opened.statement_count += 1
+        opened.shown = True
+        self._owner.activity.begin(known.statement.text)
+        return outcome
+
+
+def _known(statement: PreparedStatement, plan: Plan, needs: Needs) -> Known | None:
+    """None where the plan is not of a statement that is carried out at once."""
+    if len(plan.relations) != 1 or isinstance(plan, WithPlan):
+        return None
+    (table,) = plan.relations
+    if table.id < FIRST_USER_ID:
+        return None
+    if isinstance(plan, SelectPlan):
+        query = statement.statement
+        if not isinstance(query, Query) or query.as_of is not None or not point_read_applies(plan):
+            return None
+        read = PointRead(plan)
+        check_columns_same(statement.columns, read.names)
+        return Known(statement, table, needs, read, None)
+    if table is not plan.descriptor or not at_once_applies(plan):
+        return None
+    return Known(statement, table, needs, None, plan)
