@@ -67,7 +67,7 @@ class ImmediateAnswers:
 
     def _run(self, body: bytes, described: bool) -> None:
         end = body.find(b"\0", 1) + 1
-        if body[0] or not end or not self._channel.writable:
+        if not end or body[0] or not self._channel.writable:
             raise TakesWaiting
         try:
             statement = self._extended.statement(body[1 : end - 1].decode())

@@ -255,6 +255,8 @@ class Machine:
         if self.state is not State.READY or self._at or len(buffer) < 5 or buffer[0] != _BIND:
             return None
         end = 1 + int(_LENGTH.unpack_from(buffer, 1)[0])
+        if not 5 <= end <= MESSAGE_BYTES_MAX:
+            return None
         rest = buffer[end:]
         described = rest == _DESCRIBED_RUN
         if not described and rest != _RUN:

@@ -67,7 +67,9 @@ from .session_transactions import SessionTransactions
 from .session_turn import SessionTurn
 
 KNOWN_MAX = 100
-"""Prepared statements of which a session remembers how they are carried out at once."""
+TEXT_LENGTH_MAX = 4096
+"""Prepared statements, and the characters of each, of which a session remembers how they are
+carried out at once, whatever it has deallocated since. Longer ones take the ordinary way."""
 
 ROW_TAGS = ("SELECT 0", "SELECT 1")
 
@@ -200,7 +202,7 @@ class ImmediateStatements:
         return known
 
     def _learned(self, statement: PreparedStatement) -> Known:
-        if statement in self._known:
+        if statement in self._known or len(statement.text) > TEXT_LENGTH_MAX:
             raise TakesWaiting  # for good
         prepared, database = statement.prepared, self._owner.database
         plan = prepared.plan(statement.index, database)

@@ -18,7 +18,7 @@ import pytest
 
 from tailrace.kvlayer.disk import DiskFile
 from tailrace.kvlayer.log import command_log
-from tailrace.sql.session.immediate import ImmediateStatements, Outcome
+from tailrace.sql.session.immediate import TEXT_LENGTH_MAX, ImmediateStatements, Outcome
 from tests.harness.pg_door import Frame, PgDoor, WireClient, pg_door, row_of
 
 TABLE = "CREATE TABLE t (id INT8 PRIMARY KEY, note STRING, n INT8 NOT NULL DEFAULT 7, at DATE)"
@@ -331,6 +331,37 @@ def test_a_statement_by_itself_is_listed_while_it_commits(
         assert session.activity.last_text == TEXTS["update"]
 
     at_door(work, tmp_path / "store")
+
+
+def test_a_long_statement_takes_the_ordinary_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        words = f"INSERT INTO t VALUES ($1, '{'x' * TEXT_LENGTH_MAX}')"
+        await prepare(client, {"long": words})
+        with counted(monkeypatch) as tags:
+            for number in (b"1", b"2"):
+                assert sqlstate(await run(client, "long", number)) is None
+            assert not tags
+
+    at_door(work)
+
+
+@pytest.mark.parametrize("length", [-17, -1, 0, 3])
+def test_a_wrong_length_ends_the_connection(length: int) -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        client.raw(b"B" + pack("!i", length) + bind("select", (b"1",))[5:] + EXECUTE + SYNC)
+        assert b"08P01" in await client.ended()
+
+    at_door(work)
+
+
+def test_a_bind_without_a_body_is_refused() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        for body in (b"", b"\0", b"\0\0", b"\0select\0"):
+            client.raw(frame(b"B", body) + EXECUTE + SYNC)
+            assert sqlstate(await client.until_ready()) in ("08P01", "26000")
+        assert rows(await run(client, "select", b"1")) == []
+
+    at_door(work)
 
 
 def test_a_transaction_is_carried_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
