@@ -204,13 +204,15 @@ class Rule:
     """One row: its items in order, and what makes a value of their fields."""
 
     def __init__(self, row: Row, *, whole: bool) -> None:
-        notation, self._make, *given = row
+        notation, self.make, *given = row
         self.items = _Notation(notation).items()
         if whole:
             self.items.append(_End())
         self._defaults = dict(pair for item in self.items for pair in item.defaults())
         for constants in given:
             self._defaults.update(constants)
+        self.fields = self._defaults.keys() | ({"position"} if "^" in notation else set())
+        """The names of what `make` is given."""
         first = next((item for item in self.items if not isinstance(item, _Here)), None)
         self.first = first if isinstance(first, _Words) else None
         """The words that it begins with."""
@@ -232,7 +234,7 @@ class Rule:
         fields = self._defaults.copy()
         for item in self.items:
             item.match(cursor, fields)
-        return self._make(**fields)
+        return self.make(**fields)
 
 
 class Rules:
