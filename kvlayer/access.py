@@ -249,6 +249,10 @@ class Immediate(Protocol):
         """As `StoreAccess.one_phase`. What `evaluate` raises is TakesWaiting, too."""
         ...
 
+    def writing(self, transaction: Transaction) -> AbstractContextManager[None]:
+        """Within the block a write of the transaction is one step, or raises TakesWaiting."""
+        ...
+
     def commit_transaction(
         self, transaction: Transaction, *, deadline: Callable[[], Timestamp], commit_called_ns: int
     ) -> Commit[None]:

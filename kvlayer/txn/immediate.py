@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -79,6 +80,11 @@ class ImmediateStore:
         if isinstance(outcome, Refused):
             raise TakesWaiting
         return Commit(outcome.result, outcome.timestamp, host.release(outcome.index))
+
+    def writing(self, transaction: access.Transaction) -> AbstractContextManager[None]:
+        """Within the block a write of the transaction is one step, or raises TakesWaiting."""
+        assert isinstance(transaction, Transaction), "a store writes its own transactions"
+        return transaction.writing_at_once()
 
     def commit_transaction(
         self,

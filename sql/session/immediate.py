@@ -27,7 +27,8 @@ way, which meets it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -108,6 +109,17 @@ class Owner(Protocol):
     def note_commit(self, at: Timestamp | None) -> None: ...
 
 
+@contextmanager
+def _errors_left() -> Iterator[None]:
+    """Raises TakesWaiting for every error: the ordinary way meets it again, and tells of it."""
+    try:
+        yield
+    except TakesWaiting:
+        raise
+    except Exception as error:
+        raise TakesWaiting from error
+
+
 class ImmediateStatements:
     """Carries out statements of one session at once. Every method raises TakesWaiting."""
 
@@ -137,32 +149,30 @@ class ImmediateStatements:
 
     def run(self, statement: PreparedStatement, parameters: Sequence[object]) -> Outcome:
         """Runs a prepared statement by itself, or in the open transaction."""
-        try:
+        with _errors_left():
             store, opened = self._ready(), self._transactions.opened
             known = self._find(statement)
             if opened is not None:
-                return self._run_in(known, opened, parameters)
+                return self._run_in(known, store, opened, parameters)
             at = store.now()
             claim_end = self._claim(known, at)
             bindings = self._bindings(known, parameters, at)
             if known.read is not None:
                 return self._read(known, known.read, store, bindings, at)
             return self._write(known, store, bindings, claim_end)
-        except TakesWaiting:
-            raise
-        except Exception as error:  # the ordinary way meets it again, and tells of it
-            raise TakesWaiting from error
 
     def begin(self, text: str) -> Outcome:
         """Runs BEGIN."""
-        self._ready()
-        self._transactions.begin_at_once()
+        with _errors_left():
+            self._ready()
+            self._transactions.begin_at_once()
         self._owner.activity.begin(text)
         return Outcome("BEGIN")
 
     def commit(self, text: str) -> Outcome:
         """Runs COMMIT in the open transaction."""
-        commit = self._transactions.commit_at_once(self._ready())
+        with _errors_left():
+            commit = self._transactions.commit_at_once(self._ready())
         self._owner.note_commit(commit.timestamp)
         self._owner.activity.begin(text)
         return Outcome("COMMIT", durable=commit.durable)
@@ -274,7 +284,11 @@ class ImmediateStatements:
     # In the open transaction
 
     def _run_in(
-        self, known: Known, opened: OpenTransaction, parameters: Sequence[object]
+        self,
+        known: Known,
+        store: Immediate,
+        opened: OpenTransaction,
+        parameters: Sequence[object],
     ) -> Outcome:
         transaction, modes = opened.transaction, opened.modes
         if (
@@ -301,7 +315,9 @@ class ImmediateStatements:
             if known.write is None or modes.read_only:
                 raise TakesWaiting
             work = run_in(known.write, transaction, bindings, self._services.analytics)
-            outcome = Outcome(tag_of(known.write, finished(work).count), in_transaction=True)
+            with store.writing(transaction):
+                written = finished(work)
+            outcome = Outcome(tag_of(known.write, written.count), in_transaction=True)
         opened.statement_count += 1
         opened.shown = True
         self._owner.activity.begin(known.statement.text)

@@ -18,6 +18,7 @@ import pytest
 
 from tailrace.kvlayer.disk import DiskFile
 from tailrace.kvlayer.log import command_log
+from tailrace.sql import Session
 from tailrace.sql.session.immediate import TEXT_LENGTH_MAX, ImmediateStatements, Outcome
 from tests.harness.pg_door import Frame, PgDoor, WireClient, pg_door, row_of
 
@@ -33,6 +34,8 @@ TEXTS = {
 PARAMETERS = {"select": 1, "some": 2, "insert": 3, "short": 2, "update": 2, "delete": 1}
 SEEDS = 4
 STEPS = 120
+ROWS_SPILLED = 150
+"""Twice the commands that a transaction may be ahead of the log."""
 SYNC_SECONDS_MAX = 20
 
 
@@ -375,6 +378,44 @@ def test_a_transaction_is_carried_out_at_once(monkeypatch: pytest.MonkeyPatch) -
                 assert (await text(client, "COMMIT"))[-1] == (b"Z", b"I")
         assert tags == ["BEGIN", "INSERT 0 1", "UPDATE 1", "SELECT 1", "COMMIT"]
         assert await client.query("SELECT id, n FROM t") == [("1", "3"), ("2", "3")]
+
+    at_door(work)
+
+
+def test_a_transaction_that_outgrows_its_buffer_writes_each_row_once(
+    disk: threading.Event, tmp_path: Path
+) -> None:
+    """What is spilled waits for the log behind the step that wrote it."""
+
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await client.query("SET CLUSTER SETTING kv.transaction.buffer_bytes = 1000")
+        await text(client, "BEGIN")
+        disk.clear()
+        for number in range(ROWS_SPILLED):
+            asked = asyncio.create_task(run(client, "insert", b"%d" % number, b"a", b"1"))
+            done, _ = await asyncio.wait([asked], timeout=0.3)
+            if not done:
+                disk.set()
+            assert sqlstate(await asked) is None, (number, await asked)
+        assert disk.is_set(), "no write has waited for the log"
+        await text(client, "COMMIT")
+        assert rows(await text(client, "SELECT count(*) FROM t")) == [(str(ROWS_SPILLED),)]
+
+    at_door(work, tmp_path / "store")
+
+
+def test_a_transaction_that_was_aborted_is_told_so() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        await text(client, "BEGIN")
+        await run(client, "insert", b"1", b"a", b"1")
+        (opened,) = [
+            session._transactions.opened
+            for session in door.node.services.sessions
+            if isinstance(session, Session) and session._transactions.opened is not None
+        ]
+        await opened.transaction.rollback()
+        assert sqlstate(await text(client, "COMMIT")) is not None
+        assert rows(await text(client, "SELECT count(*) FROM t")) == [("0",)]
 
     at_door(work)
 
