@@ -20,7 +20,10 @@ pytestmark = pytest.mark.system
 PATTERNS = 3_000
 FLAGS = ("", "", "i", "n", "p", "w")
 LETTERS_END = 0x30000
-_UNLIKE = {"Cc", "Cf", "Cn", "Co", "Ll", "Lm", "Lo", "Lu", "Mc", "Me", "Mn", "Nd", "No", "So", "Zs"}
+_UNLIKE = {
+    "Cc", "Cf", "Cn", "Co", "Ll", "Lm", "Lo", "Lt", "Lu", "Mc", "Me", "Mn", "Nd", "Nl", "No", "So",
+    "Zs",
+}  # fmt: skip
 """Categories of which the GNU C library puts some letters elsewhere than Unicode does."""
 
 _MATCHES = """

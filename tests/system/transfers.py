@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import socket
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from threading import Event, Thread
 
 import httpx2
 
+from tailrace.api.demo.raw.server import free_port
 from tailrace.kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
 from tests.harness.server_process import ServerProcess
 from tests.system.dying_server import SWAP
@@ -100,7 +100,7 @@ class Transfers:
     """Two servers, of which the first is the oracle of the second."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
-        port = _free_port()
+        port = free_port()
         self._moments = [folder / "moment_of_first", folder / "moment_of_second"]
         dying = [(sys.executable, "-m", "tests.system.dying_server")] * 2
         commands = [
@@ -262,12 +262,6 @@ def _wait(done: Callable[[], bool], what: str) -> None:
     while not done():
         assert time.monotonic() < deadline, what
         time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def transfer_at_moments(

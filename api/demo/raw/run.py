@@ -26,7 +26,7 @@ from rich.console import Console
 from ....kvlayer.clock import ZERO, Timestamp, format_timestamp, parse_timestamp
 from .clients import KEYSPACE, Clients
 from .link import Link
-from .server import DemoServer, ServerFailed
+from .server import DemoServer, ServerFailed, free_port
 
 CLIENTS = 20
 WORKERS = 2
@@ -133,22 +133,13 @@ async def _stores(folder: Path) -> AsyncIterator[Stores]:
             started("time", "--rpc-port", "0"), started("recovery", *roots)
         )
         asks = ("--oracle", oracle.rpc, "--oracle-token", str(folder / "time" / "join.token"))
-        rpc = await _free_port()
-        main = await started("main", "--rpc-port", str(rpc), *asks, *roots)
+        main = await started("main", "--rpc-port", str(free_port()), *asks, *roots)
         token = folder / "main" / "join.token"
         joins = ("--join", main.rpc, "--join-token", str(token))
         capture = await started("capture", *joins, *roots)
         link = Link(recovery.port, LINK_SECONDS)
         await running.enter_async_context(link.relaying())
         yield Stores(main=main, capture=capture, recovery=recovery, link=link, shared=shared)
-
-
-async def _free_port() -> int:
-    server = await asyncio.start_server(lambda _, __: None, "127.0.0.1", 0)
-    port: int = server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
-    return port
 
 
 class ReplicationDemo:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from contextlib import suppress
 from pathlib import Path
+from random import sample
 from typing import Any
 
 import httpx2
@@ -15,8 +18,22 @@ from ....error import Error
 START_SECONDS = 180.0
 
 
+PORTS = range(20_000, 32_000)
+"""Below those that connections are made from. Whoever asks a server again and again while it is
+down is given such a port at last that is the server's own, and keeps it from its server."""
+
+
 class ServerFailed(Error):
     """A server of the demo did not start, or refused a statement."""
+
+
+def free_port() -> int:
+    """A port to listen at, now and after each restart. Raises ServerFailed."""
+    for port in sample(PORTS, 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerFailed(f"no port of {PORTS.start} to {PORTS.stop - 1} is free")
 
 
 class DemoServer:
@@ -24,7 +41,7 @@ class DemoServer:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
-        self.port = 0
+        self.port = free_port()
         self.rpc = ""
         self._options = options
         self._process: Process | None = None
