@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tailrace.api.demo.raw.server import free_port as free_port
+
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 READY_SECONDS = 60.0
 
@@ -21,13 +22,6 @@ READY_SECONDS = 60.0
 def postgres_installed() -> bool:
     """Where it is not, benchmarks measure one side only. As root it needs another user to be."""
     return BINARIES.exists() and (os.geteuid() != 0 or shutil.which("su") is not None)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

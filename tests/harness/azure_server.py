@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
 from benchmarks.servers import free_port
+from tests.harness.listed_files import gone_since_it_was_listed
 from tests.harness.program_process import ProgramProcess
 from tests.system.programs import azurite
 
@@ -72,7 +73,11 @@ class AzureServer(ProgramProcess):
             self._request("GET", f"/{CONTAINER}", restype="container", comp="list")
         )
         names = sorted(str(name.text) for name in listed.iter("Name"))
-        return {name: self._request("GET", f"/{CONTAINER}/{quote(name)}") for name in names}
+        found: dict[str, bytes] = {}
+        for name in names:
+            with gone_since_it_was_listed():
+                found[name] = self._request("GET", f"/{CONTAINER}/{quote(name)}")
+        return found
 
     def _request(self, verb: str, path: str, **query: str) -> bytes:
         """The answer to a request signed by the account's key. Raises OSError for none, and for

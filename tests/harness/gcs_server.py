@@ -15,6 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 from benchmarks.servers import free_port
+from tests.harness.listed_files import gone_since_it_was_listed
 from tests.harness.program_process import ProgramProcess
 
 BUCKET = "lake"
@@ -58,7 +59,11 @@ class GCSServer(ProgramProcess):
         items = json.loads(self._get(f"/storage/v1/b/{BUCKET}/o")).get("items", [])
         names = sorted(item["name"] for item in items)
         path = f"/download/storage/v1/b/{BUCKET}/o"
-        return {name: self._get(f"{path}/{quote(name, safe='')}?alt=media") for name in names}
+        found: dict[str, bytes] = {}
+        for name in names:
+            with gone_since_it_was_listed():
+                found[name] = self._get(f"{path}/{quote(name, safe='')}?alt=media")
+        return found
 
     def _get(self, path: str) -> bytes:
         """The answer to a request. Raises OSError for none, and for one that refuses."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-import socket
 import time
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from tailrace.api.demo.raw.server import free_port
 from tailrace.api.joined_store import JoinTarget
 from tailrace.api.node import Node, NodeOptions
 from tailrace.api.refusal import NodeRefused
@@ -41,12 +41,6 @@ def written_at(answer: httpx2.Response) -> Timestamp:
 
 def now(server: ServerProcess) -> Timestamp:
     return parse_timestamp(str(server.rows("SELECT cluster_logical_timestamp()")[0][0]))
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def test_time_is_the_oracles(tmp_path: Path) -> None:
