@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import NoReturn
+from typing import Any
 
 from sqlglot import exp
 
@@ -66,7 +66,9 @@ class _Untold(ClientFacts):
 
     __slots__ = ()
 
-    def __getattribute__(self, name: str) -> NoReturn:
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__"):
+            return super().__getattribute__(name)
         raise TakesWaiting
 
 

@@ -167,7 +167,7 @@ class Stars:
                 | exp.Lateral(this=exp.Subquery(this=exp.Query() as inner))
             ):
                 names = self._of_query(inner)
-            case exp.Values():
+            case exp.Values() if _alias(source):  # DuckDB names the columns of others itself
                 width = len(source.expressions[0].expressions)
                 names = [f"column{place + 1}" for place in range(width)]
             case exp.Table() if isinstance(source.this, TABLE_FUNCTIONS):

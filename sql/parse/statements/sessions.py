@@ -265,8 +265,8 @@ def _of_subscription(
     if direction.origin is not From.HERE or direction.single or direction.backward:
         raise SQLError(
             "42601",
-            "a subscription is read forwards",
-            hint="FETCH 100, or FETCH ALL.",
+            "a subscription is not fetched in that direction",
+            hint="A subscription is read forwards: FETCH 100, or FETCH ALL.",
             position=position,
         )
     for option in (*options[1:], *(one for one in options if one.name != "timeout")):

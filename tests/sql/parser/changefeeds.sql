@@ -205,8 +205,8 @@ FetchSubscription(name='s', count=None, timeout=None, position=29)
 
 FETCH LAST FROM SUBSCRIPTION s
 ----
-position 30: a subscription is read forwards (SQLSTATE 42601)
-HINT: FETCH 100, or FETCH ALL.
+position 30: a subscription is not fetched in that direction (SQLSTATE 42601)
+HINT: A subscription is read forwards: FETCH 100, or FETCH ALL.
 
 FETCH NEXT FROM subscription
 ----
