@@ -180,6 +180,7 @@ def test_a_read_ends_with_its_users_login(town: Town, change: str) -> None:
 def test_a_read_has_an_analytical_querys_time(town: Town) -> None:
     town.sql(ADMIN, "SET CLUSTER SETTING sql.analytics.statement_timeout = '50ms'")
     assert problem_of(town.read(ADA, ENDLESS))["sqlstate"] == "57014"
+    town.sql(ADMIN, "RESET CLUSTER SETTING sql.analytics.statement_timeout")
     assert town.may_read(ADA)
 
 
