@@ -225,7 +225,7 @@ class Commit(Protocol[T_co]):
 
 
 class Immediate(Protocol):
-    """What a store of this process does at once, in the step of the loop that asks.
+    """Reads and commits of a store of this process, in the step of the loop that asks.
 
     Every call raises TakesWaiting, having done nothing, where something is in the way: a lock, a
     version that is not durable, an engine that stalls. See `txn.immediate`.
@@ -265,7 +265,7 @@ class StoreAccess(Protocol):
 
     @property
     def immediate(self) -> Immediate | None:
-        """What is done at once; None for a store of another process."""
+        """Reads and commits of one step; None for a store of another process."""
         ...
 
     @property

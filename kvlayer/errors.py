@@ -16,7 +16,7 @@ class KVError(Error):
 
 
 class TakesWaiting(Exception):
-    """What was asked to be done at once would have to wait for something, and was not done. Its
+    """A read or a write that was to be done at once would have to wait, and was not done. Its
     caller does it in a way that waits: nobody else hears of it."""
 
 

@@ -208,7 +208,7 @@ class Store:
 
     @property
     def immediate(self) -> ImmediateStore:
-        """What is done at once: see `access.StoreAccess`."""
+        """Reads and commits of one step: see `access.StoreAccess`."""
         return self._immediate
 
     async def now(self) -> Timestamp:

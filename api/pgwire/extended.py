@@ -87,7 +87,7 @@ class Extended:
         self._statements: dict[str, WireStatement] = {}
         self._portals: dict[str, Portal] = {}
         self.left: FinishedRun | None = None
-        """What the portal without a name is, where it was run at once."""
+        """The run of the portal without a name, where that was at once."""
 
     async def take(self, message: ExtendedMessage) -> None:
         """Carries a message out. Raises SQLError."""

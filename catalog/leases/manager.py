@@ -133,7 +133,7 @@ class LeaseManager:
         return self._lease(entry, found)
 
     def claim_end(self, table: TableDescriptor, at: Timestamp) -> Timestamp | None:
-        """Where the node's claim ends that this very version of a table is valid, at `at` and on;
+        """The end of the node's claim that this very version of a table is valid, at `at` and on;
         None where it has none. It is true of the step that asks: a lease makes it last."""
         entry = self._entries.get(table.id)
         if entry is None:

@@ -95,9 +95,6 @@ GRANTABLE_ON: dict[SecurableKind, Privilege] = {
     SecurableKind.TYPE: ALL_OF[SecurableKind.TYPE],
 }
 
-WITHIN_SCHEMAS = (SecurableKind.TABLE, SecurableKind.SEQUENCE, SecurableKind.TYPE)
-"""What is in a schema: its parents are that and the database."""
-
 EVERYTHING = sum(int(privilege) for privilege in Privilege)
 """What an admin has."""
 

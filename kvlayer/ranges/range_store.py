@@ -107,12 +107,13 @@ class RangeStore:
         return self._undurable.get(at)
 
     async def released(self, index: int) -> None:
-        # At start-up the engine may be ahead of the log: what it flushed is durable by that.
-        if index > self.log.durable_index and index <= self.log.last_index:
-            await self.log.wait_durable(index)
+        durable = self.release(index)
+        if durable is not None:
+            await durable
 
     def release(self, index: int) -> asyncio.Future[None] | None:
-        return self.log.durability(index)
+        # At start-up the engine may be ahead of the log: what it flushed is durable by that.
+        return None if index > self.log.last_index else self.log.durability(index)
 
     def check_open(self) -> None:
         if self._closed_because is not None:

@@ -1,4 +1,4 @@
-"""What a store does at once: in the step of the loop that asks for it, where nothing is in the way.
+"""Reads and commits in the step of the loop that asks for them, where nothing is in the way.
 
 Most reads of a key, and most commits, meet no lock of another transaction, no version that is not
 durable yet, and no engine that stalls. What they need then is a step and not a task: the caller is

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ..syntax.as_of_clause import AsOf
@@ -343,13 +343,18 @@ def query(cursor: Cursor) -> Query:
     return parse_query(cursor.text, cursor.rest())
 
 
-def _enclosed_query(cursor: Cursor) -> Query:
+def _enclosed(cursor: Cursor, what: str) -> list[Token]:
+    """Reads the tokens in parentheses."""
     cursor.expect("(")
-    inner = cursor.until(lambda: cursor.keys[cursor.index] == ")")
-    if not inner:
-        cursor.fail("a query")
+    tokens = cursor.until(lambda: cursor.keys[cursor.index] == ")")
+    if not tokens:
+        cursor.fail(what)
     cursor.expect(")")
-    return parse_query(cursor.text, inner)
+    return tokens
+
+
+def _enclosed_query(cursor: Cursor) -> Query:
+    return parse_query(cursor.text, _enclosed(cursor, "a query"))
 
 
 def padded(cursor: Cursor, what: str) -> str:
@@ -375,12 +380,7 @@ define("statement_text", lambda cursor: padded(cursor, "a statement"))
 
 def parenthesised(cursor: Cursor) -> exp.Expr:
     """`(expression)`"""
-    cursor.expect("(")
-    tokens = cursor.until(lambda: cursor.keys[cursor.index] == ")")
-    if not tokens:
-        cursor.fail("an expression")
-    cursor.expect(")")
-    return parse_tree(cursor.text, tokens)
+    return parse_tree(cursor.text, _enclosed(cursor, "an expression"))
 
 
 _ENDS_EXPRESSION = frozenset(
