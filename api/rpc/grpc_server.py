@@ -11,7 +11,7 @@ import grpc.aio
 
 from ...changefeed.sinks.uri import bracketed
 from .join_token import JoinToken
-from .service import NodeTurnedAway, StoreService
+from .service import MessageUnreadable, NodeTurnedAway, StoreService
 
 SERVICE = "tailrace.Store"
 TOKEN_METADATA = "authorization"
@@ -100,7 +100,10 @@ class _Guarded(grpc.GenericRpcHandler):
 
     def _unary(self, method: str) -> Method:
         async def handle(body: bytes, context: Context) -> bytes:
-            return await self._service.call(method, body)
+            try:
+                return await self._service.call(method, body)
+            except MessageUnreadable as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
@@ -112,6 +115,8 @@ class _Guarded(grpc.GenericRpcHandler):
                         yield answer
             except NodeTurnedAway as turned:
                 await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(turned))
+            except MessageUnreadable as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
         return grpc.unary_stream_rpc_method_handler(handle)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from ...kvlayer.access import Evaluation, StoreAccess
 from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
@@ -22,7 +24,6 @@ from ...kvlayer.remote.messages import (
     Message,
     Read,
     Reply,
-    decode,
     encode,
 )
 from ...kvlayer.span import Span
@@ -50,9 +51,15 @@ Nor does one of a feed that catches up: it is told of a backlog as fast as that 
 
 _NONE = encode(None)
 
+M = TypeVar("M")
+
 
 class NodeTurnedAway(Exception):
     """A node of another release, or of a history of the store that was lost."""
+
+
+class MessageUnreadable(Exception):
+    """A message that is none of its method's: nodes of one release send none."""
 
 
 class StoreService:
@@ -132,7 +139,7 @@ class StoreService:
 
     async def _session(self, body: bytes) -> AsyncGenerator[bytes, None]:
         """The life of a connection: it ends when the node closes the stream, or falls silent."""
-        hello = decode(body, messages.Hello)
+        hello = _decoded(body, messages.Hello)
         if hello.protocol != PROTOCOL:
             raise NodeTurnedAway(
                 f"the store speaks protocol {PROTOCOL}, the node {hello.protocol}: "
@@ -152,32 +159,32 @@ class StoreService:
             await self._connections.end(connection)
 
     async def _heartbeat(self, body: bytes) -> bytes:
-        self._connection(decode(body, messages.Heartbeat).connection)
+        self._connection(_decoded(body, messages.Heartbeat).connection)
         return _NONE
 
     async def _now(self, body: bytes) -> bytes:
-        self._connection(decode(body, messages.Now).connection)
+        self._connection(_decoded(body, messages.Now).connection)
         return encode(await self._store.now())
 
     async def _holds(self, body: bytes) -> bytes:
-        asked = decode(body, messages.Holds)
+        asked = _decoded(body, messages.Holds)
         self._connection(asked.connection)
         return encode(await self._store.holds(asked.position))
 
     async def _threshold(self, body: bytes) -> bytes:
-        asked = decode(body, messages.Threshold)
+        asked = _decoded(body, messages.Threshold)
         self._connection(asked.connection)
         return encode(await self._store.gc_threshold_over(messages.spans_of(asked.spans)))
 
     async def _replica(self, body: bytes) -> bytes:
-        asked = decode(body, messages.OfReplica)
+        asked = _decoded(body, messages.OfReplica)
         self._connection(asked.connection)
         return encode(await self._store.replica(Span(*asked.span), asked.order))
 
     # One-phase transactions
 
     async def _evaluate(self, body: bytes) -> bytes:
-        asked = decode(body, messages.Evaluate)
+        asked = _decoded(body, messages.Evaluate)
         self._connection(asked.connection)
 
         def evaluate(evaluation: Evaluation) -> messages.Evaluated:
@@ -187,7 +194,7 @@ class StoreService:
         return encode(found)
 
     async def _one_phase(self, body: bytes) -> bytes:
-        asked = decode(body, messages.OnePhase)
+        asked = _decoded(body, messages.OnePhase)
         self._connection(asked.connection)
 
         def evaluate(evaluation: Evaluation) -> messages.Evaluated | None:
@@ -211,7 +218,7 @@ class StoreService:
     # Transactions
 
     async def _begin(self, body: bytes) -> bytes:
-        asked = decode(body, messages.Begin)
+        asked = _decoded(body, messages.Begin)
         connection = self._connection(asked.connection)
         transaction = self._store.begin(
             read_timestamp=asked.read_timestamp,
@@ -225,7 +232,7 @@ class StoreService:
         return encode(state_of(served.handle, transaction))
 
     async def _transaction(self, body: bytes) -> bytes:
-        asked = decode(body, messages.Operate)
+        asked = _decoded(body, messages.Operate)
         connection = self._connection(asked.connection)
         served = connection.find(asked.handle)
         transaction = served.transaction
@@ -246,7 +253,7 @@ class StoreService:
     # Reads at a timestamp, and feeds
 
     async def _scan(self, body: bytes) -> AsyncGenerator[bytes, None]:
-        asked = decode(body, messages.ScanSlices)
+        asked = _decoded(body, messages.ScanSlices)
         connection = self._connection(asked.connection)
         span = Span(*asked.span)
         slices: AsyncGenerator[list[Any], None]
@@ -272,20 +279,20 @@ class StoreService:
             yield encoded
 
     async def _point(self, body: bytes) -> bytes:
-        asked = decode(body, messages.PointRead)
+        asked = _decoded(body, messages.PointRead)
         self._connection(asked.connection)
         reader = self._store.snapshot(asked.at, lock_timeout=asked.lock_timeout)
         return encode(await reader.get_with_timestamp(asked.key))
 
     async def _versions(self, body: bytes) -> AsyncGenerator[bytes, None]:
-        asked = decode(body, messages.VersionsRead)
+        asked = _decoded(body, messages.VersionsRead)
         self._connection(asked.connection)
         slices = self._store.versions(Span(*asked.span), asked.after, asked.upto)
         async for encoded in _encoded(slices):
             yield encoded
 
     async def _feed(self, body: bytes) -> AsyncGenerator[bytes, None]:
-        asked = decode(body, messages.Follow)
+        asked = _decoded(body, messages.Follow)
         self._connection(asked.connection)
         starts = [(Span(start, end), at) for start, end, at in asked.starts]
         feed = self._store.span_feed_from(
@@ -366,3 +373,10 @@ def _write(evaluation: Evaluation, asked: messages.OnePhase) -> None:
 
 
 __all__ = ["Message", "NodeTurnedAway", "StoreService", "state_of"]
+
+
+def _decoded(body: bytes, kind: type[M]) -> M:
+    try:
+        return messages.decode(body, kind)
+    except msgspec.DecodeError as error:
+        raise MessageUnreadable(f"not a message of {kind.__name__}: {error}") from error

@@ -18,7 +18,8 @@ from tailrace.kvlayer.clock import timestamp_at
 from tailrace.kvlayer.keys import encode_bytes
 from tailrace.kvlayer.raw.entry import encode_entry
 
-from .besieged import PASSWORD, PATIENCE_SECONDS, REPLICA, SOURCE, Besieged
+from .besieged import PATIENCE_SECONDS, SOURCE, Besieged
+from .besieged_node import PASSWORD, REPLICA
 
 REQUESTS_A_CONNECTION = 8
 
@@ -176,7 +177,7 @@ def routes_of(document: dict[str, dict[str, dict[str, object]]]) -> list[tuple[s
 
 async def fuzz(besieged: Besieged, state: State, fuzzer: Fuzzer) -> None:
     """One connection with some requests, one behind the other without waiting."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", besieged.http_port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", besieged.doors.http)
     for _ in range(REQUESTS_A_CONNECTION):
         writer.write(fuzzer.damaged(fuzzer.request(state)))
     if fuzzer.random.random() < 0.2:

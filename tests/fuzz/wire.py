@@ -142,7 +142,7 @@ class Fuzzer:
 
 async def fuzz(besieged: Besieged, state: State, fuzzer: Fuzzer) -> None:
     """One connection with some messages, damaged or not."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", besieged.pg_port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", besieged.doors.postgres)
     pick = fuzzer.random
     if state is State.UNKNOWN:
         for _ in range(pick.randrange(1, 4)):
