@@ -303,7 +303,7 @@ class LeaseManager:
         """Returns the newest version once nobody holds an older one.
 
         This node's own leases that nobody uses are let go first. Raises LeaseWaitTimeout. `tell`
-        hears whom it waits for; so it does in the next two.
+        hears whom it waits for; so it does in the next one.
         """
         await self._let_go(table_id, timeout)
         return await self.waits.for_one_version(table_id, timeout=timeout, tell=tell)
@@ -314,12 +314,6 @@ class LeaseManager:
         """Returns once nobody holds any version of a table that is dropped."""
         await self._let_go(table_id, timeout)
         return await self.waits.for_no_version(table_id, timeout=timeout, tell=tell)
-
-    async def wait_for_initial_version(
-        self, table_id: int, *, timeout: float, tell: Tell | None = None
-    ) -> int:
-        """Returns once a new table is there for whoever looks, on every node."""
-        return await self.waits.for_initial_version(table_id, timeout=timeout, tell=tell)
 
     async def _let_go(self, table_id: int, timeout: float) -> None:
         """Reads the newest version, so that older ones that nobody uses here are released.

@@ -1,8 +1,7 @@
 """Waiting until leases are let go: what a schema change does between two of its versions.
 
-    for_one_version      nobody holds a version older than the newest
-    for_no_version       nobody holds any: the table is dropped, and its data may go
-    for_initial_version  a new object is there for whoever looks from now on
+    for_one_version  nobody holds a version older than the newest
+    for_no_version   nobody holds any: the table is dropped, and its data may go
 
 Each wait is bounded, may be cancelled, and says whom it waits for and since when: to whoever asks
 `under_way` (that is `tailrace_internal.lease_waits`), to `tell` (a job's status), and in the error
@@ -37,7 +36,6 @@ Tell = Callable[[Sequence[LeaseHolder]], Awaitable[None]]
 class WaitKind(Enum):
     ONE_VERSION = "one version"  # only the newest is held
     NO_VERSION = "no version"  # none is held
-    INITIAL_VERSION = "initial version"  # the first one is published
 
 
 @dataclass(slots=True, eq=False)
@@ -96,20 +94,6 @@ class LeaseWaits:
             return found.holders or None
 
         return await self._wait(descriptor_id, WaitKind.NO_VERSION, blocking, timeout, tell)
-
-    async def for_initial_version(
-        self, descriptor_id: int, *, timeout: float, tell: Tell | None = None
-    ) -> int:
-        """Returns the version of a new object once it is published.
-
-        That is all: no node remembers that a name stood for nothing, for names are read in each
-        transaction. So whoever begins from here on finds the object, on every node.
-        """
-
-        def blocking(found: LiveLeases) -> Sequence[LeaseHolder] | None:
-            return None if found.newest else ()
-
-        return await self._wait(descriptor_id, WaitKind.INITIAL_VERSION, blocking, timeout, tell)
 
     async def _wait(
         self,

@@ -46,13 +46,9 @@ class VersionStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkStage:
-    """Backfills, validations, removals. `fallible` work decides whether the change succeeds."""
+    """Backfills, validations, removals."""
 
     moves: tuple[Move, ...]
-
-    @property
-    def fallible(self) -> bool:
-        return any(move.to is Status.READY for move in self.moves)
 
 
 Stage = VersionStage | WorkStage
