@@ -38,7 +38,7 @@ class TableUnknown(SchemaFeedError):
 
 @dataclass(frozen=True, slots=True)
 class SchemaAnswer:
-    """What is proven of a table up to the timestamp that was asked for.
+    """A proof of a table's schema up to the timestamp that was asked for.
 
     `events` are those not yet popped, in order. `canonical` holds from `since` up to the timestamp
     asked for: from the last of the events on or, where there is none, from before the last pop. A
@@ -51,7 +51,7 @@ class SchemaAnswer:
 
 
 class SchemaFeed(Protocol):
-    """Which schema is canonical for a row at a timestamp, table by table.
+    """Answers which schema is canonical for a row at a timestamp, table by table.
 
     Every table has its own frontier: up to there its schema is proven, and nothing can be published
     any more. A table that was dropped raises TableDropped for every timestamp from its drop on.

@@ -1,4 +1,4 @@
-"""What the schema feeds that read `system.descriptor` themselves have in common.
+"""The common part of the schema feeds that read `system.descriptor` themselves.
 
 They differ in how they learn what was published: one reads every interval, the other follows a
 range feed. Both keep a `TableHistory` for each table, are run by a leasing feed only while it must,
@@ -142,7 +142,7 @@ class ProvingSchemaFeed(ABC):
         return any(table.active for table in self._tables.values())
 
     def _fail(self, error: KVError) -> None:
-        """Nothing more will be proven: who waits for it is told why."""
+        """Ends all proofs: whoever waits for one is told why."""
         self._failure = error
         self._announce()
 

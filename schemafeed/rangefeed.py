@@ -136,7 +136,7 @@ class RangeFeedSchemaFeed(ProvingSchemaFeed):
             arrived.append(version)
 
     def _prove(self, upto: Timestamp) -> None:
-        """Everything published up to there has arrived."""
+        """Notes that all versions published up to `upto` have arrived."""
         proven: list[TableDescriptor] = []
         for table_id, versions in list(self._arrived.items()):
             table = self._tables[table_id]

@@ -24,7 +24,7 @@ from ..kvlayer.clock import Timestamp, format_timestamp
 
 
 class EventKind(Flag):
-    """What changed; members combine."""
+    """The kinds of changes of a table; members combine."""
 
     ADD_COLUMN = auto()  # old rows read the new column's missing value: nothing was rewritten
     ADD_COLUMN_BACKFILL = auto()  # old rows were rewritten into another index for it
@@ -77,7 +77,7 @@ def table_event(before: TableDescriptor, after: TableDescriptor) -> TableEvent:
 
 
 def classify(before: TableDescriptor, after: TableDescriptor) -> EventKind:
-    """What changed between the two. Never empty."""
+    """The kinds of changes between the two versions. Never empty."""
     kinds = _lock(before, after) | _table(before, after) | _columns(before, after)
     return kinds or EventKind.OTHER
 

@@ -1,4 +1,4 @@
-"""What is proven of one table's schema: its versions up to a frontier, and which were consumed.
+"""The proven history of one table's schema: its versions up to a frontier, and which were consumed.
 
     prime(v1, 150)               frontier 150, v1 canonical from 100 on
     extend([v2 at 180], 200)     frontier 200; peek(190) answers the event v1 -> v2
@@ -71,7 +71,7 @@ class TableHistory:
         self._consumed += 1
 
     def peek(self, at: Timestamp) -> SchemaAnswer:
-        """What is proven up to `at`, which is at or below the frontier. Raises TableDropped."""
+        """The proof up to `at`, which is at or below the frontier. Raises TableDropped."""
         assert at <= self.frontier, (at, self.frontier)
         if at < self._versions[self._consumed].modification_time:
             return self._answer((), self._canonical_index(at))

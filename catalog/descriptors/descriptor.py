@@ -211,7 +211,7 @@ class TableDescriptor:
 
     @cached_property
     def compiled(self) -> dict[object, object]:
-        """Where whoever compiles something for this version keeps it, by a key of its own."""
+        """A cache of what callers compile for this version, each under a key of its own."""
         return {}
 
     @cached_property
@@ -257,7 +257,7 @@ class TableDescriptor:
 
     @cached_property
     def span(self) -> Span:
-        """All keys that are the table's."""
+        """The span of all keys of the table."""
         return table_span(self.id) if self.keyspace is None else keyspace_span(self.id)
 
     @property
@@ -268,7 +268,7 @@ class TableDescriptor:
 
     @cached_property
     def primary_span(self) -> Span:
-        """Where the rows are."""
+        """The span of the table's rows."""
         if self.keyspace is not None:
             return self.span
         return index_span(self.id, self.primary_index_id)

@@ -21,7 +21,7 @@ from enum import Enum
 
 
 class Identity(Enum):
-    """Who gives an identity column its values. The value is SQL's word."""
+    """The source of an identity column's values. The value is SQL's word."""
 
     ALWAYS = "ALWAYS"
     BY_DEFAULT = "BY DEFAULT"
@@ -75,7 +75,7 @@ class Index:
 
 
 class Validity(Enum):
-    """What may be relied on of a constraint. Writers enforce it in each of these states."""
+    """How far a constraint may be relied on. Writers enforce it in each of these states."""
 
     VALIDATING = "validating"  # rows from before it may violate it; a job is looking
     UNVALIDATED = "unvalidated"  # NOT VALID: nobody has looked
@@ -130,7 +130,8 @@ class ForeignKey:
 
     @property
     def deferral(self) -> str:
-        """How SQL says when the key is looked at, with a space before it; empty for the usual."""
+        """SQL's clause for the time of a key's check, with a space before it; empty for the
+        default."""
         if not self.deferrable:
             return ""
         return " DEFERRABLE INITIALLY DEFERRED" if self.initially_deferred else " DEFERRABLE"

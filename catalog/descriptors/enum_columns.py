@@ -30,7 +30,7 @@ def users_of(tables: Iterable[TableDescriptor], type_id: int) -> list[TableDescr
 
 
 def next_copy(copy: EnumType, whole: EnumType) -> EnumType:
-    """What a table's copy of an enumeration becomes on its way to `whole`.
+    """The next version of a table's copy of an enumeration on its way to `whole`.
 
     Members that it lacks come first, for everybody to read; then all may be written. Whoever is
     one version behind so never meets a mark that it does not know.

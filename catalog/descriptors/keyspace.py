@@ -1,4 +1,4 @@
-"""What makes a table a raw keyspace: how long its values live, and whether they come from here.
+"""The part of a descriptor that makes a table a raw keyspace: lifetime of values, main or replica.
 
 CREATE KEYSPACE sessions WITH (ttl = '1h')
 

@@ -1,4 +1,4 @@
-"""What has a name among tables and is none: types and sequences."""
+"""Descriptors that share the namespace of tables: types and sequences."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TypeDescriptor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceOptions:
-    """How a sequence counts. `minimum` ≤ `start` ≤ `maximum`, and `increment` is not zero."""
+    """The options of a sequence. `minimum` ≤ `start` ≤ `maximum`, and `increment` is not zero."""
 
     start: int
     increment: int
@@ -80,5 +80,5 @@ class SequenceDescriptor:
 
     @property
     def key(self) -> bytes:
-        """Where its value is."""
+        """The key of the sequence's value."""
         return index_prefix(self.id, 1)

@@ -1,4 +1,4 @@
-"""What may be published after what: the rules that need nothing but two versions to compare.
+"""Rules of which version may follow which: those that need nothing but the two versions.
 
 The lock's rules are what the low-latency changefeed stands on. A locked version is logically equal
 to its predecessor and its successor because
@@ -89,7 +89,7 @@ def _check_lock(before: TableDescriptor, after: TableDescriptor) -> None:
 
 
 def locked_error(table: TableDescriptor) -> SQLError:
-    """What a schema change of a locked table is told."""
+    """The error of a schema change of a locked table."""
     return SQLError(
         "57000",
         f'schema changes are disallowed on table "{table.name}" because it is locked',
@@ -100,7 +100,7 @@ def locked_error(table: TableDescriptor) -> SQLError:
 
 
 def lock_not_alone(table: TableDescriptor) -> SQLError:
-    """What a transaction is told that locks or unlocks a table and does anything else."""
+    """The error of a transaction that locks or unlocks a table and does anything else."""
     return SQLError(
         LOCK_ALONE,
         f'setting {LOCK_PARAMETER} of table "{table.name}" must be the only change of its '

@@ -1,4 +1,4 @@
-"""What is stored of a sequence under its key: the value last handed out, and whether it was.
+"""The stored value of a sequence: the value handed out last, and whether there was one.
 
 A sequence that was never drawn from has none: its value is where it starts, and not handed out.
 """

@@ -1,4 +1,4 @@
-"""What makes a table a view: the query that stands for its rows, and what that reads.
+"""The part of a descriptor that makes a table a view: its query, and the tables which that reads.
 
 CREATE VIEW late AS SELECT * FROM orders WHERE placed < due
 

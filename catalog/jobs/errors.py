@@ -1,4 +1,4 @@
-"""What goes wrong with jobs."""
+"""Errors of jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class JobNotFound(SQLError):
 
 
 class JobStateRefused(SQLError):
-    """What was asked of the job cannot happen to one in its state."""
+    """A request for a change that a job cannot make from its present state."""
 
     def __init__(self, job_id: int, state: JobState, verb: str) -> None:
         super().__init__("55000", f"job {job_id} is {state.value}: it cannot {verb}")
@@ -38,12 +38,13 @@ class JobFenced(Exception):
 
 
 class RetryableJobError(Exception):
-    """What a resumer raises to be tried again, after a pause; the message is shown meanwhile."""
+    """A resumer's error after which it is tried again, behind a pause; the message is shown
+    meanwhile."""
 
 
 class JobPaused(Exception):
-    """What a resumer raises to have its job paused, with all that it holds, until somebody resumes
-    it; the message says why."""
+    """A resumer's error that pauses its job, with all that it holds, until somebody resumes it; the
+    message says why."""
 
 
 RETRYABLE = (
@@ -57,6 +58,6 @@ RETRYABLE = (
 
 
 def message_of(error: BaseException) -> str:
-    """What a job's row says of an error."""
+    """The text of an error in a job's row."""
     text = error.message if isinstance(error, SQLError) else str(error)
     return text or type(error).__name__

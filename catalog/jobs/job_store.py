@@ -1,4 +1,4 @@
-"""What is done to the rows of jobs, each in one serializable step."""
+"""Changes of the rows of jobs, each in one serializable step."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class JobStore:
     async def put_payload(
         self, transaction: Transaction, job: JobRecord, payload: bytes, description: str
     ) -> None:
-        """What a statement changes of what the job is to do: its holder hears of it at the commit.
+        """Writes a statement's change of the job's payload: its holder hears of it at the commit.
 
         Serializable whatever the transaction's isolation: of two changes of one job, one is made
         behind the other.
@@ -151,7 +151,7 @@ class JobStore:
         return [JobRecord.decode_finished(key, body) for key, body in rows]
 
     async def changes(self, after: Timestamp, upto: Timestamp) -> AsyncGenerator[JobChange, None]:
-        """What was written to the rows of jobs meanwhile, in order per job.
+        """Yields the writes of rows of jobs in (after, upto], in order per job.
 
         Costs what was written. Raises BatchTimestampBeforeGC.
         """
@@ -189,7 +189,7 @@ class JobStore:
                 await self._store.one_phase(lambda e, job=ended: _write(e, job))  # type: ignore[misc]
 
     async def progress(self, job_id: int) -> bytes | None:
-        """What was saved last, if anything was."""
+        """The progress that was saved last, if any was."""
         key = progress_key(job_id)
         body = await self._store.snapshot(await self._store.now()).get(key)
         return None if body is None else decode_progress(key, body)
@@ -232,7 +232,7 @@ class JobStore:
         return claimed
 
     async def request(self, job_id: int, event: JobEvent) -> JobRecord:
-        """What a user asks for. Raises JobNotFound, JobStateRefused."""
+        """Carries out a user's request. Raises JobNotFound, JobStateRefused."""
 
         def evaluate(evaluation: Evaluation) -> JobRecord:
             job = _read(evaluation, job_id) or _read_finished(evaluation, job_id)
@@ -273,7 +273,7 @@ class JobStore:
         )
 
     async def set_status(self, job: JobRecord, status: str | None) -> JobRecord:
-        """What the job has to say while it runs. Raises JobFenced."""
+        """Writes the status that a running job reports. Raises JobFenced."""
         return await self._change(job, lambda current, _: replace(current, error=status))
 
     async def save_progress(self, job_id: int, progress: bytes, epoch: int) -> None:

@@ -59,7 +59,7 @@ class JobRecord:
 
     @property
     def running_status(self) -> str | None:
-        """What a job that is not over has to say."""
+        """The reported status of a job that is not over."""
         return None if self.state.final else self.error
 
     def encode(self) -> tuple[bytes, bytes]:
@@ -74,19 +74,19 @@ class JobRecord:
         return _finished.encode_row((self.finished, self.id, *head, *tail))
 
     def _values(self) -> tuple[tuple[Datum, ...], tuple[Datum, ...]]:
-        """What a row holds before `finished`, and behind it."""
+        """The values of a row before the column `finished`, and behind it."""
         head = (self.kind, self.description, self.state.value, self.payload, self.created)
         claim = (self.claim_session_id, self.claim_node_id, self.epoch)
         return head, (*claim, self.error, self.started, self.owner)
 
     @classmethod
     def decode(cls, key: bytes, body: bytes) -> JobRecord:
-        """What `encode` made."""
+        """The record that `encode` wrote."""
         return cls._of(_jobs.decode_row(key, body))
 
     @classmethod
     def decode_finished(cls, key: bytes, body: bytes) -> JobRecord:
-        """What `encode_finished` made."""
+        """The record that `encode_finished` wrote."""
         finished, *row = _finished.decode_row(key, body)
         return cls._of((*row[:6], finished, *row[6:]))
 

@@ -140,7 +140,7 @@ class JobRegistry:
         return await self._jobs.modified(job_id)
 
     async def progress(self, job_id: int) -> bytes | None:
-        """What a job saved last."""
+        """The progress that a job saved last."""
         return await self._jobs.progress(job_id)
 
     async def request_cancel(self, job_id: int) -> JobRecord:

@@ -1,4 +1,4 @@
-"""What a kind of job must offer to be run, and what it is given."""
+"""The interface of a kind of job, and the context that its runs are given."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class JobContext:
 
     @property
     def payload(self) -> bytes:
-        """What the job is to do, as far as this node has heard."""
+        """The job's payload, as far as this node has heard."""
         return self.job.payload
 
     def note_payload(self, payload: bytes, at: Timestamp) -> None:
@@ -67,7 +67,8 @@ class JobContext:
         self.progress = progress
 
     async def reload_progress(self) -> bytes | None:
-        """What is saved: an attempt that was cancelled may have saved more than it knew."""
+        """Reads the saved progress anew: an attempt that was cancelled may have saved more than it
+        knew."""
         self.progress = await self._jobs.progress(self.job.id)
         return self.progress
 
@@ -85,14 +86,14 @@ class JobContext:
         self._jobs.check_claim_at(evaluation, self.job)
 
     async def set_status(self, status: str | None) -> None:
-        """What the job has to say. Raises JobFenced."""
+        """Reports the job's status. Raises JobFenced."""
         if status != self.status:
             await self._jobs.set_status(self.job, status)
             self.status = status
 
 
 class Resumer(Protocol):
-    """How jobs of one kind are run.
+    """The implementation of one kind of job.
 
     Either may be called any number of times, on any node, always from the saved progress. They are
     cancelled when the job is paused or canceled, when the claim is lost (`JobContext.lost`), and at

@@ -101,7 +101,8 @@ class JobRunner:
             return
 
     async def _turn(self, context: JobContext) -> bool:
-        """One turn of the job's work in its present state; says whether that was the last."""
+        """Does one turn of the job's work in its present state; returns whether that was the
+        last."""
         match self._job.state:
             case JobState.PAUSE_REQUESTED:
                 await self._jobs.finish(self._job, JobEvent.PAUSE)

@@ -89,7 +89,7 @@ class IllegalTransition(Exception):
 
 
 def next_state(state: JobState, event: JobEvent) -> JobState:
-    """Where `event` leads from `state`. Raises IllegalTransition."""
+    """The state to which `event` leads from `state`. Raises IllegalTransition."""
     following = TRANSITIONS.get((state, event))
     if following is None:
         raise IllegalTransition(state, event)

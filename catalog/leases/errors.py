@@ -1,4 +1,4 @@
-"""What goes wrong with leases."""
+"""Errors of leases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..values.errors import SQLError
 
 
 class DescriptorUnavailable(SQLError):
-    """There is no table to lease: it never was, or it is dropped."""
+    """The table that was to be leased never was, or is dropped."""
 
     def __init__(self, table_id: int, message: str) -> None:
         super().__init__("42P01", message)
@@ -43,7 +43,7 @@ class LeaseBeyondSession(SQLError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
-    """Who stands in the way of a schema change."""
+    """A holder of a lease that a schema change waits for."""
 
     version: int
     node_id: int

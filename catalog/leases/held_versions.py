@@ -37,7 +37,7 @@ NO_VERSION = 1 << 62
 
 
 class RowState(Enum):
-    """What the store holds for a version that the node knows."""
+    """The state in the store of a lease row of a version that the node knows."""
 
     NONE = "none"  # read from history: there is no lease row
     HELD = "held"  # a lease row stands, and blocks the version after next
@@ -121,7 +121,7 @@ class HeldVersion:
 
 
 class Miss(Enum):
-    """What it takes to serve a timestamp that no held version covers."""
+    """The acquisition or reading that would serve a timestamp which no held version covers."""
 
     ACQUIRE = "acquire"  # the newest version is wanted: read it and take a lease
     HISTORY = "history"  # an older one is: read it as of the timestamp, without a lease
@@ -217,7 +217,7 @@ class HeldVersions:
         self.retired_below = max(self.retired_below, below)
 
     def release(self, held: HeldVersion) -> None:
-        """One lease less on `held`."""
+        """Takes one reference off `held`."""
         assert held.references > 0, held
         held.references -= 1
         if held.references == 0 and held.row is RowState.NONE:

@@ -6,7 +6,7 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 
 
 class Incarnation:
-    """What leases and job claims are made under, and what they end with.
+    """One life of a liveness session: leases and job claims are made under it, and end with it.
 
     `expiration` is the last *acknowledged* one, a timestamp of the store. It only rises, and never
     again once the incarnation is lost: a node whose session expired, or was removed by another,

@@ -1,4 +1,4 @@
-"""What is done to lease rows, each in one serializable transaction."""
+"""Changes of lease rows, each in one serializable transaction."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ T = TypeVar("T")
 
 
 class _Entry:
-    """One descriptor. What touches its lease rows holds `turn`, so that a row that is deleted is
-    never the one that an acquisition under way has just written.
+    """One descriptor. Its `turn` is held for each change of its lease rows, so that a row that is
+    deleted is never the one that an acquisition under way has just written.
 
     `doubtful` once an acquisition may have written a row that nobody has heard of: its answer was
     lost. Such a row blocks the next schema change but one for as long as the session lives, so the
@@ -341,7 +341,7 @@ class LeaseManager:
             entry.refresh.want()
 
     def _retire_all(self, entry: _Entry) -> None:
-        """There is no newer version to hold: the table is dropped."""
+        """Retires every version of a table that is dropped."""
         entry.held.retire(NO_VERSION)
         self._reap(entry)
         self._limit_superseded(entry)

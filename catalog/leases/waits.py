@@ -131,7 +131,7 @@ class LeaseWaits:
 
 
 def _claims(holders: Sequence[LeaseHolder]) -> list[tuple[str, int]]:
-    """Who holds what; a heartbeat changes nothing about that."""
+    """The holders and their versions, without heartbeats, which change nothing about a claim."""
     return [(holder.session_id, holder.version) for holder in holders]
 
 

@@ -96,7 +96,7 @@ class DescriptorWatcher:
             feed.close()
 
     async def _next(self, feed: Feed, seconds: float) -> list[Event]:
-        """What the feed gives within that time."""
+        """The events that the feed gives within that time."""
         try:
             async with asyncio.timeout(seconds):
                 return await feed.next()

@@ -41,7 +41,7 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Audit(Protocol):
-    """Where events go."""
+    """A receiver of events."""
 
     def record(self, event: AuditEvent) -> None:
         """Raises SQLError 58030 where the event cannot be kept."""

@@ -41,7 +41,7 @@ def told_to(error: SQLError, rights: Rights, user: str) -> SQLError:
 
 
 def duplicate_key(table: TableDescriptor, key: Sequence[Datum]) -> SQLError:
-    """What an INSERT of a key that exists is told; `key` holds the key columns' datums."""
+    """The error of an INSERT of a key that exists; `key` holds the key columns' datums."""
     names = ", ".join(column.name for column in table.key_columns)
     values = ", ".join(map(plain_text, key))
     return ConstraintViolated(
@@ -53,7 +53,7 @@ def duplicate_key(table: TableDescriptor, key: Sequence[Datum]) -> SQLError:
 
 
 def duplicate_values(table: TableDescriptor, codec: IndexCodec, body: bytes) -> SQLError:
-    """What is told of a second row with equal values in a unique index; `body` is the row's."""
+    """The error of a second row with equal values in a unique index; `body` is the row's."""
     index = codec.index
     name = primary_key_name(table) if index.kind is IndexKind.PRIMARY else index.name
     names = ", ".join(table.column_by_id(id).name.partition("~")[0] for id in index.columns)

@@ -49,7 +49,7 @@ class Privilege(IntFlag):
 
 
 class SecurableKind(Enum):
-    """What privileges are granted on. The value is what messages call it."""
+    """The kinds of objects with privileges. The value is the word of messages."""
 
     SYSTEM = "system"
     DATABASE = "database"

@@ -45,7 +45,7 @@ MEMO_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one grantee has on one object. `grantable` is the part that it may pass on."""
+    """The privileges of one grantee on one object. `grantable` is the part that it may pass on."""
 
     privileges: int = 0
     grantable: int = 0
@@ -160,7 +160,7 @@ class Rights:
         return found
 
     def grant(self, object_id: int, grantee: str) -> Grant:
-        """What was granted on the object itself, to that grantee by name."""
+        """The privileges that were granted on the object itself, to that grantee by name."""
         return self._grants.get((object_id, grantee), _NOTHING)
 
     def grants_on(self, object_id: int) -> Iterator[tuple[str, Grant]]:
@@ -316,8 +316,8 @@ async def remove_member(
 
 
 def initial_grants(kind: SecurableKind, name: str) -> int:
-    """What `public` has on a new thing: it may connect to databases, work in `public`, and make
-    columns of any type."""
+    """The privileges of `public` on a new object: to connect to databases, work in `public`, and
+    make columns of any type."""
     if kind is SecurableKind.DATABASE:
         return int(Privilege.CONNECT)
     if kind is SecurableKind.SCHEMA and name == PUBLIC:

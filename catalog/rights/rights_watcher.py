@@ -49,7 +49,8 @@ class RightsWatcher:
     async def during(
         self, check: Callable[[], Awaitable[None]], work: Callable[[], Coroutine[None, None, T]]
     ) -> T:
-        """What `work()` returns, while `check` raises nothing: before it, and after each change.
+        """Returns the result of `work()`, while `check` raises nothing: before it, and after each
+        change.
 
         When `check` raises, `work` is cancelled, and this raises the same once `work` has ended.
         """
@@ -120,6 +121,6 @@ class RightsWatcher:
 
 
 def _ask(ended: asyncio.Future[T]) -> None:
-    """Whoever is cancelled while it waits for the task has no more questions to it."""
+    """Reads the outcome of a question whose asker was cancelled meanwhile: nobody else will."""
     if not ended.cancelled():
         ended.exception()

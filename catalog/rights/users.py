@@ -43,7 +43,7 @@ _users = codec_for(USERS)
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What proves that a client knows a password, without knowing it."""
+    """A proof that a client knows a password, which does not tell the password."""
 
     iterations: int
     salt: bytes

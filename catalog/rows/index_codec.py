@@ -106,7 +106,8 @@ class IndexCodec:
         return tuple(values)
 
     def prefix_of(self, body: bytes) -> bytes | None:
-        """How the keys of all entries begin whose values equal the row's; None if one is NULL."""
+        """The prefix of the keys of all entries whose values equal the row's; None if one is
+        NULL."""
         row = _decode(body)
         found = dict(zip(row[::2], row[1::2], strict=True))
         key = [self._prefix]
@@ -118,7 +119,8 @@ class IndexCodec:
         return b"".join(key)
 
     def beginning(self, values: Sequence[Physical]) -> bytes:
-        """How the keys of all entries begin whose first columns have these values, none NULL."""
+        """The prefix of the keys of all entries whose first columns have these values, none
+        NULL."""
         parts = zip(self._parts, values, strict=False)
         return b"".join([self._prefix, *(_VALUE + write(value) for (_, write), value in parts)])
 

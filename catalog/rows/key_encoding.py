@@ -105,7 +105,7 @@ class KeyEncoding:
 
 
 def part_writer(type: ColumnType) -> PartWriter:
-    """What writes a value of the type, which is not NULL, as its part of a key."""
+    """The writer of a type's values, none NULL, as their part of a key."""
     match type.kind:
         case TypeKind.BOOL:
             return lambda value: b"\x01" if value else b"\x00"

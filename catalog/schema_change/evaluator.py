@@ -1,4 +1,4 @@
-"""What a schema change asks of SQL: values and truths of expressions over rows."""
+"""The interface through which a schema change evaluates expressions of SQL over rows."""
 
 from __future__ import annotations
 

@@ -371,7 +371,7 @@ def _span_left_behind(table_id: int, target: Target, old_primary: int | None) ->
 
 
 class _Run:
-    """One claim of one schema change: where it is, and how that is saved."""
+    """One claim of one schema change: its place, and how that is saved."""
 
     def __init__(self, context: JobContext, change: SchemaChange) -> None:
         self.context = context

@@ -64,7 +64,7 @@ def apply_move(table: TableDescriptor, target: Target, move: Move) -> TableDescr
 
 
 def hidden_name(column: Column) -> str:
-    """What a column is called that has lost its name, or has none yet: no statement says it."""
+    """The name of a column that has lost its own, or has none yet: no statement can say it."""
     return f"{column.name}~{column.id}"
 
 

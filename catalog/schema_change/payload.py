@@ -1,4 +1,4 @@
-"""What a schema change's job is given, and what it notes on its way."""
+"""Payload and progress of a schema change's job."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class SchemaChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaChangeProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a schema change is.
+    """The place of a schema change among its stages.
 
     `stage` counts the stages that are done; `failure` is set when the change is being undone, whose
     stages `undone` counts. `resume_after` is the last key that the work at hand has seen to, and
@@ -148,7 +148,7 @@ def decode_change(data: bytes) -> SchemaChange:
 
 
 def decode_progress(data: bytes | None, change: SchemaChange) -> SchemaChangeProgress:
-    """Where a change is; one that has saved nothing yet has what its statement did."""
+    """The saved progress of a change; without one, that of its statement."""
     return SchemaChangeProgress(stage=change.first) if data is None else _progress.decode(data)
 
 

@@ -116,7 +116,7 @@ class Rule:
 
 
 def _all_ready(position: Position, place: int) -> bool:
-    """Nothing is taken back once anybody may rely on it, so all that may fail comes before."""
+    """No step is undone once anybody may rely on it, so all steps that may fail come before."""
     target, to = position.targets[place], position.after[place]
     if target.renames or (target.present and to is not Status.PUBLIC):
         return True
@@ -135,7 +135,7 @@ def reached(target: Target, status: Status) -> bool:
 
 
 def _columns_first(position: Position, place: int) -> bool:
-    """What is made of a column is written no sooner than the column."""
+    """A column is written no later than the elements that are made of it."""
     target, to = position.targets[place], position.after[place]
     if not target.present or to not in (Status.DELETE_ONLY, Status.WRITE_ONLY):
         return True
@@ -150,7 +150,7 @@ def _columns_first(position: Position, place: int) -> bool:
 
 
 def _keys_are_never_null(position: Position, place: int) -> bool:
-    """Nothing is built by a new key before its columns are proven to have no NULL."""
+    """An index of a new key is built once its columns are proven to have no NULL."""
     target, to = position.targets[place], position.after[place]
     if not target.present or to is not Status.DELETE_ONLY:
         return True
@@ -196,7 +196,7 @@ def _users_leave_first(position: Position, place: int) -> bool:
 
 
 def _together(position: Position, place: int) -> bool:
-    """Everything that comes becomes public, and what goes begins to go, in one version.
+    """In one version all that comes becomes public, and all that goes begins to go.
 
     A retyped column takes over a name, and a filled one is read from the new primary index: there
     must be no version with one and not the other.

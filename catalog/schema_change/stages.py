@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Status(Enum):
-    """Where an element is on its way. The order of members is the way of one that comes."""
+    """The status of an element. Members are in the order of an element that is added."""
 
     ABSENT = "absent"
     DELETE_ONLY = "delete-only"
@@ -32,8 +32,8 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionStage:
-    """One version of the descriptor. `lock` says that it sets or clears the lock, and then it
-    moves nothing."""
+    """One version of the descriptor. A stage with `lock` sets or clears the lock, and moves
+    nothing."""
 
     moves: tuple[Move, ...] = ()
     lock: bool | None = None

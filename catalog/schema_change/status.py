@@ -1,4 +1,4 @@
-"""Where a schema change is, in words: what SHOW JOBS tells of its stages."""
+"""The stages of a schema change in words, for SHOW JOBS."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def status_of(change: SchemaChange, progress: SchemaChangeProgress) -> ChangeSta
 
 
 def describe_stage(targets: Sequence[Target], stage: Stage) -> str:
-    """What a stage does: `version: column w -> public`."""
+    """The text of a stage: `version: column w -> public`."""
     if isinstance(stage, VersionStage) and stage.lock is not None:
         return "lock the table" if stage.lock else "unlock the table"
     parts = [f"{targets[move.target].label} -> {move.to.value}" for move in stage.moves]

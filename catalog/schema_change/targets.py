@@ -95,7 +95,7 @@ class ConstraintElement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactsElement:
-    """What one version says and the next says otherwise, without any state in between.
+    """A fact that changes from one version to the next, without any state in between.
 
     Columns, indexes and constraints are replaced by id or by the name that `constraints` maps from.
     What is `dropped` is a raw `keyspace`, or else a table.

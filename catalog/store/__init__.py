@@ -1,4 +1,4 @@
-"""What the store knows of its tables, and keeps for all nodes.
+"""The store's descriptors, and the rows about them, kept for all nodes.
 
 What lives here: descriptors in the store (`descriptor_store`), what a transaction does to them
 (`catalog_changes`), the catalog over them, and what else is one for all nodes: cluster settings,

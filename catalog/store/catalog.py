@@ -328,7 +328,7 @@ KEYSPACE_COLUMNS = (
 
 
 def not_a_table(view: TableDescriptor) -> SQLError:
-    """What is said of a view where only a table will do."""
+    """The error of a view where only a table will do."""
     return SQLError(
         "42809",
         f'"{view.name}" is not a table',
@@ -337,7 +337,7 @@ def not_a_table(view: TableDescriptor) -> SQLError:
 
 
 def is_a_keyspace(table: TableDescriptor) -> SQLError:
-    """What is said of a raw keyspace where only a table will do."""
+    """The error of a raw keyspace where only a table will do."""
     return SQLError(
         "42809",
         f'"{table.name}" is a raw keyspace',

@@ -1,4 +1,4 @@
-"""What one transaction does to descriptors, from its first statement to its commit.
+"""The changes of descriptors in one transaction, from its first statement to its commit.
 
 Two rules are about a transaction as a whole, and are kept here. A transaction publishes at most one
 new version of a descriptor, however many of its statements change it: each later one is compared

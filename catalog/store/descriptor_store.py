@@ -210,7 +210,7 @@ class DescriptorStore:
 
 
 def descriptor_key(descriptor_id: int) -> bytes:
-    """Where the versions of a descriptor are."""
+    """The key of a descriptor, under which its versions are."""
     return _descriptors.encode_key((descriptor_id,))
 
 

@@ -41,7 +41,7 @@ INTERVAL = declare_duration("kv.gc.interval", 3_600.0, "how often old versions a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lifetime:
-    """How long a table's old versions live, and the table itself once it is dropped."""
+    """The lifetimes of a table's old versions, and of the table once it is dropped."""
 
     table_id: int
     span: Span

@@ -1,4 +1,4 @@
-"""Which views read a table: rows of `system.view_dependency`, by the table that is read.
+"""The views that read a table: rows of `system.view_dependency`, by the table that is read.
 
 Whoever changes a table reads a few rows there, and no descriptor of a view that reads another. They
 are written in the transaction that publishes the view.

@@ -70,7 +70,7 @@ class ColumnType:
         self._check_decimal()
 
     def __deepcopy__(self, memo: object) -> ColumnType:
-        """Nothing of it changes: trees that keep their types are copied often."""
+        """The type itself, which never changes: trees that keep their types are copied often."""
         return self
 
     def _check_width(self) -> None:
@@ -167,7 +167,7 @@ class ColumnType:
 
     @property
     def mirror_name(self) -> str:
-        """What a table of DuckDB's calls it: labels are texts there, and may become more."""
+        """DuckDB's name of the type in a mirror: labels are texts there, and may become more."""
         if self.element is not None:
             return f"{self.element.mirror_name}[]"
         return "VARCHAR" if self.enum is not None else self.duckdb_name

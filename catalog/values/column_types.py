@@ -265,7 +265,7 @@ def _of_width(type: ColumnType, width: int, text: str) -> str:
 
 
 def truncate(type: ColumnType, value: object) -> object:
-    """What an explicit cast does to text that is too long for its type."""
+    """The value of an explicit cast of text that is too long for its type."""
     return value[: type.width] if isinstance(value, str) and type.width is not None else value
 
 

@@ -6,7 +6,7 @@ from ...error import Error
 
 
 class SQLError(Error):
-    """What a client of SQL is told.
+    """An error of a statement, as its client is told of it.
 
     The message is in lower case and without a full stop; detail and hint are sentences. `position`
     is the one-based character of the statement at which it went wrong. Codes are those of

@@ -68,7 +68,7 @@ def read_interval(text: str) -> Interval:
 
 
 class _Sum:
-    """What the fields that were read come to."""
+    """The sum of the fields that were read."""
 
     def __init__(self) -> None:
         self.months = 0

@@ -129,7 +129,7 @@ def shown(moment: datetime) -> datetime:
 
 
 def clock_of(moment: datetime) -> datetime:
-    """What the session's clock shows at a moment, without a zone. Raises SQLError 22008."""
+    """The reading of the session's clock at a moment, without a zone. Raises SQLError 22008."""
     return shown(moment).replace(tzinfo=None, fold=0)
 
 

@@ -37,7 +37,7 @@ class TypeKind(Enum):
 
 
 class CatalogName(Enum):
-    """What clients know some columns of pg_catalog as. Their values are those of other kinds."""
+    """Types of pg_catalog's columns that clients know. Their values are those of other kinds."""
 
     OID = "oid"  # of kind INT8
     CHAR = '"char"'  # one letter, of kind STRING
