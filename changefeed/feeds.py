@@ -87,7 +87,7 @@ HOME_FIRST_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedStatus:
-    """What SHOW CHANGEFEED JOBS adds to a job.
+    """The facts that SHOW CHANGEFEED JOBS adds to a job.
 
     `resolved` is zero while nothing is resolved; `start_at` is where the feed began.
     """
@@ -266,8 +266,8 @@ class Changefeeds:
     async def explain(
         self, transaction: Transaction, request: FeedRequest, sink: str | None
     ) -> list[Fact]:
-        """What such a feed would do. What is wrong with it is said as at its creation: roll the
-        transaction back. Raises SQLError."""
+        """Describes the feed that the request would create. Its faults are told as at its creation:
+        roll the transaction back. Raises SQLError."""
         if sink is None:
             options = stream_options(request.options, request.query)
             await check_start(self._services, request, options.cursor)
@@ -426,7 +426,7 @@ class Changefeeds:
         return Retry(self._services.store, self._services.descriptors, self.watch(job_id))
 
     async def latency(self, job_id: int) -> list[StageReport]:
-        """What each stage of a feed takes, and what waits in it now.
+        """The times and the waiting rows of each stage of a feed.
 
         Of a feed that does not run here it tells what was measured when it last did.
         """
@@ -437,7 +437,7 @@ class Changefeeds:
     async def lag(
         self, job_id: int, payload: bytes, saved: bytes | None, *, halted: str | None
     ) -> list[SpanLag]:
-        """How far each span of a feed is behind.
+        """The lag of each span of a feed.
 
         `halted` is the job's state where it is not to run; `saved` is the job's progress, which
         counts where the feed runs on another node.
@@ -456,8 +456,8 @@ class Changefeeds:
         )
 
     async def lagging_ranges(self, job_id: int, payload: bytes, saved: bytes | None) -> int:
-        """How many ranges are further behind than the feed's `lagging_ranges_threshold`, counted
-        each `lagging_ranges_polling_interval` at most, in every state of the feed."""
+        """The number of ranges that are further behind than the feed's `lagging_ranges_threshold`,
+        counted each `lagging_ranges_polling_interval` at most, in every state of the feed."""
         at = asyncio.get_running_loop().time()
         due_at, count = self._lagging.get(job_id, (at, 0))
         if at >= due_at:
@@ -476,7 +476,8 @@ class Changefeeds:
     def _task_resolved(
         self, details: ChangefeedDetails, known: Sequence[SinkProgress | None]
     ) -> Timestamp:
-        """How far a task has come by progress of all of its keys: they may have been others'."""
+        """The resolved timestamp of a task by the progress of all of its keys: they may have been
+        others'."""
         (target,) = details.targets
         span = self._services.target(target.table_id, target.keyspace).span
         lows = [

@@ -1,4 +1,5 @@
-"""What the layers above use of a store, whether it is in this process or behind a connection.
+"""The interface of a store to the layers above, whether it is in this process or behind a
+connection.
 
 `Store` has this face, and so has `remote.RemoteStore`, with which a node reaches the store of
 another process. Where the two differ in cost, the face is made for the dearer one: what needs an
@@ -57,7 +58,8 @@ class ClockReading(Protocol):
 
 
 class Evaluation(Protocol):
-    """What a one-phase transaction may do while it is evaluated; see `Store.one_phase`."""
+    """The reads and writes of a one-phase transaction while it is evaluated; see
+    `Store.one_phase`."""
 
     @property
     def timestamp(self) -> Timestamp:
@@ -70,7 +72,7 @@ class Evaluation(Protocol):
 
     def get(self, key: bytes) -> bytes | None: ...
     def get_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """What `get` returns for each of the keys."""
+        """Returns the result of `get` for each of the keys."""
         ...
 
     def scan(
@@ -130,7 +132,7 @@ class Transaction(Protocol):
 
     async def get(self, key: bytes, *, for_update: bool = False) -> bytes | None: ...
     async def get_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """What `get` returns for each of the keys."""
+        """Returns the result of `get` for each of the keys."""
         ...
 
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None: ...
@@ -150,7 +152,8 @@ class Transaction(Protocol):
         self, span: Span, *, when_locked: WhenLocked = WhenLocked.WAIT
     ) -> AsyncGenerator[list[Row], None]: ...
     def changed_slices(self, span: Span, after: Timestamp) -> AsyncGenerator[list[Change], None]:
-        """What turns the span's rows as of `after` into what the transaction sees of them now.
+        """Yields the changes that turn the span's rows as of `after` into those that the
+        transaction sees now.
 
         Later changes of a key replace earlier ones. Raises BatchTimestampBeforeGC.
         """
@@ -182,7 +185,7 @@ class Transaction(Protocol):
 
 
 class Snapshot(Protocol):
-    """Everything as of one timestamp."""
+    """The store as of one timestamp."""
 
     async def get(self, key: bytes) -> bytes | None: ...
     async def get_with_timestamp(self, key: bytes) -> tuple[bytes, Timestamp] | None: ...
@@ -195,7 +198,8 @@ class Feed(Protocol):
 
     @property
     def frontier(self) -> Frontier:
-        """How far each span was resolved by the events handed out. Read it only."""
+        """The resolved timestamps of the spans, by the events that were handed out. Read it
+        only."""
         ...
 
     @property

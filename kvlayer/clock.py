@@ -69,7 +69,7 @@ RETRY_NS = 250_000_000
 
 
 class WallClock(Protocol):
-    """Where time comes from: the machine, or a simulation."""
+    """A source of time: the machine, or a simulation."""
 
     def unix_us(self) -> int:
         """Wall time in Unix microseconds; may jump."""

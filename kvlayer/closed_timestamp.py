@@ -99,7 +99,8 @@ class ClosedTimestamps:
 
     @property
     def holder_count(self) -> int:
-        """How many transactions would hold the next closing back, as of the last closing."""
+        """The number of transactions that would hold the next closing back, as of the last
+        closing."""
         return sum(hold.active for hold in self._holds.values())
 
     def touch(self, holder: bytes, write_timestamp: Timestamp | None = None) -> None:

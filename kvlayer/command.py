@@ -147,7 +147,7 @@ LogicalOp = (
 
 
 class Part(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What a command does to one more range."""
+    """The effects of a command on one more range."""
 
     range_id: int
     ops: list[LogicalOp]
@@ -166,7 +166,7 @@ class Command(msgspec.Struct, array_like=True, frozen=True, gc=False):
     others: list[Part] = []
 
     def part_of(self, range_id: int) -> Command | None:
-        """What the command does to one range, as a command of its own; None if it is nothing."""
+        """The part of the command for one range, as a command of its own; None if it has none."""
         if self.range_id == range_id:
             return Command(range_id, self.closed, self.ops) if self.others else self
         for part in self.others:
@@ -193,7 +193,7 @@ def decode_command(data: bytes) -> Command:
 
 
 def engine_batch(command: Command) -> EngineBatch:
-    """What the command does to the engine, less the applied index."""
+    """The writes of the command to the engine, less the applied index."""
     batch = EngineBatch()
     for op in command.ops:
         _apply(op, batch)

@@ -201,10 +201,10 @@ class _MemoryFile:
         self._content[offset:end] = data
 
     def fdatasync(self) -> None:
-        """Nothing here outlives the process anyway."""
+        """Does nothing: the disk ends with the process."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Does nothing: there are no descriptors."""
 
 
 class MemoryDisk:
@@ -237,7 +237,7 @@ class MemoryDisk:
         self._files[name] = bytearray(content)
 
     def sync_folder(self) -> None:
-        """Nothing here outlives the process anyway."""
+        """Does nothing: the disk ends with the process."""
 
     def _content(self, name: str) -> bytearray:
         try:

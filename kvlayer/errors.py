@@ -140,7 +140,7 @@ class RangeRefused(KVError):
 
 
 class FeedReaction(Enum):
-    """What the client of a range feed that ended does about it."""
+    """The reaction of a range feed's client to the feed's end."""
 
     RETRY = "start again"  # from the last checkpoint, on the same span
     DIVIDE = "divide the span anew"  # the ranges have changed; then start each part again

@@ -67,7 +67,7 @@ class DeleteRange:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Everything at or below `resolved` in `spans` has been delivered."""
+    """All events at or below `resolved` in `spans` have been delivered."""
 
     spans: tuple[Span, ...]
     resolved: Timestamp

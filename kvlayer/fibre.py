@@ -93,7 +93,7 @@ def at_end(work: Callable[[], None]) -> None:
 
 
 async def in_slices(work: Callable[[], T]) -> T:
-    """What `work` returns or raises. Other tasks run between its slices."""
+    """Returns or raises the outcome of `work`. Other tasks run between its slices."""
     loop = asyncio.get_running_loop()
     turn = _turns.setdefault(loop, asyncio.Lock())
     fibre = Fibre(work)
@@ -111,7 +111,7 @@ async def in_slices(work: Callable[[], T]) -> T:
 
 
 async def in_slices_where(long: bool, work: Callable[[], T]) -> T:
-    """What `work` returns or raises, in slices where it is `long`."""
+    """Returns or raises the outcome of `work`, in slices where it is `long`."""
     return await in_slices(work) if long else work()
 
 
@@ -166,7 +166,7 @@ class _EndOfSlice:
         return True
 
     def __index__(self) -> int:
-        """What CPython 3.11 reads an argument by that is true or false."""
+        """The number that CPython 3.11 reads where an argument is true or false."""
         self._paused.release()
         return 1
 

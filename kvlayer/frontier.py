@@ -38,7 +38,7 @@ class Frontier:
 
     @classmethod
     def from_entries(cls, entries: Iterable[tuple[Span, Timestamp]]) -> Frontier:
-        """What `entries` gave; where they overlap, the later one holds."""
+        """The frontier of `entries`; where they overlap, the later one holds."""
         frontier = cls()
         for span, ts in entries:
             frontier.add(span, ts)
@@ -57,7 +57,7 @@ class Frontier:
         return ZERO
 
     def __len__(self) -> int:
-        """How many intervals there are."""
+        """The number of intervals."""
         return len(self._intervals)
 
     def add(self, span: Span, ts: Timestamp) -> None:

@@ -22,7 +22,7 @@ from enum import Enum
 
 
 class Role(Enum):
-    """What a store does with the span of a keyspace."""
+    """The role of a store for the span of a keyspace."""
 
     LEADING = "leading"  # it is written here
     DRAINING = "draining"  # no longer, and whom it was offered to may have it already
@@ -31,7 +31,7 @@ class Role(Enum):
 
 
 class Event(Enum):
-    """What happens to a store's part."""
+    """The events that change a store's role."""
 
     DRAIN = "drain"
     RECLAIM = "reclaim"

@@ -187,7 +187,8 @@ class ThreadPool:
     def _next(
         self, done: _PooledLane, inbox: SimpleQueue[_PooledLane | None]
     ) -> _PooledLane | None:
-        """What the worker does after a call of `done`; None where it has to wait at `inbox`."""
+        """Finds the worker's next lane after a call of `done`; None where it has to wait at
+        `inbox`."""
         with self._lock:
             if done.calls:
                 self._ready.append(done)

@@ -48,7 +48,7 @@ class RangeTombstone:
         return cls(Span(start, value[1:]), ts, value[:1] == _OMITTED)
 
     def outside(self, span: Span) -> list[RangeTombstone]:
-        """What is left of it when it no longer covers `span`."""
+        """The parts of the tombstone outside `span`."""
         parts = self.span.minus(span)
         return [RangeTombstone(part, self.timestamp, self.omitted) for part in parts]
 

@@ -42,8 +42,8 @@ def origin_of(store_id: str) -> int:
 
 
 def source_of(store_id: str, span_id: int) -> str:
-    """What a store calls itself as the source of a replica of keyspace `span_id`: the same for
-    whoever sends its versions, and whenever."""
+    """The name of a store as the source of a replica of keyspace `span_id`: the same for whoever
+    sends its versions, and whenever."""
     return f"{store_id}/{span_id}"
 
 
@@ -52,7 +52,7 @@ class ReplicaRefused(KVError):
 
 
 class ReplicaState(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """Where a replica stands. `resolved` is durable: everything of the source up to it is here.
+    """The state of a replica. `resolved` is durable: all versions of the source up to it are here.
 
     `note` is what the source has left for itself, to read when it opens the replica again. Where it
     sends parts of the replica each by itself, these are the `tasks`, which have their own notes and
@@ -91,7 +91,7 @@ class ReplicaState(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
     @property
     def role(self) -> Role:
-        """What the store does with the span. One that nobody handed over follows until it ends."""
+        """The store's role for the span. One that nobody handed over follows until it ends."""
         return self.given_role or (Role.LEADING if self.ended else Role.FOLLOWING)
 
 

@@ -73,7 +73,7 @@ def _tiles(tasks: Tasks, whole: Span, resolved: Timestamp) -> list[ReplicaTask]:
 
 
 def _cut(task: ReplicaTask, parts: list[Span]) -> list[ReplicaTask]:
-    """What is left of a task: of nobody, unless it is all of it."""
+    """The task without the `parts`: of nobody, unless it is all of it."""
     return [
         task
         if part == task.span

@@ -17,7 +17,7 @@ class Restorable(Protocol):
 
 
 def marks(checks: Iterable[object]) -> tuple[Callable[[], None], ...]:
-    """What restores those of the checks that have a state."""
+    """The functions that restore the present state of those of the checks that have one."""
     return tuple(check.mark() for check in checks if isinstance(check, Restorable))
 
 

@@ -30,7 +30,7 @@ class Span:
 
     @classmethod
     def prefix(cls, prefix: bytes) -> Span:
-        """All keys that begin with `prefix`."""
+        """The span of all keys that begin with `prefix`."""
         return cls(prefix, prefix_end(prefix))
 
     @classmethod
@@ -63,7 +63,7 @@ class Span:
 
 
 def subtract(span: Span, holes: Iterable[Span]) -> list[Span]:
-    """What is left of `span` without the `holes`, which come in order of their starts.
+    """The parts of `span` outside the `holes`, which come in order of their starts.
 
     >>> subtract(Span(b"a", b"z"), [Span(b"c", b"d"), Span(b"x", b"zz")])
     [Span(start=b'a', end=b'c'), Span(start=b'd', end=b'x')]

@@ -32,7 +32,7 @@ RANGE_BYTES_LEAST = 64 * 1024
 
 
 class SpanConfig(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """What is wanted for the keys of a span; None is whatever the cluster settings say."""
+    """Settings of the keys of a span; None is the cluster setting."""
 
     gc_ttl_seconds: float | None = None
     range_max_bytes: int | None = None
@@ -89,7 +89,7 @@ class SpanConfigs:
         await self.set(span, DEFAULT)
 
     def entries(self) -> list[tuple[Span, SpanConfig]]:
-        """What was set, in key order."""
+        """The settings of spans, in key order."""
         return list(_decode(scan_at(self._store.engine, ENTRIES, MAX_TIMESTAMP)))
 
     def in_span(self, span: Span) -> list[tuple[Span, SpanConfig]]:
@@ -104,7 +104,7 @@ class SpanConfigs:
         return sorted([*covered, *((gap, DEFAULT) for gap in gaps)], key=lambda entry: entry[0])
 
     def for_span(self, span: Span) -> SpanConfig:
-        """What holds of all keys of the span: the longest time to live (None, if some key has
+        """The settings of all keys of the span: the longest time to live (None, if some key has
         none of its own), and the smallest range size that any of them wants."""
         configs = [config for _, config in self.in_span(span)]
         lives = [config.gc_ttl_seconds for config in configs]

@@ -199,7 +199,7 @@ class Store:
 
     @property
     def position(self) -> StorePosition:
-        """How much of the log has been released to anybody: see `access.StoreAccess`."""
+        """The released part of the log: see `access.StoreAccess`."""
         return StorePosition(incarnation=self._history.incarnation, index=self.log.durable_index)
 
     async def holds(self, position: StorePosition) -> bool:
@@ -381,7 +381,7 @@ class Store:
         return [RangeInfo.of(found) for found in self._ranges.ranges.overlapping(span)]
 
     async def span_bytes(self, span: Span) -> int | None:
-        """How many bytes the versions of the span take, about; None where that is not known."""
+        """The estimated bytes of the versions of the span; None where that is not known."""
         return await span_bytes(self._ranges, span)
 
     async def split(self, key: bytes, *, sticky_until: Timestamp = NEVER) -> None:

@@ -1,4 +1,4 @@
-"""What a transaction is begun with: how isolated it is, and whom it may push."""
+"""The modes of a transaction: how isolated it is, and whom it may push."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum, IntEnum
 
 
 class Isolation(Enum):
-    """What a transaction may see of those beside it. The value is SQL's word for it."""
+    """How much a transaction sees of those beside it. The value is SQL's word for it."""
 
     SERIALIZABLE = "serializable"
     """As if alone: everything read still holds at the commit timestamp, or the commit fails."""
@@ -21,7 +21,8 @@ class Isolation(Enum):
 
 
 class Priority(IntEnum):
-    """Who gives way: a transaction pushes one of lower priority instead of waiting for it."""
+    """The order of giving way: a transaction pushes one of lower priority instead of waiting for
+    it."""
 
     LOW = 1
     NORMAL = 2
@@ -29,14 +30,14 @@ class Priority(IntEnum):
 
 
 class LockMode(Enum):
-    """How a row is locked. Two transactions may share a key; SHARED and EXCLUSIVE exclude."""
+    """The modes of a row's lock. Two transactions may share a key; SHARED and EXCLUSIVE exclude."""
 
     SHARED = "shared"
     EXCLUSIVE = "exclusive"
 
 
 class WhenLocked(Enum):
-    """What becomes of a row that another transaction has locked."""
+    """The handling of a row that another transaction has locked."""
 
     WAIT = "wait"
     NOWAIT = "nowait"  # LockUnavailable at once

@@ -87,8 +87,8 @@ class UserShare:
         self._shares.commands += 1
 
     def seconds_owed(self, now: float) -> float:
-        """How long a session has to wait at `now`, a time of the loop: 0 where no other user has
-        written since this was asked last."""
+        """The seconds for which a session has to wait at `now`, a time of the loop: 0 where no
+        other user has written since this was asked last."""
         others = self._shares.commands - self.commands
         alone, self._others_before = others == self._others_before, others
         rate = self._shares.rate

@@ -66,7 +66,7 @@ class OpenedBackup:
 
     @property
     def source(self) -> str:
-        """What the keyspace that was backed up calls itself as the source of a replica."""
+        """The name of the keyspace that was backed up, as the source of a replica."""
         return source_of(self.manifest.store_id, self.manifest.target_id)
 
     @property
@@ -185,7 +185,8 @@ class KeyspaceBackups:
             await self._lane.run(writer.close)
 
     async def _entries(self, span: Span, at: Timestamp) -> AsyncGenerator[list[Entry], None]:
-        """What a reader at `at` sees of the span, in groups of a bounded size."""
+        """Yields the entries of the span that a reader at `at` sees, in groups of a bounded
+        size."""
         snapshot, found, size = self._store.snapshot(at), list[Entry](), 0
         async with aclosing(snapshot.scan_slices(span)) as slices:
             async for rows in slices:

@@ -24,7 +24,7 @@ to read one Arrow row as one set of parameters."""
 
 
 class Form(Enum):
-    """How a sink would rather have the rows of a batch."""
+    """The form of a batch's rows that a sink prefers."""
 
     ROWS = "rows"  # decoded, one by one
     COLUMNS = "columns"  # decoded, Arrow where there are many
@@ -190,7 +190,7 @@ def _joins(batch: ChangeBatch, other: ChangeBatch) -> bool:
 
 
 def _form(batch: ChangeBatch) -> tuple[object, ...]:
-    """What batches have to have in common."""
+    """The properties that batches must have in common to be one."""
     before = batch.before and (batch.before.id, batch.before.version)
     there = [
         each is not None for each in (batch.columns, batch.versions, batch.previous, batch.shown)

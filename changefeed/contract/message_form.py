@@ -1,4 +1,4 @@
-"""What messages look like: the values of the options that say so, by CockroachDB's names."""
+"""The form of messages: the values of its options, by CockroachDB's names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Format(Enum):
-    """How the values of a message are written."""
+    """The encodings of a message's value."""
 
     JSON = "json"
     AVRO = "avro"  # records whose schemas a registry holds
@@ -15,7 +15,7 @@ class Format(Enum):
 
 
 class Envelope(Enum):
-    """Which fields a message has around its row."""
+    """The fields of a message around its row."""
 
     WRAPPED = "wrapped"  # the row under `after`, metadata beside it
     BARE = "bare"  # the row's columns, metadata under `__crdb__`
@@ -25,14 +25,14 @@ class Envelope(Enum):
 
 
 class EnrichedProperty(Enum):
-    """What the messages of the enriched envelope have besides."""
+    """The additional parts of messages in the enriched envelope."""
 
     SOURCE = "source"  # whence a change comes
     SCHEMA = "schema"  # the types of the message's fields
 
 
 class Compression(Enum):
-    """How files are compressed. The value is what their names end in."""
+    """The compressions of files. The value is the end of their names."""
 
     GZIP = "gzip"
     ZSTD = "zstd"

@@ -112,7 +112,7 @@ class ScanChoice(Enum):
 
 
 class SchemaFeedKind(Enum):
-    """Who proves which schema is canonical for a row."""
+    """The kinds of schema feeds, which prove the schema that is canonical for a row."""
 
     LEASING = "leasing"  # a lease on a locked version; a delegate where there is none
     POLLING = "polling"  # polling alone: what the leasing feed is compared with
@@ -120,14 +120,14 @@ class SchemaFeedKind(Enum):
 
 
 class SchemaChangeEvents(Enum):
-    """Which schema changes are events."""
+    """The schema changes that are events."""
 
     DEFAULT = "default"  # those by which old rows read otherwise than before
     COLUMN_CHANGES = "column_changes"  # also a column that is added and NULL in all of them
 
 
 class SchemaChangePolicy(Enum):
-    """What happens at a schema change that is an event."""
+    """The actions at a schema change that is an event."""
 
     BACKFILL = "backfill"  # the table's rows are shown again, where their consumer needs it
     NOBACKFILL = "nobackfill"  # rows go on under the new schema
@@ -135,28 +135,28 @@ class SchemaChangePolicy(Enum):
 
 
 class PartitionAlgorithm(Enum):
-    """Which partition of a topic a key's messages go to: a hash of the key, modulo their number."""
+    """The hash of a message's key that, modulo their number, chooses its partition of the topic."""
 
     FNV_1A = "fnv-1a"  # as Sarama, Go's client
     MURMUR2 = "murmur2"  # as Java's client
 
 
 class DropPolicy(Enum):
-    """What happens when a table of a feed of several was dropped."""
+    """The actions of a feed of several tables when one was dropped."""
 
     STOP = "stop"  # the feed ends with everything before it
     LEAVE = "leave"  # the others go on
 
 
 class ErrorPolicy(Enum):
-    """What becomes of a feed that met an error which no further attempt would mend."""
+    """The end of a feed behind an error which no further attempt would mend."""
 
     FAIL = "fail"  # it ends, and what it held is released
     PAUSE = "pause"  # it is paused with all that it holds, until somebody resumes or cancels it
 
 
 class BadRowPolicy(Enum):
-    """What becomes of a feed whose sink will never take one row."""
+    """The actions of a feed whose sink will never take one row."""
 
     FAIL = "fail"  # it ends
     PAUSE = "pause"  # it is paused, and tries that row again when it is resumed

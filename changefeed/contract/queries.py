@@ -53,7 +53,7 @@ class FeedQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryAnswer:
-    """What a query shows of a batch: `rows[i]`, in the columns of the query's result, is of the
+    """The result of a query for a batch: `rows[i]`, in the columns of the query's result, is of the
     change at `places[i]`. Changes that do not match have no row. Places ascend."""
 
     places: Sequence[int]
@@ -75,7 +75,7 @@ class CompiledQuery(Protocol):
     async def evaluate(
         self, changes: ChangeBatch, *, created_at: Timestamp, knows_previous: bool
     ) -> QueryAnswer:
-        """What the query shows of changes under that version, of deletions as of rows that have
+        """Evaluates the query over changes under that version, over deletions as rows that have
         values in the key's columns alone. `created_at` is when the feed was created;
         `knows_previous` says that the feed reads what changes replace. Raises SQLError."""
         ...

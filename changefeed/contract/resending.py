@@ -1,4 +1,5 @@
-"""How entries are sent to a replica, whoever sends them: how often, how fast, and when no more.
+"""The rules by which entries are sent to a replica, and sent again: how often, how fast, and when
+no more.
 
 A node's pipeline sends them from its loop, and Spark's tasks from threads of their workers. This
 module travels there with the query: it imports the standard library alone.

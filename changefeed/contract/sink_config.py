@@ -1,4 +1,4 @@
-"""How messages are batched and sent again: the values of `webhook_sink_config` and
+"""The batching and resending of messages: the values of `webhook_sink_config` and
 `kafka_sink_config`.
 
     {"Flush": {"Messages": 100, "Bytes": 1048576, "Frequency": "1s"},
@@ -41,8 +41,8 @@ class FlushConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryConfig:
-    """How often a batch is sent again (`max`, infinite for ever), and the seconds before the first
-    time; each further pause is twice as long, up to a bound."""
+    """The number of times for which a batch is sent again (`max`, infinite for ever), and the
+    seconds before the first; each further pause is twice as long, up to a bound."""
 
     max: float = 3
     backoff: float = 0.5
@@ -55,7 +55,7 @@ class WebhookConfig:
 
 
 class Acks(Enum):
-    """Who has a message when it counts as delivered. The value is Kafka's."""
+    """The brokers that have a message when it counts as delivered. The value is Kafka's."""
 
     NONE = "0"  # nobody, for all that is known
     ONE = "1"  # the partition's leader

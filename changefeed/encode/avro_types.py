@@ -128,7 +128,7 @@ def _interval(value: Interval) -> str:
 
 
 def _parts(value: int, size: int) -> tuple[int, int]:
-    """How often `size` goes into the value, towards zero, and what is left."""
+    """The quotient of the value by `size`, towards zero, and the remainder."""
     whole = abs(value) // size * (1 if value >= 0 else -1)
     return whole, value - whole * size
 

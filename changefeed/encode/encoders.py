@@ -1,4 +1,4 @@
-"""Which encoder the options of a feed ask for."""
+"""The choice of an encoder by the options of a feed."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class TableAltered(Exception):
 
 
 class PositionUnknown(Exception):
-    """There is no such position here: it is another store's, or was released or given up."""
+    """The position is another store's, or was released or given up."""
 
     def __init__(self, position_id: bytes) -> None:
         super().__init__(

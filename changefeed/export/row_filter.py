@@ -17,7 +17,7 @@ from ...catalog.values.physical import to_physical
 
 
 class Comparison(Enum):
-    """How a column is compared. The value is what a request says."""
+    """The comparisons of a column. The value is the word of a request."""
 
     EQUAL = "="
     LESS = "<"

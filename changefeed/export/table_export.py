@@ -231,7 +231,7 @@ def _versions(codec: RowCodec, versions: VersionSlice) -> pa.RecordBatch:
 
 
 def _places_in_turn(count: int, deleted: set[int], row_count: int) -> pa.Int64Array:
-    """Where each version lies when rows come first and deletions after them."""
+    """The place of each version in its turn, when rows come first and deletions after them."""
     row, gone = iter(range(row_count)), iter(range(row_count, count))
     return pa.array([next(gone) if n in deleted else next(row) for n in range(count)], pa.int64())
 

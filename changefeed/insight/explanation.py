@@ -1,4 +1,4 @@
-"""What a changefeed would do: its spans, who proves its schemas, its sink, and its initial scan.
+"""The description of a changefeed before it exists: its spans, schema feed, sink, and initial scan.
 
 The scan is estimated from its beginning: some rows are read and decoded, as it would, and the rest
 is taken to be like them.

@@ -93,7 +93,8 @@ async def feed_lag(
 
 
 def lagging_ranges(spans: Sequence[SpanLag], store: object, threshold_seconds: float) -> int:
-    """How many ranges hold spans that are further behind; spans, where the store is elsewhere."""
+    """The number of ranges with spans that are further behind; of spans, where the store is
+    elsewhere."""
     late = [each.span for each in spans if each.seconds > threshold_seconds]
     if not isinstance(store, RangedStore):
         return len(late)

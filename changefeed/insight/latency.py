@@ -1,4 +1,4 @@
-"""Where a feed's rows spend their time: what each stage took of late, and what waits in it now."""
+"""The times of a feed's stages: what each took of late, and what waits in it now."""
 
 from __future__ import annotations
 

@@ -149,7 +149,8 @@ class _Altering:
                 assert_never(alteration)
 
     async def finish(self) -> ChangefeedDetails:
-        """What the job is to hold. Raises SQLError where the clauses together will not do."""
+        """The details with which the job goes on. Raises SQLError where the clauses together will
+        not do."""
         details = self._details
         if not details.targets and details.whole_database is None:
             raise SQLError(

@@ -1,4 +1,4 @@
-"""What ALTER CHANGEFEED asks for, clause by clause, its tables found."""
+"""The clauses of ALTER CHANGEFEED, their tables found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 
 
 class TargetAction(Enum):
-    """What can be done to one target of a feed. The value is the statement's word."""
+    """The actions on one target of a feed. The value is the statement's word."""
 
     PAUSE = "PAUSE"  # it is read no more, and what it has still to read is kept for it
     RESUME = "RESUME"  # it goes on where it stopped

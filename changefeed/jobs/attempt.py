@@ -71,7 +71,7 @@ class PlannedTarget:
 
     @property
     def scan_at(self) -> Timestamp:
-        """Where it begins anew."""
+        """The timestamp at which it begins anew."""
         return max(self.start_at, self.protected_at) if self.scans else self.start_at
 
     @property
@@ -82,7 +82,7 @@ class PlannedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPlan:
-    """What a feed's attempts do, until the feed is altered."""
+    """The plan of a feed's attempts, until the feed is altered."""
 
     targets: Sequence[PlannedTarget]
     options: ChangefeedOptions
@@ -234,7 +234,7 @@ def _queried(
 
 
 async def _find_progress(store: StoreAccess, destination: Destination) -> SinkProgress | None:
-    """How far the feed has come. Raises SinkRefused when that was in no past of this store."""
+    """Finds the progress of the feed. Raises SinkRefused when that was in no past of this store."""
     progress = destination.known
     if destination.transactional:
         stand = await destination.sink.stand()
@@ -271,7 +271,7 @@ async def _tables_kept(plan: FeedPlan, progress: SinkProgress) -> list[TableDesc
 
 @dataclass(frozen=True, slots=True)
 class _Stand:
-    """Where a target is as an attempt begins: `at` is where its schema is read first."""
+    """The state of a target as an attempt begins: `at` is where its schema is read first."""
 
     planned: PlannedTarget
     at: Timestamp

@@ -84,12 +84,13 @@ class FeedRequest:
 
     @property
     def newest(self) -> Timestamp:
-        """Nothing at or below it is still to come: where a feed without a cursor begins."""
+        """A timestamp above which all that is still to come lies: the begin of a feed without a
+        cursor."""
         return self.at if self.resolved is None else self.resolved
 
 
 class JobCreator(Protocol):
-    """What creating a feed or a schedule asks of the job registry."""
+    """The interface of the job registry to the creation of a feed or a schedule."""
 
     async def create(
         self,
@@ -259,8 +260,8 @@ async def check_query(
 
 
 def check_end(options: ChangefeedOptions, newest: Timestamp) -> Timestamp:
-    """Where a feed begins, which without a cursor is `newest`. Raises SQLError 22023 where it
-    ends before."""
+    """The timestamp at which a feed begins, which without a cursor is `newest`. Raises SQLError
+    22023 where it ends before."""
     start_at = newest if options.cursor is None else options.cursor
     if options.end_time is not None and options.end_time <= start_at:
         raise SQLError(

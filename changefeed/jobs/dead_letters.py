@@ -77,7 +77,7 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """What becomes of the rows that a feed's sink refuses, in one attempt (`BadRows`)."""
+    """The rows that a feed's sink refuses in one attempt (`BadRows`), kept as letters."""
 
     def __init__(
         self,
@@ -170,8 +170,8 @@ async def skip_letters(store: StoreAccess, letters: Sequence[DeadLetter]) -> Non
 
 @dataclass(slots=True)
 class _Sent:
-    """What became of a letter: it is with the sink where `stages` is there, else it says `why` not.
-    `written` is when the letter was written last before that."""
+    """The outcome of sending a letter: it is with the sink where `stages` is there, else it says
+    `why` not. `written` is when the letter was written last before that."""
 
     letter: DeadLetter
     stages: StageTimes | None = None
@@ -224,7 +224,7 @@ class Retry:
         return _Sent(letter, stages, written=own[1])
 
     async def outcomes(self) -> list[str]:
-        """What became of each letter. Those that the sink took are letters no more."""
+        """The outcome of each letter. Those that the sink took are letters no more."""
         return [each.why or await self._judge(each) for each in self._sent]
 
     async def _judge(self, sent: _Sent) -> str:

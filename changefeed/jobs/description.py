@@ -43,7 +43,7 @@ def _followed(details: ChangefeedDetails) -> str:
 
 
 def _keys(part: KeyspacePart) -> str:
-    """Which keys of a keyspace, if not all of them."""
+    """The clause of a keyspace's keys, if not all of them are fed."""
     start = f" FROM {quoted(shown_key(part.start))}" if part.start else ""
     return start if part.end is None else f"{start} TO {quoted(shown_key(part.end))}"
 

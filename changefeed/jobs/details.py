@@ -75,7 +75,7 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplicationTask(msgspec.Struct, frozen=True, kw_only=True):
-    """That a feed is one task of a replication, the `number`th by its keys, from one on.
+    """The place of a feed as one task of a replication: the `number`th by its keys, from one on.
 
     All tasks together send the keys of the `whole`; as many as `workers` may be made of it.
     """
@@ -86,7 +86,7 @@ class ReplicationTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What a changefeed is: its tables, its sink and its options, as they were asked for.
+    """The definition of a changefeed: its tables, its sink and its options, as they were asked for.
 
     `start_at` is the cursor where one was given, else the time of the statement: the targets that
     the feed began with are scanned there, and their changes are those above it.
@@ -126,7 +126,7 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def task_keys(self) -> TaskKeys | None:
-        """Which keys the sink is sent of those of the replication, where it has tasks."""
+        """The keys among the replication's that this task sends to the sink, where it has tasks."""
         part = self.targets[0].keyspace if self.targets else None
         if self.task is None or part is None:
             return None
@@ -156,7 +156,7 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def drop_policy(self) -> DropPolicy:
-        """What happens when one of its tables was dropped: a feed of a database goes on, unless it
+        """The action when one of its tables was dropped: a feed of a database goes on, unless it
         was told otherwise."""
         if self.whole_database is not None and "on_table_dropped" not in self.options:
             return DropPolicy.LEAVE
@@ -217,7 +217,8 @@ class _Backfill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SendingReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What only the node that runs a replication's task knows of it, as it last told the others.
+    """The figures that only the node that runs a replication's task knows of it, as it last told
+    the others.
 
     `rows` were sent since that node took the task up, in so many `attempts`. `rows_per_second` is
     how many the replica acknowledged of late; `lag` is where the task's lag arises. Both are None
@@ -291,7 +292,7 @@ def encode_progress(progress: SinkProgress, sending: SendingReport | None = None
 
 
 def decode_sending(data: bytes | None) -> SendingReport | None:
-    """What was saved with the progress, if anything was."""
+    """The report that was saved with the progress, if one was."""
     return _progress_decoder.decode(data).sending if data else None
 
 

@@ -201,7 +201,7 @@ class ChangefeedJob:
         await self._let_go("the job was canceled")
 
     async def _attempts(self) -> None:
-        """One attempt after another, each with the targets that the feed has by then."""
+        """Makes one attempt after another, each with the targets that the feed has by then."""
         kind = self._services.kinds.kind_of(self._details.sink_uri)
         if isinstance(kind, WorkerKind):
             await self._run_worker(kind)
@@ -570,7 +570,7 @@ class ChangefeedJob:
 
 
 def sending_report(live: LiveFeed, now: Timestamp) -> SendingReport:
-    """What this node knows of a feed that it runs."""
+    """The report of a feed that this node runs."""
     return SendingReport(
         rows=live.rows_emitted,
         attempts=live.attempts,

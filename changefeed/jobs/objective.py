@@ -43,7 +43,7 @@ class Breach:
 
 
 class LatencyObjective:
-    """One feed's, in one attempt."""
+    """The latency objective of one feed, in one attempt."""
 
     def __init__(self, store: StoreAccess, live: LiveFeed, p99_seconds: float) -> None:
         self._store = store
@@ -67,7 +67,7 @@ class LatencyObjective:
                 self._store.metrics.add("changefeed_breaches_lost_total")
 
     def look(self) -> Breach | None:
-        """What of the time since the last look is a breach."""
+        """The breach in the time since the last look, if there was one."""
         stages = self._live.stages
         commits = stages.sink.count - self._judged
         self._judged = stages.sink.count

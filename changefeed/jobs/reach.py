@@ -1,4 +1,4 @@
-"""What users may have the node connect to.
+"""The addresses to which users may have the node connect.
 
 A sink's requests come from the node, so its URI could reach what only the node can: services on
 loopback, a private network, the cloud's own address 169.254.169.254. Who is no admin therefore

@@ -109,7 +109,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Rebalanced:
-    """What a rebalance changes: descriptions of jobs by their ids, and jobs that are to be made."""
+    """The changes of a rebalance: descriptions of jobs by their ids, and jobs that are to be
+    made."""
 
     described: dict[int, str]
     added: Sequence[ChangefeedDetails]

@@ -107,8 +107,8 @@ async def _reserved_by(
     job: JobRecord,
     asking: ChangefeedDetails,
 ) -> frozenset[str]:
-    """What a job has that who asks cannot have, too. A path is another file on another node, and
-    the tasks of a replication share its target."""
+    """The reservation of a job that the asking one conflicts with, if any. A path is another file
+    on another node, and the tasks of a replication share its target."""
     try:
         details = decode_details(job.payload)
         local = services.kinds.kind_of(details.sink_uri).local

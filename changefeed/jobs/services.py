@@ -1,4 +1,4 @@
-"""What changefeeds need of the node that runs them."""
+"""The interface of the node that runs changefeeds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ChangefeedServices:
     decoding: SharedDecoding = field(default_factory=SharedDecoding)
 
     def target(self, table_id: int, part: KeyspacePart | None = None) -> FeedTarget:
-        """What a feed follows under that id: a table, or with a `part` the keys of a keyspace."""
+        """The target under that id: a table, or with a `part` the keys of a keyspace."""
         if part is not None:
             return KeyspaceTarget(table_id, self.descriptors, part, self.store.clock)
         return TableTarget(table_id, self.descriptors)

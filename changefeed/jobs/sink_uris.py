@@ -40,7 +40,7 @@ class FeedSink:
 async def find_sink(
     services: ChangefeedServices, transaction: Transaction, uri: str, user: str
 ) -> FeedSink:
-    """What stands behind a URI that the user has named. Raises SQLError."""
+    """The sink behind a URI that the user has named. Raises SQLError."""
     name = connection_name(uri)
     if name is not None:
         return sink_of(services, await usable_connection(services, transaction, name, user))

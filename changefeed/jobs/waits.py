@@ -82,7 +82,7 @@ class FeedWaits:
             await self._store.one_phase(lambda evaluation: evaluation.delete(keys))
 
     async def _refresh(self) -> None:
-        """What was written while nobody listened: rows that came, and answers."""
+        """Reads the rows that were written while nobody listened: waits that came, and answers."""
         rows = await self._store.snapshot(await self._store.now()).scan(FEED_WAITS.primary_span)
         there = {key for key, _ in rows}
         for key, body in rows:

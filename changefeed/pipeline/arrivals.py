@@ -11,8 +11,8 @@ from ...kvlayer.span import Span
 
 
 class Arrivals(Protocol):
-    """Who knows them. The pipeline follows `span` beside its targets, from `start_at` where its
-    progress says nothing of it, and its part of the frontier has the id `id`.
+    """The receiver of arrivals. The pipeline follows `span` beside its targets, from `start_at`
+    where its progress says nothing of it, and its part of the frontier has the id `id`.
 
     A target that arrives at T begins with what was committed at T. So the feed resolves T - 1 at
     most until another attempt has that target.

@@ -86,7 +86,8 @@ def plan_boundary(
     follows_schema: bool,
     query: FeedQuery | None = None,
 ) -> Boundary:
-    """What the event is to a feed with these options and a sink that does or does not follow.
+    """The meaning of the event for a feed with these options and a sink that does or does not
+    follow.
 
     A change of a column that a `query` names ends the feed, for the query means nothing any more.
     What could not change anything that it shows is no event to the feed.

@@ -20,7 +20,7 @@ ROW_OVERHEAD_BYTES = 120
 
 
 def batch_bytes(batch: ValueBatch | Versions) -> int:
-    """What a batch is charged: its keys and values and a flat sum for each row."""
+    """The charge for a batch: its keys and values and a flat sum for each row."""
     values = sum([len(value) for value in batch.values if value is not None])
     if batch.previous:
         values += sum([len(value) for value in batch.previous if value is not None])

@@ -29,7 +29,7 @@ class PreviousRows:
 
 
 def slice_rows(descriptor: TableDescriptor) -> int:
-    """How many rows of a table one step of the loop may decode."""
+    """The number of rows of a table that one step of the loop may decode."""
     rows = SLICE_CELLS // len(descriptor.visible_columns)
     return min(max(rows, SLICE_ROWS_MIN), SLICE_ROWS_MAX)
 

@@ -29,7 +29,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is canonical for a table's rows up to `upto`. Segments ascend from zero."""
+    """The canonical versions of a table for rows up to `upto`. Segments ascend from zero."""
 
     upto: Timestamp
     segments: tuple[Segment, ...]
@@ -58,7 +58,8 @@ class Proof:
         return None
 
     def split(self, timestamps: Sequence[Timestamp]) -> list[tuple[TableDescriptor, Sequence[int]]]:
-        """Which of `timestamps` (by index, in order) fall under which descriptor."""
+        """Divides `timestamps` (by index, in order) among the descriptors that are canonical for
+        them."""
         groups: list[tuple[TableDescriptor, Sequence[int]]] = []
         for number, segment in enumerate(self.segments):
             last = number + 1 == len(self.segments)
@@ -113,7 +114,7 @@ class SchemaGate:
             self._keep(table_id, Proof(proof.upto, tuple(left)))
 
     def _note(self, table_id: int, upto: Timestamp, answer: SchemaAnswer) -> Proof:
-        """What was known, and what the answer adds to it."""
+        """Adds the answer to the proof that was known."""
         known = self._proofs.get(table_id)
         if known is None:
             first = answer.events[0].before if answer.events else answer.canonical

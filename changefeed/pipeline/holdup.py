@@ -10,7 +10,7 @@ from .stage_times import Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdup:
-    """What waits in `stage`, the oldest of it since `since_ns` (monotonic) with rows of `span`.
+    """The rows that wait in `stage`, the oldest since `since_ns` (monotonic) with rows of `span`.
 
     `batches` is how many wait; of the range feed nobody knows how much is still to come, and it
     says 0. `why` is what they wait for.

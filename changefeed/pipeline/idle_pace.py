@@ -1,4 +1,5 @@
-"""How often feeds checkpoint that have nothing else to do: all of a node's together cost a bound.
+"""The pace of checkpoints of feeds without other work: those of all feeds of a node cost a bounded
+share.
 
 A checkpoint without rows costs the same whether one feed makes it or another: the range feed wakes
 the pipeline, the sink commits its progress, and each so often the job's row follows.
@@ -33,7 +34,7 @@ class IdlePace:
         return self._count * CHECKPOINT_CPU_SECONDS / IDLE_SHARE
 
     def enter(self) -> None:
-        """One more feed is idle."""
+        """Notes one more idle feed."""
         self._count += 1
 
     def leave(self) -> None:

@@ -58,7 +58,7 @@ SLICE_BYTES = 2 * 1024 * 1024
 
 
 class LaneState(Enum):
-    """Where `advance` stopped."""
+    """The state in which `advance` stopped."""
 
     EMPTY = "empty"  # everything has gone on, or waits for rows below a boundary
     SLICED = "sliced"  # one slice is done and there is more: let others run
@@ -113,7 +113,7 @@ class _Taken:
 
 
 class LaneEnd(Protocol):
-    """Where a lane's rows and events go: the rest of the pipeline."""
+    """The receiver of a lane's rows and events: the rest of the pipeline."""
 
     def emit(self, emission: Emission) -> None: ...
 
@@ -122,7 +122,7 @@ class LaneEnd(Protocol):
         ...
 
     def forward(self, target_id: int, span: Span, resolved: Timestamp) -> None:
-        """Everything in `span` at or below `resolved` was emitted."""
+        """Notes that all rows in `span` at or below `resolved` were emitted."""
         ...
 
     def open_backfill(self, boundary: Boundary) -> OpenBackfill:
@@ -138,13 +138,13 @@ class LaneEnd(Protocol):
         ...
 
     def read_again(self, table_id: int, starts: Sequence[tuple[Span, Timestamp]]) -> None:
-        """What the range feed has brought of the table above `starts` was forgotten: it is to bring
-        it again, and nothing of the table before that."""
+        """Has the range feed bring again what it has brought of the table above `starts`, which was
+        forgotten, and nothing of the table before that."""
         ...
 
 
 class TableLane:
-    """One table between its range feed and the sink.
+    """The lane of one table, between its range feed and the sink.
 
     `_current` is the descriptor of the last boundary that was crossed. A boundary that was met and
     not crossed is `_ahead`. The *bar* is the least timestamp that has to wait: that of a boundary
@@ -261,7 +261,7 @@ class TableLane:
         self._forgot = True
 
     def holdup(self) -> Holdup | None:
-        """What waits here, if anything does: the first rows of it."""
+        """The first rows that wait here, if any do."""
         queue = self._held or self._waiting
         if not queue:
             return None
@@ -378,7 +378,7 @@ class TableLane:
 
     @property
     def _bar(self) -> Timestamp | None:
-        """What lies at or above it has to wait; None where nothing has."""
+        """The timestamp at or above which all has to wait; None where nothing has."""
         bar: Timestamp | None = None
         if self._ahead is not None and not self._crossable(self._ahead):
             bar = self._ahead.at
@@ -408,7 +408,7 @@ class TableLane:
         self._waiting, self._held = self._held, deque()
 
     def _read_again(self) -> None:
-        """What waits goes too: it came behind what was forgotten, and comes behind it again."""
+        """Forgets what waits, too: it came behind what was forgotten, and comes behind it again."""
         self._forgot = False
         for item in self._waiting:
             self._budget.release(_charged(item))
@@ -464,7 +464,7 @@ class TableLane:
         return self._gate.try_prove(self.table_id, upto), upto
 
     def _arrive(self, span: Span, upto: Timestamp) -> None:
-        """Everything in `span` at or below `upto` was emitted."""
+        """Notes that all rows in `span` at or below `upto` were emitted."""
         self._arrived.forward(span, upto)
         self._forward(span, upto)
         if self._backfill is not None:

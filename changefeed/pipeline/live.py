@@ -22,7 +22,7 @@ from .stage_times import StageRecorder
 
 
 class FeedState(Enum):
-    """What a feed is doing. The value is what SHOW CHANGEFEED JOBS says."""
+    """The states of a feed. The value is the word of SHOW CHANGEFEED JOBS."""
 
     WAITING = "waiting to run"  # not claimed here yet, or not any more
     STARTING = "starting"  # opens its sink and reads its progress
@@ -86,7 +86,7 @@ def no_holdups(now: Timestamp) -> list[Holdup]:
 
 
 class LiveFeed:
-    """One feed's state, its latencies, and who waits for it.
+    """The state of one feed, its latencies, and those who wait for it.
 
     It outlives the pipeline: a wait goes on while the feed retries.
     """
@@ -135,7 +135,7 @@ class LiveFeed:
 
     @property
     def resolved(self) -> Timestamp:
-        """Everything at or below it is durable in the sink."""
+        """The timestamp at or below which all rows are durable in the sink."""
         return ZERO if self.progress is None else self.progress.resolved
 
     @property
@@ -153,7 +153,7 @@ class LiveFeed:
         return self.state is FeedState.STOPPED
 
     def note_trouble(self, words: str | None) -> None:
-        """What a sink that tries again by itself says of it."""
+        """Notes the words of a sink that tries again by itself."""
         self.trouble = words
 
     def describe(self, now: Timestamp, resolved: Timestamp) -> str:

@@ -62,7 +62,7 @@ from .writer import SinkWriter
 
 
 class FeedSource(Protocol):
-    """What the pipeline reads from: a store."""
+    """The source of a pipeline: a store."""
 
     @property
     def clock(self) -> ClockReading: ...
@@ -104,8 +104,8 @@ class TargetStart:
 
 
 class TargetFailed(Exception):
-    """One of a feed's targets cannot be followed any further. Everything before that is in the
-    sink, and the others stand where they had come to."""
+    """A target of the feed cannot be followed any further. All rows before that are in the sink,
+    and the other targets stand where they had come to."""
 
     def __init__(self, target_id: int, cause: Exception) -> None:
         super().__init__(f"target {target_id}: {cause}")
@@ -509,7 +509,7 @@ class Pipeline:
         self._open_reader([lane], starts)
 
     def _drop_reader(self, lane: TableLane) -> None:
-        """Nothing is read for the lane any more."""
+        """Ends the lane's reader."""
         for reader in list(self._readers):
             if lane in reader.lanes:
                 reader.remove(lane)
@@ -594,6 +594,6 @@ class Pipeline:
             self._end(None)
 
     def _end(self, why: End) -> None:
-        """Nothing more is to be read: what was emitted is flushed, and the attempt ends."""
+        """Ends reading: what was emitted is flushed, and the attempt ends."""
         if not self._ended.done():
             self._ended.set_result(why)

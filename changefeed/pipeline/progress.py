@@ -117,7 +117,8 @@ class FeedProgress:
 
     @property
     def resolved(self) -> Timestamp:
-        """Everything at or below it has been handed to the sink, of the targets that count."""
+        """The timestamp at or below which all rows of the targets that count have been handed to
+        the sink."""
         if not self.scan_complete:
             return ZERO
         low = self.frontier.low_water
@@ -149,7 +150,7 @@ class FeedProgress:
         return part_of(frontier.entries(), self._spans[target_id])
 
     def low_water(self, target_id: int) -> Timestamp:
-        """How far the target has come."""
+        """The least resolved timestamp of the target's spans."""
         return min(at for _, at in self.part(target_id))
 
     @property
@@ -158,7 +159,7 @@ class FeedProgress:
         return self._captured is not self.flushed
 
     def forward(self, span: Span, to: Timestamp) -> None:
-        """Everything in `span` at or below `to` has been handed to the sink."""
+        """Notes that all rows in `span` at or below `to` have been handed to the sink."""
         self.frontier.forward(span, to)
         if self._behind:
             self._forward_behind(span, to)

@@ -24,7 +24,7 @@ class EventFeed(Protocol):
 
     @property
     def frontier(self) -> Frontier:
-        """How far each span was resolved by the events handed out."""
+        """The resolved timestamps of the spans, by the events that were handed out."""
         ...
 
     async def next(self) -> list[Event]: ...
@@ -35,7 +35,7 @@ class EventFeed(Protocol):
 
 
 class ReaderEnd(Protocol):
-    """What a reader asks of its pipeline."""
+    """The interface of a pipeline to its readers."""
 
     def wake(self, lane: TableLane) -> bool:
         """Lets go on what may; says whether a slice was done, and others are to run."""

@@ -1,4 +1,4 @@
-"""What rows were before the schema event for which a backfill shows them again."""
+"""The rows as they were before the schema event for which a backfill shows them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scans ask of a store."""
+"""The interface of a store to scans."""
 
 from __future__ import annotations
 

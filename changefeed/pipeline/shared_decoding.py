@@ -45,7 +45,7 @@ class SharedDecoding:
         """How many slices were there already."""
 
     def enter(self, table_id: int) -> None:
-        """One more lane follows the table."""
+        """Notes one more lane that follows the table."""
         self._lanes[table_id] += 1
 
     def leave(self, table_id: int) -> None:

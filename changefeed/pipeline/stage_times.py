@@ -40,8 +40,8 @@ class Milestone(Enum):
 
 
 class Stage(Enum):
-    """What a commit's rows pass one after the other. The value is what SHOW CHANGEFEED LATENCY
-    says."""
+    """The stages that a commit's rows pass, in order. The value is the word of SHOW CHANGEFEED
+    LATENCY."""
 
     COMMIT = "commit"  # evaluated, and in the log's buffer
     LOG = "log"  # synced

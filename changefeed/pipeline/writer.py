@@ -143,7 +143,7 @@ class SinkWriter:
         return self._in_flush or not self.resting
 
     def holdups(self) -> list[Holdup]:
-        """What the sink has been given and has not made durable."""
+        """The rows that the sink has been given and has not made durable."""
         found = []
         if self._flushing:
             since = self._flushing[0].stages.flushing
@@ -162,7 +162,7 @@ class SinkWriter:
             self._wake.set()
 
     def stir(self) -> None:
-        """There is something to do: the feed is not idle, or not any more."""
+        """Wakes the writer: the feed is not idle, or not any more."""
         self._stirred = True
         if self._idle:
             self._leave_idle()
@@ -172,7 +172,7 @@ class SinkWriter:
                 self._timer = self._loop.call_at(self._next_checkpoint_at, self._timer_fired)
 
     def end(self) -> None:
-        """Nothing more will be emitted: `run` flushes what is left and returns."""
+        """Ends emission: `run` flushes what is left and returns."""
         self._ending = True
         self._wake.set()
         self._enough.set()

@@ -1,4 +1,4 @@
-"""What a schedule is, and how far it has come: the bytes of its job."""
+"""The definition of a schedule and its progress: the bytes of its job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MACROS = {
 
 
 class FailurePolicy(Enum):
-    """What happens when a run failed."""
+    """The actions behind a run that failed."""
 
     RESCHEDULE = "reschedule"  # the next one comes at its time
     RETRY = "retry"  # another one, a minute later
@@ -49,7 +49,7 @@ class FailurePolicy(Enum):
 
 
 class OverlapPolicy(Enum):
-    """What happens when a run is due and the one before is not over."""
+    """The actions when a run is due and the one before is not over."""
 
     WAIT = "wait"  # it begins when that one is over
     SKIP = "skip"  # it is left out

@@ -58,7 +58,7 @@ LAST = Timestamp(2**63 - 1)
 
 
 class Cut:
-    """How far a feed has come: a frontier's entries. Keys in none of them stand at `outside`: by
+    """A frontier's entries, up to which rows are due. Keys in none of them stand at `outside`: by
     default the feed has left them, and all that waits of them is due."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Cut:
         return min(reached, default=self._outside), max(reached, default=self._outside)
 
     def at(self, key: bytes) -> Timestamp:
-        """How far `key` has come."""
+        """The timestamp up to which rows of `key` are due."""
         place = bisect_right(self._starts, key) - 1
         if place < 0 or not self._entries[place][0].contains(key):
             return self._outside
@@ -242,7 +242,7 @@ class HeldRows:
                 self._segments.append(self._written(group, self._file))
 
     def _written(self, group: Sequence[_Segment], file: IO[bytes]) -> _Segment:
-        """One segment in the file of several in memory."""
+        """Writes several segments in memory as one in the file."""
         rows = pa.concat_tables(each.table for each in group if each.table is not None)
         return _Segment(
             span=Span(min(each.span.start for each in group), max(each.span.end for each in group)),
@@ -309,7 +309,8 @@ class HeldMessages:
         return _Taken(self._run, self._rows.take(cut))
 
     async def in_order(self, cut: Cut) -> pa.Table:
-        """All that is due, in the order of commits; of one timestamp, what is apart goes first."""
+        """All rows that are due, in the order of commits; of one timestamp, what is apart goes
+        first."""
         return await self._run(lambda: pa.concat_tables(self._rows.take(cut)).sort_by(_IN_ORDER))
 
     async def drop(self, cut: Cut) -> None:

@@ -1,4 +1,4 @@
-"""Which kind of sink stands behind a URI."""
+"""The kinds of sinks, by the schemes of their URIs."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class LocalURI:
 
 @dataclass(frozen=True, slots=True)
 class LocalForm:
-    """How the URIs of one kind of sink are written. `what` they name, as errors call it; `hint` is
-    the form that they have."""
+    """The form of the URIs of one kind of sink. `what` is the noun for it in errors; `hint` is the
+    form."""
 
     what: str
     hint: str

@@ -55,7 +55,7 @@ class Apply(Enum):
 
 
 class Mode(Enum):
-    """Which form of a table a mirror holds."""
+    """The forms of a table in a mirror."""
 
     MIRROR = "mirror"  # its rows
     LOG = "log"  # a row for each change

@@ -21,22 +21,22 @@ class NullSink:
         return None
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
-        """There is nothing to prepare."""
+        """Prepares nothing."""
 
     def emit(self, batch: ChangeBatch) -> None:
-        """Nothing is kept."""
+        """Keeps nothing."""
 
     def change_schema(self, event: TableEvent) -> None:
-        """There is nothing to change."""
+        """Changes nothing."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
-        """There is nothing to make durable."""
+        """Makes nothing durable."""
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """Nobody reads it."""
 
     async def close(self) -> None:
-        """Nothing was held."""
+        """Does nothing: nothing was held."""
 
 
 class NullKind:
@@ -50,7 +50,7 @@ class NullKind:
     """A feed into nothing takes what a sink of messages takes: it measures that feed."""
 
     def check_options(self, options: ChangefeedOptions) -> None:
-        """Nothing is encoded: any value will do."""
+        """Takes any value: nothing is encoded."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         if uri.lower() != "null://":
@@ -61,14 +61,14 @@ class NullKind:
             )
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """Nothing: there is room for all."""
+        """The empty set: there is room for all."""
         return frozenset()
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         return NullSink()
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """Nothing was held."""
+        """Does nothing: nothing was held."""
 
     def redacted(self, uri: str) -> str:
         return uri

@@ -72,7 +72,7 @@ class FeedIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackfillProgress:
-    """How far the backfill of a table at a schema event has come.
+    """The progress of a table's backfill at a schema event.
 
     Rows whose keys are below `position` were shown. One that is done stays here until the table's
     frontier has reached the event, so that a feed that starts again does not begin it again.
@@ -87,7 +87,7 @@ class BackfillProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkProgress:
-    """How far a feed has come: its frontier, whole, and the resolved timestamp.
+    """The progress of a feed: its frontier, whole, and the resolved timestamp.
 
     That is the low water of the targets that count for it. A target whose part of the frontier is
     below is behind: it joined the feed later, or is paused, and its rows are not yet as of the
@@ -100,13 +100,14 @@ class SinkProgress:
     backfills: tuple[BackfillProgress, ...] = ()
 
     def low_water(self, span: Span) -> Timestamp:
-        """How far all of `span` has come, of which the frontier tells."""
+        """The least timestamp that all of `span` has reached, as far as the frontier tells of
+        it."""
         return min(at for part, at in self.frontier if part.overlaps(span))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkStand:
-    """Where a transactional sink stands by its own record.
+    """The progress that a transactional sink holds by its own record.
 
     It was given nothing of the store's log above `position` when it recorded `progress`.
     """
@@ -146,7 +147,7 @@ class BadRows(Protocol):
 
 
 class Sink(Protocol):
-    """Where changes go.
+    """The destination of changes.
 
     `emit` hands over a batch and never waits. `flush` makes all
     that was emitted durable in the sink together with `progress`; a transactional sink does both in
@@ -154,7 +155,7 @@ class Sink(Protocol):
     """
 
     async def stand(self) -> SinkStand | None:
-        """Where the sink stands, before it is opened: None where it holds no progress of this feed.
+        """The stand of the sink, before it is opened: None where it holds no progress of this feed.
 
         Asked of transactional sinks alone. Raises SinkRefused when the target is another store's.
         """
@@ -204,7 +205,7 @@ KeyInterval = tuple[bytes, bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskKeys:
-    """Which keys of a keyspace one task of a replication sends, and which all of them do."""
+    """The keys of a keyspace that one task of a replication sends, and those of all its tasks."""
 
     own: KeyInterval
     whole: KeyInterval
@@ -381,8 +382,8 @@ class SinkKind(Protocol):
         ...
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """What a feed of these tables has to itself behind `uri`, by any names that are the same
-        for two feeds that would meet. Raises SQLError for a URI that will not do."""
+        """The names that a feed of these tables has to itself behind `uri`: the same for two feeds
+        that would meet. Raises SQLError for a URI that will not do."""
         ...
 
     def create(self, uri: str, context: SinkContext) -> Sink:

@@ -1,4 +1,4 @@
-"""What the server's applications of Spark have in common: how they begin, report and end.
+"""The common part of the server's applications of Spark: how they begin, report and end.
 
 The server writes a line of JSON into the standard input: what is secret or long. The application
 prints `{"resolved": …, "rows": …}` for each batch that is done, and ends when its standard input

@@ -42,7 +42,7 @@ class ServerRefused(Exception):
 
 
 class TableMissing(ServerRefused):
-    """There is no such table, or no more."""
+    """The table does not exist, or no more."""
 
 
 class ServerAway(Exception):

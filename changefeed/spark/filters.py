@@ -26,7 +26,7 @@ Condition = tuple[str, str, str | int | bool | None]
 
 
 def condition_of(found: datasource.Filter, table: pa.Schema) -> Condition | None:
-    """What the server is asked for a filter, or None when Spark must apply it.
+    """The condition that the server is asked for a filter, or None when Spark must apply it.
 
     Floats stay Spark's: it holds NaN to be the greatest, and equal to itself.
     """
@@ -45,7 +45,7 @@ def condition_of(found: datasource.Filter, table: pa.Schema) -> Condition | None
 def push(
     filters: Iterable[datasource.Filter], table: pa.Schema
 ) -> tuple[list[Condition], list[datasource.Filter]]:
-    """What the server is asked, and what is left to Spark."""
+    """The conditions that the server is asked, and the filters that are left to Spark."""
     asked: list[Condition] = []
     left: list[datasource.Filter] = []
     for found in filters:

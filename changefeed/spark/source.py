@@ -100,7 +100,7 @@ class SnapshotReader(DataSourceReader):
 
 
 def _columns(wanted: pa.Schema, schema: str) -> list[str]:
-    """What to ask for: a row needs one column at least to be counted."""
+    """The columns to ask for: a row needs one at least to be counted."""
     return table_columns(wanted.names) or [read_schema(schema).names[0]]
 
 

@@ -108,7 +108,7 @@ class ChangefeedStreamReader(DataSourceStreamReader):
             yield shape(batch, self._arrow, snapshot_at=partition.query.get("as_of"))
 
     def commit(self, end: dict[str, Any]) -> None:
-        """What lies at or below `end` may be collected."""
+        """Releases versions at or below `end` for collection."""
         if end["ts"] != BEFORE_SCAN:
             self._client().advance(end["uuid"], end["ts"])
 
@@ -119,7 +119,7 @@ class ChangefeedStreamReader(DataSourceStreamReader):
         return ExportClient(self._options.address)
 
     def _check(self, position: str) -> int:
-        """Where the position stands, once it is known to be of this table and store."""
+        """The timestamp of the position, once it is known to be of this table and store."""
         client = self._client()
         try:
             found = client.position(position)

@@ -108,7 +108,7 @@ class ChangefeedStream:
 
     @property
     def _needed_from(self) -> Timestamp:
-        """What the next attempt would have to read."""
+        """The timestamp from which the next attempt would have to read."""
         start_at = min(planned.start_at for planned in self._plan.targets)
         return start_at if self._progress is None else max(self._progress.resolved, start_at)
 
@@ -164,7 +164,8 @@ class ChangefeedStream:
             await asyncio.sleep(backoff.next())
 
     async def _save(self, progress: SinkProgress) -> None:
-        """All that `progress` covers was taken: an attempt after this one begins there."""
+        """Notes that all rows that `progress` covers were taken: an attempt after this one begins
+        there."""
         self._progress = progress
 
 
@@ -259,7 +260,8 @@ async def stream_from(
 
 
 def _told(error: Exception) -> Exception:
-    """What a client is told of a feed's end: an SQLError where the feed itself had to end."""
+    """The error that a client is told of a feed's end: an SQLError where the feed itself had to
+    end."""
     match error:
         case TableDropped():
             return SQLError(

@@ -1,4 +1,4 @@
-"""How much a subscription may keep from garbage collection, in age and in bytes.
+"""Bounds of what a subscription keeps from garbage collection, in age and in bytes.
 
 A subscription whose client never comes back would keep every version for ever. Beyond either bound
 it fails by name, and its rows are collected. What it keeps is counted as it is written: each turn
@@ -33,7 +33,7 @@ TURN_SECONDS = 10.0
 
 
 class _Kept:
-    """What one subscription keeps: bytes, by the end of the turn that found them."""
+    """The bytes that one subscription keeps, by the end of the turn that found them."""
 
     def __init__(self, since: Timestamp) -> None:
         self.upto = since
@@ -68,7 +68,7 @@ class SubscriptionBounds:
             await asyncio.wait([self._task])
 
     async def enforce(self) -> None:
-        """One turn over all subscriptions. Raises KVError."""
+        """Makes one turn over all subscriptions. Raises KVError."""
         store = self._services.store
         now = await store.now()
         standing = [

@@ -50,7 +50,7 @@ class Reader(Protocol):
 
 
 class Definition(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """What CREATE SUBSCRIPTION said: its tables by id, with their full names as of then."""
+    """The definition of a subscription: its tables by id, with their full names as of CREATE."""
 
     tables: dict[int, str]
     options: dict[str, str | None]
@@ -74,7 +74,7 @@ class Subscription:
 
     @property
     def position(self) -> Timestamp:
-        """What is committed above it is still to be read."""
+        """The timestamp above which commits are still to be read."""
         start_at = self.definition.start_at
         return start_at if self.acknowledged is None else self.acknowledged
 

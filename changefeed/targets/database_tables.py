@@ -1,4 +1,4 @@
-"""Which tables of a database a feed of the whole database follows."""
+"""The tables of a database that a feed of the whole database follows."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class TargetState(Enum):
-    """What a target of a feed is doing. The value is what SHOW CHANGEFEED JOBS says."""
+    """The states of a target of a feed. The value is the word of SHOW CHANGEFEED JOBS."""
 
     SCANNING = "scanning"  # its rows as of its start are shown
     CATCHING_UP = "catching up"  # it follows its changes, and is behind the feed's other targets

@@ -1,4 +1,4 @@
-"""What a feed asks of a target."""
+"""The interface of a target to its feed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Versions:
 
 
 class FeedTarget(Protocol):
-    """What a feed follows.
+    """A target: the unit that a feed follows.
 
     `id` is the target's own for ever, whatever it is called, and is the `id` of its descriptors;
     no two targets of a feed have the same one, and their spans do not overlap.
@@ -55,11 +55,12 @@ class FeedTarget(Protocol):
 
     @property
     def span(self) -> Span:
-        """All keys of which its range feed may tell."""
+        """The span of all keys of which its range feed may tell."""
         ...
 
     def schema_over(self, descriptors: SchemaFeed) -> SchemaFeed:
-        """Who proves its schema, by means of a feed over descriptors, which it may be itself."""
+        """The schema feed of the target, by means of a feed over descriptors, which it may be
+        itself."""
         ...
 
     async def descriptor_at(self, at: Timestamp) -> TableDescriptor:

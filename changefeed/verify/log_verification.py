@@ -157,7 +157,7 @@ class LogVerification:
 
     @property
     def _left(self) -> int:
-        """How many differences may still be told."""
+        """The number of differences that may still be told."""
         return max(0, DIFFERENCES_MAX - len(self._found))
 
     async def _compare_shown(self, at: Timestamp, operations: Counter[str]) -> None:

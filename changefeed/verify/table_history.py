@@ -42,8 +42,8 @@ class Truncation:
 
 
 class TableHistory:
-    """One table from `after` (exclusive) to `upto`. Raises BatchTimestampBeforeGC wherever history
-    is collected while it is read."""
+    """The history of one table from `after` (exclusive) to `upto`. Raises BatchTimestampBeforeGC
+    wherever history is collected while it is read."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class TableHistory:
     async def changes(
         self, after: Timestamp, upto: Timestamp
     ) -> AsyncGenerator[ChangeBatch | Truncation, None]:
-        """All changes in `(after, upto]`, in order of time."""
+        """Yields all changes in `(after, upto]`, in order of time."""
         truncations = [at for at in self._truncations if after < at <= upto]
         async with aclosing(self._store.versions(self._span, after, upto)) as slices:
             async for found in slices:
@@ -114,7 +114,7 @@ class TableHistory:
 
     @property
     def _span(self) -> Span:
-        """Where the rows lie, other indexes left out where the table has kept its own."""
+        """The span of the rows, other indexes left out where the table has kept its own."""
         indexes = {version.primary_index_id for version in self._versions}
         if len(indexes) == 1:
             return self._versions[0].primary_span
@@ -153,8 +153,8 @@ class TableHistory:
         return decode(rows, descriptor, stages=StageTimes())
 
     async def _before(self, rows: Versions) -> dict[bytes, bytes | None]:
-        """What the keys were before their first versions here. Of others that were written at the
-        least timestamp, a piece before this one may have had the versions."""
+        """The values of the keys before their first versions here. Of others that were written at
+        the least timestamp, a piece before this one may have had the versions."""
         least = rows.timestamps[0]
         first = {key for key, at in zip(rows.keys, rows.timestamps, strict=True) if at == least}
         later = list(dict.fromkeys(key for key in rows.keys if key not in first))

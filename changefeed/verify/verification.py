@@ -164,8 +164,8 @@ class Verification:
         self._found += [_difference(table.row.descriptor, mismatch) for mismatch in found]
 
     async def _source_rows(self, table: SnapshotTable, piece: Piece) -> pa.Table:
-        """What the mirror has to hold of these rows of the source. Raises SQLError where the query
-        fails."""
+        """The rows that the mirror has to hold of these rows of the source. Raises SQLError where
+        the query fails."""
         keys, bodies = piece
         if self._query is None or not keys:
             return table.source_rows(keys, bodies)

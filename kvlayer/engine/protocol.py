@@ -1,4 +1,4 @@
-"""What the layers above ask of an engine."""
+"""The interface of an engine to the layers above."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Reader(Protocol):
         ...
 
     def first_each(self, spans: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes] | None]:
-        """What `first` returns of each span. Costs least where the spans ascend."""
+        """Returns the result of `first` for each span. Costs least where the spans ascend."""
         ...
 
     def scan(
@@ -92,7 +92,7 @@ class Engine(Reader, Protocol):
 
     @property
     def flushed_index(self) -> int:
-        """What `applied_index` is sure to be at least after a crash at this moment."""
+        """A lower bound of `applied_index` after a crash at this moment."""
         ...
 
     def write(self, batch: EngineBatch, *, applied_index: int) -> None:

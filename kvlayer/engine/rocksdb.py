@@ -70,9 +70,9 @@ def _first(iterator: RdictIter, start: bytes, end: bytes) -> tuple[bytes, bytes]
 def _first_each(
     iterator: RdictIter, spans: Sequence[tuple[bytes, bytes]]
 ) -> list[tuple[bytes, bytes] | None]:
-    """What `_first` returns of each span. A step to the next entry costs a quarter of a seek, and
-    is tried where the spans ascend, until it has led nowhere `STEPS_IN_VAIN_MAX` times: then keys
-    have more versions than one."""
+    """Returns the result of `_first` for each span. A step to the next entry costs a quarter of a
+    seek, and is tried where the spans ascend, until it has led nowhere `STEPS_IN_VAIN_MAX` times:
+    then keys have more versions than one."""
     found: list[tuple[bytes, bytes] | None] = []
     key: bytes | None = None  # of the entry that the iterator is at; None behind the last one
     before, vain = b"", 0

@@ -46,7 +46,7 @@ def time_entries(
     *,
     range_deletions: bool = True,
 ) -> Iterator[tuple[bytes, Timestamp]]:
-    """All entries in `(after, upto]` of the span's keyspaces, of keys outside the span too.
+    """Yields all entries in `(after, upto]` of the span's keyspaces, of keys outside the span too.
 
     For those who count what they look at; others want `written_between`. A range tombstone counts
     as a deletion of each key of the span that had a value until then, unless `range_deletions` is

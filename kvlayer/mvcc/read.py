@@ -89,8 +89,8 @@ def scan_at(
 def pausing_scan_at(
     reader: Reader, span: Span, at: Timestamp, *, reverse: bool = False
 ) -> Iterator[tuple[bytes, bytes] | None]:
-    """What `scan_at` returns, and None wherever so much was passed over that has no live value
-    that whoever reads in slices is to end one."""
+    """Yields the rows of `scan_at`, and None behind each run of keys without a live value that is
+    long enough for a reader in slices to end one."""
     if reverse:
         return _scan_backward(reader, span, at)
     return _scan_forward(reader, span, at)

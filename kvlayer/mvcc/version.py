@@ -40,7 +40,7 @@ _ORIGIN = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a value's header says.
+    """The decoded header of a value.
 
     From `expires_at` on (if there is one) the value reads as deleted. `origin` is the store on
     which the value was first written, so that replication between two stores does not loop.

@@ -1,4 +1,4 @@
-"""What a feed owes its consumer from the log: positions, not entries."""
+"""The entries of the log that a feed still owes its consumer: positions, not entries."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class Backlog:
         self._last = index
 
     def resolve(self, resolved: Timestamp) -> None:
-        """Everything at or below `resolved` is in the entries noted so far, or was before them."""
+        """Notes that all values at or below `resolved` are in the entries noted so far, or were
+        before them."""
         marks = self._marks
         if marks and marks[-1][0] >= self._last:
             marks.pop()

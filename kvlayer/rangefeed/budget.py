@@ -23,7 +23,7 @@ CHECKPOINT_BYTES = 128
 
 
 class MemoryBudget:
-    """What waits for the consumers of all feeds of one store, counted in bytes.
+    """The bytes of events that wait for the consumers of all feeds of one store.
 
     An entry that waits for several feeds is counted for each, though they share it: whoever is
     slow must not ride on the others' room.

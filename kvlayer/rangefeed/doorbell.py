@@ -1,4 +1,4 @@
-"""How a feed wakes its consumer."""
+"""The wake-up of a feed's consumer."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Doorbell:
             waiter.set_result(None)
 
     def ring_resolved(self) -> None:
-        """There is a checkpoint, and nothing else that is new. A span feed's bells may let its
-        consumer sleep on."""
+        """Rings for a checkpoint without any other event. A span feed's bells may let its consumer
+        sleep on."""
         self.ring()
 
     def mark(self) -> None:

@@ -1,4 +1,4 @@
-"""What the range feeds of one range ask of that range, and what passes between them."""
+"""The interface of a range to its range feeds, and the types that pass between them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DurableEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Closing(Protocol):
-    """What closes timestamps of a range: nothing more will be written at or below one.
+    """The closing of timestamps of a range: no write will be at or below a closed one.
 
     Most ranges close by the store's clock (`closed_timestamp.ClosedTimestamps`), together. One
     that is part of a replica takes versions from outside, far below that, and closes by what its
@@ -59,7 +59,7 @@ class Closing(Protocol):
 
     @property
     def durable_index(self) -> int:
-        """Who has seen every entry up to it may let the closing take effect."""
+        """The index up to which a reader must have seen the log before the closing takes effect."""
         ...
 
     def close(self) -> Timestamp:
@@ -69,7 +69,7 @@ class Closing(Protocol):
 
 
 class PushVerdict(Enum):
-    """What a push found or did."""
+    """The outcome of a push."""
 
     MOVED = "moved"  # still running; it will commit at or above the outcome's timestamp, if ever
     COMMITTED = "committed"  # at the outcome's timestamp; its intents are being resolved
@@ -145,7 +145,8 @@ class RangeFeedHost(Protocol):
 
     @property
     def persisted_resolved(self) -> Timestamp:
-        """What `persist_resolved` was last given, crashes included; zero if never."""
+        """The last argument of `persist_resolved`, crashes included; zero if it was never
+        called."""
         ...
 
     def gc_threshold_of(self, span: Span) -> Timestamp:
@@ -153,7 +154,7 @@ class RangeFeedHost(Protocol):
         ...
 
     def feeds_changed(self) -> None:
-        """There are more feeds or fewer, or they have come to need ticks."""
+        """Tells the host that feeds began or ended, or have come to need ticks."""
         ...
 
     def persist_resolved(self, resolved: Timestamp) -> None:

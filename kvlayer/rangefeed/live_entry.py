@@ -37,8 +37,8 @@ class LiveBatch:
     mixed: bool = False
 
     def within(self, span: Span, after: Timestamp, omitted: frozenset[int]) -> ValueBatch | None:
-        """What lies in the span and above `after`: the very batch when all of it does, so that
-        feeds share it."""
+        """The part of the batch in the span and above `after`: the very batch when all of it is, so
+        that feeds share it."""
         start, end = span.start, span.end
         if self.highest < start or self.lowest >= end:
             return None
@@ -109,7 +109,8 @@ class LiveEntry:
     def events(
         self, span: Span, after: Timestamp, omitted: frozenset[int]
     ) -> Iterator[ValueBatch | DeleteRange]:
-        """What of the entry lies in `span` and above `after`, and comes from no `omitted` store."""
+        """The events of the entry that lie in `span` and above `after`, and come from no `omitted`
+        store."""
         for batch in self._decoded():
             if batch.timestamp <= after:
                 continue
@@ -144,7 +145,7 @@ class Shown:
 
 
 def shown(values: Sequence[bytes]) -> Shown:
-    """What feeds show of values with headers."""
+    """The values without their headers, as feeds show them."""
     kinds = {value[0] for value in values}
     if kinds <= _PLAIN:
         return Shown([value[1:] for value in values])

@@ -93,7 +93,8 @@ class RangeFeeds:
 
     @property
     def resolved(self) -> Timestamp:
-        """What the feeds have been promised or will be at the next checkpoint; zero if none."""
+        """The resolved timestamp that feeds have been promised or will be at the next checkpoint;
+        zero if none."""
         processing = self._processing
         return Timestamp(0) if processing is None else processing.resolved.resolved
 
@@ -311,7 +312,7 @@ def _near(feeds: Sequence[RangeFeed], bounds: Sequence[tuple[bytes, bytes]]) -> 
 
 
 class _Processing:
-    """What the processor knows while there are feeds."""
+    """The state of a processor with feeds."""
 
     def __init__(self, host: RangeFeedHost) -> None:
         self.start = host.applied_index

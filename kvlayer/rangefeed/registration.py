@@ -23,7 +23,7 @@ from .live_entry import LiveEntry, previous_of
 
 
 class FeedState(Enum):
-    """Where a feed is. It only ever moves down this list."""
+    """The state of a feed. It only ever moves down this list."""
 
     CATCHING_UP = "catching up"  # the scan is read; entries wait as positions in the log
     READING_BACK = "reading back"  # the scan has ended; what waits is read back from the log
@@ -149,11 +149,11 @@ class RangeFeed:
         return self._state is FeedState.STEADY and self.index <= index
 
     def resolve(self, resolved: Timestamp) -> None:
-        """Everything at or below `resolved` was offered."""
+        """Notes that all values at or below `resolved` were offered."""
         self._resolve(resolved, force=False)
 
     def cut(self, resolved: Timestamp, end: RangeFeedEnded) -> None:
-        """Nothing more will be offered. `resolved` is what holds now."""
+        """Ends what is offered. `resolved` is the resolved timestamp at that end."""
         assert self._end is None, self._end
         self._resolve(resolved, force=True)
         self._end = end
@@ -295,7 +295,7 @@ class RangeFeed:
         return list(self._events(items))
 
     def _become_steady(self) -> None:
-        """There was nothing to read back."""
+        """Goes live at once: there was no history to read."""
         self._state = FeedState.STEADY
         self._buffer.append(SteadyState(self.span))
         self._buffer.extend(resolved for resolved in self._backlog.take())
@@ -308,7 +308,8 @@ class RangeFeed:
             raise BatchTimestampBeforeGC(self.start_after, threshold)
 
     def _check_previous(self, timestamps: Sequence[Timestamp]) -> None:
-        """What a version replaced is kept only while the threshold is below the version."""
+        """Checks that what these versions replaced is still kept: the threshold is below each of
+        them."""
         threshold = self._host.gc_threshold_of(self.span)
         oldest = min(timestamps)
         if oldest <= threshold:

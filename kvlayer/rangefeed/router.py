@@ -19,7 +19,7 @@ class TickedFeed(Protocol):
 
 
 class RangeRouter(Protocol):
-    """Where the ranges are: what a span feed asks of its store."""
+    """The ranges of a span: the interface of a store to its span feeds."""
 
     @property
     def clock(self) -> Clock: ...

@@ -24,7 +24,7 @@ class ScanPace:
         self._paid_ns = 0
 
     def wait_ns(self, now_ns: int) -> int:
-        """How long the next slice has to wait."""
+        """The nanoseconds for which the next slice has to wait."""
         return max(0, self._paid_ns - now_ns) if self._settings.get(SCAN_RATE) else 0
 
     def note_read(self, byte_count: int, now_ns: int) -> None:

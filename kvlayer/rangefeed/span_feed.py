@@ -151,7 +151,7 @@ class SpanFeed:
 
     @property
     def frontier(self) -> Frontier:
-        """How far each span was resolved. Read it; the feed moves it."""
+        """The resolved timestamps of the spans. Read it; the feed moves it."""
         return self._frontier
 
     @property
@@ -161,7 +161,7 @@ class SpanFeed:
 
     @property
     def piece_count(self) -> int:
-        """How many parts of ranges the feed is made of."""
+        """The number of parts of ranges that the feed is made of."""
         return len(self._pieces)
 
     async def next(self) -> list[Event]:
@@ -303,7 +303,7 @@ class SpanFeed:
         piece.quiet = quiet
 
     def _known(self, piece: _Piece) -> Timestamp:
-        """How far the piece has come, and its consumer was told."""
+        """The resolved timestamp of the piece of which its consumer was told."""
         return max(piece.start_after, self._ticked) if piece.quiet else piece.start_after
 
     def _settle(self, piece: _Piece) -> None:

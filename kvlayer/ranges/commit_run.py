@@ -38,7 +38,7 @@ class CommitRun:
         self._timestamps += [op.timestamp] * len(op.keys)
 
     def entry(self) -> DurableEntry:
-        """All of them, at the index of the last."""
+        """One entry of all the commits, at the index of the last."""
         first = self._first
         if first.index == self.index:
             return first

@@ -161,7 +161,7 @@ class Delivery:
             self._ticker.cancel()
 
     def tick(self) -> None:
-        """What happens every `TICK_INTERVAL` while there are feeds."""
+        """The work of every `TICK_INTERVAL` while there are feeds."""
         self._tick_count += 1
         if self._tick_count % PERSIST_TICKS == 0:
             for found in list(self._active):

@@ -1,4 +1,4 @@
-"""What a range is: its id and its span, and where the engine keeps its own facts."""
+"""The descriptor of a range, its id and span, and the keys of the engine's facts about it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def decode_descriptor(data: bytes) -> RangeDescriptor:
 
 
 def range_key(range_id: int, name: bytes) -> bytes:
-    """Where the engine keeps a fact of one range."""
+    """The engine's key of a fact about one range."""
     return keys.RANGE + _ID.pack(range_id) + name
 
 
@@ -63,17 +63,17 @@ def descriptor_key(range_id: int) -> bytes:
 
 
 def thresholds_key(range_id: int) -> bytes:
-    """Where the garbage-collection thresholds are kept (see `Thresholds`)."""
+    """The engine's key of the garbage-collection thresholds (see `Thresholds`)."""
     return range_key(range_id, b"gc_thresholds")
 
 
 def size_key(range_id: int) -> bytes:
-    """Where the estimate of the range's size is kept: eight bytes, big-endian."""
+    """The engine's key of the range's estimated size: eight bytes, big-endian."""
     return range_key(range_id, b"size")
 
 
 def resolved_key(range_id: int) -> bytes:
-    """Where a resolved timestamp of the range is kept: eight bytes, big-endian."""
+    """The engine's key of a resolved timestamp of the range: eight bytes, big-endian."""
     return range_key(range_id, b"resolved")
 
 

@@ -129,7 +129,7 @@ def _divide_deletion(op: DeleteRangeOp, ranges: RangeMap, parts: Parts) -> None:
 
 
 def key_count(operations: Iterable[LogicalOp]) -> int:
-    """How many keys the operations name: what a part's share of its entry is measured by."""
+    """The number of keys that the operations name: the measure of a part's share of its entry."""
     count = 0
     for op in operations:
         match op:

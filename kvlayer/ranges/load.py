@@ -1,4 +1,4 @@
-"""How busy a range is, and where a split would halve that.
+"""The load of a range, and the key that would halve it.
 
 Source: CockroachDB's load-based splitting (`split/finder.go`): keep a few of the keys that were
 asked for, and split where as many lie to the left as to the right.

@@ -1,4 +1,4 @@
-"""What all ranges of a store share."""
+"""The parts of a store that its ranges share."""
 
 from __future__ import annotations
 

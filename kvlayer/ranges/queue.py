@@ -135,7 +135,7 @@ class RangeQueue:
         return changed
 
     def _borders(self, found: Range) -> list[bytes]:
-        """Where the range should be split."""
+        """The keys at which the range should be split."""
         size, bytes_max = found.size.byte_count, self._bytes_max(found)
         if size > bytes_max:
             return found.size.borders(max(2, round(size / (bytes_max * FILL))))

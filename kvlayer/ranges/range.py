@@ -33,7 +33,7 @@ from .thresholds import Thresholds
 
 
 class RangeOwner(Protocol):
-    """What a range asks of the store that it is a part of."""
+    """The interface of the store to its ranges."""
 
     async def push(self, transaction_id: bytes) -> PushOutcome: ...
 

@@ -1,4 +1,4 @@
-"""What people are told of a range."""
+"""The description of a range for people."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class RangeStore:
         return next((found for found in self.replicas if found.covers(span)), None)
 
     def closing_of(self, span: Span) -> Closing:
-        """What closes timestamps of the span, which is that of a range."""
+        """The closing of the timestamps of the span, which is that of a range."""
         return self.replica_of(span) or self.closed
 
     def raise_threshold(self, span: Span, threshold: Timestamp) -> int | None:

@@ -21,7 +21,7 @@ PREFIX = keys.LOCAL + b"replica/"
 
 
 class _Record(msgspec.Struct, array_like=True, frozen=True):
-    """What is kept under the start of the span."""
+    """The record of a replica, kept under the start of its span."""
 
     end: bytes
     state: ReplicaState
@@ -56,7 +56,7 @@ class Replica:
 
     @property
     def closed(self) -> Timestamp:
-        """What the source had resolved in the last durable entry that said so."""
+        """The source's resolved timestamp in the last durable entry that had one."""
         return self._closed
 
     @property
@@ -68,7 +68,7 @@ class Replica:
         return self._closed
 
     def record(self, state: ReplicaState) -> EnginePut:
-        """What keeps `state` across a restart."""
+        """The write that keeps `state` across a restart."""
         return EnginePut(PREFIX + self.span.start, _encode(_Record(self.span.end, state)))
 
     def appended(self, index: int, state: ReplicaState) -> None:

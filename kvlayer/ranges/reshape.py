@@ -149,7 +149,7 @@ def _sizes(store: RangeStore, old: Range, key: bytes) -> tuple[RangeSize, RangeS
 
 
 def _facts(made: Range) -> list[LogicalOp]:
-    """What the engine keeps of a range."""
+    """The engine's facts about a range, as operations."""
     return [
         EnginePut(descriptor_key(made.id), encode_descriptor(made.descriptor)),
         EnginePut(thresholds_key(made.id), made.thresholds.encode()),

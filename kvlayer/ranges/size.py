@@ -1,5 +1,5 @@
-"""How large a range is, about, and where its middle lies: kept while it is written, never scanned
-for, because reading 128 MiB takes the loop a second."""
+"""Estimates of a range's size and of its middle key: kept while it is written, never scanned for,
+because reading 128 MiB takes the loop a second."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class RangeSize:
             self._sample(keys[len(keys) // 2])
 
     def note_removed(self, version_count: int) -> None:
-        """So many versions are gone."""
+        """Takes so many versions off."""
         if self.version_count:
             removed = min(version_count, self.version_count)
             self.byte_count -= self.byte_count * removed // self.version_count

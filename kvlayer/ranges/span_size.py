@@ -1,4 +1,4 @@
-"""How many bytes the versions of a span take, about: of a table, or of an index."""
+"""Estimates of the bytes of a span's versions: of a table, or of an index."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Thresholds:
 
     @classmethod
     def of(cls, span: Span, known: Iterable[Thresholds]) -> Thresholds:
-        """What is `known` of the keys of `span`."""
+        """The thresholds among `known` that are of keys of `span`."""
         made = cls(span)
         for thresholds in known:
             made._take(thresholds.entries())

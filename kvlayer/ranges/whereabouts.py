@@ -45,7 +45,7 @@ class Whereabouts:
         self._ranges = {transaction_id: {only: None} for transaction_id in transaction_ids}
 
     def replace(self, old: Collection[Range], new: Collection[Range]) -> None:
-        """Whoever was in one of the old ranges is in each of the new ones."""
+        """Moves whoever was in one of the old ranges into each of the new ones."""
         for ranges in self._ranges.values():
             if not ranges.keys().isdisjoint(old):
                 for gone in old:

@@ -35,7 +35,8 @@ class EntryUnreadable(KVError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was written of a key. A deletion has no value, and always a time at which it ends."""
+    """The decoded value of a version. A deletion has no value, and always a time at which it
+    ends."""
 
     value: bytes
     expires_at: Timestamp | None = None
@@ -88,7 +89,7 @@ def check_entries(bodies: Iterable[bytes]) -> None:
 
 
 def dead_at(threshold: Timestamp, now: Timestamp) -> Callable[[bytes], bool]:
-    """Which entries at or below `threshold` no reader above it misses.
+    """The test for entries at or below `threshold` that no reader above it misses.
 
     A reader sees a value until it ends. A deletion is nothing to see, but is kept for feeds until
     its own time is over.

@@ -58,7 +58,7 @@ declare_less(START_WINDOW, DELETED_TTL)
 
 
 def keyspace_span(keyspace_id: int) -> Span:
-    """All keys of a keyspace."""
+    """The span of all keys of a keyspace."""
     return Span.prefix(_prefix(keyspace_id))
 
 
@@ -107,7 +107,8 @@ def _prefix(keyspace_id: int) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swap:
-    """What a compare-and-swap found, and when it wrote (None where it did not)."""
+    """The outcome of a compare-and-swap: the value that it found, and the timestamp of its write
+    (None where it did not write)."""
 
     swapped: bool
     previous: bytes | None
@@ -116,7 +117,8 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """How many keys a delete range deleted, and when the last of them (None: there were none)."""
+    """The outcome of a delete range: the number of keys, and the timestamp of the last deletion
+    (None: there were none)."""
 
     count: int
     timestamp: Timestamp | None

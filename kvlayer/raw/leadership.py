@@ -65,7 +65,7 @@ SECRET_BYTES = 32
 
 
 class Placement(msgspec.Struct, array_like=True, frozen=True):
-    """Who leads a keyspace: the place, and in which epoch.
+    """The leader of a keyspace: the place, and the epoch.
 
     `offer` is the SHA-256 of the secret with which the leader hands it over; empty, it does not.
     """
@@ -144,7 +144,7 @@ class Leadership:
         """Held by whoever settles: between its look and its step the role must not change."""
 
     def place(self, keyspace_id: int) -> str:
-        """This store's keyspace, as it is called everywhere."""
+        """The name of this store's keyspace among all stores."""
         return source_of(self._store.id, keyspace_id)
 
     async def transfer(self, keyspace_id: int, follower: Follower, address: str) -> ReplicaState:

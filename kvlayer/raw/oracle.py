@@ -58,7 +58,7 @@ class OracleTime:
 
     @property
     def age_seconds(self) -> float:
-        """How long ago the last answer was heard; before the first, how long it is waited for."""
+        """The seconds since the last answer; before the first, since the oracle was first asked."""
         return (self._wall.monotonic_ns() - self._heard_ns) / 1e9
 
     def heard(self, answer: Timestamp) -> bool:
@@ -99,7 +99,7 @@ class OracleTime:
             )
 
     def obey(self, settings: Settings) -> None:
-        """There are no settings: the RFC fixes both intervals."""
+        """Does nothing: the RFC fixes both intervals."""
 
     def report(self, metrics: Metrics) -> None:
         metrics.put("kv_oracle_age_seconds", self.age_seconds)

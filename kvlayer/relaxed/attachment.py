@@ -1,4 +1,4 @@
-"""What a process needs of a domain: its sequencer behind a lock, and where its lines go."""
+"""A process's access to a domain: its sequencer behind a lock, and the log for its lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ how long until it looks again."""
 
 
 class Log(Protocol):
-    """Where a process's lines go. What it was given survives the process."""
+    """A process's log. A line that it was given survives the process."""
 
     def append(self, domain: int, id: int, ordinal: int, writes: Sequence[Write]) -> None:
         """Keeps events of one batch, the first of which has this ordinal. Raises OSError when it
@@ -73,7 +73,7 @@ class Attachment(Protocol):
         ...
 
     def forked(self) -> Attachment:
-        """What a child of this process is to use, in which this one is of no use."""
+        """The attachment of a child of this process, in which this one is of no use."""
         ...
 
 

@@ -149,7 +149,7 @@ class Domain:
         self._pause()
 
     def forked(self) -> None:
-        """This process is a child: what its parent had is of no use."""
+        """Attaches a child process anew: its parent's batches are of no use to it."""
         self.attachment = self.attachment.forked()
 
 

@@ -1,4 +1,4 @@
-"""What may be wrong with a relaxed log, or with the store that it speaks of."""
+"""Faults of a relaxed log, or of the store that it speaks of."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ LINES = pa.schema(_FIELDS)
 
 
 class Event(NamedTuple):
-    """One cell's value was replaced: what an exchange returned, and what it stored."""
+    """A replacement of one cell's value: what an exchange returned, and what it stored."""
 
     domain: int
     id: int

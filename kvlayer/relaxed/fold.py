@@ -33,7 +33,8 @@ CHANGES = pa.schema(_FIELDS)
 
 
 def net_values(events: pa.Table) -> pa.Table:
-    """How much more often each value of a cell was stored than replaced, where that is not zero."""
+    """The values of each cell that were stored more often than replaced or less, with the
+    difference."""
     rows = events.num_rows
     signs = pa.array([1, -1], pa.int32())
     cells = events.select(CELL_COLUMNS)

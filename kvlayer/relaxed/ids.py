@@ -65,7 +65,8 @@ def within(id: int, begin: int, end: int) -> bool:
 
 
 def boot_offset_ns() -> int:
-    """What a process adds to the boot clock to come near real time: read once, at its start."""
+    """The difference of real time and the boot clock, in nanoseconds: read once, at a process's
+    start."""
     return time.time_ns() - time.clock_gettime_ns(_BOOT_CLOCK)
 
 

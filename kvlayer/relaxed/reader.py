@@ -42,7 +42,7 @@ _EVENT_COLUMNS = ["id", "ordinal", "table", "row", "column", "old", "new"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
-    """What happened from one quiescence point of a domain to another, `begin` to `end`.
+    """The changes from one quiescence point of a domain to another, `begin` to `end`.
 
     With `snapshot` it is the whole store at `end`: a cell that it does not name has no value.
     """
@@ -57,7 +57,7 @@ class ChangeSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """What is missing of a log: of an epoch's events, or the records from `begin` to `end`.
+    """A missing part of a log: of an epoch's events, or the records from `begin` to `end`.
 
     `ordinals` are those missing in the midst of a batch, by its id. What they do not account for is
     the end of a batch, or a whole one.
@@ -206,8 +206,8 @@ class Reader:
             self.unknown_since = None
 
     def gaps(self) -> list[Gap]:
-        """What is missing of what the records speak of. With a log that is not at its end, what
-        has not come yet."""
+        """The parts that are missing of what the records speak of. In a log that is not at its end,
+        those that have not come yet."""
         self._merge()
         found: list[Gap] = []
         begins = sorted(self._records, key=self._distance)
@@ -385,11 +385,11 @@ class Reader:
         return reached
 
     def _index(self, id: int) -> int:
-        """Where the first event is that is not before `id`."""
+        """The index of the first event that is not before `id`."""
         return bisect_left(self._distances, self._distance(id))
 
     def _distance(self, id: int) -> int:
-        """How far an id is from `_base`; NO_ID comes before all."""
+        """The distance of an id from `_base`; NO_ID comes before all."""
         return (id - self._base) & ID_MASK if id != NO_ID else -1
 
     def _move(self, position: int) -> None:
@@ -473,7 +473,7 @@ def _of_kind(lines: pa.Table, kind: str, columns: list[str]) -> pa.Table:
 
 
 def _below_half(distances: pa.ChunkedArray[Any]) -> pa.BooleanArray:
-    """Which ids are not before the one that `distances` are measured from."""
+    """Marks the ids that are not before the one that `distances` are measured from."""
     return pc.less(distances, pa.scalar(HALF, pa.uint64()))
 
 
@@ -485,7 +485,7 @@ def _sorted(events: pa.Table) -> pa.Table:
 
 
 def _repeats(events: pa.Table) -> pa.Array[pa.BooleanScalar] | None:
-    """Which rows have the key of the row before them; None where none has."""
+    """Marks the rows that have the key of the row before them; None where none has."""
     rows = events.num_rows
     if rows < 2:
         return None

@@ -86,9 +86,9 @@ class SegmentWriter:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What a file holds from some offset on. `end` is the offset behind the last whole frame, where
-    reading goes on. `torn_at` is the same where there is a frame that is not whole: it is being
-    written, the process that wrote it died, or the file was cut."""
+    """The frames of a file from some offset on. `end` is the offset behind the last whole frame,
+    where reading goes on. `torn_at` is the same where there is a frame that is not whole: it is
+    being written, the process that wrote it died, or the file was cut."""
 
     domain: int
     lines: pa.Table

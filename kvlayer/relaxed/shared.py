@@ -66,7 +66,7 @@ class KernelLock(Protocol):
 
 
 class Lives(Protocol):
-    """Which slots have a process that lives."""
+    """Tells the slots whose processes live."""
 
     def take(self, slot: int) -> bool:
         """Claims a slot for as long as this process lives; False where another one has it."""
@@ -283,7 +283,7 @@ def ends_drawn(memory: SharedMemory) -> list[int]:
 
 
 def offset_of(memory: SharedMemory) -> int:
-    """What the domain's processes add to the boot clock."""
+    """The offset of real time that the domain's processes add to the boot clock."""
     return int(_HEADER.unpack(memory.read(0, _HEADER.size))[2])
 
 

@@ -38,7 +38,7 @@ M = TypeVar("M")
 
 
 class RemoteClock:
-    """What is known here of the store's clock."""
+    """The store's clock, as far as it is known here."""
 
     def __init__(self, wall: WallClock) -> None:
         self.wall = wall
@@ -108,7 +108,7 @@ class Connection:
 
     @property
     def position(self) -> StorePosition:
-        """How far the store's log was at the last answer."""
+        """The position of the store's log at the last answer."""
         return StorePosition(incarnation=self._incarnation, index=self._index)
 
     async def ready(self) -> int:

@@ -51,7 +51,7 @@ class _Miss(Exception):
 
 
 def digest(answer: Answer) -> bytes:
-    """What stands for an answer on the wire."""
+    """The short form of an answer on the wire."""
     return blake2b(encode(answer), digest_size=16).digest()
 
 
@@ -204,7 +204,7 @@ async def run_one_phase(
 async def _fetch(
     connection: Connection, evaluation: RemoteEvaluation, lock_timeout: float | None
 ) -> tuple[dict[Read, Answer], Timestamp]:
-    """All that the run has read and what it missed, as of one timestamp."""
+    """Reads anew all that the run has read and what it missed, as of one timestamp."""
     reads = [*evaluation.used, *evaluation.missing]
     question = Evaluate(await connection.ready(), reads, lock_timeout)
     found = await connection.read("evaluate", question, Evaluated)

@@ -64,7 +64,7 @@ _MAKERS: dict[str, Callable[..., KVError]] = {
 
 
 def failure_of(error: KVError) -> Failure:
-    """What is sent for an error."""
+    """The form in which an error is sent."""
     fields: list[Any]
     match error:
         case DeadlineExceeded(commit=commit, deadline=deadline):

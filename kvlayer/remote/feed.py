@@ -96,7 +96,7 @@ class RemoteFeed:
         self._spacing = seconds
 
     def _due(self, taken: list[Event] | Exception) -> list[Event]:
-        """What the consumer is told now: nothing, where there are checkpoints alone, too soon.
+        """The events to hand out now: none, where there are checkpoints alone, too soon.
 
         Of the checkpoints held back for the same spans the last says it all.
         """

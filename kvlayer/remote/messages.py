@@ -129,7 +129,7 @@ class Evaluate(Message, frozen=True):
 
 
 class Evaluated(Message, frozen=True, tag="evaluated"):
-    """What the reads see at one timestamp. For a OnePhase: they saw something else before."""
+    """The answers of the reads at one timestamp. For a OnePhase: they saw something else before."""
 
     at: Timestamp
     answers: list[Answer]
@@ -173,7 +173,7 @@ class Begin(Message, frozen=True):
 
 
 class TransactionState(Message, frozen=True):
-    """What a client knows of its transaction after each operation."""
+    """The state of a transaction as its client knows it after each operation."""
 
     handle: int
     id: bytes

@@ -56,7 +56,7 @@ class Doorbell(Protocol):
 
 
 class Channel:
-    """One side of a channel. Everything happens in the loop in which it was started."""
+    """One side of a channel. It is used in the loop in which it was started."""
 
     def __init__(self, doorbell: Doorbell, outgoing: memoryview, incoming: memoryview) -> None:
         self._doorbell = doorbell
@@ -89,7 +89,7 @@ class Channel:
 
     @property
     def waiting_bytes(self) -> int:
-        """What has found no room."""
+        """The bytes that have found no room."""
         return sum(map(len, self._outbox))
 
     def send(self, frame: bytes, *, rings: bool = True) -> None:

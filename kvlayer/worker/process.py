@@ -55,8 +55,7 @@ Start = Callable[[], Awaitable[Started]]
 
 
 class WorkerProcess:
-    """One worker, started when it is first asked for. When it has died, the next who asks has
-    another one.
+    """One worker, started at the first call. The next call behind its death starts another one.
 
     `handlers` are what the worker may ask of this side, `version` what both are of, and
     `configuration` what it is told first.

@@ -86,8 +86,8 @@ def has_schema(cursor: duckdb.DuckDBPyConnection) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MirrorSources:
-    """What a reader of a file may come to see: rows of these tables of the store, and whether there
-    are tables that no changefeed made."""
+    """The sources of a mirror file's rows: tables of the store, and whether there are tables that
+    no changefeed made."""
 
     table_ids: frozenset[int]
     others: bool

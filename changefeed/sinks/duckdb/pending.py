@@ -202,7 +202,8 @@ def _deleted(batch: ChangeBatch) -> Sequence[int]:
 
 
 def _mask(part: bytearray, deleted: Sequence[int]) -> pa.BooleanArray:
-    """Which rows of a batch are kept. Deletions have no row, and so no place in the mask."""
+    """Marks the rows of a batch that are kept. Deletions have no row, and so no place in the
+    mask."""
     if deleted:
         absent = set(deleted)
         part = bytearray(kept for place, kept in enumerate(part) if place not in absent)

@@ -53,7 +53,7 @@ class ProgressRow:
         """Frontier, scan_complete, backfills and incarnation as the row has them."""
 
     def read(self, cursor: duckdb.DuckDBPyConnection) -> SinkStand | None:
-        """Where the feed stands by its row; None where it has saved no progress."""
+        """The progress of the feed by its row; None where it has saved none."""
         found = cursor.execute(
             f"SELECT {STAND_COLUMNS} FROM _tailrace.progress "
             "WHERE job_id = $1 AND resolved IS NOT NULL",

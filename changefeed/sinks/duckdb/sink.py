@@ -48,7 +48,7 @@ AnyTable = MirrorTable | StagedTable | LogTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flush:
-    """All that one transaction writes. `resolved` is what the file is resolved up to by it, and
+    """The writes of one transaction. `resolved` is what the file is resolved up to by it, and
     `stages` are those of the batches in it."""
 
     tables: Sequence[Prepared]
@@ -212,7 +212,7 @@ class DuckDBSink:
         return [table for tables in self._tables.values() for table in tables]
 
     def _held(self, progress: SinkProgress) -> SinkProgress:
-        """How much of `progress` a restart finds in the file: nothing that is staged."""
+        """The part of `progress` that a restart finds in the file: nothing that is staged."""
         staged = [each for each in self._all if isinstance(each, StagedTable)]
         return held(progress, staged) if staged else progress
 
@@ -301,7 +301,7 @@ class DuckDBSink:
         )
 
     def _write(self, flush: Flush) -> int:
-        """One transaction. Returns when it had committed, in monotonic nanoseconds."""
+        """Commits one transaction; returns when it had committed, in monotonic nanoseconds."""
         file, cursor = self._file, self._cursor
         assert file is not None
         assert cursor is not None

@@ -154,7 +154,7 @@ class Stage:
 
 
 def stage_prefix(job_id: int) -> str:
-    """How the names of a job's staging tables begin."""
+    """The prefix of the names of a job's staging tables."""
     return f"staged_{job_id}_"
 
 

@@ -233,7 +233,7 @@ def behind(progress: SinkProgress) -> bool:
 
 
 def held(progress: SinkProgress, tables: Sequence[StagedTable]) -> SinkProgress:
-    """How much of `progress` a restart finds in the file: nothing that is staged."""
+    """The part of `progress` that a restart finds in the file: nothing that is staged."""
     for table in tables:
         table.note_prepared(progress)
     frontier: list[tuple[Span, Timestamp]] = []

@@ -1,4 +1,4 @@
-"""How the changes of a feed are cut into files, by parameters of its sink's URI.
+"""The division of a feed's changes into files, by parameters of its sink's URI.
 
 file_size=64MB             a file is ended when it has so many bytes
 partition_format=hourly    into a folder for each hour

@@ -177,7 +177,8 @@ class FilesSink:
 
 
 def low_water(progress: SinkProgress | None) -> Timestamp:
-    """How far every target has come, also those that do not count for what is resolved."""
+    """The least timestamp that every target has reached, also those that do not count for what is
+    resolved."""
     if progress is None:
         return ZERO
     return min((at for _, at in progress.frontier), default=ZERO)

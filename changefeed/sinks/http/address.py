@@ -1,4 +1,4 @@
-"""Where a receiver is: its name resolved, its addresses judged, one of them chosen.
+"""The address of a receiver: its name resolved, its addresses judged, one of them chosen.
 
 A feed's owner names the receiver, and requests come from the node. So that nobody reaches by a feed
 what only the node can, every address of the name must be public, and what was judged is what

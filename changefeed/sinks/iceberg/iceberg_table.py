@@ -83,7 +83,7 @@ class IcebergTable:
     def append(
         self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], record: TableRecord
     ) -> None:
-        """One commit: adds rows, and the columns of `schema` that the table has not."""
+        """Adds rows, and the columns of `schema` that the table has not, in one commit."""
         if self._table is None:
             self._catalog.create_namespace_if_not_exists(self._identifier[0])
             transaction: Transaction = self._catalog.create_table_transaction(
@@ -96,7 +96,7 @@ class IcebergTable:
     def overwrite(
         self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], record: TableRecord
     ) -> None:
-        """One commit: puts rows in the place of those that are there."""
+        """Puts rows in the place of those that are there, in one commit."""
         if self._table is None:
             return self.append(schema, batches, record)
         transaction = self._follow().transaction()

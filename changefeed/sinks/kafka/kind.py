@@ -88,7 +88,7 @@ class KafkaKind:
             await sender.close()
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """Nothing: several feeds may produce into one topic."""
+        """The empty set: several feeds may produce into one topic."""
         return frozenset()
 
     def create(self, uri: str, context: SinkContext) -> Sink:
@@ -112,7 +112,7 @@ class KafkaKind:
         )
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """Nothing was held."""
+        """Does nothing: nothing was held."""
 
     def hosts(self, uri: str) -> Sequence[str]:
         return parse_target(uri).hosts

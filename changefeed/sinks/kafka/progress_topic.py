@@ -70,7 +70,7 @@ class ProgressTopic:
         self._lane = offload.lane("kafka-progress")
 
     async def read(self) -> SinkStand | None:
-        """Where the feed stands; None where it has told nothing. Makes the topic.
+        """The progress of the feed; None where it has told none. Makes the topic.
 
         No transaction of the feed may be under way. Raises Fenced where a greater epoch has told.
         """

@@ -121,7 +121,7 @@ class KafkaSender:
         await self._delivered(batch)
 
     async def send_resolved(self, topic: str | None, value: bytes) -> None:
-        """One record for each partition of the topic, as many as there are by now."""
+        """Sends a record to each partition of the topic, as many as there are by now."""
         assert topic is not None, "resolved records go to topics"
         producer = self._opened
         name = self._topic(topic)

@@ -30,7 +30,8 @@ then readers of what is committed see nothing behind it."""
 
 
 class TransactionalSender(KafkaSender):
-    """One attempt of one feed. What is sent outside of a transaction is an error."""
+    """The transactions of one attempt of one feed. A record that is sent outside of one is an
+    error."""
 
     def __init__(
         self, target: KafkaTarget, options: ChangefeedOptions, offload: Offload, name: str

@@ -37,13 +37,13 @@ class LakeTable(Protocol):
     def append(
         self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], record: TableRecord
     ) -> None:
-        """One commit: adds rows, and the columns of `schema` that the table has not."""
+        """Adds rows, and the columns of `schema` that the table has not, in one commit."""
         ...
 
     def overwrite(
         self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], record: TableRecord
     ) -> None:
-        """One commit: puts rows and columns in the place of those that are there."""
+        """Puts rows and columns in the place of those that are there, in one commit."""
         ...
 
     def release(self, record: TableRecord, position: StorePosition) -> None:

@@ -42,7 +42,7 @@ class LogTable(FedTable):
         """The changes that wait, but for those of an initial scan."""
 
     def change(self, event: TableEvent) -> None:
-        """Nothing: the rows tell their columns."""
+        """Does nothing: the rows tell their columns."""
 
     def hold(self, batches: Sequence[ChangeBatch]) -> None:
         for batch in batches:

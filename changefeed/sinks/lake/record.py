@@ -1,4 +1,4 @@
-"""How far a feed has come, as the commits of its lake tables tell it.
+"""The progress of a feed, as the commits of its lake tables tell it.
 
 Each commit of a table bears a record: the application, which is `tailrace/<store>/<job>`, the
 timestamp up to which the table holds everything, the position in the store's log, and which table
@@ -92,7 +92,7 @@ def decode_record(text: str) -> TableRecord:
 
 
 def feed_stand(records: Sequence[TableRecord]) -> SinkStand | None:
-    """Where a feed stands by its tables' last commits. Each table stands where its own commit says;
+    """The stand of a feed by its tables' last commits. Each table stands where its own commit says;
     resolved is what all hold that are not behind. None where no table has a commit."""
     if not records:
         return None

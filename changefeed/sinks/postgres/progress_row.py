@@ -27,7 +27,7 @@ class ProgressRow:
         self._key = (identity.store_id, identity.job_id)
 
     async def read(self, connection: Connection) -> SinkStand | None:
-        """Where the feed stands by its row; None where it has saved no progress."""
+        """The progress of the feed by its row; None where it has saved none."""
         cursor = await connection.execute(
             f"SELECT {STAND_COLUMNS} FROM {OWN_SCHEMA}.progress "
             "WHERE store_id = %s AND job_id = %s AND resolved IS NOT NULL",

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Flush:
-    """All that one transaction writes."""
+    """The writes of one transaction."""
 
     tables: Sequence[TableFlush]
     stand: SinkStand | None

@@ -67,13 +67,14 @@ class _Report(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class LakeServer:
-    """Where the application finds this server, and its certificate (PEM) where it speaks TLS."""
+    """The address of this server for the application, and its certificate (PEM) where it speaks
+    TLS."""
 
     url: str
     certificate: str | None = None
 
     def told(self, token: str) -> dict[str, str]:
-        """What an application is told of it, and shows to it."""
+        """The secrets and facts that an application is given, and shows to the server."""
         told = {"token": token}
         if self.certificate is not None:
             told["certificate"] = self.certificate

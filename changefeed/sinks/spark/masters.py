@@ -1,4 +1,4 @@
-"""Which masters of Spark a lake may name: those of a list that admins set.
+"""The masters of Spark that a lake may name: those of a list that admins set.
 
     SET CLUSTER SETTING changefeed.lake.masters = 'local, spark://spark-1:7077'
 

@@ -120,7 +120,7 @@ class SparkReplicaKind(ReplicatingKind, WorkerKind):
 
 
 class _Replication:
-    """One epoch: from where the replica stands, until the application ends."""
+    """One epoch of a replica: from its resolved timestamp until the application ends."""
 
     def __init__(
         self,

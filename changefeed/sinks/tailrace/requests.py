@@ -145,7 +145,7 @@ class ReplicaRequests:
         )
 
     async def look(self) -> Stand:
-        """Where the replica stands, without beginning an epoch."""
+        """Reads the replica's stand, without beginning an epoch."""
         return await self._tried(partial(self._transport.get, self._place, {}), Stand)
 
     async def lead(self, asked: Leading) -> Stand:

@@ -87,8 +87,8 @@ def written_note(progress: SinkProgress, position: StorePosition) -> bytes:
 
 
 def read_stand(stand: Stand, position: StorePosition) -> SinkStand | None:
-    """How far the feed has come by what the replica says; None where it has nothing. `position` is
-    the source's, for what nobody has left a note of."""
+    """The stand of the feed by the replica's answer; None where it has nothing. `position` is the
+    source's, for what nobody has left a note of."""
     if not stand.note and not stand.resolved:
         return None
     if not stand.note:  # restored from a backup, or led there, or other tasks had these keys

@@ -1,4 +1,4 @@
-"""How requests reach the store of a replica: over HTTP, or in a simulation."""
+"""The way of requests to the store of a replica: over HTTP, or in a simulation."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class WebhookKind:
             raise cannot_connect(error) from error
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """Nothing: a receiver tells feeds apart by what they send."""
+        """The empty set: a receiver tells feeds apart by what they send."""
         return frozenset()
 
     def create(self, uri: str, context: SinkContext) -> Sink:
@@ -90,7 +90,7 @@ class WebhookKind:
         )
 
     async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """Nothing was held."""
+        """Does nothing: nothing was held."""
 
     def redacted(self, uri: str) -> str:
         return shown_uri(uri)
