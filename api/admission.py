@@ -1,4 +1,4 @@
-"""Who may hold a connection to a door.
+"""The admission of connections to a door, within its bounds.
 
 A connection is *unknown* until its client has proved who it is, and then *known*. Both kinds are
 bounded apart from each other, so that sockets which say nothing take no place of anybody's:
@@ -22,7 +22,7 @@ from ..kvlayer.metrics import Metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How many connections one door takes."""
+    """The numbers of connections that one door takes."""
 
     known: int = 2000
     unknown: int = 500

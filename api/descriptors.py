@@ -47,7 +47,8 @@ def raise_limit() -> int:
 
 
 def door_bounds(limit: int) -> DoorBounds:
-    """What the doors may take of `limit` descriptors. Raises NodeRefused where that is nothing."""
+    """The share of `limit` descriptors that the doors may take. Raises NodeRefused where that is
+    nothing."""
     left = limit - STORE_DESCRIPTORS
     wanted = POSTGRES_BOUNDS.descriptors + HTTP_BOUNDS.descriptors
     if left >= wanted:

@@ -234,7 +234,7 @@ class JobServices:
         return job
 
     async def _reached(self, job_id: int, until: Timestamp) -> Timestamp | None:
-        """How far a feed has come by what its job saved, if that is far enough.
+        """The resolved timestamp that a feed's job saved, if it is at or above `until`.
 
         Raises SQLError where it will not come any further.
         """
@@ -315,7 +315,7 @@ class JobServices:
         return self._feeds.status(job.id, job.payload, await self._registry.progress(job.id))
 
     async def _change_status(self, job: JobRecord) -> str:
-        """How far a schema change is, and what it has to say beside that."""
+        """The stage of a schema change, and the status that it reports."""
         change = decode_change(job.payload)
         saved = await self._registry.progress(job.id)
         status = str(status_of(change, decode_progress(saved, change)))
@@ -369,7 +369,7 @@ async def _cancelled(task: asyncio.Future[Any]) -> None:
 
 
 def _running_status(job: JobRecord, status: FeedStatus, node_id: int) -> str:
-    """What a feed does; of one that runs elsewhere only that node knows."""
+    """The words for a feed's state; of one that runs elsewhere only that node knows more."""
     if job.claim_node_id in (None, node_id):
         return status.running_status
     return f"running on node {job.claim_node_id}"

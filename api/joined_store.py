@@ -21,8 +21,8 @@ from .rpc import Authority, GrpcChannel, JoinToken, why_unreachable
 
 @dataclass(frozen=True, slots=True)
 class JoinTarget:
-    """Where the process is that serves the store (`HOST:PORT`), the token's file, and that of the
-    authority by which it is known; without one it is spoken to in the clear."""
+    """The address of the process that serves the store (`HOST:PORT`), the token's file, and that of
+    the authority by which it is known; without one it is spoken to in the clear."""
 
     address: str
     token_path: Path
@@ -30,7 +30,7 @@ class JoinTarget:
 
 
 class _Reach:
-    """How a target is spoken to."""
+    """The address, token and authority of a target, read."""
 
     def __init__(self, target: JoinTarget) -> None:
         """Raises JoinTokenError, AuthorityError."""

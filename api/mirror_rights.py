@@ -1,4 +1,5 @@
-"""Who may read a mirror: whoever may read every table whose rows its file holds."""
+"""Rights on mirrors: to read one, a user must have the right to read every table whose rows its
+file holds."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ PROTECTED_WITH_ALL = (DESCRIPTOR.primary_span, NAMESPACE.primary_span)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOptions:
-    """How a node runs. `mirror_roots` are the folders where mirrors and lakes may lie.
+    """The options of a node. `mirror_roots` are the folders where mirrors and lakes may lie.
 
     Without any, they lie in the folder `mirrors` of the data folder. `server` is where the node's
     HTTP door will be, for applications that ask it; None if there will be none.
@@ -256,7 +256,7 @@ class Node:
 
     @property
     def notice(self) -> str | None:
-        """What recovery had to do, in a sentence, where it is worth telling."""
+        """The work of recovery, in a sentence, where it is worth telling."""
         return None if self.served is None else self.served.log.notice
 
     def session(

@@ -45,7 +45,7 @@ REMEMBERED_MAX = 10_000
 
 
 class _Failures:
-    """How often somebody was wrong, and until when that somebody is refused."""
+    """The failures of one user or address, and the time until which it is refused."""
 
     __slots__ = ("count", "last_at", "refused_until")
 

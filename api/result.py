@@ -1,4 +1,4 @@
-"""What `Database.sql` gives back, with the names that Python's database libraries use."""
+"""The result of `Database.sql`, with the names that Python's database libraries use."""
 
 from __future__ import annotations
 

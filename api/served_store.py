@@ -36,7 +36,7 @@ MIRROR_FOLDER = "mirrors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """Where a store keeps its bytes."""
+    """The places where a store keeps its bytes."""
 
     disk: Disk
     engine: Engine

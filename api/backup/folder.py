@@ -33,7 +33,7 @@ class FileSum(msgspec.Struct, frozen=True):
 
 
 class BackupList(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds. `store_format` is the data folder's, `taken_at` in ISO 8601."""
+    """The manifest of a backup. `store_format` is the data folder's, `taken_at` in ISO 8601."""
 
     format: int = 1
     store_format: str

@@ -1,4 +1,5 @@
-"""What `tailrace serve` says of other processes: who may join, whom to join, whose time to take."""
+"""Options of `tailrace serve` about other processes: who may join, whom to join, whose time to
+take."""
 
 from __future__ import annotations
 
@@ -81,8 +82,8 @@ class RpcAddress:
 def rpc_address(
     host: str, port: int | None, *, cert: Path | None = None, key: Path | None = None
 ) -> RpcAddress | None:
-    """Where nodes may join, if anywhere: by TLS where there is a certificate. Raises NodeRefused
-    for what would be in the clear beyond loopback."""
+    """The address where nodes may join, if anywhere: by TLS where there is a certificate. Raises
+    NodeRefused for what would be in the clear beyond loopback."""
     if port is None:
         return None
     if cert is None or key is None:

@@ -45,7 +45,7 @@ class LazyGroup(TyperGroup):
         return list(self.known)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
-        """What help says of a command."""
+        """The command with its line of help alone: `resolve_command` loads it."""
         found = self.known.get(cmd_name)
         return None if found is None else TyperCommand(cmd_name, help=found.help)
 

@@ -58,7 +58,7 @@ def answered(
 
 
 def _problem(text: bytes) -> str:
-    """What a refusal says."""
+    """The text of a refusal."""
     try:
         problem = msgspec.json.decode(text, type=dict[str, object])
     except msgspec.MsgspecError:

@@ -163,7 +163,8 @@ def serve(
 
 
 async def _set_root_password(node: Node, method: Method) -> None:
-    """Where root has none yet: one that was set since is not undone by a restart."""
+    """Sets root's password where it has none yet: one that was set since is not undone by a
+    restart."""
     root = await find_user(node.store.snapshot(await node.store.now()), ROOT)
     if root is None or root.verifier is not None:
         return

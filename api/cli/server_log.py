@@ -15,7 +15,7 @@ server_log = logging.getLogger("tailrace")
 
 
 class LogLevel(Enum):
-    """What is logged: each level has the ones below it, too."""
+    """The levels of the server's log: each has the ones below it, too."""
 
     DEBUG = "debug"  # whatever the libraries have to say
     INFO = "info"  # the server's start and end, and each HTTP request

@@ -59,7 +59,7 @@ def sql(
 
 
 def _history() -> Path | None:
-    """Where the lines of earlier shells are; None where there can be no such file."""
+    """The file with the lines of earlier shells; None where there can be no such file."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     folder = base / "tailrace"
     try:

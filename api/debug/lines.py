@@ -1,4 +1,4 @@
-"""What an engine and a log hold, as lines."""
+"""The contents of an engine and a log, as lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which keys somebody wants to see."""
+"""The keys that somebody asks to see."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ EXAMPLES_MAX = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How many rows differ between two tables, and a few of them in words."""
+    """The number of rows that differ between two tables, and a few of them in words."""
 
     rows: int
     differences: int

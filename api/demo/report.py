@@ -14,7 +14,7 @@ from .compare import Comparison
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseLatency:
-    """What was measured while the table was in one state."""
+    """The latencies while the table was in one state."""
 
     commits: int
     emit: Latency
@@ -36,7 +36,7 @@ class DemoOutcome:
 
     @property
     def ratio(self) -> float:
-        """How many times sooner a row is emitted while the table is locked, at the median."""
+        """The ratio of emit latencies at the median: unlocked over locked."""
         return self.unlocked.emit.p50 / self.locked.emit.p50
 
     def metrics(self) -> dict[str, float]:
@@ -58,7 +58,7 @@ LOADING_SECONDS = 30
 
 
 def print_plan(console: Console, *, commits: int, rate: float) -> None:
-    """What is about to happen, and how long it takes."""
+    """Prints what is about to happen, and how long it takes."""
     replay_seconds = commits / rate
     console.print(
         "This loads 336,776 real flights into a new store, mirrors them into DuckDB, replays one "
@@ -75,7 +75,7 @@ def _shown_time(seconds: float) -> str:
 
 
 def print_next(console: Console, folder: Path | None) -> None:
-    """What to try behind the demo, on the store that it kept or on a new one."""
+    """Prints what to try behind the demo, on the store that it kept or on a new one."""
     kept = folder is not None
     place = folder if kept else "./data"
     lines = [

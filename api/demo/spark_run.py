@@ -32,7 +32,7 @@ CHANGE_KEY = (*FLIGHTS.key, "_commit_timestamp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeOutcome:
-    """How many changes the lake holds, and what of it differs from what it should hold."""
+    """The number of changes in the lake, and its differences from what it should hold."""
 
     changes: int
     comparisons: dict[str, Comparison]

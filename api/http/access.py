@@ -1,4 +1,4 @@
-"""Who asks, and whether they may come in: before any route is asked.
+"""Authentication of requests: before any route is asked.
 
     Authorization: Basic …       a user and its password
     Authorization: Bearer …      a token of POST /v1/login, or one lent to a program of the node's
@@ -47,7 +47,7 @@ JOB_PATHS = ("/v1/overview/",)
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What an Authorization header holds: a token, or a name and a password."""
+    """The contents of an Authorization header: a token, or a name and a password."""
 
     token: str | None = None
     name: str = ""
@@ -124,7 +124,7 @@ def parse_authorization(header: str) -> Credentials | None:
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from, without the port."""
+    """The address from which a request comes, without the port."""
     return "local" if request.client is None else request.client.host
 
 

@@ -1,4 +1,4 @@
-"""How large a message of an Arrow IPC stream becomes, before it is unpacked.
+"""The size of a message of an Arrow IPC stream once it is unpacked, computed before.
 
 A body of a few kilobytes can hold gigabytes in two ways: its buffers are compressed, and each says
 in its first eight bytes how long it will be; or its rows share values, by dictionaries and views,
@@ -49,7 +49,7 @@ def _buffers(metadata: bytes, batch: int) -> Iterator[tuple[int, int]]:
 
 
 def _field(metadata: bytes, table: int, number: int) -> int:
-    """Where a table's field lies; 0 where it has none of that number."""
+    """The offset of a table's field; 0 where it has none of that number."""
     (back,) = struct.unpack_from("<i", metadata, table)
     fields = table - back
     if fields < 0:

@@ -135,7 +135,8 @@ def _look_into(metadata: bytes) -> tuple[_Kind, int]:
 
 
 class _Received:
-    """What has arrived and is not taken yet: a chunk at most, beside what is being put together."""
+    """The bytes that have arrived and are not taken yet: a chunk at most, beside what is being put
+    together."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks

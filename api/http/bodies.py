@@ -172,8 +172,8 @@ class LoadReply(msgspec.Struct, omit_defaults=True):
 
 
 class RelaxedDomain(msgspec.Struct, kw_only=True):
-    """How far a domain's log is understood; ids are 16 hexadecimal digits. `last_cut` is None while
-    no state is known, and `gaps` say what is missing."""
+    """The progress of a domain's log; ids are 16 hexadecimal digits. `last_cut` is None while no
+    state is known, and `gaps` say what is missing."""
 
     domain: str
     last_cut: str | None
@@ -182,7 +182,7 @@ class RelaxedDomain(msgspec.Struct, kw_only=True):
 
 
 class RelaxedReply(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What lines of a relaxed log have come to. `commit_timestamp` is the last change set's."""
+    """The outcome of lines of a relaxed log. `commit_timestamp` is the last change set's."""
 
     lines: int
     change_sets: int
@@ -243,7 +243,7 @@ class RawLeading(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RawIngest(msgspec.Struct, forbid_unknown_fields=True):
-    """What a source sends in its epoch. `origin` is a number of the store that wrote the entries;
+    """Entries of a source in its epoch. `origin` is a number of the store that wrote the entries;
     the versions of a key are in the order of their timestamps. At or below `resolved` nothing is
     still to come; `note` is kept for the source."""
 
@@ -256,7 +256,7 @@ class RawIngest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RawReplica(msgspec.Struct):
-    """Where a replica stands: its source's epoch, and up to where it has everything. `taken`
+    """The state of a replica: its source's epoch, and up to where it has everything. `taken`
     entries of an ingest were new, and `known` were there."""
 
     epoch: int
@@ -267,13 +267,13 @@ class RawReplica(msgspec.Struct):
 
 
 class RawWritten(msgspec.Struct, omit_defaults=True):
-    """What was written is durable; `timestamp` is that of the last commit."""
+    """A write that is durable; `timestamp` is that of the last commit."""
 
     timestamp: str | None = None
 
 
 class RawSwapped(msgspec.Struct):
-    """What the key's value was, and whether and when it was swapped."""
+    """The outcome of a swap: the key's value before, and whether and when it was swapped."""
 
     swapped: bool
     previous: bytes | None
@@ -288,7 +288,7 @@ class RawScan(msgspec.Struct, omit_defaults=True):
 
 
 class RawDeleted(msgspec.Struct, omit_defaults=True):
-    """How many keys were there, and when the last of them was deleted."""
+    """The number of keys that were deleted, and the timestamp of the last deletion."""
 
     deleted: int
     timestamp: str | None = None

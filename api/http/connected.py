@@ -16,7 +16,8 @@ CLIENT_CLOSED_REQUEST = 499
 
 
 async def while_connected(request: Request, work: Coroutine[None, None, T]) -> T:
-    """What `work` returns. It is cancelled when the client hangs up, and has ended when this does.
+    """Returns the result of `work`. It is cancelled when the client hangs up, and has ended when
+    this does.
 
     The request's body must have been read: what comes then is only that the client has gone.
     """

@@ -1,4 +1,4 @@
-"""Which host names a server answers to, when it listens on a loopback address only.
+"""The host names to which a server answers that listens on a loopback address only.
 
 A page of another site can make a browser ask 127.0.0.1 under a name of its own (DNS rebinding),
 and would then be of our origin. Its name is in the Host header, and is refused.

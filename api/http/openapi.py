@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of bodies that FastAPI does not read itself."""
+"""The parts of the OpenAPI document about bodies that FastAPI does not read itself."""
 
 from __future__ import annotations
 

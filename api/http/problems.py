@@ -69,7 +69,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def problem(error: SQLError) -> Problem:
-    """What `error` is over HTTP."""
+    """The form of an error over HTTP."""
     return Problem(
         title=_printable(error.message),
         status=_STATUS_BY_STATE.get(error.sqlstate, _CLIENT_ERROR),

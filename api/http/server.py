@@ -42,7 +42,7 @@ import_module("anyio._backends._asyncio")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpOptions:
-    """How the door lets clients in. With `trust` everybody is root, which is for loopback alone."""
+    """The terms of the door. With `trust` everybody is root, which is for loopback alone."""
 
     trust: bool = True
     loopback: bool = True
@@ -125,7 +125,7 @@ class HttpServer:
 
 
 def _doorway(node: Node, options: HttpOptions) -> type[asyncio.Protocol]:
-    """What uvicorn makes of each connection."""
+    """The protocol that uvicorn makes of each connection."""
     admission = Admission(options.bounds, node.store.metrics, "http")
     tls = None
     if options.cert is not None and options.key is not None:
@@ -165,7 +165,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def server_for_lakes(url: str, options: HttpOptions) -> LakeServer:
-    """What the programs that this process starts need to ask it. Raises NodeRefused."""
+    """The address and certificate for programs that this process starts. Raises NodeRefused."""
     if options.cert is None:
         return LakeServer(url)
     try:
@@ -181,5 +181,5 @@ def server_for_lakes(url: str, options: HttpOptions) -> LakeServer:
 
 
 def url_of(host: str, listener: socket.socket, scheme: str = "http") -> str:
-    """Where a client finds what listens there."""
+    """The URL at which a client finds a listener."""
     return f"{scheme}://{bracketed(host)}:{listener.getsockname()[1]}"

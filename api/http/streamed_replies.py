@@ -30,7 +30,7 @@ from .problems import Problem, problem
 
 
 class Form(Protocol):
-    """How a reply is written whose last result comes in batches."""
+    """The forms of a reply whose last result comes in batches."""
 
     def head(self) -> Iterable[bytes]: ...
     def batch(self, batch: Result) -> Iterable[bytes]: ...

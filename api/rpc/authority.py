@@ -39,7 +39,7 @@ class Authority:
 
 
 async def why_unreachable(host: str, port: int, authority: Authority | None) -> str | None:
-    """What TLS has to do with a server that could not be spoken to, in a sentence; None: nothing.
+    """The part of TLS in a failure to reach a server, in a sentence; None: none.
 
     gRPC does not tell a closed port from a refused certificate in words that help. No token is
     sent.

@@ -63,7 +63,7 @@ class GrpcChannel:
             answers.cancel()
 
     async def reset(self) -> None:
-        """What is under way raises ChannelBroken; the next call connects anew."""
+        """Ends all calls with ChannelBroken; the next call connects anew."""
         former, self._channel = self._channel, self._open()
         await former.close()
 

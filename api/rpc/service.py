@@ -327,7 +327,7 @@ def _raw_spacing(rows: int) -> float:
 
 
 def state_of(handle: int, transaction: Any) -> messages.TransactionState:
-    """What the node is told of its transaction."""
+    """The state of a transaction, as its node is told of it."""
     return messages.TransactionState(
         handle=handle,
         id=transaction.id,

@@ -29,7 +29,7 @@ NS_PER_MS = 1e6
 
 
 class Track:
-    """What is known of one copy's feed: which commits it has emitted, and how long each took."""
+    """The record of one copy's feed: the commits that it has emitted, and how long each took."""
 
     def __init__(self, live: LiveFeed, wall: WallClock) -> None:
         self._live = live

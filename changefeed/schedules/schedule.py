@@ -152,7 +152,7 @@ def next_run(crontab: str, after: float) -> float:
 
 
 def parse_schedule_options(given: Mapping[str, str | None], now: float) -> ScheduleOptions:
-    """What stood behind WITH SCHEDULE OPTIONS. Raises SQLError 22023."""
+    """The options behind WITH SCHEDULE OPTIONS. Raises SQLError 22023."""
     options = ScheduleOptions()
     for name, text in given.items():
         match name.lower():

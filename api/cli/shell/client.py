@@ -71,7 +71,7 @@ class Client:
 
     @property
     def transaction(self) -> str:
-        """What the prompt says of it."""
+        """The prompt's mark of the transaction's state."""
         match self._connection.info.transaction_status:
             case TransactionStatus.INTRANS:
                 return "OPEN"

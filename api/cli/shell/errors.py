@@ -6,7 +6,7 @@ import psycopg
 
 
 def told(error: psycopg.Error, text: str) -> str:
-    """What is said of an error in `text`, with its last line's end."""
+    """The text of an error in `text`, with its last line's end."""
     diagnosis = error.diag
     message = diagnosis.message_primary or str(error).strip() or type(error).__name__
     state = f" (SQLSTATE {diagnosis.sqlstate})" if diagnosis.sqlstate else ""

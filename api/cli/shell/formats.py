@@ -21,7 +21,7 @@ Value = str | None
 
 
 class Format(Enum):
-    """How rows are written."""
+    """The formats of rows."""
 
     TABLE = "table"
     RECORDS = "records"

@@ -1,4 +1,4 @@
-"""What others have written, on a terminal: nothing of it moves the cursor, or does worse.
+"""Texts of others on a terminal: made so that they move no cursor, and do no worse.
 
 A value, a name, a message may hold escape sequences, which a terminal would obey: they clear the
 screen, rename its window, and on some paste into its input. They are shown as what they are.

@@ -1,4 +1,4 @@
-"""Where statements end: at a semicolon that is in no quotes and in no comment."""
+"""The division of a text into statements: at semicolons that are in no quotes and in no comment."""
 
 from __future__ import annotations
 

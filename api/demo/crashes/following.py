@@ -18,7 +18,7 @@ from .mirrored import LOG
 
 @dataclass(slots=True)
 class Progress:
-    """What has been loaded."""
+    """The numbers of what has been loaded."""
 
     lines: int = 0
     change_sets: int = 0

@@ -61,5 +61,5 @@ def _image(shape: Shape, rows: pa.Table) -> bytes:
 
 
 async def mirror_image(mirror: AsyncMirror) -> bytes:
-    """What the mirror holds, as of one of its transactions."""
+    """The image of the mirror, as of one of its transactions."""
     return image_of_rows(await mirror.sql(rows_query()))

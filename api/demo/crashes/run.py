@@ -39,7 +39,7 @@ class WriterFailed(Error):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashOutcome:
-    """What the mirror showed. `unknown_states` are those that the crash store never had, and
+    """The findings in the mirror. `unknown_states` are those that the crash store never had, and
     `differences` counts the ends that differ: of the mirror, and of the server's tables."""
 
     progress: Progress

@@ -82,14 +82,14 @@ class CrashTable:
 
 
 def image_of(shape: Shape, columns: Mapping[str, npt.NDArray[np.int64]]) -> bytes:
-    """What a table of these columns holds, bit for bit."""
+    """The image of a table of these columns, bit for bit."""
     cells = np.stack([columns[name] for name in shape.columns])
     assert cells.shape == (len(shape.columns), shape.rows), cells.shape
     return cells.tobytes()
 
 
 def cells_of(shape: Shape, image: bytes) -> dict[tuple[str, bytes, str], bytes]:
-    """What an image holds."""
+    """The cells of an image."""
     cells = np.frombuffer(image, np.int64).reshape(len(shape.columns), shape.rows)
     return {
         (shape.name, b"%d" % row, shape.columns[column]): b"%d" % cells[column, row]

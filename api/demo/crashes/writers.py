@@ -83,7 +83,8 @@ class CrashStore:
 
 
 def read_cuts(folder: Path) -> dict[int, bytes]:
-    """What each process recorded of the store: by the id at which, its image. It was empty at 0."""
+    """The images that each process recorded of the store, by the id at which it did. It was empty
+    at 0."""
     size = CRASHES.size + ISSUES.size
     found = {NO_ID: NOTHING.to_bytes(8, "little", signed=True) * (size // 8)}
     for path in folder.glob(f"*{CUT_SUFFIX}"):

@@ -22,7 +22,7 @@ KEYSPACE = "ks"
 
 @dataclass(slots=True)
 class KeyRecord:
-    """What one client knows of one key, of which it is the only writer.
+    """One client's record of one key, of which it is the only writer.
 
     `acknowledged` are the timestamps and values (None: deleted) that the server answered, in
     order. `unanswered` were sent behind the last of these: any of them may have happened.
@@ -39,7 +39,7 @@ class KeyRecord:
 
     @property
     def possible(self) -> list[bytes | None]:
-        """What a reader may find when all is quiet."""
+        """The values that a reader may find when all is quiet."""
         newest = self.acknowledged[-1][1] if self.acknowledged else None
         return [newest, *self.unanswered]
 

@@ -42,10 +42,9 @@ VERSIONS_CHECKED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationOutcome:
-    """What the demo found. `differences` must be zero: rows that VERIFY tells, keys that are not
-    as a client was answered last, writes below the checkpoint that are missing after the fail-over,
-    and keys of which an old write is newer than one behind it.
-    """
+    """The findings of the demo. `differences` must be zero: rows that VERIFY tells, keys that are
+    not as a client was answered last, writes below the checkpoint that are missing after the
+    fail-over, and keys of which an old write is newer than one behind it."""
 
     writes: int
     verified: int
@@ -175,7 +174,7 @@ class ReplicationDemo:
         self._console.print(f"{what} ({time.monotonic() - began:.1f} s)")
 
     async def tell_tasks(self) -> None:
-        """Which node runs which task, and how fast."""
+        """Prints which node runs which task, and how fast."""
         for row in await self._stores.main.rows("SHOW REPLICATION r TASKS"):
             number, node, rows, rate = row[0], row[4], row[9], row[10]
             told = "has not told yet" if rate is None else f"{rows:,} rows, {rate:.0f} a second"
@@ -226,7 +225,7 @@ class ReplicationDemo:
         )
 
     async def _lost(self) -> int:
-        """How many keys of the replica are not what their writer was answered last."""
+        """The number of the replica's keys that are not what their writer was answered last."""
         lost = 0
         async with httpx2.AsyncClient(
             base_url=self._stores.recovery.url, trust_env=False
@@ -236,7 +235,8 @@ class ReplicationDemo:
         return lost
 
     async def _missing_below(self, checkpoint: Timestamp) -> int:
-        """How many acknowledged writes at or below the checkpoint are not there at their time."""
+        """The number of acknowledged writes at or below the checkpoint that are not there at their
+        time."""
         missing = 0
         async with httpx2.AsyncClient(
             base_url=self._stores.recovery.url, trust_env=False

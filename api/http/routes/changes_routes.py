@@ -55,7 +55,7 @@ def changes_routes(node: Node) -> APIRouter:
         table: Annotated[list[str], Query(min_length=1, description="As often as there are.")],
         database: Annotated[str, Query()] = DEFAULT_DATABASE,
     ) -> Response:
-        """What is committed to tables, until the client goes. Other parameters are options of
+        """Commits to tables, as they come, until the client goes. Other parameters are options of
         CREATE CHANGEFEED, those without a value empty. Accept chooses the form: JSON lines, or
         `text/event-stream`."""
         query = request.query_params

@@ -149,7 +149,7 @@ def _add_export(router: APIRouter, node: Node) -> None:
 
 
 def _table(node: Node, descriptor: TableDescriptor, at: Timestamp) -> dict[str, Any]:
-    """What every reply about a table says of it: the fields of `TableReply`."""
+    """The fields of `TableReply`, which every reply about a table has."""
     schema = schema_text(codec_for(descriptor).arrow_schema)
     return {"store_id": node.store.id, "table_id": descriptor.id, "as_of": at, "schema": schema}
 
@@ -180,7 +180,7 @@ async def _stream(
 async def _interval(
     node: Node, as_of: int | None, after: int | None, upto: int | None
 ) -> tuple[Timestamp | None, Timestamp]:
-    """Where the export begins (None for a snapshot) and ends. Raises HTTPException 422."""
+    """The begin of the export (None for a snapshot) and its end. Raises HTTPException 422."""
     if (after is None) != (upto is None) or (as_of is not None and after is not None):
         raise HTTPException(422, "give as_of, for a snapshot, or both from and to, for versions")
     if upto is None or after is None:

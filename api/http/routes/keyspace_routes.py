@@ -218,7 +218,7 @@ def _replica_routes(router: APIRouter, node: Node) -> None:
 
     @router.get("/v1/keyspaces/{keyspace}/ingest", **described(reply=RawReplica))
     async def look_at_replica(request: Request, keyspace: str) -> Response:
-        """Where a replica stands. Nothing begins."""
+        """The state of a replica. Nothing begins."""
         async with _opened(node, request, keyspace, _INGEST) as raw:
             state = await node.store.replica(raw.span, Look())
         if state is None:

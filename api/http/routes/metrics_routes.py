@@ -57,7 +57,7 @@ class FeedStand:
 
 
 class NodeCollector(Collector):
-    """What a node counts, as metric families, at one moment."""
+    """The counts of a node at one moment, as metric families."""
 
     def __init__(self, node: Node, feeds: Sequence[FeedStand], now: Timestamp) -> None:
         self._node = node

@@ -90,7 +90,7 @@ def relaxed_routes(node: Node) -> APIRouter:
 
     @router.get("/v1/relaxed/{log}", **described(reply=RelaxedReply))
     async def show_log(request: Request, log: str) -> Response:
-        """How far the log of each domain is."""
+        """The progress of each domain's log."""
         states = await node.relaxed.states(log, user=user_of(request))
         reply = RelaxedReply(lines=0, change_sets=0, domains=_domains(states))
         return Response(msgspec.json.encode(reply), media_type=JSON)

@@ -36,7 +36,7 @@ Database = Annotated[str, Query()]
 
 
 class JobControl(Enum):
-    """What is done to a job."""
+    """The actions on a job."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -44,7 +44,7 @@ class JobControl(Enum):
 
 
 class ReplicationControl(Enum):
-    """What is done to a replication."""
+    """The actions on a replication."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -168,7 +168,7 @@ def _add_sessions(router: APIRouter, node: Node) -> None:
 
     @router.get("/v1/queries", tags=["sessions"], **described(reply=ListReply))
     async def queries(request: Request) -> Response:
-        """What runs on this node at this moment."""
+        """The queries that run on this node at this moment."""
         return await _list(node, request, "SHOW QUERIES")
 
     @router.delete("/v1/queries/{query}", tags=["sessions"], status_code=204)

@@ -79,7 +79,7 @@ def sql_routes(node: Node, held: HeldTransactions) -> APIRouter:
 
 
 async def _timestamp(node: Node, text: str) -> Timestamp:
-    """What a mirror is waited for. Raises SQLError 22023."""
+    """The timestamp that a mirror is waited for. Raises SQLError 22023."""
     if text == "now":
         return await node.store.now()
     try:

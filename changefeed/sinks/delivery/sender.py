@@ -25,8 +25,8 @@ class BatchRefused(SinkRefused):
 
 @dataclass(frozen=True, slots=True)
 class MessageRows:
-    """Which versions of rows the messages of one batch are of: without what the rows hold, which is
-    in memory once, in the messages."""
+    """The versions of the rows that one batch of messages is of: without what the rows hold, which
+    is in memory once, in the messages."""
 
     table_id: int
     keys: Sequence[bytes]

@@ -51,7 +51,7 @@ one key of the store, a month and thirty days too, and the labels of an ENUM cha
 
 
 class Step(Enum):
-    """How a schema event changes a Delta table."""
+    """The change of a Delta table for a schema event."""
 
     NOTHING = "nothing"
     GROW = "grow"

@@ -1,4 +1,4 @@
-"""Which log tables a mirror file has, and whose they are.
+"""The log tables of a mirror file, and their owners.
 
     _tailrace.logs              log_table, base_table, job_id, table_id, begins_at
     _tailrace.log_7_104         the changes of table 104 that job 7 has written

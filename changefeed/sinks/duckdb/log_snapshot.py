@@ -80,7 +80,7 @@ class SnapshotLog:
         return None if first is None else Timestamp(first)  # type: ignore[arg-type]
 
     def count_upto(self, upto: Timestamp) -> int:
-        """How many rows the log has at or below `upto`."""
+        """The number of the log's rows at or below `upto`."""
         [(count,)] = self._all(
             f"SELECT count(*) FROM {self.row.base} WHERE commit_timestamp <= $1", [upto]
         )

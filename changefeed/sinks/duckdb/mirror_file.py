@@ -62,7 +62,7 @@ async def run_whole(lane: OffloadLane, call: Callable[[], T]) -> T:
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Which file of the disk lies there, if one does."""
+    """The device and inode of the file at a path; None where there is none."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

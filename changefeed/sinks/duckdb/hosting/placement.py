@@ -1,4 +1,4 @@
-"""Which process holds a mirror file."""
+"""The choice of the process that holds a mirror file."""
 
 from __future__ import annotations
 
