@@ -12,6 +12,7 @@ which have machines of their own elsewhere, share the main's here with the prior
 
 - `put_avg_overhead`, `put_p99_overhead`, `get_avg_overhead`, `get_p99_overhead`: what a capture
   adds to a latency of the open loop, as a part of that without one; `put_avg_overhead_in_process`.
+- `put_avg_ms`, `get_avg_ms`: the averages without a capture.
 - `put_throughput_ratio`: puts of the closed loop with a capture, over those without.
 - `replication_rows_over_offered`: rows a second into the replica, from the first that it resolves
   to the last, over those offered.
@@ -383,6 +384,8 @@ async def measure(bench: Bench, asked: argparse.Namespace) -> dict[str, float]:
                     note(found, f"{process}_us_per_row", (more - idle) / rows * 1e6)
                 with_capture = await bench.closed_loop(writers, seconds)
                 note(found, "put_throughput_ratio", with_capture / rate / 2)
+                note(found, "put_avg_ms", average(plain.puts) * 1000)
+                note(found, "get_avg_ms", average(plain.gets) * 1000)
                 for kind, of in (("avg", average), ("p99", p99)):
                     puts = of(captured.puts) / of(plain.puts) - 1
                     note(found, f"put_{kind}_overhead", puts)

@@ -84,8 +84,7 @@ class FeedRequest:
 
     @property
     def newest(self) -> Timestamp:
-        """A timestamp above which all that is still to come lies: the begin of a feed without a
-        cursor."""
+        """The begin of a feed without a cursor: nothing at or below it is still to come."""
         return self.at if self.resolved is None else self.resolved
 
 
