@@ -1,14 +1,14 @@
 """Raw keyspaces under replication: what capturing costs a main, and how far a replica is behind.
 
-    python -m benchmarks.raw [--rounds 9] [--seconds 3] [--writers 600] [--backlog 150000]
+    python -m benchmarks.raw [--rounds 9] [--seconds 4.5] [--writers 600] [--backlog 150000]
 
 The main runs in this process, its recovery in another one, behind a link of 30 ms, which relays in
 a process of its own too, as do the looks at the recovery. Writers put, and every fourth operation
 is a get; in the open loop they offer half the rate that they reach in a closed loop without a
 capture. A round has a part without a capture, one with a capture that joined the main as a process
-of its own, and one whose capture runs in the main's process. Capture, recovery, link and looks,
-which have machines of their own elsewhere, share the main's here with the priority of
-`serve --nice 10`. Ratios are medians over the rounds.
+of its own, and one whose capture runs in the main's process. Capture, recovery, link and looks
+have machines of their own in life. Here they share the main's, and run where it leaves a core
+free (SCHED_IDLE). The parts of a round take turns in pieces. Ratios are medians over the rounds.
 
 - `put_avg_overhead`, `put_p99_overhead`, `get_avg_overhead`, `get_p99_overhead`: what a capture
   adds to a latency of the open loop, as a part of that without one; `put_avg_overhead_in_process`.
@@ -65,12 +65,18 @@ VALUE = b"v" * 100
 KEY_COUNT = 5_000
 GET_EVERY = 4
 LOOK_SECONDS = 0.1
-AWAY_NICE = 10
+PIECES = 3
+"""Of each part of a round."""
+
 PROCESSES = ("main", "capture", "recovery")
 GRID_ROWS = 10_000
 PATIENCE_SECONDS = 120.0
 GRID = [(concurrency, batch) for concurrency in (1, 4, 16) for batch in (100, 500, 2_000)]
 PLAIN_READS = 2_000
+
+
+Look = tuple[Timestamp, Timestamp]
+"""When a look was answered, as a timestamp, and what was resolved then."""
 
 
 @dataclass(slots=True)
@@ -106,7 +112,7 @@ class Relay:
 
 
 def relay(target_port: int, seconds: float, told: Connection) -> None:
-    os.nice(AWAY_NICE)
+    give_way(os.getpid())
 
     async def until_killed() -> None:
         link = Link(target_port, seconds)
@@ -134,8 +140,8 @@ class Looks:
         await asyncio.to_thread(ours.recv)  # it has begun
         return cls(process, ours)
 
-    async def end(self) -> list[tuple[Timestamp, Timestamp]]:
-        """When each look was answered, as a timestamp, and what was resolved then."""
+    async def end(self) -> list[Look]:
+        """All looks, in order."""
         self._ours.send(None)
         seen: list[tuple[int, int]] = await asyncio.to_thread(self._ours.recv)
         self._process.kill()
@@ -143,7 +149,7 @@ class Looks:
 
 
 def look(url: str, told: Connection) -> None:
-    os.nice(AWAY_NICE)
+    give_way(os.getpid())
     seen: list[tuple[int, int]] = []
     with httpx2.Client(trust_env=False) as client:
         told.send(None)
@@ -198,14 +204,13 @@ class Bench:
         await asyncio.gather(*(write(number) for number in range(writers)))
         return count / seconds
 
-    async def open_loop(self, writers: int, rate: float, seconds: float) -> Latencies:
+    async def open_loop(self, load: Load, found: Latencies) -> None:
         """Each writer has its times at which it begins an operation, however long the last took."""
-        found, began = Latencies(), time.monotonic()
-        pause = writers / rate
+        began, pause = time.monotonic(), load.writers / load.rate
 
         async def write(number: int) -> None:
-            due, turn = began + number / rate, number
-            while due < began + seconds:
+            due, turn = began + number / load.rate, number
+            while due < began + load.seconds:
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
                 key, turn = b"%06d" % (turn % KEY_COUNT), turn + 1
                 if turn % GET_EVERY == 0:
@@ -216,8 +221,7 @@ class Bench:
                     found.puts.append(time.monotonic() - due)
                 due += pause
 
-        await asyncio.gather(*(write(number) for number in range(writers)))
-        return found
+        await asyncio.gather(*(write(number) for number in range(load.writers)))
 
     def processor_seconds(self) -> Sequence[float]:
         """What main, capture and recovery have used."""
@@ -263,7 +267,7 @@ class Bench:
         found: int = answer.json().get("resolved", 0)
         return Timestamp(found)
 
-    def recovery_points(self, looks: Sequence[tuple[Timestamp, Timestamp]]) -> list[float]:
+    def recovery_points(self, looks: Sequence[Look]) -> list[float]:
         """At each look, the age of the oldest acknowledged write that the recovery lacked."""
         written = sorted(self.acknowledged)
         ages: list[float] = []
@@ -273,7 +277,7 @@ class Bench:
             ages.append(seconds_between(written[place], now) if lacks else 0.0)
         return ages
 
-    def rows_per_s(self, looks: Sequence[tuple[Timestamp, Timestamp]]) -> float:
+    def rows_per_s(self, looks: Sequence[Look]) -> float:
         """Acknowledged rows a second that the recovery resolved: from the first look that saw some
         of them to the first that saw all."""
         written = sorted(self.acknowledged)
@@ -317,6 +321,12 @@ def used_by(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def give_way(pid: int) -> None:
+    """Has the threads of a process, and those that they start, run only on a core that is free."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setscheduler(int(thread), os.SCHED_IDLE, os.sched_param(0))
+
+
 async def entry_bytes(bench: Bench, keyspace_id: int) -> float:
     """What is stored of an entry beyond the user's key, as it is encoded, and the value."""
     store = bench.main.store
@@ -347,6 +357,94 @@ async def get_us_over_plain(bench: Bench, keyspace_id: int) -> float:
     return median(differences)
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The open loop: so many writers, their operations a second, and the seconds of a piece."""
+
+    writers: int
+    rate: float
+    seconds: float
+
+
+@dataclass(slots=True)
+class Part:
+    """One part of a round, over its pieces: latencies, and processor seconds by process."""
+
+    latencies: Latencies = field(default_factory=Latencies)
+    used: list[float] = field(default_factory=lambda: [0.0] * len(PROCESSES))
+
+    async def go_on(self, bench: Bench, load: Load) -> None:
+        before = bench.processor_seconds()
+        await bench.open_loop(load, self.latencies)
+        now = bench.processor_seconds()
+        self.used = [
+            used + later - earlier
+            for used, later, earlier in zip(self.used, now, before, strict=True)
+        ]
+
+
+class Round:
+    """The parts of a round, in pieces that take turns: what else the machine does changes slowly,
+    and is in all of them. What it finds is noted in `found`."""
+
+    def __init__(self, bench: Bench, load: Load, found: dict[str, list[float]]) -> None:
+        self._bench = bench
+        self._load = load
+        self._found = found
+        self._plain, self._apart, self._inside = Part(), Part(), Part()
+
+    async def run(self, number: int) -> None:
+        for piece in range(PIECES):
+            await self._plain.go_on(self._bench, self._load)
+            looks = await self._captured(f"r{number}a{piece}", self._apart, apart=True)
+            self._note_replica(looks)
+            await self._captured(f"r{number}i{piece}", self._inside, apart=False)
+        await self._note_throughput(f"r{number}t")
+        self._note_overheads()
+
+    async def _captured(self, name: str, part: Part, *, apart: bool) -> Sequence[Look]:
+        bench = self._bench
+        await bench.replicate(name, bench.slow, apart=apart)
+        await bench.caught_up(name)
+        bench.acknowledged.clear()
+        looks = await Looks.begin(bench.place(name))
+        await part.go_on(bench, self._load)
+        await bench.caught_up(name)
+        seen = await looks.end()
+        await bench.cancel(name)
+        return seen
+
+    def _note_replica(self, looks: Sequence[Look]) -> None:
+        bench, found = self._bench, self._found
+        offered = len(bench.acknowledged) / self._load.seconds
+        reached = bench.rows_per_s(looks)
+        note(found, "replication_rows_over_offered", reached / offered)
+        note(found, "replication_rows_per_s", reached)
+        found.setdefault("recovery_points", []).extend(bench.recovery_points(looks))
+
+    async def _note_throughput(self, name: str) -> None:
+        bench, load = self._bench, self._load
+        without = await bench.closed_loop(load.writers, load.seconds)
+        await bench.replicate(name, bench.slow, apart=True)
+        await bench.caught_up(name)
+        captured = await bench.closed_loop(load.writers, load.seconds)
+        await bench.cancel(name)
+        note(self._found, "put_throughput_ratio", captured / without)
+
+    def _note_overheads(self) -> None:
+        found, plain, apart = self._found, self._plain.latencies, self._apart.latencies
+        note(found, "put_avg_ms", average(plain.puts) * 1000)
+        note(found, "get_avg_ms", average(plain.gets) * 1000)
+        for name, of in (("avg", average), ("p99", p99)):
+            note(found, f"put_{name}_overhead", of(apart.puts) / of(plain.puts) - 1)
+            note(found, f"get_{name}_overhead", of(apart.gets) / of(plain.gets) - 1)
+        inside = average(self._inside.latencies.puts)
+        note(found, "put_avg_overhead_in_process", inside / average(plain.puts) - 1)
+        used = zip(PROCESSES, self._apart.used, self._plain.used, strict=True)
+        for process, captured, alone in used:
+            note(found, f"{process}_us_per_row", (captured - alone) / len(apart.puts) * 1e6)
+
+
 async def measure(bench: Bench, asked: argparse.Namespace) -> dict[str, float]:
     await bench.keyspace.put_many([(b"%06d" % n, VALUE) for n in range(KEY_COUNT)])
     ((_, _, keyspace_id, *_),) = await bench.rows("SHOW KEYSPACES")
@@ -355,52 +453,19 @@ async def measure(bench: Bench, asked: argparse.Namespace) -> dict[str, float]:
         "entry_bytes": await entry_bytes(bench, keyspace_id),
         "get_us_over_plain": await get_us_over_plain(bench, keyspace_id),
     }
-    writers, seconds = asked.writers, asked.seconds
-    rate = await bench.closed_loop(writers, seconds) / 2
+    seconds = asked.seconds / PIECES
+    rates = [await bench.closed_loop(asked.writers, seconds) for _ in range(PIECES)]
+    load = Load(asked.writers, median(rates) / 2, seconds)
     found: dict[str, list[float]] = {}
-    ages: list[float] = []
     for number in range(asked.rounds):
-        before = bench.processor_seconds()
-        plain = await bench.open_loop(writers, rate, seconds)
-        alone = [used - had for used, had in zip(bench.processor_seconds(), before, strict=True)]
-        for apart in (True, False):
-            name = f"r{number}{'apart' if apart else 'inside'}"
-            await bench.replicate(name, bench.slow, apart=apart)
-            await bench.caught_up(name)
-            bench.acknowledged.clear()
-            looks = await Looks.begin(bench.place(name))
-            before = bench.processor_seconds()
-            captured = await bench.open_loop(writers, rate, seconds)
-            used = [now - had for now, had in zip(bench.processor_seconds(), before, strict=True)]
-            await bench.caught_up(name)
-            seen = await looks.end()
-            if apart:
-                ages += bench.recovery_points(seen)
-                rows = len(captured.puts)
-                reached = bench.rows_per_s(seen)
-                note(found, "replication_rows_over_offered", reached / (rows / seconds))
-                note(found, "replication_rows_per_s", reached)
-                for process, more, idle in zip(PROCESSES, used, alone, strict=True):
-                    note(found, f"{process}_us_per_row", (more - idle) / rows * 1e6)
-                with_capture = await bench.closed_loop(writers, seconds)
-                note(found, "put_throughput_ratio", with_capture / rate / 2)
-                note(found, "put_avg_ms", average(plain.puts) * 1000)
-                note(found, "get_avg_ms", average(plain.gets) * 1000)
-                for kind, of in (("avg", average), ("p99", p99)):
-                    puts = of(captured.puts) / of(plain.puts) - 1
-                    note(found, f"put_{kind}_overhead", puts)
-                    note(found, f"get_{kind}_overhead", of(captured.gets) / of(plain.gets) - 1)
-            else:
-                puts = average(captured.puts) / average(plain.puts) - 1
-                note(found, "put_avg_overhead_in_process", puts)
-            await bench.cancel(name)
+        await Round(bench, load, found).run(number)
+    metrics["recovery_point_s_p99"] = p99(found.pop("recovery_points"))
     metrics |= {name: median(values) for name, values in found.items()}
-    metrics["offered_per_s"] = rate
-    metrics["recovery_point_s_p99"] = p99(ages)
-    rates = {link: await bench.backlog(f"b{n}", link, asked.backlog) for n, link in
-             enumerate((bench.slow, bench.fast))}  # fmt: skip
-    metrics["delayed_over_undelayed"] = rates[bench.slow] / rates[bench.fast]
-    metrics["delayed_rows_per_s"] = rates[bench.slow]
+    metrics["offered_per_s"] = load.rate
+    drained = {link: await bench.backlog(f"b{n}", link, asked.backlog) for n, link in
+               enumerate((bench.slow, bench.fast))}  # fmt: skip
+    metrics["delayed_over_undelayed"] = drained[bench.slow] / drained[bench.fast]
+    metrics["delayed_rows_per_s"] = drained[bench.slow]
     print(f"{'concurrency':>12}{'batch_size':>12}{'rows/s':>10}")
     for place, (concurrency, batch) in enumerate(GRID):
         sending = f", concurrency = {concurrency}, batch_size = {batch}"
@@ -421,12 +486,12 @@ async def run(asked: argparse.Namespace, folder: Path) -> dict[str, float]:
         await main.session().execute("CREATE KEYSPACE ks")
         rpc = f"127.0.0.1:{port}"
         token = folder / "main" / "join.token"
-        nice = "--nice", str(AWAY_NICE)
-        capture = DemoServer(folder / "capture", "--join", rpc, "--join-token", str(token), *nice)
-        recovery = DemoServer(folder / "recovery", *nice)
+        capture = DemoServer(folder / "capture", "--join", rpc, "--join-token", str(token))
+        recovery = DemoServer(folder / "recovery")
         for server in (capture, recovery):
             running.push_async_callback(server.kill)
             await server.start()
+            give_way(server.pid)
         links = [await Relay.start(recovery.port, delay, running) for delay in (LINK_SECONDS, 0.0)]
         client = await running.enter_async_context(httpx2.AsyncClient(trust_env=False))
         with tuned_process():  # as a server's is
@@ -436,7 +501,7 @@ async def run(asked: argparse.Namespace, folder: Path) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--seconds", type=float, default=4.5)
     parser.add_argument("--writers", type=int, default=600)
     parser.add_argument("--backlog", type=int, default=150_000)
     asked = parser.parse_args()
