@@ -13,7 +13,7 @@ from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ...analyze.columns.column_values import check_assignable
-from ...runtime.query_evaluator import QueryEvaluator
+from ...results.query_evaluator import QueryEvaluator
 from ..write.row_expressions import compile_check, compile_expression, result_types
 
 _NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, *FLOATS, TypeKind.BOOL)

@@ -39,9 +39,9 @@ from ....kvlayer.clock import WallClock
 from ....kvlayer.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
+from ...results.query_evaluator import Answer, Declared
 from ...results.results import ResultColumn
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
-from ...runtime.query_evaluator import Answer, Declared
 
 MEMORY_LIMIT = "2GB"
 

@@ -34,7 +34,6 @@ from ....kvlayer.access import Transaction
 from ...analyze.default_expressions import default_of
 from ...analyze.scalars import Bindings
 from ...results.results import Row
-from ...runtime.query_evaluator import QueryEvaluator
 from .foreign_keys import (
     REFERRING_ROWS_MAX,
     RowChange,
@@ -54,9 +53,7 @@ from .row_rules import RowRules
 _REFUSING = (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT)
 
 
-async def write_in(
-    mutation: Mutation, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-) -> None:
+async def write_in(mutation: Mutation, transaction: Transaction, bindings: Bindings) -> None:
     """Writes a statement's rows through a transaction, and all that follows by foreign keys.
 
     Raises SQLError: 23505, 23503, and what writing a referring row raises (23502 where SET NULL
@@ -66,7 +63,7 @@ async def write_in(
     table = mutation.codec.descriptor
     if has_references(table):
         with transaction.tracking(True):
-            await _Cascade(transaction, bindings, analytics).run(table, changes)
+            await _Cascade(transaction, bindings).run(table, changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +97,9 @@ class _Changed:
 class _Cascade:
     """One statement's way through the foreign keys."""
 
-    def __init__(
-        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-    ) -> None:
+    def __init__(self, transaction: Transaction, bindings: Bindings) -> None:
         self._transaction = transaction
         self._bindings = bindings
-        self._analytics = analytics
         self._pending: deque[tuple[TableDescriptor, Sequence[RowChange]]] = deque()
         self._changed: dict[int, _Changed] = {}
         self._row_count = 0
@@ -207,7 +201,7 @@ class _Cascade:
         rules = RowRules.of(referrer)
         rows = [row for _, row in updated]
         if not rules.plain:
-            rows = list(await rules.complete_all(rows, self._bindings, self._analytics))
+            rows = list(await rules.complete_all(rows, self._bindings))
         encoded = [rules.codec.encode_row(row) for row in rows]
         old = [key for key, _ in updated]
         mutation = moved(

@@ -27,7 +27,6 @@ from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
 from ...plan.plans import ConflictPlan, InsertPlan
 from ...results.results import Row
-from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.walks import stepping
 from ..query.reading import run_analytic
 from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first, moved
@@ -107,16 +106,14 @@ class Collisions:
         outcome.mutation.apply(evaluation)
         return outcome
 
-    async def settle_in(
-        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-    ) -> Outcome:
+    async def settle_in(self, transaction: Transaction, bindings: Bindings) -> Outcome:
         """The writes, not yet carried out."""
         await self._read_in(transaction)
-        answers = await self._ask(transaction, bindings, analytics)
+        answers = await self._ask(transaction, bindings)
         many = long_bodies([*self._bodies, *self._there.values()], KEYS_PER_STEP)
         decided = await in_slices_where(many, lambda: self._decide(bindings, answers))
         changed = await self._rules.complete_all(
-            [change.values for change in _changes(decided)], bindings, analytics
+            [change.values for change in _changes(decided)], bindings
         )
         return await in_slices_where(many, lambda: self._outcome(decided, changed))
 
@@ -135,9 +132,7 @@ class Collisions:
         except StopIteration:
             return
 
-    async def _ask(
-        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-    ) -> Mapping[int, Row]:
+    async def _ask(self, transaction: Transaction, bindings: Bindings) -> Mapping[int, Row]:
         """By the number of each proposal that is in conflict: whether to update, and the values."""
         conflict = self._conflict
         if conflict.analytic is None:
@@ -148,7 +143,7 @@ class Collisions:
             return {}
         pairs = [self._pair(number) for number in numbers]
         given = with_given(bindings, {conflict.pairs.id: filled(conflict.pairs, pairs)})
-        answer = await run_analytic(conflict.analytic, transaction, given, analytics)
+        answer = await run_analytic(conflict.analytic, transaction, given)
         columns = [column.to_pylist() for column in answer.table.columns]
         return {numbers[place]: values for place, *values in zip(*columns, strict=True)}
 

@@ -32,7 +32,7 @@ from ...syntax.statements import CopyFrom, CopyTo, Query
 from .cascades import write_in
 from .row_rules import RowRules, encode_batch
 from .sequence_functions import Drawing
-from .stored_sequences import SequenceRights, StoredSequences
+from .stored_sequences import SequencesOfUser
 
 
 class CopyIn:
@@ -51,17 +51,16 @@ class CopyIn:
         self.table_name = descriptor.name
         self.columns = columns
         self._rules = RowRules.of(descriptor)
-        self._analytics = services.analytics
+        transaction = opened.transaction
         self._bindings = Bindings(
             (),
             datetime_of(opened.began),
             generators=services.generators,
             deferral=opened.deferred,
+            analytics=services.analytics,
         )
-        transaction = opened.transaction
-        rights = SequenceRights(services, user, transaction)
-        sequences = StoredSequences(services.store, services.catalog, database, transaction, rights)
-        self._drawing = Drawing(self._bindings, sequences, services.analytics)
+        sequences = SequencesOfUser(services, user, database, transaction)
+        self._drawing = Drawing(self._bindings, sequences)
         self._transaction = transaction
         self.row_count = 0
 
@@ -70,12 +69,10 @@ class CopyIn:
         if not batch.num_rows:
             return
         rules = self._rules
-        mutation = await self._drawing(
-            lambda bindings: encode_batch(rules, batch, bindings, self._analytics)
-        )
+        mutation = await self._drawing(lambda bindings: encode_batch(rules, batch, bindings))
         try:
             mutation.insert_only()
-            await write_in(mutation, self._transaction, self._bindings, self._analytics)
+            await write_in(mutation, self._transaction, self._bindings)
         except KVError as error:
             raise from_kv(error) from error
         except SQLError as error:

@@ -137,10 +137,12 @@ class _Load:
                 hint="Use INSERT, or drop the foreign keys and add them again behind the load.",
             )
         services = self._services
-        bindings = Bindings((), datetime_of(at), generators=services.generators)
-        sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE, None)
-        mutation = await Drawing(bindings, sequences, services.analytics)(
-            lambda bindings: encode_batch(rules, batch, bindings, services.analytics)
+        bindings = Bindings(
+            (), datetime_of(at), generators=services.generators, analytics=services.analytics
+        )
+        sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE)
+        mutation = await Drawing(bindings, sequences)(
+            lambda bindings: encode_batch(rules, batch, bindings)
         )
         if self._mode is LoadMode.UPSERT:
             mutation.keep_last()

@@ -139,7 +139,9 @@ class _TableWrite:
         self._table = table
         (self._key,) = table.key_columns
         self._columns = [each for each in table.visible_columns if each.id != self._key.id]
-        self._bindings = Bindings((), datetime_of(at), generators=services.generators)
+        self._bindings = Bindings(
+            (), datetime_of(at), generators=services.generators, analytics=services.analytics
+        )
 
     async def change(self, changes: _ByColumn) -> None:
         """Merges cells into the rows that there are."""
@@ -277,7 +279,7 @@ class _TableWrite:
         batch = pa.RecordBatch.from_pydict({self._key.name: part.key_values, **columns})
         written = [key for key, keep in zip(part.keys, kept, strict=True) if keep]
         mutation = await encode_batch(
-            self._rules, batch.filter(valid), self._bindings, self._services.analytics, keys=written
+            self._rules, batch.filter(valid), self._bindings, keys=written
         )
         if before:
             same = [body for body, keep in zip(before, kept, strict=True) if keep]

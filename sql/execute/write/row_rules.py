@@ -19,7 +19,6 @@ from ....catalog.values.physical import to_physical
 from ...analyze.default_expressions import computed_given, default_of, draw_defaults
 from ...analyze.scalars import Bindings, Scalar
 from ...results.results import Row
-from ...runtime.query_evaluator import QueryEvaluator
 from .mutations import Mutation
 from .row_expressions import (
     RowCheck,
@@ -77,19 +76,13 @@ class RowRules:
             return rows
         return [self._completed(row, bindings) for row in in_steps(rows)]
 
-    async def complete_all(
-        self, rows: Sequence[Row], bindings: Bindings, analytics: QueryEvaluator
-    ) -> Sequence[Row]:
+    async def complete_all(self, rows: Sequence[Row], bindings: Bindings) -> Sequence[Row]:
         """Completes rows as `complete` does; DuckDB evaluates what Python cannot."""
         if self.native:
             return await sliced(rows, lambda: self.complete(rows, bindings))
         canonical = [self._canonical(row) for row in rows]
         values = await evaluate_all(
-            self.table,
-            [expression for _, expression in self._computed],
-            canonical,
-            bindings,
-            analytics,
+            self.table, [expression for _, expression in self._computed], canonical, bindings
         )
         finished: list[Row] = []
         for number, row in enumerate(canonical):
@@ -98,9 +91,7 @@ class RowRules:
                 found[place] = column[number]
             finished.append(tuple(found))
         for check in self._checks:
-            failed = await first_violation(
-                self.table.writable, check, finished, bindings, analytics
-            )
+            failed = await first_violation(self.table.writable, check, finished, bindings)
             if failed is not None:
                 raise violation(self.table, check.check)
         return finished
@@ -131,12 +122,7 @@ class RowRules:
 
 
 async def encode_batch(
-    rules: RowRules,
-    batch: pa.RecordBatch,
-    bindings: Bindings,
-    analytics: QueryEvaluator,
-    *,
-    keys: list[bytes] | None = None,
+    rules: RowRules, batch: pa.RecordBatch, bindings: Bindings, *, keys: list[bytes] | None = None
 ) -> Mutation:
     """The puts of the rows of a batch. Columns that it lacks take their defaults. `keys` are its
     rows' where they are known.
@@ -149,7 +135,7 @@ async def encode_batch(
         encoded, bodies = rules.codec.encode_columns(whole, keys=keys)
         mutation.keys, mutation.bodies = list(encoded), list(bodies)
     else:
-        rows = await rules.complete_all(rows_of(whole), bindings, analytics)
+        rows = await rules.complete_all(rows_of(whole), bindings)
         mutation.keys, mutation.bodies = rules.codec.encode_rows(rows)
     return mutation
 
