@@ -15,7 +15,8 @@ from ...syntax.connection_statements import ShowConnections
 from ...syntax.maintenance_statements import Maintain
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.user_statements import ShowUsers
-from . import feed_reports, jobs, keyspaces, show
+from ..ddl import keyspaces, relaxed_logs
+from . import feed_reports, jobs, show
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .subscriptions import show_subscriptions
@@ -35,7 +36,7 @@ async def run_listing(actor: Actor, statement: object, parameters: Sequence[obje
 LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     Maintain: show.maintain,
     ShowConnections: show_connections,
-    ShowRelaxedLogs: keyspaces.show_relaxed_logs,
+    ShowRelaxedLogs: relaxed_logs.show_relaxed_logs,
     ShowUsers: show_users,
     feed_statements.RetryDeadLetters: feed_reports.tell_dead_letters,
     feed_statements.ShowDeadLetters: feed_reports.tell_dead_letters,

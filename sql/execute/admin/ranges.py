@@ -5,7 +5,7 @@ None of it is transactional: a split takes effect when it is durable, and is not
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
@@ -48,10 +48,8 @@ async def run_ranges(
     bindings = Bindings(parameters, datetime_of(services.store.clock.last))
     index = _index(table, statement.of)
     match statement:
-        case statements.SplitAt():
-            return await _split(store, statement, table, index, bindings)
-        case statements.UnsplitAt():
-            return await _unsplit(store, statement, table, index, bindings)
+        case statements.SplitAt() | statements.UnsplitAt():
+            return await _change_borders(store, statement, table, index, bindings)
         case statements.ShowRanges(of=of, details=details):
             span = _span(table, of, index)
             return _show(store.ranges(span), span, table, details=details)
@@ -85,46 +83,27 @@ def _index(table: TableDescriptor, of: statements.RangesOf) -> Index:
     return index
 
 
-async def _split(
+async def _change_borders(
     store: RangeStore,
-    statement: statements.SplitAt,
+    statement: statements.SplitAt | statements.UnsplitAt,
     table: TableDescriptor,
     index: Index,
     bindings: Bindings,
 ) -> Result:
-    borders = [_border(table, index, row, bindings) for row in statement.rows]
-    rows: list[Row] = []
-    for key in borders:
-        await _refusable(store.split(key))
-        rows.append((key, pretty_key(key, table)))
-    return listing(_tag(statement.of), "key:y pretty", rows)
-
-
-async def _unsplit(
-    store: RangeStore,
-    statement: statements.UnsplitAt,
-    table: TableDescriptor,
-    index: Index,
-    bindings: Bindings,
-) -> Result:
-    if statement.rows is None:
+    if statement.rows is None:  # UNSPLIT ALL
         span = _span(table, statement.of, index)
         found = store.ranges(span)
         borders = [each.start for each in found if each.sticky_until and span.contains(each.start)]
     else:
         borders = [_border(table, index, row, bindings) for row in statement.rows]
-    rows: list[Row] = []
-    for key in borders:
-        await _refusable(store.unsplit(key))
-        rows.append((key, pretty_key(key, table)))
-    return listing(_tag(statement.of), "key:y pretty", rows)
-
-
-async def _refusable(change: Awaitable[None]) -> None:
+    change = store.split if isinstance(statement, statements.SplitAt) else store.unsplit
     try:
-        await change
+        for key in borders:
+            await change(key)
     except RangeRefused as error:
         raise SQLError("22023", str(error)) from error
+    rows: list[Row] = [(key, pretty_key(key, table)) for key in borders]
+    return listing(_tag(statement.of), "key:y pretty", rows)
 
 
 def _span(table: TableDescriptor, of: statements.RangesOf, index: Index) -> Span:

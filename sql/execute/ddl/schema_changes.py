@@ -30,11 +30,10 @@ from ...syntax.names import ObjectName
 from ..changer import Changer
 from ..positions import at
 from .element_targets import ElementChanges
-from .given_columns import constraint_definitions
-from .identity_columns import run_identity_command, with_identity
-from .new_expressions import check_expressions
+from .given_columns import check_expressions, constraint_definitions
 from .notices import ascending, notices, of_commands
 from .schema_targets import TableChanges
+from .sequences import run_identity_command, with_identity
 from .truncation import run_truncation
 from .views import check_views, drop_readers_of_column
 
@@ -79,7 +78,8 @@ class SchemaChangeStatements:
             case s.CreateIndex():
                 table = await self.prepared(statement.table)
                 changes = self._gathered(table)
-                changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
+                with at(statement.index.position):
+                    changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
                 done = await self._done(changes, table, statement.text, "CREATE INDEX")
                 return replace(done, notice=notices(done.notice, ascending([statement.index])))
             case s.DropIndex() | s.RenameIndex():
@@ -146,7 +146,8 @@ class SchemaChangeStatements:
                     for constraint in definition.constraints:
                         if isinstance(constraint, s.Reference):
                             referenced = await self._referenced(changes, constraint)
-                            changes.add_reference(constraint, referenced)
+                            with at(constraint.position):
+                                changes.add_reference(constraint, referenced)
                 case _:
                     changes.run(command)
 
@@ -327,15 +328,20 @@ class SchemaChangeStatements:
                 changes.check_computed(column)
         constraints = [*constraint_definitions(statement.columns), *statement.elements]
         for element in constraints:
-            match element:
-                case s.Check():
-                    changes.add_check(element)
-                case s.Unique():
-                    changes.add_unique(element)
-                case s.Reference():
-                    changes.add_reference(element, await self._referenced(changes, element))
-                case s.IndexDefinition():
-                    changes.add_index(element)
+            referenced = None
+            if isinstance(element, s.Reference):
+                referenced = await self._referenced(changes, element)
+            with at(element.position):
+                match element:
+                    case s.Check():
+                        changes.add_check(element)
+                    case s.Unique():
+                        changes.add_unique(element)
+                    case s.Reference():
+                        assert referenced is not None, element
+                        changes.add_reference(element, referenced)
+                    case s.IndexDefinition():
+                        changes.add_index(element)
         await check_expressions(None, changes.table, self._changer.services.analytics)
         if changes.targets:
             await publish_finished(self._changer, changes)

@@ -28,25 +28,14 @@ from ...runtime.relations import not_a_view, unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import Query
-from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
+from ...syntax.view_statements import CreateView, DropView, RenameView
 from ..changer import Changer, found_of, new_table_name
 from ..query.result_shape import columns_of
-
-
-async def run_view_statement(changer: Changer, statement: ViewStatement) -> Result:
-    match statement:
-        case CreateView():
-            return await _create(changer, statement)
-        case RenameView():
-            return await _rename(changer, statement)
-        case DropView():
-            return await _drop(changer, statement)
-
 
 # CREATE VIEW
 
 
-async def _create(changer: Changer, statement: CreateView) -> Result:
+async def create(changer: Changer, statement: CreateView) -> Result:
     transaction, tag = changer.transaction, "CREATE VIEW"
     name = await new_table_name(changer, statement.name)
     parents = await changer.descriptors.resolve_schema(transaction, name.database, name.schema)
@@ -174,7 +163,7 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
 # ALTER VIEW and DROP VIEW
 
 
-async def _rename(changer: Changer, statement: RenameView) -> Result:
+async def rename(changer: Changer, statement: RenameView) -> Result:
     found = await _find(changer, statement.name, if_exists=statement.if_exists)
     if found is None:
         notice = f'relation "{statement.name}" does not exist, skipping'
@@ -192,7 +181,7 @@ async def _rename(changer: Changer, statement: RenameView) -> Result:
     return Result(tag="ALTER VIEW")
 
 
-async def _drop(changer: Changer, statement: DropView) -> Result:
+async def drop(changer: Changer, statement: DropView) -> Result:
     if_exists = statement.if_exists
     find = partial(partial(_find, changer), if_exists=if_exists)
     found, notice = await found_of(statement.names, find, "views", if_exists=if_exists)
@@ -221,13 +210,10 @@ async def drop_readers(
     changer: Changer, tables: Sequence[TableDescriptor], *, cascade: bool
 ) -> None:
     """Drops the views that read tables which are about to be dropped. Raises SQLError 2BP01."""
-    found: dict[int, TableDescriptor] = {}
-    for table in tables:
-        for view in await views_of(changer.descriptors, changer.transaction, table.id):
-            if not cascade:
-                raise depended_on(table, view, "drop", None)
-            found[view.id] = view
-    await drop_views(changer, list(found.values()), cascade=cascade)
+    for table in () if cascade else tables:
+        await refuse_read(changer, table, "drop", None)
+    found = [view for table in tables for view in await _readers(changer, table, None)]
+    await drop_views(changer, list({view.id: view for view in found}.values()), cascade=cascade)
 
 
 async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name: str) -> None:

@@ -47,8 +47,8 @@ from .foreign_keys import (
     too_many_rows,
     values_gone,
 )
-from .mutations import Mutation, moved
-from .row_rules import RowRules
+from .mutations import Mutation
+from .row_rules import RowRules, encoded
 
 _REFUSING = (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT)
 
@@ -202,12 +202,8 @@ class _Cascade:
         rows = [row for _, row in updated]
         if not rules.plain:
             rows = list(await rules.complete_all(rows, self._bindings))
-        encoded = [rules.codec.encode_row(row) for row in rows]
-        old = [key for key, _ in updated]
-        mutation = moved(
-            rules.codec, old, [key for key, _ in encoded], [body for _, body in encoded]
-        )
-        mutation.carried = rules.carried
+        mutation = encoded(rules, rows)
+        mutation.move_from([key for key, _ in updated])
         return mutation
 
     async def _write(self, table: TableDescriptor, mutation: Mutation) -> None:

@@ -29,8 +29,8 @@ from ...plan.plans import ConflictPlan, InsertPlan
 from ...results.results import Row
 from ...syntax.walks import stepping
 from ..query.reading import run_analytic
-from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first, moved
-from .row_rules import RowRules
+from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first
+from .row_rules import RowRules, encoded
 from .steps import ONE_PHASE_BYTES_MAX, TooWide, in_steps, long_bodies
 
 Reading = Generator[bytes, bytes | None, None]
@@ -199,15 +199,10 @@ class Collisions:
         return tuple(values)
 
     def _outcome(self, decided: Sequence[_Effect], changed: Sequence[Row]) -> Outcome:
-        rules = self._rules
-        encoded = [rules.codec.encode_row(row) for row in in_steps(changed)]
-        old = [change.key for change in _changes(decided)]
-        keys, bodies = [key for key, _ in encoded], [body for _, body in encoded]
+        mutation = encoded(self._rules, changed)
+        updated = zip(tuple(mutation.keys), tuple(mutation.bodies), strict=True)
         if self._conflict.moves_keys:
-            mutation = moved(rules.codec, old, keys, bodies)
-        else:
-            mutation = Mutation(rules.codec, keys=keys, bodies=bodies)
-        mutation.carried = rules.carried
+            mutation.move_from([change.key for change in _changes(decided)])
         new = [number for number in decided if isinstance(number, int)]
         mutation.keys = mutation.keys + [self._keys[number] for number in new]
         mutation.bodies = mutation.bodies + [self._bodies[number] for number in new]
@@ -215,7 +210,7 @@ class Collisions:
         mutation.check_distinct()
         rows: list[Row] = []
         if self._plan.returning.columns:
-            decode, updated = self._plan.codec.decode_row, iter(encoded)
+            decode = self._plan.codec.decode_row
             for effect in decided:
                 if isinstance(effect, int):
                     rows.append(decode(self._keys[effect], self._bodies[effect]))

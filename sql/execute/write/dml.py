@@ -50,8 +50,8 @@ from ..query.reading import (
 from .cascades import write_in
 from .conflicts import Collisions
 from .foreign_keys import has_references
-from .mutations import Mutation, lock_first, moved
-from .row_rules import RowRules, encode_batch
+from .mutations import Mutation, lock_first
+from .row_rules import RowRules, encode_batch, encoded
 from .steps import (
     ONE_PHASE_BYTES_MAX,
     SLICE_BYTES,
@@ -61,7 +61,6 @@ from .steps import (
     following,
     in_steps,
     long_bodies,
-    portions,
     refuse_wide,
     sliced,
     weight,
@@ -72,9 +71,6 @@ ONE_PHASE_ROWS_MAX = 2000
 
 ONE_PHASE_READS_FIRST = 16
 """Rows that one step reads while nothing is known of their width."""
-
-ROWS_PER_PIECE = 128
-"""Rows that are encoded together, column by column."""
 
 DML = InsertPlan | UpdatePlan | DeletePlan
 
@@ -209,7 +205,7 @@ async def _values_mutation(plan: InsertPlan, bindings: Bindings) -> Mutation:
     )
     if not rules.plain:
         rows = await rules.complete_all(rows, bindings)
-    mutation = await sliced(rows, lambda: _encoded(rules, rows))
+    mutation = await sliced(rows, lambda: encoded(rules, rows))
     _finish_insert(plan, mutation)
     return mutation
 
@@ -231,16 +227,6 @@ def _values(plan: InsertPlan, bindings: Bindings) -> list[Row]:
             given = [default.evaluate((), bindings) for _ in steps]  # type: ignore[misc]
         columns.append(given)
     return rows + list(zip(*columns, strict=True))
-
-
-def _encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
-    """The puts of rows as they are written."""
-    mutation = Mutation(rules.codec, carried=rules.carried)
-    for some in portions(rows, ROWS_PER_PIECE):
-        keys, bodies = rules.codec.encode_rows(some)
-        mutation.keys += keys
-        mutation.bodies += bodies
-    return mutation
 
 
 def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
@@ -347,9 +333,9 @@ async def _insertion(plan: InsertPlan, transaction: Transaction, bindings: Bindi
     rules = RowRules.of(descriptor)
     mutation = Mutation(rules.codec, carried=rules.carried)
     for batch in batches_of(named):
-        encoded = await encode_batch(rules, batch, bindings)
-        mutation.keys += encoded.keys
-        mutation.bodies += encoded.bodies
+        part = await encode_batch(rules, batch, bindings)
+        mutation.keys += part.keys
+        mutation.bodies += part.bodies
         await asyncio.sleep(0)
     _finish_insert(plan, mutation)
     return mutation
@@ -468,10 +454,9 @@ def _mutated(
     if isinstance(plan, DeletePlan):
         kept = [row for _, row in rows] if plan.returning.columns else []
         return Mutation(rules.codec, deletes=old), kept
-    mutation = _encoded(rules, changed)
+    mutation = encoded(rules, changed)
     if plan.moves_keys:
-        mutation = moved(rules.codec, old, mutation.keys, mutation.bodies)
-        mutation.carried = rules.carried
+        mutation.move_from(old)
     new: list[Row] = []
     if plan.returning.columns:
         decode = plan.finder.codec.decode_row
@@ -543,7 +528,7 @@ async def _inserted_by(plan: InsertPlan, runs: Sequence[Bindings]) -> Mutation:
     rows: Sequence[Row] = [row for bindings in runs for row in _values(plan, bindings)]
     if not rules.plain:
         rows = await rules.complete_all(rows, runs[0])
-    mutation = _encoded(rules, rows)
+    mutation = encoded(rules, rows)
     _finish_insert(plan, mutation)
     return mutation
 

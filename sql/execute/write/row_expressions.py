@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import pyarrow as pa
 from sqlglot import exp
@@ -57,9 +57,6 @@ from ..query.evaluator_errors import asked_of_duckdb
 SLICE_ROWS = 200
 """Rows that are evaluated in Python before the loop gets a turn."""
 
-DRAWN_ROWS = 100
-"""Defaults that a schema change draws before others get their turns: some 0.3 ms of UUIDs."""
-
 _BOOL = ColumnType(TypeKind.BOOL)
 
 
@@ -88,33 +85,20 @@ def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> R
     return RowExpression(tree, type, scalar)
 
 
-@dataclass(frozen=True, slots=True)
-class RowCheck:
-    """A check of a table's rows. `predicates` are there if Python evaluates it."""
-
-    check: CheckConstraint
-    tree: exp.Expr
-    predicates: tuple[Predicate, ...] | None
-
-    def violated(self, row: Row, bindings: Bindings) -> bool:
-        """Whether the check is false of the row: NULL satisfies it."""
-        assert self.predicates is not None, self
-        return any(_false(predicate, row, bindings) for predicate in self.predicates)
-
-
-def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowCheck:
+def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowExpression:
     """Compiles a CHECK constraint: for Python where its expression allows that, else for
-    DuckDB."""
+    DuckDB. It is violated where it is false: NULL satisfies it."""
     tree = without_blanks(parse_expression(check.expression), {(table.name,): table})
     check_columns(tree, table, table.name)
+    scalar = None
     try:
         predicates = compile_predicates(tree, row_scope(table), table.name)
         if any(_compares_with_null(predicate) for predicate in predicates):
             raise NotNative("NULL among the constants")
+        scalar = Scalar(_BOOL, partial(_holds, predicates), False)
     except NotNative:
         _query(table, [tree])
-        return RowCheck(check, tree, None)
-    return RowCheck(check, tree, predicates)
+    return RowExpression(tree, _BOOL, scalar)
 
 
 def _compares_with_null(predicate: Predicate) -> bool:
@@ -129,6 +113,10 @@ def _compares_with_null(predicate: Predicate) -> bool:
 
 
 _NOTHING = Bindings((), datetime_of(1 << 40))  # type: ignore[arg-type]
+
+
+def _holds(predicates: Sequence[Predicate], row: Row, bindings: Bindings) -> bool:
+    return not any(_false(predicate, row, bindings) for predicate in predicates)
 
 
 def _false(predicate: Predicate, row: Row, bindings: Bindings) -> bool:
@@ -162,17 +150,10 @@ async def evaluate_all(
 
 
 async def first_violation(
-    table: TableDescriptor, check: RowCheck, rows: Sequence[Row], bindings: Bindings
+    table: TableDescriptor, check: RowExpression, rows: Sequence[Row], bindings: Bindings
 ) -> int | None:
     """The place of the first row of which the check is false."""
-    if check.predicates is not None:
-        for place, row in enumerate(rows):
-            if check.violated(row, bindings):
-                return place
-            if place % SLICE_ROWS == SLICE_ROWS - 1:
-                await asyncio.sleep(0)
-        return None
-    (truths,) = await _ask(table, [check.tree], rows, bindings)
+    (truths,) = await evaluate_all(table, [check], rows, bindings)
     return next((place for place, truth in enumerate(truths) if truth is False), None)
 
 

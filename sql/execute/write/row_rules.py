@@ -21,7 +21,6 @@ from ...analyze.scalars import Bindings, Scalar
 from ...results.results import Row
 from .mutations import Mutation
 from .row_expressions import (
-    RowCheck,
     RowExpression,
     compile_check,
     compile_expression,
@@ -30,7 +29,10 @@ from .row_expressions import (
     rows_of,
     violation,
 )
-from .steps import in_steps, sliced
+from .steps import in_steps, portions, sliced
+
+ROWS_PER_PIECE = 128
+"""Rows that are encoded together, column by column."""
 
 
 class RowRules:
@@ -47,14 +49,12 @@ class RowRules:
                 self._computed.append((place, expression))
             elif not column.public:
                 self._defaulted.append((place, column, default_of(column)))
-        self._checks: list[RowCheck] = [
-            compile_check(table.writable, check) for check in table.checks
-        ]
+        self._checks = [(check, compile_check(table.writable, check)) for check in table.checks]
         self._hidden = len(table.written_columns) - len(table.visible_columns)
         self.carried = tuple(column.id for _, column, _ in self._defaulted)
         self.plain = not (self._computed or self._hidden or self._checks)
         self.native = all(found.scalar is not None for _, found in self._computed) and all(
-            check.predicates is not None for check in self._checks
+            found.scalar is not None for _, found in self._checks
         )
 
     @classmethod
@@ -90,10 +90,10 @@ class RowRules:
             for (place, _), column in zip(self._computed, values, strict=True):
                 found[place] = column[number]
             finished.append(tuple(found))
-        for check in self._checks:
-            failed = await first_violation(self.table.writable, check, finished, bindings)
+        for check, expression in self._checks:
+            failed = await first_violation(self.table.writable, expression, finished, bindings)
             if failed is not None:
-                raise violation(self.table, check.check)
+                raise violation(self.table, check)
         return finished
 
     def _completed(self, row: Row, bindings: Bindings) -> Row:
@@ -101,10 +101,12 @@ class RowRules:
         found = self._with_defaults(canonical, bindings)
         for place, expression in self._computed:
             found[place] = expression.evaluate(canonical, bindings)
-        for check in self._checks:
-            if check.violated(tuple(found), bindings):
-                raise violation(self.table, check.check)
-        return tuple(found)
+        written = tuple(found)
+        for check, expression in self._checks:
+            assert expression.scalar is not None, check
+            if expression.scalar.evaluate(written, bindings) is False:
+                raise violation(self.table, check)
+        return written
 
     def _canonical(self, row: Row) -> Row:
         """Values as the columns will hold them: a check must see what is stored."""
@@ -119,6 +121,16 @@ class RowRules:
         for place, column, default in self._defaulted:
             found[place] = coerce(column.type, default.evaluate((), bindings))
         return found
+
+
+def encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
+    """The puts of rows as they are written."""
+    mutation = Mutation(rules.codec, carried=rules.carried)
+    for some in portions(rows, ROWS_PER_PIECE):
+        keys, bodies = rules.codec.encode_rows(some)
+        mutation.keys += keys
+        mutation.bodies += bodies
+    return mutation
 
 
 async def encode_batch(
