@@ -42,6 +42,10 @@ LEASE_WAIT = declare_duration(
 )
 
 
+class Skipped(Exception):
+    """IF EXISTS or IF NOT EXISTS leaves nothing to do: the text says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Changer(Actor):
     """An actor whose statement changes the catalog in a transaction, which the statement does not
@@ -76,11 +80,13 @@ class Changer(Actor):
             if_exists=if_exists,
         )
 
-    async def found(self, name: ObjectName) -> TableDescriptor:
-        """The table behind a name. Raises SQLError 42P01."""
-        table = await self.find(name)
+    async def found(self, name: ObjectName, *, if_exists: bool = False) -> TableDescriptor:
+        """The table behind a name. Raises SQLError 42P01; Skipped where it is asked for
+        `if_exists`."""
+        table = await self.find(name, if_exists=if_exists)
         if table is None:
-            raise unknown_relation(name)
+            unknown = unknown_relation(name)
+            raise Skipped(unknown.message) if if_exists else unknown
         return table
 
     async def table(self, table_id: int) -> TableDescriptor:

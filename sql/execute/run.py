@@ -186,8 +186,7 @@ async def _query(
         await transaction.started()
         if read_at is not None:
             scope.look_back(services.catalog.descriptors, transaction)
-        plan = await _plan_in(services, execution, scope, transaction)
-        assert isinstance(plan, SelectPlan), plan
+        plan = await _query_plan(services, execution, scope, transaction)
         at = transaction.read_timestamp if now is None else now
         bindings = _bindings(services, execution, at, calls=execution.calls)
         return await _select(services, execution, plan, transaction, bindings)
@@ -198,8 +197,7 @@ async def _query(
 async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
     bindings = _bindings(services, execution, opened.began, calls=execution.calls)
-    plan = await _plan_in(services, execution, opened.scope, transaction)
-    assert isinstance(plan, SelectPlan), plan
+    plan = await _query_plan(services, execution, opened.scope, transaction)
     if plan.locking is not None:
         opened.refuse_read_only("SELECT FOR UPDATE")
         return await run_locking(plan, transaction, bindings)
@@ -225,8 +223,7 @@ async def _lock(services: Services, execution: Execution, scope: LeaseScope) -> 
 
     async def work(transaction: Transaction) -> Result:
         bindings = _bindings(services, execution, transaction.read_timestamp)
-        plan = await _plan_in(services, execution, scope, transaction)
-        assert isinstance(plan, SelectPlan), plan
+        plan = await _query_plan(services, execution, scope, transaction)
         return await run_locking(plan, transaction, bindings)
 
     result, _, _ = await in_transaction(
@@ -239,7 +236,7 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
     store = services.store
     at = await store.now()
     bindings = _bindings(services, execution, at)
-    plan = await _plan_at(services, execution, scope, at)
+    plan = await _plan(services, execution, scope, at)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if isinstance(plan, WithPlan):
@@ -273,7 +270,8 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
 async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
     bindings = _bindings(services, execution, opened.began, deferral=opened.deferred)
-    plan = await _plan_in(services, execution, opened.scope, transaction)
+    at = transaction.read_timestamp
+    plan = await _plan(services, execution, opened.scope, at, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if execution.further:
@@ -372,29 +370,31 @@ async def explain(
         scope.release()
 
 
-async def _plan_at(
-    services: Services, execution: Execution, scope: LeaseScope, at: Timestamp
+async def _plan(
+    services: Services,
+    execution: Execution,
+    scope: LeaseScope,
+    at: Timestamp,
+    transaction: Transaction | None = None,
 ) -> Plan:
-    """The plan of a statement that is not in a transaction."""
+    """The plan of a statement. One in a transaction may see tables that nobody else does."""
     known = execution.prepared.plan(execution.index, execution.database)
-    if known is not None and await holds(known, scope, at, frozenset()):
-        await _authorize(services, execution, None)
-        return known
-    reader = services.store.snapshot(at)
-    return await _plan_anew(services, execution, scope, reader, at, None)
-
-
-async def _plan_in(
-    services: Services, execution: Execution, scope: LeaseScope, transaction: Transaction
-) -> Plan:
-    """The plan of a statement in a transaction, which may see tables that nobody else does."""
-    at, changed = transaction.read_timestamp, changed_tables(transaction)
-    known = execution.prepared.plan(execution.index, execution.database)
-    if known is not None and await holds(known, scope, at, changed):
+    if known is not None and await holds(known, scope, at, changed_tables(transaction)):
         await _authorize(services, execution, transaction)
         return known
+    if transaction is None:
+        reader = services.store.snapshot(at)
+        return await _plan_anew(services, execution, scope, reader, at, None)
     with transaction.tracking(False):  # the leases' deadline says what still holds at the commit
         return await _plan_anew(services, execution, scope, transaction, at, transaction)
+
+
+async def _query_plan(
+    services: Services, execution: Execution, scope: LeaseScope, transaction: Transaction
+) -> SelectPlan:
+    plan = await _plan(services, execution, scope, transaction.read_timestamp, transaction)
+    assert isinstance(plan, SelectPlan), plan
+    return plan
 
 
 async def _plan_anew(

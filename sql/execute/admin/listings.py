@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as feed_statements
@@ -26,10 +25,7 @@ from .users import show_users
 async def run_listing(actor: Actor, statement: object, parameters: Sequence[object] = ()) -> Result:
     """Runs one of `LISTINGS`, or a statement about ranges. Raises SQLError 42501."""
     if isinstance(statement, RangeStatement):
-        shows = isinstance(statement, statements.ShowRanges)
-        needed = Privilege.SELECT if shows else Privilege.INSERT
-        await actor.need_named(statement.of.table, needed)
-        return await run_ranges(actor.services, statement, actor.reader, actor.database, parameters)
+        return await run_ranges(actor, statement, parameters)
     return await LISTINGS[type(statement)](actor, statement)
 
 

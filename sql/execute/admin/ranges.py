@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import Index
+from ....catalog.rights.privileges import Privilege
 from ....catalog.rows.key_borders import border_columns, border_key, pretty_key
 from ....catalog.store.catalog import not_a_table
-from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import index_span, table_span
@@ -23,29 +23,28 @@ from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
 from ...results.as_of import datetime_of
 from ...results.results import Result, Row, listing
+from ...runtime.authorization import Actor
 from ...runtime.relations import resolve
-from ...runtime.services import RangeStore, Services, ranged_store
+from ...runtime.services import RangeStore, ranged_store
 from ...syntax import statements
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
 
 
 async def run_ranges(
-    services: Services,
-    statement: RangeStatement,
-    reader: DescriptorReader,
-    database: str,
-    parameters: Sequence[object],
+    actor: Actor, statement: RangeStatement, parameters: Sequence[object]
 ) -> Result:
-    """Carries the statement out. `reader` finds the table."""
-    store = ranged_store(services.store)
+    """Carries the statement out. Raises SQLError."""
+    shows = isinstance(statement, statements.ShowRanges)
+    await actor.need_named(statement.of.table, Privilege.SELECT if shows else Privilege.INSERT)
+    store = ranged_store(actor.services.store)
     try:
-        table = await _table(services, statement.of, reader, database)
+        table = await _table(actor, statement.of)
     except SQLError as error:
         if error.sqlstate != "42P01" or not statement.of.if_exists:
             raise
         return Result(tag=_tag(statement.of), notice=f"{error.message}, skipping")
-    bindings = Bindings(parameters, datetime_of(services.store.clock.last))
+    bindings = Bindings(parameters, datetime_of(actor.services.store.clock.last))
     index = _index(table, statement.of)
     match statement:
         case statements.SplitAt() | statements.UnsplitAt():
@@ -55,14 +54,12 @@ async def run_ranges(
             return _show(store.ranges(span), span, table, details=details)
 
 
-async def _table(
-    services: Services, of: statements.RangesOf, reader: DescriptorReader, database: str
-) -> TableDescriptor:
-    if services.virtual_tables.find(of.table.parts) is not None:
+async def _table(actor: Actor, of: statements.RangesOf) -> TableDescriptor:
+    if actor.services.virtual_tables.find(of.table.parts) is not None:
         raise SQLError(
             "42809", f'"{of.table}" is computed and has no ranges', position=of.table.position
         )
-    table = await resolve(services, reader, of.table, database)
+    table = await resolve(actor.services, actor.reader, of.table, actor.database)
     if table.view is not None:
         raise not_a_table(table)
     return table

@@ -18,14 +18,13 @@ from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
-from ...results.results import Result
 from ...runtime.relations import find_type
 from ...syntax import statements
 from ...syntax import type_statements as t
 from ...syntax.names import ObjectName, TypeName, UserTypeName
 from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import AddColumn, AlterCommand, AlterTable, AlterType
-from ..changer import Changer, all_of, found_of, new_table_name
+from ..changer import Changer, Skipped, all_of, found_of, new_table_name
 from .schema_changes import AUTO_UNLOCK
 
 
@@ -33,13 +32,13 @@ def unknown(name: ObjectName) -> SQLError:
     return SQLError("42704", f'type "{name}" does not exist', position=name.position)
 
 
-async def create(changer: Changer, statement: t.CreateEnum) -> Result:
+async def create(changer: Changer, statement: t.CreateEnum) -> None:
     descriptors, transaction = changer.descriptors, changer.transaction
     name = await new_table_name(changer, statement.name)
     parents = await descriptors.resolve_schema(transaction, name.database, name.schema)
     taken = await descriptors.lookup(transaction, *parents, name.name)
     if taken is not None and statement.if_not_exists:
-        return Result(tag="CREATE TYPE", notice=f'type "{statement.name}" exists, skipping')
+        raise Skipped(f'type "{statement.name}" exists')
     if taken is not None:
         raise SQLError(
             "42710",
@@ -52,12 +51,11 @@ async def create(changer: Changer, statement: t.CreateEnum) -> Result:
         id=type_id, name=name.name, database_id=parents[0], schema_id=parents[1], enum=enum
     )
     await descriptors.publish(transaction, created)
-    return Result(tag="CREATE TYPE")
 
 
 async def alter(
     changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue | t.RenameType
-) -> Result:
+) -> None:
     """ALTER TYPE in the transaction. Tables follow by a job, after its commit."""
     type = await _found(changer, statement.name)
     if CatalogChanges.of(changer.transaction).before(type.id, type) is not type:
@@ -73,8 +71,7 @@ async def alter(
             if member is not None and not statement.if_not_exists:
                 raise SQLError("42710", f'enum label "{label}" already exists')
             if member is not None and member.writable:
-                notice = f'enum label "{label}" already exists, skipping'
-                return Result(tag="ALTER TYPE", notice=notice)
+                raise Skipped(f'enum label "{label}" already exists')
             if member is None:
                 enum = enum.with_member(label, before=statement.before, after=statement.after)
         case t.RenameEnumValue(label=label, new_label=new_label):
@@ -88,10 +85,9 @@ async def alter(
     await changer.publish_next(replace(type, name=enum.name, enum=enum))
     if users:
         await _begin(changer, type.id, statement)
-    return Result(tag="ALTER TYPE")
 
 
-async def drop(changer: Changer, statement: t.DropType) -> Result:
+async def drop(changer: Changer, statement: t.DropType) -> str | None:
     if_exists = statement.if_exists
     found, notice = await found_of(
         statement.names, partial(_find, changer), "types", if_exists=if_exists, unknown=unknown
@@ -101,7 +97,7 @@ async def drop(changer: Changer, statement: t.DropType) -> Result:
         if users and statement.cascade:
             raise unsupported("DROP TYPE CASCADE")
         await _drop_unused(changer, type, users)
-    return Result(tag="DROP TYPE", notice=notice)
+    return notice
 
 
 async def drop_type_with(changer: Changer, type: TypeDescriptor, going: Collection[int]) -> None:

@@ -32,7 +32,7 @@ from ...runtime.relations import LeaseScope, find_table, full_name, resolve, unk
 from ...runtime.services import Services, ranged_store
 from ...syntax import keyspace_statements as s
 from ...syntax.names import ObjectName, Option
-from ..changer import Changer, need_create, new_table_name
+from ..changer import Changer, Skipped, need_create, new_table_name
 from ..positions import at, refuse_twice
 from ..query.result_shape import BACKUP_COLUMNS
 from .ownership import settle_rights
@@ -50,7 +50,7 @@ async def check_keyspaces(actor: Actor, statement: s.KeyspaceStatement) -> None:
     await need_create(actor, statement.name)
 
 
-async def create(changer: Changer, statement: s.CreateKeyspace) -> Result:
+async def create(changer: Changer, statement: s.CreateKeyspace) -> None:
     """CREATE KEYSPACE."""
     keyspace = _defined(statement.options)
     name = await new_table_name(changer, statement.name)
@@ -58,8 +58,8 @@ async def create(changer: Changer, statement: s.CreateKeyspace) -> Result:
         created = await changer.services.catalog.create_keyspace(
             changer.transaction, name, keyspace, if_not_exists=statement.if_not_exists
         )
-    notice = None if created else f'relation "{statement.name}" already exists, skipping'
-    return Result(tag="CREATE KEYSPACE", notice=notice)
+    if not created:
+        raise Skipped(f'relation "{statement.name}" already exists')
 
 
 def _defined(options: Sequence[Option]) -> Keyspace:
@@ -171,17 +171,15 @@ async def _check_replicated(services: Services, table: TableDescriptor, address:
     )
 
 
-async def drop(changer: Changer, statement: s.DropKeyspace) -> Result:
+async def drop(changer: Changer, statement: s.DropKeyspace) -> None:
     name = statement.name
     table = await changer.find(name, views=True, keyspaces=True, if_exists=statement.if_exists)
     if table is None:
         if not statement.if_exists:
             raise unknown_relation(name)
-        notice = f'keyspace "{name}" does not exist, skipping'
-        return Result(tag="DROP KEYSPACE", notice=notice)
+        raise Skipped(f'keyspace "{name}" does not exist')
     check_keyspace(table, name)
     await SchemaChangeStatements(changer).drop(table, "DROP KEYSPACE")
-    return Result(tag="DROP KEYSPACE")
 
 
 # SHOW

@@ -15,7 +15,7 @@ from ...syntax.relaxed_statements import (
     RelaxedStatement,
     ShowRelaxedLogs,
 )
-from ..changer import Changer
+from ..changer import Changer, Skipped
 from ..positions import at
 from ..write.relaxed_load import domain_states
 
@@ -34,15 +34,14 @@ async def check_relaxed(actor: Actor, statement: RelaxedStatement) -> None:
         await actor.need_descriptor(table_id, Privilege.CREATE)
 
 
-async def create(changer: Changer, statement: CreateRelaxedLog) -> Result:
+async def create(changer: Changer, statement: CreateRelaxedLog) -> None:
     """CREATE RELAXED LOG."""
     with at(statement.position):
         tables = [await _suited(changer, name) for name in statement.tables]
         await create_log(changer.descriptors, changer.transaction, statement.name, tables)
-    return Result(tag="CREATE RELAXED LOG")
 
 
-async def drop(changer: Changer, statement: DropRelaxedLog) -> Result:
+async def drop(changer: Changer, statement: DropRelaxedLog) -> None:
     """DROP RELAXED LOG."""
     with at(statement.position):
         try:
@@ -50,12 +49,10 @@ async def drop(changer: Changer, statement: DropRelaxedLog) -> Result:
         except SQLError:
             if not statement.if_exists:
                 raise
-            notice = f'relaxed log "{statement.name}" does not exist, skipping'
-            return Result(tag="DROP RELAXED LOG", notice=notice)
+            raise Skipped(f'relaxed log "{statement.name}" does not exist') from None
         for table_id in log.table_ids:
             await changer.wait_for_room(await changer.table(table_id))
         await drop_log(changer.descriptors, changer.transaction, log)
-    return Result(tag="DROP RELAXED LOG")
 
 
 async def _suited(changer: Changer, name: ObjectName) -> TableDescriptor:

@@ -22,14 +22,13 @@ from ....catalog.values.column_types import INT8_MAX, INT8_MIN
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ...parse import text_of
-from ...results.results import Result
 from ...runtime.relations import find_sequence, unknown_relation
 from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import CreateTable
 from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
-from ..changer import Changer, all_of, found_of, new_table_name
+from ..changer import Changer, Skipped, all_of, found_of, new_table_name
 from .given_columns import check_identity_type, column_type
 from .schema_targets import TableChanges
 
@@ -41,20 +40,17 @@ INT8_BITS = 64
 
 async def create_sequence(
     changer: Changer, statement: CreateSequence, owner: tuple[int, int] | None = None
-) -> SequenceDescriptor | None:
-    """The new sequence; None if one of that name was there and may be."""
+) -> SequenceDescriptor:
+    """The new sequence. Raises Skipped where one of that name was there and may be."""
     descriptors = changer.descriptors
     name = await new_table_name(changer, statement.name)
     parents = await descriptors.resolve_schema(changer.transaction, name.database, name.schema)
     taken = await descriptors.lookup(changer.transaction, *parents, name.name)
     if taken is not None:
+        message = f'relation "{statement.name}" already exists'
         if statement.if_not_exists:
-            return None
-        raise SQLError(
-            "42P07",
-            f'relation "{statement.name}" already exists',
-            position=statement.name.position,
-        )
+            raise Skipped(message)
+        raise SQLError("42P07", message, position=statement.name.position)
     if owner is None:
         owner = await _owner(changer, statement.change)
     created = SequenceDescriptor(
@@ -69,19 +65,17 @@ async def create_sequence(
     return created
 
 
-async def create(changer: Changer, statement: CreateSequence) -> Result:
-    created = await create_sequence(changer, statement)
-    exists = f'relation "{statement.name}" already exists, skipping'
-    return Result(tag="CREATE SEQUENCE", notice=None if created else exists)
+async def create(changer: Changer, statement: CreateSequence) -> None:
+    """CREATE SEQUENCE."""
+    await create_sequence(changer, statement)
 
 
-async def alter(changer: Changer, statement: AlterSequence) -> Result:
+async def alter(changer: Changer, statement: AlterSequence) -> None:
+    """ALTER SEQUENCE."""
     found = await _find(changer, statement.name)
     if found is None:
-        if statement.if_exists:
-            notice = f'relation "{statement.name}" does not exist, skipping'
-            return Result(tag="ALTER SEQUENCE", notice=notice)
-        raise unknown_relation(statement.name)
+        unknown = unknown_relation(statement.name)
+        raise Skipped(unknown.message) if statement.if_exists else unknown
     change, owner = statement.change, found.owner
     if change.owned_by is not None:
         await _refuse_identity(changer, found)
@@ -91,7 +85,6 @@ async def alter(changer: Changer, statement: AlterSequence) -> Result:
         await refuse_users(changer.transaction, found, "renamed")
         changed = replace(changed, name=statement.new_name)
     await change_sequence(changer, changed, change)
-    return Result(tag="ALTER SEQUENCE")
 
 
 async def _find(changer: Changer, name: ObjectName) -> SequenceDescriptor | None:
@@ -136,13 +129,13 @@ def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
     raise SQLError("22023", f"RESTART value ({value}) cannot be {what} ({bound})")
 
 
-async def drop(changer: Changer, statement: DropSequence) -> Result:
+async def drop(changer: Changer, statement: DropSequence) -> str | None:
     find, if_exists = partial(_find, changer), statement.if_exists
     found, notice = await found_of(statement.names, find, "sequences", if_exists=if_exists)
     for each in found:
         await refuse_users(changer.transaction, each, "dropped")
         await drop_sequence(changer.services, changer.transaction, each)
-    return Result(tag="DROP SEQUENCE", notice=notice)
+    return notice
 
 
 async def refuse_users(

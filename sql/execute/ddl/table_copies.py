@@ -25,7 +25,7 @@ from ...results.as_of import datetime_of
 from ...results.results import Result
 from ...runtime.authorization import require
 from ...syntax.statements import CreateTableAs
-from ..changer import Changer, new_table_name
+from ..changer import Changer, Skipped, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequence_functions import Drawing
@@ -37,8 +37,7 @@ async def create_table_as(changer: Changer, statement: CreateTableAs) -> Result:
     """The table and its rows, in the transaction. Its key is hidden."""
     name = await new_table_name(changer, statement.table, statement.temporary)
     if statement.if_not_exists and await changer.services.catalog.find(changer.transaction, name):
-        there = f'relation "{statement.table}" already exists, skipping'
-        return Result(tag="CREATE TABLE AS", notice=there)
+        raise Skipped(f'relation "{statement.table}" already exists')
     services, user, database = changer.services, changer.user, changer.database
     bindings = Bindings(
         (),

@@ -22,27 +22,27 @@ from ...parse import parse
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
-from ...results.results import Result, ResultColumn
+from ...results.results import ResultColumn
 from ...runtime.authorization import require
 from ...runtime.relations import not_a_view, unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import Query
 from ...syntax.view_statements import CreateView, DropView, RenameView
-from ..changer import Changer, found_of, new_table_name
+from ..changer import Changer, Skipped, found_of, new_table_name
 from ..query.result_shape import columns_of
 
 # CREATE VIEW
 
 
-async def create(changer: Changer, statement: CreateView) -> Result:
-    transaction, tag = changer.transaction, "CREATE VIEW"
+async def create(changer: Changer, statement: CreateView) -> None:
+    """CREATE VIEW."""
+    transaction = changer.transaction
     name = await new_table_name(changer, statement.name)
     parents = await changer.descriptors.resolve_schema(transaction, name.database, name.schema)
     taken = await changer.descriptors.lookup(transaction, *parents, name.name)
     if taken is not None and statement.if_not_exists:
-        notice = f'relation "{statement.name}" already exists, skipping'
-        return Result(tag=tag, notice=notice)
+        raise Skipped(f'relation "{statement.name}" already exists')
     before = await _replaced(changer, statement) if taken is not None else None
     if before is None:
         new_id = await changer.descriptors.allocate_id(transaction)
@@ -74,7 +74,6 @@ async def create(changer: Changer, statement: CreateView) -> Result:
             version=changer.descriptors.next_version(transaction, before),
         )
     await publish_view(changer.descriptors, transaction, before, view)
-    return Result(tag=tag)
 
 
 async def _replaced(changer: Changer, statement: CreateView) -> TableDescriptor:
@@ -163,11 +162,10 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
 # ALTER VIEW and DROP VIEW
 
 
-async def rename(changer: Changer, statement: RenameView) -> Result:
+async def rename(changer: Changer, statement: RenameView) -> None:
     found = await _find(changer, statement.name, if_exists=statement.if_exists)
     if found is None:
-        notice = f'relation "{statement.name}" does not exist, skipping'
-        return Result(tag="ALTER VIEW", notice=notice)
+        raise Skipped(unknown_relation(statement.name).message)
     await refuse_read(changer, found, "rename", None)
     await changer.wait_for_room(found)
     version = changer.descriptors.next_version(changer.transaction, found)
@@ -178,15 +176,14 @@ async def rename(changer: Changer, statement: RenameView) -> Result:
         error.position = statement.position
         raise error
     await publish_view(changer.descriptors, changer.transaction, found, renamed)
-    return Result(tag="ALTER VIEW")
 
 
-async def drop(changer: Changer, statement: DropView) -> Result:
+async def drop(changer: Changer, statement: DropView) -> str | None:
     if_exists = statement.if_exists
     find = partial(partial(_find, changer), if_exists=if_exists)
     found, notice = await found_of(statement.names, find, "views", if_exists=if_exists)
     await drop_views(changer, found, cascade=statement.cascade)
-    return Result(tag="DROP VIEW", notice=notice)
+    return notice
 
 
 async def drop_views(changer: Changer, views: Sequence[TableDescriptor], *, cascade: bool) -> None:
@@ -229,11 +226,10 @@ async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name:
 
 async def comment_on_view(
     changer: Changer, view: TableDescriptor, column: str | None, text: str | None
-) -> Result:
+) -> None:
     await changer.wait_for_room(view)
     changed = with_comment(view, column, text)
     await _publish(changer, view, changed)
-    return Result(tag="COMMENT")
 
 
 async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:

@@ -421,21 +421,14 @@ def _converted(
     """A column in one of our types."""
     type = _type_of(name)
     assert type is not None, name
-    if name.startswith("ENUM("):
-        return type, array.cast(type.arrow_type)
-    if type.element is not None:
-        return type, array.cast(type.arrow_type, safe=False)
-    if name in _SAME or name in _WIDENED:
-        _check_moments(type, array)
-        if array.type == type.arrow_type:
-            return type, array
-        if pa.types.is_null(array.type) or name not in _SAME:
-            return type, array.cast(type.arrow_type, safe=False)
-        return type, array.cast(type.arrow_type)
-    if name.startswith("DECIMAL("):
-        return type, array if array.type == type.arrow_type else array.cast(type.arrow_type)
-    assert name in _HUGE, name
-    return type, _huge(name, array)
+    if name in _HUGE:
+        return type, _huge(name, array)
+    _check_moments(type, array)
+    if array.type == type.arrow_type:
+        return type, array
+    exact = name in _SAME and not pa.types.is_null(array.type)
+    exact = exact or name.startswith(("ENUM(", "DECIMAL("))
+    return type, array.cast(type.arrow_type, safe=exact)
 
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()

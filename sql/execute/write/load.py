@@ -184,14 +184,11 @@ async def _find(services: Services, name: TableName) -> int:
 
 
 async def _batches(data: Batches) -> AsyncIterator[pa.RecordBatch]:
-    if isinstance(data, pa.RecordBatch):
-        yield data
-    elif isinstance(data, pa.Table):
-        for batch in data.to_batches():
-            yield batch
-    elif isinstance(data, AsyncIterable):
+    if isinstance(data, AsyncIterable):
         async for batch in data:
             yield batch
-    else:
-        for batch in data:
-            yield batch
+        return
+    if isinstance(data, pa.Table):
+        data = data.to_batches()
+    for batch in [data] if isinstance(data, pa.RecordBatch) else data:
+        yield batch
