@@ -95,6 +95,15 @@ class Changer(Actor):
         assert isinstance(table, TableDescriptor), (table_id, table)
         return table
 
+    async def parts(self, table: TableDescriptor) -> tuple[str, ...]:
+        """The database, the schema and the name of a table."""
+        inside = []
+        for parent in (table.database_id, table.schema_id):
+            found = await self.descriptors.read(self.reader, parent)
+            assert found is not None, table
+            inside.append(found.name)
+        return (*inside, table.name)
+
     async def resolve(self, names: Sequence[ObjectName], *, keyspaces: bool = False) -> Relations:
         """The tables behind names, leased, as `resolve_all` resolves them."""
         return await resolve_all(

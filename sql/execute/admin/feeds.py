@@ -31,7 +31,6 @@ from ....changefeed import (
     parse_schedule_options,
 )
 from ....changefeed.contract.queries import FeedQuery
-from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
 from ....kvlayer.errors import KVError
 from ....kvlayer.fibre import in_slices
@@ -159,9 +158,7 @@ async def requested(
     if statement.whole_database is not None:
         return statement, await _of_database(changer, statement, statement.whole_database, at)
     if statement.relaxed_log is not None:
-        statement = await _of_log(
-            changer.services, statement, statement.relaxed_log, changer.transaction
-        )
+        statement = await _of_log(changer, statement, statement.relaxed_log)
     part, resolved = None, None
     relations = await changer.resolve(statement.tables, keyspaces=statement.keyspace is not None)
     if statement.keyspace is not None:
@@ -263,22 +260,12 @@ def _full_names(names: Sequence[ObjectName], database: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-async def _of_log(
-    services: Services, statement: CreateChangefeed, name: str, transaction: Transaction
-) -> CreateChangefeed:
+async def _of_log(changer: Changer, statement: CreateChangefeed, name: str) -> CreateChangefeed:
     """The statement for the log's tables. Into a sink that takes whole transactions it shows
     nothing else, for nothing else is a state of the store that the log is of."""
-    log = await find_log(transaction, name)
-    descriptors, tables = services.catalog.descriptors, []
-    for table_id in log.table_ids:
-        parts: list[str] = []
-        table = await descriptors.read(transaction, table_id)
-        assert isinstance(table, TableDescriptor), table_id
-        for parent_id in (table.database_id, table.schema_id):
-            parent = await descriptors.read(transaction, parent_id)
-            assert parent is not None, parent_id
-            parts.append(parent.name)
-        tables.append(ObjectName((*parts, table.name), 1))
+    log = await find_log(changer.transaction, name)
+    found = [await changer.table(table_id) for table_id in log.table_ids]
+    tables = [ObjectName(await changer.parts(table), 1) for table in found]
     return replace(statement, tables=tuple(tables), sink=_whole(statement.sink))
 
 

@@ -27,7 +27,7 @@ from ..write.row_expressions import (
     first_violation,
     rows_of,
 )
-from ..write.sequence_functions import Drawing
+from ..write.sequence_functions import with_draws_of
 from ..write.stored_sequences import StoredSequences
 
 DRAWN_ROWS = 100
@@ -51,8 +51,10 @@ class AnalyticRows:
         bindings = await self._bindings()
         database = await self._database(table)
         sequences = StoredSequences(self._store, Catalog(self._descriptors), database)
-        drawing = Drawing(bindings, sequences)
-        return [await drawing(partial(_drawn, column, count)) for column in columns]
+        return [
+            await with_draws_of(sequences, bindings, partial(_drawn, column, count))
+            for column in columns
+        ]
 
     async def _database(self, table: TableDescriptor) -> str:
         """The name of the table's database, in which its defaults find their sequences."""

@@ -28,7 +28,7 @@ from ...syntax.statements import CreateTableAs
 from ..changer import Changer, Skipped, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
-from ..write.sequence_functions import Drawing
+from ..write.sequence_functions import with_draws_of
 from ..write.steps import batches_of
 from ..write.stored_sequences import SequencesOfUser
 
@@ -48,8 +48,9 @@ async def create_table_as(changer: Changer, statement: CreateTableAs) -> Result:
         analytics=services.analytics,
     )
     sequences = SequencesOfUser(services, user, database, changer.transaction)
-    drawing = Drawing(bindings, sequences)
-    found = await drawing(lambda bindings: _run(changer, statement, bindings))
+    found = await with_draws_of(
+        sequences, bindings, lambda drawing: _run(changer, statement, drawing)
+    )
     table, ignored = await _made(changer, statement, name, found)
     rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
     await _fill(changer, table, rows, bindings)

@@ -123,12 +123,7 @@ async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...
     if table.id < 0:
         virtual = next(v for v in changer.services.virtual_tables if v.id == table.id)
         return virtual.schema, virtual.name
-    inside = []
-    for parent in (table.database_id, table.schema_id):
-        found = await changer.descriptors.read(changer.transaction, parent)
-        assert found is not None, table
-        inside.append(found.name)
-    return (*inside, table.name)
+    return await changer.parts(table)
 
 
 async def _columns(changer: Changer, query: Query, relations: Relations) -> Sequence[ResultColumn]:

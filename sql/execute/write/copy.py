@@ -31,7 +31,7 @@ from ...runtime.transactions import OpenTransaction
 from ...syntax.statements import CopyFrom, CopyTo, Query
 from .cascades import write_in
 from .row_rules import RowRules, encode_batch
-from .sequence_functions import Drawing
+from .sequence_functions import with_draws_of
 from .stored_sequences import SequencesOfUser
 
 
@@ -59,8 +59,7 @@ class CopyIn:
             deferral=opened.deferred,
             analytics=services.analytics,
         )
-        sequences = SequencesOfUser(services, user, database, transaction)
-        self._drawing = Drawing(self._bindings, sequences)
+        self._sequences = SequencesOfUser(services, user, database, transaction)
         self._transaction = transaction
         self.row_count = 0
 
@@ -69,7 +68,11 @@ class CopyIn:
         if not batch.num_rows:
             return
         rules = self._rules
-        mutation = await self._drawing(lambda bindings: encode_batch(rules, batch, bindings))
+        mutation = await with_draws_of(
+            self._sequences,
+            self._bindings,
+            lambda bindings: encode_batch(rules, batch, bindings),
+        )
         try:
             mutation.insert_only()
             await write_in(mutation, self._transaction, self._bindings)

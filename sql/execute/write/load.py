@@ -34,7 +34,7 @@ from ...runtime.services import Services
 from .foreign_keys import has_references
 from .mutations import Mutation
 from .row_rules import RowRules, encode_batch
-from .sequence_functions import Drawing
+from .sequence_functions import with_draws_of
 from .steps import batches_of
 from .stored_sequences import StoredSequences
 
@@ -141,8 +141,8 @@ class _Load:
             (), datetime_of(at), generators=services.generators, analytics=services.analytics
         )
         sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE)
-        mutation = await Drawing(bindings, sequences)(
-            lambda bindings: encode_batch(rules, batch, bindings)
+        mutation = await with_draws_of(
+            sequences, bindings, lambda bindings: encode_batch(rules, batch, bindings)
         )
         if self._mode is LoadMode.UPSERT:
             mutation.keep_last()

@@ -198,17 +198,13 @@ def _unbroken(values: list[int], increment: int) -> list[int]:
     return values[start:]
 
 
-class Drawing:
-    """Work that needs no session: what it evaluates may draw from sequences."""
-
-    def __init__(self, bindings: Bindings, store: StoredSequences) -> None:
-        self._bindings = bindings
-        self._store = store
-
-    async def __call__(self, work: Callable[[Bindings], Awaitable[T]]) -> T:
-        try:
-            return await work(self._bindings)
-        except ValueNeeded:
-            drawn = DrawnValues(self._bindings, self._store)
-            bindings = replace(self._bindings, generators=drawn)
-            return await drawn.run(lambda: work(bindings))
+async def with_draws_of(
+    store: StoredSequences, bindings: Bindings, work: Callable[[Bindings], Awaitable[T]]
+) -> T:
+    """Returns the result of work that needs no session: what it evaluates may draw from
+    sequences."""
+    try:
+        return await work(bindings)
+    except ValueNeeded:
+        drawn = DrawnValues(bindings, store)
+        return await drawn.run(lambda: work(replace(bindings, generators=drawn)))
