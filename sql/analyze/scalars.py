@@ -27,6 +27,7 @@ from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.fibre import give_way
 from ..parse import folded, position_of
 from ..results.arithmetic import negate, operation
+from ..results.query_evaluator import QueryEvaluator
 from ..results.table_reads import Images, Trace, VirtualRows
 from ..syntax.refusals import unsupported
 from ..syntax.tree_names import CAST_TYPE, CUT_BLANKS
@@ -94,7 +95,8 @@ class Bindings:
     `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
     `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out
     `session_calls`. `slots` are the text's numbers, where the plan is that of its shape. `deferral`
-    is that of the open transaction; a statement by itself is looked at when it is done."""
+    is that of the open transaction; a statement by itself is looked at when it is done. `analytics`
+    computes what Python does not."""
 
     parameters: Sequence[object]
     now: datetime
@@ -106,6 +108,12 @@ class Bindings:
     slots: tuple[int, ...] = ()
     calls: SessionCalls | None = None
     deferral: Deferral | None = None
+    analytics: QueryEvaluator | None = None
+
+    @property
+    def evaluator(self) -> QueryEvaluator:
+        assert self.analytics is not None, self
+        return self.analytics
 
     def given(self, parameters: Sequence[object]) -> Bindings:
         """Returns these values with other parameters."""

@@ -6,8 +6,7 @@ and return when what they began can be seen.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 from dataclasses import replace
 
 from ...catalog.descriptors.descriptor import Descriptor
@@ -164,31 +163,23 @@ def _change_feeds(changer: Changer, statement: FeedChange) -> Awaitable[Result]:
     return change_connection(changer, statement)
 
 
-async def stream_changefeed(
-    services: Services, statement: statements.CreateChangefeed, database: str, user: str
+async def run_undone(
+    services: Services,
+    statement: statements.CreateChangefeed | statements.ExplainChangefeed,
+    database: str,
+    user: str,
 ) -> Result:
-    """CREATE CHANGEFEED without a sink: its rows are the statement's, for as long as it is read."""
-    async with _rolled_back(services, database, user, read_only=True) as changer:
-        return await create_changefeed(changer, statement)
-
-
-async def explain_feed(
-    services: Services, statement: statements.ExplainChangefeed, database: str, user: str
-) -> Result:
-    """EXPLAIN CHANGEFEED: all that creation would do is done, and undone."""
-    async with _rolled_back(services, database, user, read_only=False) as changer:
-        return await explain_changefeed(changer, statement)
-
-
-@asynccontextmanager
-async def _rolled_back(
-    services: Services, database: str, user: str, *, read_only: bool
-) -> AsyncIterator[Changer]:
-    transaction = services.store.begin(read_only=read_only)
+    """CREATE CHANGEFEED without a sink: its rows are the statement's, for as long as it is read.
+    EXPLAIN CHANGEFEED: all that creation would do is done, and undone."""
+    explained = isinstance(statement, statements.ExplainChangefeed)
+    transaction = services.store.begin(read_only=not explained)
     await transaction.started()
     scope = LeaseScope(services.leases)
+    changer = Changer(services, user, database, transaction, scope)
     try:
-        yield Changer(services, user, database, transaction, scope)
+        if isinstance(statement, statements.CreateChangefeed):
+            return await create_changefeed(changer, statement)
+        return await explain_changefeed(changer, statement)
     finally:
         scope.release()
         await transaction.rollback()

@@ -10,9 +10,12 @@ from typing import TypeVar
 from ...catalog.descriptors.descriptor import Descriptor, TableDescriptor
 from ...catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ...catalog.descriptors.names import TableName
-from ...catalog.store.descriptor_store import DescriptorStore
+from ...catalog.descriptors.system_tables import DESCRIPTOR
+from ...catalog.rights.privileges import Privilege
+from ...catalog.store.descriptor_store import DescriptorStore, decode_stored
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
+from ...kvlayer.clock import ZERO
 from ...kvlayer.errors import RetryableTransaction
 from ...kvlayer.settings import declare_duration
 from ..analyze.binder import Relations
@@ -37,6 +40,10 @@ LEASE_WAIT = declare_duration(
     30.0,
     "how long a schema change waits for leases on older versions to end",
 )
+
+
+class Skipped(Exception):
+    """IF EXISTS or IF NOT EXISTS leaves nothing to do: the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +80,13 @@ class Changer(Actor):
             if_exists=if_exists,
         )
 
-    async def found(self, name: ObjectName) -> TableDescriptor:
-        """The table behind a name. Raises SQLError 42P01."""
-        table = await self.find(name)
+    async def found(self, name: ObjectName, *, if_exists: bool = False) -> TableDescriptor:
+        """The table behind a name. Raises SQLError 42P01; Skipped where it is asked for
+        `if_exists`."""
+        table = await self.find(name, if_exists=if_exists)
         if table is None:
-            raise unknown_relation(name)
+            unknown = unknown_relation(name)
+            raise Skipped(unknown.message) if if_exists else unknown
         return table
 
     async def table(self, table_id: int) -> TableDescriptor:
@@ -85,6 +94,15 @@ class Changer(Actor):
         table = await self.descriptors.read(self.reader, table_id)
         assert isinstance(table, TableDescriptor), (table_id, table)
         return table
+
+    async def parts(self, table: TableDescriptor) -> tuple[str, ...]:
+        """The database, the schema and the name of a table."""
+        inside = []
+        for parent in (table.database_id, table.schema_id):
+            found = await self.descriptors.read(self.reader, parent)
+            assert found is not None, table
+            inside.append(found.name)
+        return (*inside, table.name)
 
     async def resolve(self, names: Sequence[ObjectName], *, keyspaces: bool = False) -> Relations:
         """The tables behind names, leased, as `resolve_all` resolves them."""
@@ -154,6 +172,29 @@ async def new_table_name(
         schema = await make_temporary_schema(services, transaction, database)
         return TableName(database, schema, name.parts[-1])
     return await name_in(services.catalog, transaction, name, database)
+
+
+async def need_create(actor: Actor, name: ObjectName) -> TableName:
+    """The full name of an object to be made, whose schema the actor may CREATE in. Raises SQLError
+    42501."""
+    full = await new_table_name(actor, name)
+    await need_create_in(actor, full.database, full.schema)
+    return full
+
+
+async def need_create_in(actor: Actor, database: str, schema: str) -> None:
+    """Raises SQLError 42501 where the actor may not CREATE in a schema."""
+    descriptors = actor.services.catalog.descriptors
+    _, schema_id = await descriptors.resolve_schema(actor.reader, database, schema)
+    await actor.need_descriptor(schema_id, Privilege.CREATE)
+
+
+async def all_of(transaction: Transaction, kind: type[D]) -> list[D]:
+    """Every object of a kind. The whole of `system.descriptor` is read, so that whoever makes
+    another one meanwhile conflicts."""
+    rows = await transaction.scan(DESCRIPTOR.primary_span)
+    found = [decode_stored(key, body, ZERO) for key, body in rows]
+    return [one for one in found if isinstance(one, kind) and not one.dropped]
 
 
 async def found_of(

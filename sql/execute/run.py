@@ -66,10 +66,9 @@ from .write.dml import (
     run_together,
     run_with_writes,
 )
-from .write.row_expressions import ComputedDefaults
 from .write.sequence_functions import DrawnValues, SessionSequences
 from .write.steps import TooWide
-from .write.stored_sequences import SequenceRights, StoredSequences
+from .write.stored_sequences import SequencesOfUser
 
 T = TypeVar("T")
 
@@ -138,21 +137,10 @@ async def _run_drawing(
     else:
         transaction, now, reads_only = opened.transaction, opened.began, opened.modes.read_only
     execution = replace(execution, now=now)
+    user, database = execution.user, execution.database
     drawn = DrawnValues(
-        services.generators,
-        StoredSequences(
-            services.store,
-            services.catalog,
-            execution.database,
-            transaction,
-            SequenceRights(
-                services,
-                execution.user,
-                transaction,
-                reads_only=reads_only,
-            ),
-        ),
-        ComputedDefaults(services.analytics, _bindings(services, execution, now)),
+        _bindings(services, execution, now),
+        SequencesOfUser(services, user, database, transaction, reads_only=reads_only),
         execution.sequences,
     )
     drawing = replace(execution, generators=drawn, streamed=False)
@@ -198,8 +186,7 @@ async def _query(
         await transaction.started()
         if read_at is not None:
             scope.look_back(services.catalog.descriptors, transaction)
-        plan = await _plan_in(services, execution, scope, transaction)
-        assert isinstance(plan, SelectPlan), plan
+        plan = await _query_plan(services, execution, scope, transaction)
         at = transaction.read_timestamp if now is None else now
         bindings = _bindings(services, execution, at, calls=execution.calls)
         return await _select(services, execution, plan, transaction, bindings)
@@ -210,11 +197,10 @@ async def _query(
 async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
     bindings = _bindings(services, execution, opened.began, calls=execution.calls)
-    plan = await _plan_in(services, execution, opened.scope, transaction)
-    assert isinstance(plan, SelectPlan), plan
+    plan = await _query_plan(services, execution, opened.scope, transaction)
     if plan.locking is not None:
         opened.refuse_read_only("SELECT FOR UPDATE")
-        return await run_locking(plan, transaction, bindings, services.analytics)
+        return await run_locking(plan, transaction, bindings)
     return await _select(services, execution, plan, transaction, bindings)
 
 
@@ -227,8 +213,8 @@ async def _select(
 ) -> Result:
     if execution.streamed and plan.drawn is None:
         waiting = services.waiting_results.of(execution.session_user)
-        return await stream_select(plan, transaction, bindings, services.analytics, waiting)
-    return await run_select(plan, transaction, bindings, services.analytics)
+        return await stream_select(plan, transaction, bindings, waiting)
+    return await run_select(plan, transaction, bindings)
 
 
 async def _lock(services: Services, execution: Execution, scope: LeaseScope) -> Result:
@@ -237,9 +223,8 @@ async def _lock(services: Services, execution: Execution, scope: LeaseScope) -> 
 
     async def work(transaction: Transaction) -> Result:
         bindings = _bindings(services, execution, transaction.read_timestamp)
-        plan = await _plan_in(services, execution, scope, transaction)
-        assert isinstance(plan, SelectPlan), plan
-        return await run_locking(plan, transaction, bindings, services.analytics)
+        plan = await _query_plan(services, execution, scope, transaction)
+        return await run_locking(plan, transaction, bindings)
 
     result, _, _ = await in_transaction(
         services.store, scope, work, lock_timeout=execution.lock_timeout
@@ -251,20 +236,20 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
     store = services.store
     at = await store.now()
     bindings = _bindings(services, execution, at)
-    plan = await _plan_at(services, execution, scope, at)
+    plan = await _plan(services, execution, scope, at)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if isinstance(plan, WithPlan):
         outcome, committed_at, _ = await in_transaction(
             store,
             scope,
-            lambda transaction: run_with_writes(plan, transaction, bindings, services.analytics),
+            lambda transaction: run_with_writes(plan, transaction, bindings),
             lock_timeout=execution.lock_timeout,
         )
         return result_with_writes(plan, outcome, committed_at)
     if one_phase_applies(plan):
         with suppress(TooWide):
-            one_phase = await OnePhase.prepare(plan, bindings, services.analytics)
+            one_phase = await OnePhase.prepare(plan, bindings)
             called_ns = store.clock.wall.monotonic_ns()
             written, committed_at = await store.one_phase(
                 one_phase.evaluate,
@@ -276,7 +261,7 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
     written, committed_at, _ = await in_transaction(
         store,
         scope,
-        lambda transaction: run_in(plan, transaction, bindings, services.analytics),
+        lambda transaction: run_in(plan, transaction, bindings),
         lock_timeout=execution.lock_timeout,
     )
     return result_of(plan, written, committed_at)
@@ -285,19 +270,20 @@ async def _write(services: Services, execution: Execution, scope: LeaseScope) ->
 async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
     bindings = _bindings(services, execution, opened.began, deferral=opened.deferred)
-    plan = await _plan_in(services, execution, opened.scope, transaction)
+    at = transaction.read_timestamp
+    plan = await _plan(services, execution, opened.scope, at, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if execution.further:
         runs = [bindings, *map(bindings.given, execution.further)]
-        first, *others = await run_together(plan, transaction, runs, services.analytics)
+        first, *others = await run_together(plan, transaction, runs)
         return replaced(first, further=tuple(others))
     if isinstance(plan, WithPlan):
-        work = partial(run_with_writes, plan, transaction, bindings, services.analytics)
+        work = partial(run_with_writes, plan, transaction, bindings)
         referenced = any(part.descriptor.referenced_by for part in plan.writing)
         outcome = await (_undone_where_drawn(transaction, work) if referenced else work())
         return result_with_writes(plan, outcome, None)
-    run = partial(run_in, plan, transaction, bindings, services.analytics)
+    run = partial(run_in, plan, transaction, bindings)
     referenced = bool(plan.descriptor.referenced_by)
     written = await (_undone_where_drawn(transaction, run) if referenced else run())
     return result_of(plan, written, None)
@@ -354,6 +340,7 @@ def _bindings(
         execution.prepared.slots,
         calls,
         deferral,
+        services.analytics,
     )
 
 
@@ -383,29 +370,31 @@ async def explain(
         scope.release()
 
 
-async def _plan_at(
-    services: Services, execution: Execution, scope: LeaseScope, at: Timestamp
+async def _plan(
+    services: Services,
+    execution: Execution,
+    scope: LeaseScope,
+    at: Timestamp,
+    transaction: Transaction | None = None,
 ) -> Plan:
-    """The plan of a statement that is not in a transaction."""
+    """The plan of a statement. One in a transaction may see tables that nobody else does."""
     known = execution.prepared.plan(execution.index, execution.database)
-    if known is not None and await holds(known, scope, at, frozenset()):
-        await _authorize(services, execution, None)
-        return known
-    reader = services.store.snapshot(at)
-    return await _plan_anew(services, execution, scope, reader, at, None)
-
-
-async def _plan_in(
-    services: Services, execution: Execution, scope: LeaseScope, transaction: Transaction
-) -> Plan:
-    """The plan of a statement in a transaction, which may see tables that nobody else does."""
-    at, changed = transaction.read_timestamp, changed_tables(transaction)
-    known = execution.prepared.plan(execution.index, execution.database)
-    if known is not None and await holds(known, scope, at, changed):
+    if known is not None and await holds(known, scope, at, changed_tables(transaction)):
         await _authorize(services, execution, transaction)
         return known
+    if transaction is None:
+        reader = services.store.snapshot(at)
+        return await _plan_anew(services, execution, scope, reader, at, None)
     with transaction.tracking(False):  # the leases' deadline says what still holds at the commit
         return await _plan_anew(services, execution, scope, transaction, at, transaction)
+
+
+async def _query_plan(
+    services: Services, execution: Execution, scope: LeaseScope, transaction: Transaction
+) -> SelectPlan:
+    plan = await _plan(services, execution, scope, transaction.read_timestamp, transaction)
+    assert isinstance(plan, SelectPlan), plan
+    return plan
 
 
 async def _plan_anew(

@@ -24,12 +24,12 @@ from ...kvlayer.span import Span
 from ...kvlayer.write_shares import WriteShares
 from ..analyze.default_expressions import StoreGenerators
 from ..analyze.scalars import Generators
+from ..results.query_evaluator import QueryEvaluator
 from ..results.result_batches import WaitingResults
 from ..results.table_reads import Images
 from .activity import Sessions
 from .jobs import Jobs
 from .plan_cache import PlanCache
-from .query_evaluator import QueryEvaluator
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -272,7 +272,7 @@ class ImmediateStatements:
         if plan is None or self._reads_only:
             raise TakesWaiting
         called_ns = self._services.store.clock.wall.monotonic_ns()
-        one_phase = finished(OnePhase.prepare(plan, bindings, self._services.analytics))
+        one_phase = finished(OnePhase.prepare(plan, bindings))
         commit = store.commit(
             one_phase.evaluate, deadline=lambda: claim_end, commit_called_ns=called_ns
         )
@@ -314,7 +314,7 @@ class ImmediateStatements:
         else:
             if known.write is None or modes.read_only:
                 raise TakesWaiting
-            work = run_in(known.write, transaction, bindings, self._services.analytics)
+            work = run_in(known.write, transaction, bindings)
             with store.writing(transaction):
                 written = finished(work)
             outcome = Outcome(tag_of(known.write, written.count), in_transaction=True)

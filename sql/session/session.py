@@ -30,8 +30,7 @@ from ..execute.catalog_statements import (
     as_variables_say,
     change_catalog,
     change_feeds,
-    explain_feed,
-    stream_changefeed,
+    run_undone,
 )
 from ..execute.ddl.constraint_times import set_constraints
 from ..execute.ddl.ddl import DDL
@@ -563,7 +562,7 @@ class Session:
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
             case statements.ExplainChangefeed():
-                return await explain_feed(services, statement, database, user)
+                return await run_undone(services, statement, database, user)
             case _ if isinstance(statement, FeedChange):
                 return await change_feeds(services, statement, opened, database, user)
             case FetchSubscription():
@@ -632,7 +631,7 @@ class Session:
         refuse_twice(statement.options)
         if statement.sink is None:
             self._transactions.refuse_written("a changefeed without a sink")
-            return await stream_changefeed(self._services, statement, self.database, self.user)
+            return await run_undone(self._services, statement, self.database, self.user)
         self._transactions.refuse_read_only("CREATE CHANGEFEED")
         return await change_feeds(self._services, statement, self._open, self.database, self.user)
 

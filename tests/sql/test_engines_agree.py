@@ -102,16 +102,15 @@ async def ask(node: SqlNode, query: str, parameters: list[object]) -> None:
     table = await node.services.catalog.list_tables(node.store.begin(read_only=True), "defaultdb")
     plan = plan_statement(statement, {("t",): table[0]})
     assert isinstance(plan, SelectPlan)
-    bindings = Bindings(parameters, NOW)
-    analytics = node.services.analytics
+    bindings = Bindings(parameters, NOW, analytics=node.services.analytics)
     whole = SelectPlan(relations=plan.relations, native=None, make_analytic=lambda: plan.analytic)
     transaction = node.store.begin(read_only=True)
-    ours = await run_select(plan, transaction, bindings, analytics)
-    theirs = await run_select(whole, transaction, bindings, analytics)
+    ours = await run_select(plan, transaction, bindings)
+    theirs = await run_select(whole, transaction, bindings)
     assert repr(ours.fetch_rows()) == repr(theirs.fetch_rows()), query
     assert ours.columns == theirs.columns
     unnarrowed = replace(whole, make_analytic=lambda: without_access(plan))
-    everything = await run_select(unnarrowed, transaction, bindings, analytics)
+    everything = await run_select(unnarrowed, transaction, bindings)
     assert repr(everything.fetch_rows()) == repr(theirs.fetch_rows()), query
 
 

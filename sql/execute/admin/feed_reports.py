@@ -16,23 +16,25 @@ from ...runtime.authorization import Actor
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ..query.result_shape import RETRY_COLUMNS
-from .jobs import check_controls_feed, check_reads_feed
+from .jobs import check_controls_feed, check_reads_feed, tables_now
 
 
 async def show_feed_latency(actor: Actor, statement: s.ShowFeedLatency) -> Result:
     """A row for each stage. Raises SQLError 42704, 42501, and 0A000 where another node runs it."""
     services = actor.services
     await check_reads_feed(services, actor.user, statement.job_id)
-    tables = _Tables(services)
+    stages = await services.jobs.latency(statement.job_id)
+    held = [stage.holdup.table_id for stage in stages if stage.holdup is not None]
+    tables = await tables_now(services, held)
     rows: list[Row] = []
-    for stage in await services.jobs.latency(statement.job_id):
+    for stage in stages:
         measured, holdup = stage.measured, stage.holdup
         times = [None] * 4 if measured is None else [
             measured.p50, measured.p95, measured.p99, measured.max
         ]  # fmt: skip
         waiting: Row = (None,) * 5
         if holdup is not None:
-            table = await tables.find(holdup.table_id)
+            table = tables.get(holdup.table_id)
             waiting = (
                 holdup.batches, stage.waited_ms, None if table is None else table.name,
                 _shown(holdup.span, table), holdup.why,
@@ -49,32 +51,18 @@ async def show_feed_lag(actor: Actor, statement: s.ShowFeedLag) -> Result:
     """A row for each span of each table. Raises SQLError 42704 and 42501."""
     services = actor.services
     await check_reads_feed(services, actor.user, statement.job_id)
-    tables = _Tables(services)
+    spans = await services.jobs.lag(statement.job_id)
+    tables = await tables_now(services, [found.table_id for found in spans])
     rows: list[Row] = [
         (
-            found.table_name, found.state, _shown(found.span, await tables.find(found.table_id)),
+            found.table_name, found.state, _shown(found.span, tables.get(found.table_id)),
             format_timestamp(found.resolved) if found.resolved else None, found.seconds,
             found.catch_up_seconds,
         )
-        for found in await services.jobs.lag(statement.job_id)
+        for found in spans
     ]  # fmt: skip
     columns = "table_name state span resolved lag_seconds:f catch_up_seconds:f"
     return listing("SHOW CHANGEFEED LAG", columns, rows)
-
-
-class _Tables:
-    """Descriptors as they are now, each read once."""
-
-    def __init__(self, services: Services) -> None:
-        self._services = services
-        self._found: dict[int, TableDescriptor | None] = {}
-
-    async def find(self, table_id: int) -> TableDescriptor | None:
-        if table_id not in self._found:
-            at = await self._services.store.now()
-            found = await self._services.catalog.descriptors.read_at(table_id, at)
-            self._found[table_id] = found if isinstance(found, TableDescriptor) else None
-        return self._found[table_id]
 
 
 def _shown(span: Span, table: TableDescriptor | None) -> str:
@@ -123,13 +111,15 @@ async def _check_tables(services: Services, user: str, letters: Sequence[DeadLet
     """Raises SQLError 42501 where the user may not read the tables of the letters as they are now,
     the owner of the feed too: letters hold rows, and outlive the feed, its right to a table, and
     the table, which is then for admins."""
-    rights, at = services.rights.current, await services.store.now()
+    rights = services.rights.current
     if rights.admin(user):
         return
-    for table_id, name in {letter.table_id: letter.table_name for letter in letters}.items():
-        table = await services.catalog.descriptors.read_at(table_id, at)
+    names = {letter.table_id: letter.table_name for letter in letters}
+    tables = await tables_now(services, names)
+    for table_id, name in names.items():
+        table = tables.get(table_id)
         if (
-            not isinstance(table, TableDescriptor)
+            table is None
             or table.dropped
             or not any(rights.allow(user, table, each) for each in _READERS)
         ):

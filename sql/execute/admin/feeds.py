@@ -31,7 +31,6 @@ from ....changefeed import (
     parse_schedule_options,
 )
 from ....changefeed.contract.queries import FeedQuery
-from ....kvlayer.access import Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
 from ....kvlayer.errors import KVError
 from ....kvlayer.fibre import in_slices
@@ -63,7 +62,7 @@ from .jobs import check_control, check_controls, running_replication, running_ta
 TIME_OPTIONS = frozenset({"cursor", "end_time"})
 
 
-def check_followed(
+def _check_followed(
     statement: str, names: Sequence[ObjectName], tables: Sequence[TableDescriptor]
 ) -> None:
     """Raises SQLError 42809 for a view, 0A000 for a temporary table, and 42712 for a table that is
@@ -90,7 +89,7 @@ def check_followed(
         seen.add(table.id)
 
 
-def feed_options(options: Sequence[Option], at: Timestamp) -> dict[str, str | None]:
+def _feed_options(options: Sequence[Option], at: Timestamp) -> dict[str, str | None]:
     """Options by name, as a feed keeps them: times that are written as for AS OF SYSTEM TIME become
     timestamps, those of a statement at `at`. Raises SQLError 22023."""
     given = {option.name: option.value for option in options}
@@ -151,16 +150,15 @@ async def explain_changefeed(changer: Changer, explained: ExplainChangefeed) -> 
 
 
 async def requested(
-    changer: Changer, statement: CreateChangefeed
+    changer: Changer, statement: CreateChangefeed, told: str = "CREATE CHANGEFEED"
 ) -> tuple[CreateChangefeed, FeedRequest]:
-    """The statement with the tables that it means, found. Raises SQLError."""
+    """The statement with the tables that it means, found. Raises SQLError, in which it is called
+    `told`."""
     at = changer.transaction.read_timestamp
     if statement.whole_database is not None:
         return statement, await _of_database(changer, statement, statement.whole_database, at)
     if statement.relaxed_log is not None:
-        statement = await _of_log(
-            changer.services, statement, statement.relaxed_log, changer.transaction
-        )
+        statement = await _of_log(changer, statement, statement.relaxed_log)
     part, resolved = None, None
     relations = await changer.resolve(statement.tables, keyspaces=statement.keyspace is not None)
     if statement.keyspace is not None:
@@ -175,12 +173,12 @@ async def requested(
         )
     tables = [relations[name.parts] for name in statement.tables]
     for table in tables:
-        await (need_readable if statement.sink is None else _need_changefeed)(changer, table)
-    check_followed("CREATE CHANGEFEED", statement.tables, tables)
+        await (_need_readable if statement.sink is None else _need_changefeed)(changer, table)
+    _check_followed(told, statement.tables, tables)
     request = FeedRequest(
         tables=tables,
         names=[str(full_name(name, changer.database)) for name in statement.tables],
-        options=feed_options(statement.options, at),
+        options=_feed_options(statement.options, at),
         at=at,
         user=changer.user,
         replication=statement.replication,
@@ -242,7 +240,7 @@ async def _of_database(
     return FeedRequest(
         tables=[each.table for each in found],
         names=[each.name for each in found],
-        options=feed_options(statement.options, at),
+        options=_feed_options(statement.options, at),
         at=at,
         user=actor.user,
         whole_database=tables,
@@ -262,22 +260,12 @@ def _full_names(names: Sequence[ObjectName], database: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-async def _of_log(
-    services: Services, statement: CreateChangefeed, name: str, transaction: Transaction
-) -> CreateChangefeed:
+async def _of_log(changer: Changer, statement: CreateChangefeed, name: str) -> CreateChangefeed:
     """The statement for the log's tables. Into a sink that takes whole transactions it shows
     nothing else, for nothing else is a state of the store that the log is of."""
-    log = await find_log(transaction, name)
-    descriptors, tables = services.catalog.descriptors, []
-    for table_id in log.table_ids:
-        parts: list[str] = []
-        table = await descriptors.read(transaction, table_id)
-        assert isinstance(table, TableDescriptor), table_id
-        for parent_id in (table.database_id, table.schema_id):
-            parent = await descriptors.read(transaction, parent_id)
-            assert parent is not None, parent_id
-            parts.append(parent.name)
-        tables.append(ObjectName((*parts, table.name), 1))
+    log = await find_log(changer.transaction, name)
+    found = [await changer.table(table_id) for table_id in log.table_ids]
+    tables = [ObjectName(await changer.parts(table), 1) for table in found]
     return replace(statement, tables=tuple(tables), sink=_whole(statement.sink))
 
 
@@ -317,7 +305,7 @@ async def _need_changefeed(actor: Actor, table: TableDescriptor) -> None:
         ) from error
 
 
-async def need_readable(actor: Actor, table: TableDescriptor) -> None:
+async def _need_readable(actor: Actor, table: TableDescriptor) -> None:
     """CHANGEFEED or SELECT, as for a feed to a client. Raises SQLError 42501."""
     try:
         await actor.need_table(table, Privilege.CHANGEFEED)
@@ -417,7 +405,7 @@ async def _added(changer: Changer, clause: s.AddTables) -> Sequence[AddTarget]:
     tables = [relations[name.parts] for name in clause.tables]
     scans = _scans(clause.options)
     for name, table in zip(clause.tables, tables, strict=True):
-        check_followed("ALTER CHANGEFEED", [name], [table])
+        _check_followed("ALTER CHANGEFEED", [name], [table])
         await _need_changefeed(changer, table)
     return [
         AddTarget(table, str(full_name(name, changer.database)), scans)

@@ -33,24 +33,13 @@ from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
 from ....catalog.values.errors import SQLError
 from ....changefeed import give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
+from ....kvlayer.access import Transaction
 from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
 from ...syntax import rights_statements as s
 from ...syntax.names import ObjectName
 from ..ddl.enum_types import unknown
-
-_KINDS = {
-    s.TargetKind.TABLE: SecurableKind.TABLE,
-    s.TargetKind.TABLES_IN_SCHEMA: SecurableKind.TABLE,
-    s.TargetKind.SEQUENCE: SecurableKind.SEQUENCE,
-    s.TargetKind.SEQUENCES_IN_SCHEMA: SecurableKind.SEQUENCE,
-    s.TargetKind.TYPE: SecurableKind.TYPE,
-    s.TargetKind.TYPES_IN_SCHEMA: SecurableKind.TYPE,
-    s.TargetKind.SCHEMA: SecurableKind.SCHEMA,
-    s.TargetKind.DATABASE: SecurableKind.DATABASE,
-    s.TargetKind.SYSTEM: SecurableKind.SYSTEM,
-}
 
 
 async def change_rights(actor: Actor, statement: s.RightsChange) -> Result:
@@ -109,7 +98,7 @@ def _shown(kind: SecurableKind) -> str:
 
 
 async def _grant_privileges(actor: Actor, statement: s.GrantPrivileges) -> None:
-    kind = _KINDS[statement.target.kind]
+    kind, _ = _TARGETS[statement.target.kind]
     privileges = privileges_of(statement.privileges, kind)
     await _check_roles(actor, statement.grantees)
     revokes_all = statement.revoke and any(given.name == "ALL" for given in statement.privileges)
@@ -217,9 +206,13 @@ async def _reassign(actor: Actor, statement: s.ReassignOwned) -> None:
     for object_id, owner, grant in list(rights.all_grants()):
         if grant.owner and owner in statement.roles:
             await set_owner(actor.reader, await actor.rights(), object_id, statement.to)
-    await give_places(actor.reader, statement.roles, statement.to)
-    await give_subscriptions(actor.reader, statement.roles, statement.to)
-    await give_connections(actor.reader, statement.roles, statement.to)
+    await give_feeds_things(actor.reader, statement.roles, statement.to)
+
+
+async def give_feeds_things(transaction: Transaction, roles: Sequence[str], to: str) -> None:
+    """Gives what feeds know of roles to another: places, subscriptions and connections."""
+    for give in (give_places, give_subscriptions, give_connections):
+        await give(transaction, roles, to)
 
 
 async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
@@ -281,9 +274,9 @@ K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
 
 async def _find_targets(actor: Actor, target: s.GrantTarget) -> list[Securable]:
     """Returns the objects that a statement names. Raises SQLError for one that does not exist."""
-    if target.kind is s.TargetKind.SYSTEM:
+    _, find = _TARGETS[target.kind]
+    if find is None:
         return [SYSTEM]
-    find = _FINDERS[target.kind]
     return [thing for name in target.names for thing in await find(actor, name)]
 
 
@@ -324,15 +317,14 @@ async def _objects(kind: type[K], actor: Actor, name: ObjectName) -> list[Secura
     return [securable(thing) for place, thing in found if place == schema]
 
 
-async def _sequence(actor: Actor, name: ObjectName) -> list[Securable]:
-    found = await find_sequence(actor.services.catalog, actor.reader, name, actor.database)
-    if found is None:
-        raise unknown_relation(name)
-    return [securable(found)]
-
-
-async def _type(actor: Actor, name: ObjectName) -> list[Securable]:
-    found = await find_type(actor.services.catalog, actor.reader, name, actor.database)
+async def _object(
+    find: Callable[..., Awaitable[SequenceDescriptor | TypeDescriptor | None]],
+    unknown: Callable[[ObjectName], SQLError],
+    actor: Actor,
+    name: ObjectName,
+) -> list[Securable]:
+    """A sequence or a type."""
+    found = await find(actor.services.catalog, actor.reader, name, actor.database)
     if found is None:
         raise unknown(name)
     return [securable(found)]
@@ -366,13 +358,23 @@ async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
     return [securable(table)]
 
 
-_FINDERS: dict[s.TargetKind, Callable[[Actor, ObjectName], Awaitable[list[Securable]]]] = {
-    s.TargetKind.DATABASE: _database,
-    s.TargetKind.SCHEMA: _schema,
-    s.TargetKind.SEQUENCE: _sequence,
-    s.TargetKind.TYPE: _type,
-    s.TargetKind.TABLE: _named,
-    s.TargetKind.TABLES_IN_SCHEMA: _tables,
-    s.TargetKind.SEQUENCES_IN_SCHEMA: partial(_objects, SequenceDescriptor),
-    s.TargetKind.TYPES_IN_SCHEMA: partial(_objects, TypeDescriptor),
+_Find = Callable[[Actor, ObjectName], Awaitable[list[Securable]]]
+
+_TARGETS: dict[s.TargetKind, tuple[SecurableKind, _Find | None]] = {
+    s.TargetKind.DATABASE: (SecurableKind.DATABASE, _database),
+    s.TargetKind.SCHEMA: (SecurableKind.SCHEMA, _schema),
+    s.TargetKind.SEQUENCE: (
+        SecurableKind.SEQUENCE,
+        partial(_object, find_sequence, unknown_relation),
+    ),
+    s.TargetKind.SEQUENCES_IN_SCHEMA: (
+        SecurableKind.SEQUENCE,
+        partial(_objects, SequenceDescriptor),
+    ),
+    s.TargetKind.SYSTEM: (SecurableKind.SYSTEM, None),
+    s.TargetKind.TABLE: (SecurableKind.TABLE, _named),
+    s.TargetKind.TABLES_IN_SCHEMA: (SecurableKind.TABLE, _tables),
+    s.TargetKind.TYPE: (SecurableKind.TYPE, partial(_object, find_type, unknown)),
+    s.TargetKind.TYPES_IN_SCHEMA: (SecurableKind.TYPE, partial(_objects, TypeDescriptor)),
 }
+"""What privileges are granted on: the kind of object, and how its name is found."""

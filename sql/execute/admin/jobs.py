@@ -3,7 +3,7 @@ their own, and those of others as VIEWJOB and CONTROLJOB say."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -156,7 +156,7 @@ async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> N
 
     A table that is gone is for the feed itself to tell of. Raises SQLError 42501.
     """
-    for table in await _tables_of(services, job):
+    for table in (await tables_now(services, job.table_ids)).values():
         needs = tuple(needs_on(table, int(Privilege.CHANGEFEED)))
         if not table.dropped and missing(rights, job.owner, needs) is not None:
             raise SQLError(
@@ -168,12 +168,12 @@ async def _check_owner(services: Services, rights: Rights, job: JobSummary) -> N
             )
 
 
-async def _tables_of(services: Services, job: JobSummary) -> list[TableDescriptor]:
-    """The tables of a feed as they are now, as far as there is a descriptor of them."""
+async def tables_now(services: Services, ids: Iterable[int]) -> dict[int, TableDescriptor]:
+    """Tables as they are now by their ids, as far as there are descriptors of them."""
     at = await services.store.now()
     read_at = services.catalog.descriptors.read_at
-    found = [await read_at(table_id, at) for table_id in job.table_ids]
-    return [table for table in found if isinstance(table, TableDescriptor)]
+    found = [await read_at(table_id, at) for table_id in dict.fromkeys(ids)]
+    return {table.id: table for table in found if isinstance(table, TableDescriptor)}
 
 
 async def verify_changefeed(actor: Actor, statement: VerifyChangefeed) -> Result:
@@ -238,7 +238,7 @@ async def _check_keys(services: Services, user: str, jobs: Sequence[JobSummary])
     rights = services.rights.current
     for job in jobs:
         if not rights.admin(user) and job.owner not in rights.roles_of(user):
-            for table in await _tables_of(services, job):
+            for table in (await tables_now(services, job.table_ids)).values():
                 await require(services, user, tuple(needs_on(table, int(Privilege.SELECT))))
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from ....catalog.rights.privileges import Privilege
 from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as feed_statements
@@ -15,7 +14,8 @@ from ...syntax.connection_statements import ShowConnections
 from ...syntax.maintenance_statements import Maintain
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.user_statements import ShowUsers
-from . import feed_reports, jobs, keyspaces, show
+from ..ddl import keyspaces, relaxed_logs
+from . import feed_reports, jobs, show
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .subscriptions import show_subscriptions
@@ -25,17 +25,14 @@ from .users import show_users
 async def run_listing(actor: Actor, statement: object, parameters: Sequence[object] = ()) -> Result:
     """Runs one of `LISTINGS`, or a statement about ranges. Raises SQLError 42501."""
     if isinstance(statement, RangeStatement):
-        shows = isinstance(statement, statements.ShowRanges)
-        needed = Privilege.SELECT if shows else Privilege.INSERT
-        await actor.need_named(statement.of.table, needed)
-        return await run_ranges(actor.services, statement, actor.reader, actor.database, parameters)
+        return await run_ranges(actor, statement, parameters)
     return await LISTINGS[type(statement)](actor, statement)
 
 
 LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     Maintain: show.maintain,
     ShowConnections: show_connections,
-    ShowRelaxedLogs: keyspaces.show_relaxed_logs,
+    ShowRelaxedLogs: relaxed_logs.show_relaxed_logs,
     ShowUsers: show_users,
     feed_statements.RetryDeadLetters: feed_reports.tell_dead_letters,
     feed_statements.ShowDeadLetters: feed_reports.tell_dead_letters,

@@ -5,15 +5,15 @@ None of it is transactional: a split takes effect when it is durable, and is not
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import Index
+from ....catalog.rights.privileges import Privilege
 from ....catalog.rows.key_borders import border_columns, border_key, pretty_key
 from ....catalog.store.catalog import not_a_table
-from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import RangeRefused
 from ....kvlayer.keys import index_span, table_span
@@ -23,48 +23,43 @@ from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
 from ...results.as_of import datetime_of
 from ...results.results import Result, Row, listing
+from ...runtime.authorization import Actor
 from ...runtime.relations import resolve
-from ...runtime.services import RangeStore, Services, ranged_store
+from ...runtime.services import RangeStore, ranged_store
 from ...syntax import statements
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
 
 
 async def run_ranges(
-    services: Services,
-    statement: RangeStatement,
-    reader: DescriptorReader,
-    database: str,
-    parameters: Sequence[object],
+    actor: Actor, statement: RangeStatement, parameters: Sequence[object]
 ) -> Result:
-    """Carries the statement out. `reader` finds the table."""
-    store = ranged_store(services.store)
+    """Carries the statement out. Raises SQLError."""
+    shows = isinstance(statement, statements.ShowRanges)
+    await actor.need_named(statement.of.table, Privilege.SELECT if shows else Privilege.INSERT)
+    store = ranged_store(actor.services.store)
     try:
-        table = await _table(services, statement.of, reader, database)
+        table = await _table(actor, statement.of)
     except SQLError as error:
         if error.sqlstate != "42P01" or not statement.of.if_exists:
             raise
         return Result(tag=_tag(statement.of), notice=f"{error.message}, skipping")
-    bindings = Bindings(parameters, datetime_of(services.store.clock.last))
+    bindings = Bindings(parameters, datetime_of(actor.services.store.clock.last))
     index = _index(table, statement.of)
     match statement:
-        case statements.SplitAt():
-            return await _split(store, statement, table, index, bindings)
-        case statements.UnsplitAt():
-            return await _unsplit(store, statement, table, index, bindings)
+        case statements.SplitAt() | statements.UnsplitAt():
+            return await _change_borders(store, statement, table, index, bindings)
         case statements.ShowRanges(of=of, details=details):
             span = _span(table, of, index)
             return _show(store.ranges(span), span, table, details=details)
 
 
-async def _table(
-    services: Services, of: statements.RangesOf, reader: DescriptorReader, database: str
-) -> TableDescriptor:
-    if services.virtual_tables.find(of.table.parts) is not None:
+async def _table(actor: Actor, of: statements.RangesOf) -> TableDescriptor:
+    if actor.services.virtual_tables.find(of.table.parts) is not None:
         raise SQLError(
             "42809", f'"{of.table}" is computed and has no ranges', position=of.table.position
         )
-    table = await resolve(services, reader, of.table, database)
+    table = await resolve(actor.services, actor.reader, of.table, actor.database)
     if table.view is not None:
         raise not_a_table(table)
     return table
@@ -85,46 +80,27 @@ def _index(table: TableDescriptor, of: statements.RangesOf) -> Index:
     return index
 
 
-async def _split(
+async def _change_borders(
     store: RangeStore,
-    statement: statements.SplitAt,
+    statement: statements.SplitAt | statements.UnsplitAt,
     table: TableDescriptor,
     index: Index,
     bindings: Bindings,
 ) -> Result:
-    borders = [_border(table, index, row, bindings) for row in statement.rows]
-    rows: list[Row] = []
-    for key in borders:
-        await _refusable(store.split(key))
-        rows.append((key, pretty_key(key, table)))
-    return listing(_tag(statement.of), "key:y pretty", rows)
-
-
-async def _unsplit(
-    store: RangeStore,
-    statement: statements.UnsplitAt,
-    table: TableDescriptor,
-    index: Index,
-    bindings: Bindings,
-) -> Result:
-    if statement.rows is None:
+    if statement.rows is None:  # UNSPLIT ALL
         span = _span(table, statement.of, index)
         found = store.ranges(span)
         borders = [each.start for each in found if each.sticky_until and span.contains(each.start)]
     else:
         borders = [_border(table, index, row, bindings) for row in statement.rows]
-    rows: list[Row] = []
-    for key in borders:
-        await _refusable(store.unsplit(key))
-        rows.append((key, pretty_key(key, table)))
-    return listing(_tag(statement.of), "key:y pretty", rows)
-
-
-async def _refusable(change: Awaitable[None]) -> None:
+    change = store.split if isinstance(statement, statements.SplitAt) else store.unsplit
     try:
-        await change
+        for key in borders:
+            await change(key)
     except RangeRefused as error:
         raise SQLError("22023", str(error)) from error
+    rows: list[Row] = [(key, pretty_key(key, table)) for key in borders]
+    return listing(_tag(statement.of), "key:y pretty", rows)
 
 
 def _span(table: TableDescriptor, of: statements.RangesOf, index: Index) -> Span:

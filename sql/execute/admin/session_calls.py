@@ -98,20 +98,18 @@ class CallingSession:
         return locked if "_try_" in name else ""
 
     async def _cancel(self, process_id: int) -> bool:
-        session = self._found(process_id)
-        if session is None:
-            return False
-        await self._check_may(session, "cancel query", "query is being canceled")
-        session.activity.interrupt()
-        return True
+        session = await self._session_to_end(process_id, "cancel query", "query is being canceled")
+        if session is not None:
+            session.activity.interrupt()
+        return session is not None
 
     async def _terminate(self, process_id: int) -> bool:
-        session = self._found(process_id)
-        if session is None:
-            return False
-        await self._check_may(session, "terminate process", "process is being terminated")
-        session.terminate()
-        return True
+        session = await self._session_to_end(
+            process_id, "terminate process", "process is being terminated"
+        )
+        if session is not None:
+            session.terminate()
+        return session is not None
 
     async def _wait(self, job_id: int, *given: str | None) -> Decimal:
         """Waits for a feed: until when, and how long, stand in either order."""
@@ -166,18 +164,17 @@ class CallingSession:
             self._database = (name, found)
         return self._database[1]
 
-    def _found(self, process_id: int) -> SessionView | None:
+    async def _session_to_end(self, process_id: int, what: str, whose: str) -> SessionView | None:
+        """The session of a process, if there is one. Raises SQLError 42501."""
         session = self._services.sessions.find_process(process_id)
         if session is None:
             self._warnings.append(f"PID {process_id} is not a PostgreSQL backend process")
-        return session
-
-    async def _check_may(self, session: SessionView, what: str, whose: str) -> None:
+            return None
         opened = self._transactions.opened
         reader = None if opened is None else opened.transaction
         rights = await current_rights(self._services, reader)
         if may_end(rights, self._session.user, session.activity.user):
-            return
+            return session
         if rights.admin(session.activity.user):
             raise SQLError(
                 "42501",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ....catalog.values.errors import SQLError
 from ....changefeed import (
     SUBSCRIPTION_QUOTA,
-    FeedRequest,
     Subscription,
     SubscriptionReader,
     find_subscription,
@@ -17,14 +16,14 @@ from ...results.as_of import timestamp_of_text
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
 from ...runtime.jobs import sees
-from ...runtime.relations import full_name
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ...syntax.names import Option
+from ...syntax.statements import CreateChangefeed
 from ..changer import Changer
 from ..positions import at, refuse_twice
 from ..query.result_shape import CHANGEFEED_COLUMNS
-from .feeds import check_followed, feed_options, need_readable
+from .feeds import requested
 
 
 async def change_subscription(changer: Changer, statement: s.SubscriptionChange) -> Result:
@@ -99,19 +98,8 @@ async def _create(changer: Changer, statement: s.CreateSubscription) -> Result:
     if statement.if_not_exists and await _exists(changer, statement.name):
         notice = f'subscription "{statement.name}" already exists, skipping'
         return Result(tag="CREATE SUBSCRIPTION", notice=notice)
-    at = changer.transaction.read_timestamp
-    relations = await changer.resolve(statement.tables)
-    tables = [relations[name.parts] for name in statement.tables]
-    for table in tables:
-        await need_readable(changer, table)
-    check_followed("CREATE SUBSCRIPTION", statement.tables, tables)
-    request = FeedRequest(
-        tables=tables,
-        names=[str(full_name(name, changer.database)) for name in statement.tables],
-        options=feed_options(statement.options, at),
-        at=at,
-        user=changer.user,
-    )
+    feed = CreateChangefeed(tables=statement.tables, sink=None, options=statement.options)
+    _, request = await requested(changer, feed, "CREATE SUBSCRIPTION")
     await changer.services.changefeeds.subscribe(changer.transaction, request, statement.name)
     await changer.need_room(SUBSCRIPTION_QUOTA)
     return Result(tag="CREATE SUBSCRIPTION")

@@ -31,8 +31,7 @@ from ....catalog.rights.users import (
 )
 from ....catalog.rights.web_sessions import remove_web_sessions
 from ....catalog.values.errors import SQLError
-from ....changefeed import JOB_KIND, SCHEDULE_KIND, give_connections, give_subscriptions
-from ....changefeed.jobs.places import give_places
+from ....changefeed import JOB_KIND, SCHEDULE_KIND
 from ....kvlayer.access import Transaction
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
@@ -42,7 +41,7 @@ from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.rights_statements import RightsChange
 from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptions, ShowUsers
-from .grants import change_rights, what_depends_on
+from .grants import change_rights, give_feeds_things, what_depends_on
 
 DEPENDENTS_SHOWN = 100
 """Dependencies that an error lists, as PostgreSQL does."""
@@ -145,9 +144,7 @@ async def _drop(actor: Actor, statement: DropUser) -> Result:
             missing.append(name)
             continue
         await put_grant(actor.reader, SYSTEM.id, name, Grant())
-        await give_places(actor.reader, [name], ROOT)
-        await give_subscriptions(actor.reader, [name], ROOT)
-        await give_connections(actor.reader, [name], ROOT)
+        await give_feeds_things(actor.reader, [name], ROOT)
         await remove_web_sessions(actor.reader, name)
         await cancel_jobs_of(actor.reader, name, FEED_KINDS)
         for role, member, _ in (await actor.rights()).memberships():

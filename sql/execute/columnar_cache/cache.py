@@ -13,7 +13,7 @@ from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.errors import BatchTimestampBeforeGC, KVError
-from ....kvlayer.events import Checkpoint, DeleteRange, Event, ValueBatch
+from ....kvlayer.events import DeleteRange, Event, ValueBatch
 from ....kvlayer.fibre import end_slice, give_way, in_slices_where
 from ....kvlayer.settings import declare_int
 from ....kvlayer.span import Span
@@ -320,10 +320,7 @@ class FollowedTable:
                 return self._unread_rows <= bound
             case DeleteRange():
                 return False  # the rows are gone, and a new image of what is left is cheap
-            case Checkpoint():
-                return True
-            case _:
-                return True
+        return True
 
     def _keep(self, batch: ValueBatch) -> None:
         byte_count = sum(map(len, batch.keys)) + sum(map(len, filter(None, batch.values)))

@@ -19,7 +19,7 @@ from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.default_expressions import StoreGenerators, draw_defaults
 from ...analyze.scalars import Bindings
 from ...results.as_of import datetime_of
-from ...runtime.query_evaluator import QueryEvaluator
+from ...results.query_evaluator import QueryEvaluator
 from ..write.row_expressions import (
     compile_check,
     compile_expression,
@@ -27,7 +27,7 @@ from ..write.row_expressions import (
     first_violation,
     rows_of,
 )
-from ..write.sequence_functions import Drawing
+from ..write.sequence_functions import with_draws_of
 from ..write.stored_sequences import StoredSequences
 
 DRAWN_ROWS = 100
@@ -50,9 +50,11 @@ class AnalyticRows:
     ) -> Sequence[Sequence[Datum]]:
         bindings = await self._bindings()
         database = await self._database(table)
-        sequences = StoredSequences(self._store, Catalog(self._descriptors), database, None)
-        drawing = Drawing(bindings, sequences, self._analytics)
-        return [await drawing(partial(_drawn, column, count)) for column in columns]
+        sequences = StoredSequences(self._store, Catalog(self._descriptors), database)
+        return [
+            await with_draws_of(sequences, bindings, partial(_drawn, column, count))
+            for column in columns
+        ]
 
     async def _database(self, table: TableDescriptor) -> str:
         """The name of the table's database, in which its defaults find their sequences."""
@@ -71,19 +73,18 @@ class AnalyticRows:
         ]
         assert len(expressions) == len(columns), columns
         bindings = await self._bindings()
-        return await evaluate_all(table, expressions, rows_of(rows), bindings, self._analytics)
+        return await evaluate_all(table, expressions, rows_of(rows), bindings)
 
     async def violates(
         self, table: TableDescriptor, rows: pa.RecordBatch, check: CheckConstraint
     ) -> int | None:
         compiled = compile_check(table.writable, check)
-        return await first_violation(
-            table.writable, compiled, rows_of(rows), await self._bindings(), self._analytics
-        )
+        bindings = await self._bindings()
+        return await first_violation(table.writable, compiled, rows_of(rows), bindings)
 
     async def _bindings(self) -> Bindings:
         now = datetime_of(await self._store.now())
-        return Bindings((), now, generators=self._generators)
+        return Bindings((), now, generators=self._generators, analytics=self._analytics)
 
 
 async def _drawn(column: Column, count: int, bindings: Bindings) -> list[Datum]:

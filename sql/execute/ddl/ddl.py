@@ -7,8 +7,9 @@ has let go of the version that it replaces.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, get_args
 
 from ....catalog.descriptors.descriptor import Column
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
@@ -22,33 +23,22 @@ from ...parse import text_of
 from ...results.results import Result
 from ...runtime.relations import unknown_relation
 from ...runtime.services import Services
+from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
-from ...syntax.keyspace_statements import KeyspaceStatement
+from ...syntax import type_statements as t
 from ...syntax.names import Option
-from ...syntax.relaxed_statements import RelaxedStatement
+from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
-from ...syntax.type_statements import SequenceStatement, TypeStatement
-from ...syntax.view_statements import ViewStatement
-from ..changer import LEASE_WAIT, Changer, new_table_name
+from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
+from ..changer import LEASE_WAIT, Changer, Skipped, new_table_name
 from ..positions import at, refuse_twice
 from ..write.row_expressions import note_types
-from .enum_types import run_type_statement, with_named_types
+from . import enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
 from .given_columns import column_type, defaults_in, identity_of, with_default
-from .keyspaces.statements import run_keyspace_statement
-from .namespaces import (
-    comment_on,
-    create_schema,
-    drop_database,
-    drop_schema,
-    drop_tables,
-)
 from .notices import ascending, bare_decimals, notices
-from .relaxed.logs import run_relaxed_statement
 from .schema_changes import SchemaChangeStatements
-from .sequences import create_owned, run_sequence_statement, with_sequences
 from .table_copies import create_table_as
-from .views import run_view_statement
 
 DDL = (
     statements.CreateDatabase
@@ -57,53 +47,24 @@ DDL = (
     | statements.DropTable
     | statements.AlterTableSet
     | s.SchemaStatement
-    | TypeStatement
-    | SequenceStatement
+    | t.TypeStatement
+    | t.SequenceStatement
     | ViewStatement
     | RelaxedStatement
-    | KeyspaceStatement
+    | k.KeyspaceStatement
 )
 
 
 async def run_ddl(changer: Changer, statement: DDL) -> Result:
     """Carries the statement out in the transaction, and does not commit it."""
-    statement = await with_named_types(changer, statement)
+    statement = await enum_types.with_named_types(changer, statement)
     await note_types(defaults_in(statement), changer.services.analytics)
-    match statement:
-        case statements.CreateTableAs():
-            return await create_table_as(changer, statement)
-        case statements.CreateDatabase(name=name, if_not_exists=if_not_exists):
-            created = await changer.services.catalog.create_database(
-                changer.transaction, name, if_not_exists=if_not_exists
-            )
-            notice = None if created else f'database "{name}" already exists, skipping'
-            return Result(tag="CREATE DATABASE", notice=notice)
-        case statements.CreateTable():
-            return await _create_table(changer, statement)
-        case statements.DropTable():
-            return await drop_tables(changer, statement)
-        case statements.AlterTableSet():
-            return await _alter(changer, statement)
-        case s.CreateSchema():
-            return await create_schema(changer, statement)
-        case s.DropSchema():
-            return await drop_schema(changer, statement)
-        case s.DropDatabase():
-            return await drop_database(changer, statement)
-        case s.CommentOn():
-            return await comment_on(changer, statement)
-        case _ if isinstance(statement, ViewStatement):
-            return await run_view_statement(changer, statement)
-        case _ if isinstance(statement, SequenceStatement):
-            return await run_sequence_statement(changer, statement)
-        case _ if isinstance(statement, RelaxedStatement):
-            return await run_relaxed_statement(changer, statement)
-        case _ if isinstance(statement, KeyspaceStatement):
-            return await run_keyspace_statement(changer, statement)
-        case _ if isinstance(statement, TypeStatement):
-            return await run_type_statement(changer, statement)
-        case _:
-            return await SchemaChangeStatements(changer).run(statement)
+    tag, run = _STATEMENTS[type(statement)]
+    try:
+        outcome = await run(changer, statement)
+    except Skipped as skipped:
+        outcome = f"{skipped}, skipping"
+    return outcome if isinstance(outcome, Result) else Result(tag=tag, notice=outcome)
 
 
 async def wait_until_seen(
@@ -140,9 +101,17 @@ async def _one_version(services: Services, table_ids: Sequence[int]) -> str | No
     return None
 
 
-async def _create_table(changer: Changer, statement: statements.CreateTable) -> Result:
+async def _create_database(changer: Changer, statement: statements.CreateDatabase) -> None:
+    created = await changer.services.catalog.create_database(
+        changer.transaction, statement.name, if_not_exists=statement.if_not_exists
+    )
+    if not created:
+        raise Skipped(f'database "{statement.name}" already exists')
+
+
+async def _create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
     name = await new_table_name(changer, statement.table, statement.temporary)
-    statement = with_sequences(statement)
+    statement = sequences.with_sequences(statement)
     inline = [column for column in statement.columns if column.primary_key]
     if len(inline) + bool(statement.primary_key) > 1:
         second = inline[0] if statement.primary_key else inline[1]
@@ -170,13 +139,11 @@ async def _create_table(changer: Changer, statement: statements.CreateTable) -> 
             changer.transaction, definition, if_not_exists=statement.if_not_exists
         )
     if created is None:
-        notice = f'relation "{statement.table}" already exists, skipping'
-        return Result(tag="CREATE TABLE", notice=notice)
-    await create_owned(changer, statement, created)
+        raise Skipped(f'relation "{statement.table}" already exists')
+    await sequences.create_owned(changer, statement, created)
     await SchemaChangeStatements(changer).complete(created, statement)
     bare = bare_decimals((column.name, column.type) for column in statement.columns)
-    told = notices(_ignored(ignored), bare, ascending(statement.elements))
-    return Result(tag="CREATE TABLE", notice=told)
+    return notices(_ignored(ignored), bare, ascending(statement.elements))
 
 
 def _ignored(names: Sequence[str]) -> str | None:
@@ -216,19 +183,18 @@ def _column(given: ColumnClause) -> ColumnDefinition:
     )
 
 
-async def _alter(changer: Changer, statement: statements.AlterTableSet) -> Result:
+async def _alter(changer: Changer, statement: statements.AlterTableSet) -> str | None:
     catalog = changer.services.catalog
     with at(statement.table.position):
         found = await changer.find(statement.table)
         if found is None and statement.if_exists:
-            notice = f'relation "{statement.table}" does not exist, skipping'
-            return Result(tag="ALTER TABLE", notice=notice)
+            raise Skipped(unknown_relation(statement.table).message)
         if found is not None:
             await changer.wait_for_room(found)
     with at(_first_position(statement.parameters, statement.table.position)):
         given, ignored = without_ignored(_given(statement.parameters))
         if ignored and not given:
-            return Result(tag="ALTER TABLE", notice=_ignored(ignored))
+            return _ignored(ignored)
         if found is None:
             raise unknown_relation(statement.table)
         locks = LOCK_PARAMETER in parse_names(given)
@@ -244,7 +210,7 @@ async def _alter(changer: Changer, statement: statements.AlterTableSet) -> Resul
             await catalog.reset_parameters(changer.transaction, found, given)
         else:
             await catalog.set_parameters(changer.transaction, found, given)
-    return Result(tag="ALTER TABLE")
+    return None
 
 
 def _given(parameters: Sequence[Option]) -> dict[str, object]:
@@ -254,3 +220,45 @@ def _given(parameters: Sequence[Option]) -> dict[str, object]:
 
 def _first_position(parameters: Sequence[Option], otherwise: int) -> int:
     return parameters[0].position if parameters else otherwise
+
+
+async def _change_table(changer: Changer, statement: s.TableChange) -> str | None:
+    return await SchemaChangeStatements(changer).run(statement)
+
+
+_Run = Callable[[Changer, Any], Awaitable[Result | str | None]]
+
+_STATEMENTS: Mapping[type, tuple[str, _Run]] = {
+    statements.AlterTableSet: ("ALTER TABLE", _alter),
+    statements.CreateDatabase: ("CREATE DATABASE", _create_database),
+    statements.CreateTable: ("CREATE TABLE", _create_table),
+    statements.CreateTableAs: ("CREATE TABLE AS", create_table_as),
+    statements.DropTable: ("DROP TABLE", namespaces.drop_tables),
+    s.AlterTable: ("ALTER TABLE", _change_table),
+    s.CommentOn: ("COMMENT", namespaces.comment_on),
+    s.CreateIndex: ("CREATE INDEX", _change_table),
+    s.CreateSchema: ("CREATE SCHEMA", namespaces.create_schema),
+    s.DropDatabase: ("DROP DATABASE", namespaces.drop_database),
+    s.DropIndex: ("DROP INDEX", _change_table),
+    s.DropSchema: ("DROP SCHEMA", namespaces.drop_schema),
+    s.RenameIndex: ("ALTER INDEX", _change_table),
+    s.Truncate: ("TRUNCATE TABLE", _change_table),
+    CreateView: ("CREATE VIEW", views.create),
+    DropView: ("DROP VIEW", views.drop),
+    RenameView: ("ALTER VIEW", views.rename),
+    t.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
+    t.CreateSequence: ("CREATE SEQUENCE", sequences.create),
+    t.DropSequence: ("DROP SEQUENCE", sequences.drop),
+    **dict.fromkeys(get_args(t.TypeStatement), ("ALTER TYPE", enum_types.alter)),
+    t.CreateEnum: ("CREATE TYPE", enum_types.create),
+    t.DropType: ("DROP TYPE", enum_types.drop),
+    k.CreateKeyspace: ("CREATE KEYSPACE", keyspaces.create),
+    k.DropKeyspace: ("DROP KEYSPACE", keyspaces.drop),
+    k.PromoteKeyspace: ("ALTER KEYSPACE", keyspaces.promote),
+    k.SplitKeyspace: ("ALTER KEYSPACE", keyspaces.split),
+    k.TransferKeyspace: ("ALTER KEYSPACE", keyspaces.transfer),
+    CreateRelaxedLog: ("CREATE RELAXED LOG", relaxed_logs.create),
+    DropRelaxedLog: ("DROP RELAXED LOG", relaxed_logs.drop),
+}
+"""Statements of DDL: the tag of each, and the function that carries it out in its transaction and
+returns a notice, or a result of its own."""

@@ -18,11 +18,11 @@ from ...syntax.keyspace_statements import KeyspaceStatement
 from ...syntax.names import ObjectName
 from ...syntax.relaxed_statements import RelaxedStatement
 from ...syntax.view_statements import DropView
-from ..changer import new_table_name
+from ..changer import need_create, need_create_in
 from .ddl import DDL
 from .enum_types import type_names
-from .keyspaces.statements import check_keyspaces
-from .relaxed.logs import check_relaxed
+from .keyspaces import check_keyspaces
+from .relaxed_logs import check_relaxed
 from .truncation import truncated_tables
 
 
@@ -38,8 +38,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await _types(actor, statement)
         case statements.CreateTableAs(table=table, query=query):
             if statement.temporary is None:
-                name = await new_table_name(actor, table)
-                await _create_in(actor, name.database, name.schema)
+                await need_create(actor, table)
             for read in tables_of(query):
                 await actor.need_named(read, Privilege.SELECT)
         case _ if isinstance(statement, RelaxedStatement):
@@ -52,18 +51,17 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             _, others = await truncated_tables(actor, statement)
             for other in others:
                 await actor.need_table(other, Privilege.DROP)
-        case statements.DropTable(names=tables):
-            for table in tables:
-                await actor.need_named(table, Privilege.DROP)
+        case statements.DropTable(names=names) | DropView(names=names):
+            for name in names:
+                await actor.need_named(name, Privilege.DROP)
         case s.AlterTable():
             await _alter_table(actor, statement)
             await _types(actor, statement)
-        case statements.AlterTableSet(table=table) | s.CommentOn(table=table):
-            await actor.need_named(table, Privilege.CREATE)
-        case DropView(names=names):
-            for view in names:
-                await actor.need_named(view, Privilege.DROP)
-        case s.CreateIndex(table=table):
+        case (
+            statements.AlterTableSet(table=table)
+            | s.CommentOn(table=table)
+            | s.CreateIndex(table=table)
+        ):
             await actor.need_named(table, Privilege.CREATE)
         case s.DropIndex(table=ObjectName() as table) | s.RenameIndex(table=ObjectName() as table):
             await actor.need_named(table, Privilege.CREATE)
@@ -94,15 +92,8 @@ async def _create_table(actor: Actor, statement: statements.CreateTable) -> None
     for column in statement.columns:
         constraints += column.constraints
     if statement.temporary is None:  # those are made by anybody, in the session's own schema
-        name = await new_table_name(actor, statement.table)
-        await _create_in(actor, name.database, name.schema)
+        await need_create(actor, statement.table)
     await _references(actor, constraints)
-
-
-async def _create_in(actor: Actor, database: str, schema: str) -> None:
-    descriptors = actor.services.catalog.descriptors
-    _, schema_id = await descriptors.resolve_schema(actor.reader, database, schema)
-    await actor.need_descriptor(schema_id, Privilege.CREATE)
 
 
 async def _references(actor: Actor, constraints: list[object]) -> None:
@@ -125,7 +116,7 @@ async def _alter_table(actor: Actor, statement: s.AlterTable) -> None:
                 await actor.need_named(statement.table, Privilege.DROP)
             case s.SetSchema(schema=schema):
                 await actor.need_named(statement.table, Privilege.DROP)
-                await _create_in(actor, actor.database, schema)
+                await need_create_in(actor, actor.database, schema)
     await _references(actor, [*constraints])
 
 
@@ -139,10 +130,7 @@ async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:
         return  # the statement says what it is that does not exist
     if not (await actor.rights()).owns(actor.user, schema_id):
         raise SQLError("42501", f"must be owner of schema {schema}")
-    for table in await catalog.list_tables(
-        actor.reader, database, schema, views=True, keyspaces=True
-    ):
-        await actor.need_table(table, Privilege.DROP)
+    await _drop_tables_in(actor, database, schema)
 
 
 async def _drop_tables_of(actor: Actor, database: str) -> None:
@@ -150,7 +138,11 @@ async def _drop_tables_of(actor: Actor, database: str) -> None:
     if database not in await catalog.list_databases(actor.reader):
         return
     for schema in await catalog.list_schemas(actor.reader, database, all_sessions=True):
-        for table in await catalog.list_tables(
-            actor.reader, database, schema, views=True, keyspaces=True
-        ):
-            await actor.need_table(table, Privilege.DROP)
+        await _drop_tables_in(actor, database, schema)
+
+
+async def _drop_tables_in(actor: Actor, database: str, schema: str) -> None:
+    for table in await actor.services.catalog.list_tables(
+        actor.reader, database, schema, views=True, keyspaces=True
+    ):
+        await actor.need_table(table, Privilege.DROP)

@@ -28,12 +28,12 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...parse import columns_in, renamed, text_of
 from ...syntax import schema_statements as s
-from ..positions import placed
 from ..write.row_expressions import compile_check
 
 
 class ElementChanges:
-    """Targets for one table, gathered one by one. `table` is what it will be."""
+    """Targets for one table, gathered one by one. `table` is what it will be. Whoever adds one says
+    where it stands in the statement (`positions.at`)."""
 
     def __init__(self, table: TableDescriptor) -> None:
         self.before = table
@@ -52,7 +52,6 @@ class ElementChanges:
 
     # Constraints.
 
-    @placed
     def add_check(self, given: s.Check) -> None:
         columns = [self.column(name) for name in columns_in(given.tree)]
         stem = "_".join([self.table.name, *(column.name for column in columns), "check"])
@@ -91,7 +90,6 @@ class ElementChanges:
             check.expression, {name: hidden_name(column) for name, column in coming.items()}
         )
 
-    @placed
     def add_unique(self, given: s.Unique) -> None:
         self.add_index(
             s.IndexDefinition(
@@ -103,7 +101,6 @@ class ElementChanges:
             )
         )
 
-    @placed
     def add_reference(self, given: s.Reference, referenced: TableDescriptor) -> None:
         """A foreign key to a table that is there, as it is or (of this one) as it will be."""
         columns = [self.column(name) for name in given.columns]
@@ -242,7 +239,6 @@ class ElementChanges:
 
     # Indexes.
 
-    @placed
     def add_index(self, given: s.IndexDefinition, *, if_not_exists: bool = False) -> None:
         columns = [self.column(name) for name in given.columns]
         for column in columns:

@@ -11,63 +11,34 @@ from ....catalog.descriptors.descriptor import DescriptorState, TableDescriptor
 from ....catalog.descriptors.enum_columns import users_of
 from ....catalog.descriptors.named_objects import TypeDescriptor
 from ....catalog.descriptors.publish_rules import locked_error
-from ....catalog.descriptors.system_tables import DESCRIPTOR
 from ....catalog.jobs.job_store import JobStore
 from ....catalog.schema_change.type_change import JOB_KIND, payload_of
 from ....catalog.store.catalog_changes import CatalogChanges
-from ....catalog.store.descriptor_store import DescriptorReader, decode_stored
 from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
-from ....kvlayer.clock import ZERO
-from ...results.results import Result
 from ...runtime.relations import find_type
-from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax import type_statements as t
 from ...syntax.names import ObjectName, TypeName, UserTypeName
 from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import AddColumn, AlterCommand, AlterTable, AlterType
-from ..changer import Changer, found_of, new_table_name
+from ..changer import Changer, Skipped, all_of, found_of, new_table_name
 from .schema_changes import AUTO_UNLOCK
-
-
-async def named_type(
-    services: Services, reader: DescriptorReader, name: str, position: int, database: str
-) -> ColumnType | None:
-    """The column type that `mood`, `public.mood` or `mood[]` names; None for no user's type."""
-    bare = name.removesuffix("[]")
-    given = ObjectName(tuple(bare.split(".")), position)
-    found = await find_type(services.catalog, reader, given, database)
-    if found is None:
-        return None
-    type = enum_of(found.enum)
-    return type if bare == name else array_of(type)
 
 
 def unknown(name: ObjectName) -> SQLError:
     return SQLError("42704", f'type "{name}" does not exist', position=name.position)
 
 
-async def run_type_statement(changer: Changer, statement: t.TypeStatement) -> Result:
-    """Carries the statement out in the transaction. Tables follow by a job, after its commit."""
-    match statement:
-        case t.CreateEnum():
-            return await _create(changer, statement)
-        case t.DropType():
-            return await _drop(changer, statement)
-        case _:
-            return await _alter(changer, statement)
-
-
-async def _create(changer: Changer, statement: t.CreateEnum) -> Result:
+async def create(changer: Changer, statement: t.CreateEnum) -> None:
     descriptors, transaction = changer.descriptors, changer.transaction
     name = await new_table_name(changer, statement.name)
     parents = await descriptors.resolve_schema(transaction, name.database, name.schema)
     taken = await descriptors.lookup(transaction, *parents, name.name)
     if taken is not None and statement.if_not_exists:
-        return Result(tag="CREATE TYPE", notice=f'type "{statement.name}" exists, skipping')
+        raise Skipped(f'type "{statement.name}" exists')
     if taken is not None:
         raise SQLError(
             "42710",
@@ -80,12 +51,12 @@ async def _create(changer: Changer, statement: t.CreateEnum) -> Result:
         id=type_id, name=name.name, database_id=parents[0], schema_id=parents[1], enum=enum
     )
     await descriptors.publish(transaction, created)
-    return Result(tag="CREATE TYPE")
 
 
-async def _alter(
+async def alter(
     changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue | t.RenameType
-) -> Result:
+) -> None:
+    """ALTER TYPE in the transaction. Tables follow by a job, after its commit."""
     type = await _found(changer, statement.name)
     if CatalogChanges.of(changer.transaction).before(type.id, type) is not type:
         raise SQLError(
@@ -100,8 +71,7 @@ async def _alter(
             if member is not None and not statement.if_not_exists:
                 raise SQLError("42710", f'enum label "{label}" already exists')
             if member is not None and member.writable:
-                notice = f'enum label "{label}" already exists, skipping'
-                return Result(tag="ALTER TYPE", notice=notice)
+                raise Skipped(f'enum label "{label}" already exists')
             if member is None:
                 enum = enum.with_member(label, before=statement.before, after=statement.after)
         case t.RenameEnumValue(label=label, new_label=new_label):
@@ -115,10 +85,9 @@ async def _alter(
     await changer.publish_next(replace(type, name=enum.name, enum=enum))
     if users:
         await _begin(changer, type.id, statement)
-    return Result(tag="ALTER TYPE")
 
 
-async def _drop(changer: Changer, statement: t.DropType) -> Result:
+async def drop(changer: Changer, statement: t.DropType) -> str | None:
     if_exists = statement.if_exists
     found, notice = await found_of(
         statement.names, partial(_find, changer), "types", if_exists=if_exists, unknown=unknown
@@ -128,7 +97,7 @@ async def _drop(changer: Changer, statement: t.DropType) -> Result:
         if users and statement.cascade:
             raise unsupported("DROP TYPE CASCADE")
         await _drop_unused(changer, type, users)
-    return Result(tag="DROP TYPE", notice=notice)
+    return notice
 
 
 async def drop_type_with(changer: Changer, type: TypeDescriptor, going: Collection[int]) -> None:
@@ -163,13 +132,8 @@ async def _find(changer: Changer, name: ObjectName) -> TypeDescriptor | None:
 
 
 async def _users(changer: Changer, type_id: int) -> list[TableDescriptor]:
-    """The tables with columns of the type, as the transaction reads them.
-
-    All of `system.descriptor` is read, so that who makes such a table meanwhile conflicts.
-    """
-    rows = await changer.transaction.scan(DESCRIPTOR.primary_span)
-    found = [decode_stored(key, body, ZERO) for key, body in rows]
-    return users_of([one for one in found if isinstance(one, TableDescriptor)], type_id)
+    """The tables with columns of the type, as the transaction reads them."""
+    return users_of(await all_of(changer.transaction, TableDescriptor), type_id)
 
 
 def _check_locks(changer: Changer, users: list[TableDescriptor]) -> None:
@@ -202,21 +166,21 @@ async def with_named_types(changer: Changer, statement: S) -> S:
         return statement
     types: dict[str, ColumnType] = {}
     for given in type_names(statement):
-        if given.name.removesuffix("[]") in SQL_NAMES:
+        bare = given.name.removesuffix("[]")
+        if bare in SQL_NAMES:
             continue
-        found = await named_type(
-            changer.services, changer.transaction, given.name, given.position, changer.database
-        )
+        found = await _find(changer, ObjectName(tuple(bare.split(".")), given.position))
         if found is not None:
-            types[given.name] = found
+            type = enum_of(found.enum)
+            types[given.name] = type if bare == given.name else array_of(type)
     if not types:
         return statement
 
     def resolved(given: TypeName) -> TypeName:
-        type = types.get(given.name)
-        if type is None:
+        meant = types.get(given.name)
+        if meant is None:
             return given
-        return UserTypeName(given.name, given.arguments, given.position, type)
+        return UserTypeName(given.name, given.arguments, given.position, meant)
 
     if isinstance(statement, statements.CreateTable):
         columns = tuple(replace(c, type=resolved(c.type)) for c in statement.columns)

@@ -1,4 +1,4 @@
-"""Columns as statements give them: types, defaults, expressions."""
+"""Columns and checks as statements give them: types, defaults, expressions of the right types."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
+from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ...analyze.columns.column_values import check_assignable
 from ...analyze.default_expressions import compile_default, generator_of, volatile
 from ...analyze.scalars import Bindings
 from ...parse import columns_in, position_of, text_of
+from ...results.query_evaluator import QueryEvaluator
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import TypeName, UserTypeName
-from ..write.row_expressions import compile_expression
+from ..write.row_expressions import compile_check, compile_expression, result_types
 
 EPOCH = Bindings((), datetime(1970, 1, 1, tzinfo=UTC))
 
@@ -171,3 +172,48 @@ def defaults_in(statement: object) -> Iterator[exp.Expr]:
 def _casts_text(tree: exp.Expr) -> bool:
     """True for a cast of a literal: perhaps to the column's enumeration, which is not known yet."""
     return isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal)
+
+
+# What Python does not evaluate is shown to DuckDB, so that a function that is not there is told of
+# when the table is made, and not by each row that is written.
+
+_NO_TEXTS = (TypeKind.INT8, TypeKind.DECIMAL, *FLOATS, TypeKind.BOOL)
+"""Types that a text takes only by a cast."""
+
+
+async def check_expressions(
+    before: TableDescriptor | None, table: TableDescriptor, analytics: QueryEvaluator
+) -> None:
+    """Raises SQLError for checks and computed columns that the table has and `before` had not: as
+    42883 where a function is unknown, 42804 where the type is wrong."""
+    known = {c.id: c.computed for c in before.columns} if before is not None else {}
+    computed = [
+        (column, compile_expression(table, column.computed, column.type))
+        for column in table.visible_columns
+        if column.computed is not None and known.get(column.id) != column.computed
+    ]
+    there = {check.expression for check in before.checks} if before is not None else set()
+    checks = [(c, compile_check(table, c)) for c in table.checks if c.expression not in there]
+    new = [expression for _, expression in [*computed, *checks]]
+    foreign = [expression.tree for expression in new if expression.scalar is None]
+    types = iter(await result_types(table, foreign, analytics))
+    for column, expression in computed:
+        scalar = expression.scalar
+        _check_type(column, next(types) if scalar is None else scalar.type, expression.tree)
+    for check, expression in checks:
+        type = expression.type if expression.scalar is not None else next(types)
+        if type.kind is not TypeKind.BOOL and not isinstance(expression.tree, exp.Null):
+            raise SQLError(
+                "42804",
+                f"argument of CHECK must be type boolean, not type {type.kind.value}",
+                detail=f"The constraint is CHECK ({check.expression}).",
+            )
+
+
+def _check_type(column: Column, type: ColumnType | None, tree: exp.Expr) -> None:
+    """A text is read as every type but those, as it is in INSERT."""
+    if isinstance(tree, exp.Literal | exp.Null):
+        return
+    readable = type is not None and type.kind is TypeKind.STRING
+    if not readable or column.type.broad.kind in _NO_TEXTS:
+        check_assignable(type, column.type, column.name, tree)

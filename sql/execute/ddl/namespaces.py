@@ -10,25 +10,24 @@ from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescri
 from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
-from ...results.results import Result
 from ...runtime.relations import not_a_view
 from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
-from ..changer import Changer, found_of
+from ..changer import Changer, Skipped, found_of
 from .enum_types import drop_type_with
 from .schema_changes import SchemaChangeStatements
 from .sequences import drop_owned, drop_sequence, refuse_users
 from .views import comment_on_view, drop_readers, drop_views, with_comment
 
 
-async def drop_tables(changer: Changer, statement: statements.DropTable) -> Result:
+async def drop_tables(changer: Changer, statement: statements.DropTable) -> str | None:
     """DROP TABLE of every table named. Raises SQLError 42P01, 42809 and 2BP01."""
     if_exists = statement.if_exists
     find = partial(changer.find, if_exists=if_exists)
     found, notice = await found_of(statement.names, find, "tables", if_exists=if_exists)
     await _drop_all(changer, found, cascade=statement.cascade, what="DROP TABLE")
-    return Result(tag="DROP TABLE", notice=notice)
+    return notice
 
 
 async def _drop_all(
@@ -77,7 +76,7 @@ def _schema_name(parts: tuple[str, ...], database: str, position: int) -> tuple[
     return (database, parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
 
-async def create_schema(changer: Changer, statement: CreateSchema) -> Result:
+async def create_schema(changer: Changer, statement: CreateSchema) -> None:
     """CREATE SCHEMA. Raises SQLError 42P06 for a schema that exists."""
     parent, name = _schema_name(statement.parts, changer.database, statement.position)
     if name.startswith("pg_"):
@@ -90,17 +89,17 @@ async def create_schema(changer: Changer, statement: CreateSchema) -> Result:
     created = await changer.services.catalog.create_schema(
         changer.transaction, parent, name, if_not_exists=statement.if_not_exists
     )
-    notice = None if created else f'schema "{name}" already exists, skipping'
-    return Result(tag="CREATE SCHEMA", notice=notice)
+    if not created:
+        raise Skipped(f'schema "{name}" already exists')
 
 
-async def drop_schema(changer: Changer, statement: DropSchema) -> Result:
+async def drop_schema(changer: Changer, statement: DropSchema) -> None:
     """DROP SCHEMA, with CASCADE its objects too. Raises SQLError 3F000 and 2BP01."""
     parent, name = _schema_name(statement.parts, changer.database, statement.position)
     catalog = changer.services.catalog
     if name not in await catalog.list_schemas(changer.transaction, parent):
         if statement.if_exists:
-            return Result(tag="DROP SCHEMA", notice=f'schema "{name}" does not exist, skipping')
+            raise Skipped(f'schema "{name}" does not exist')
         raise SQLError("3F000", f'schema "{name}" does not exist', position=statement.position)
     if name == PUBLIC_SCHEMA:
         raise SQLError(
@@ -119,17 +118,15 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> Result:
     await _drop_others(changer, others, tables)
     _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, parent, name)
     await catalog.drop_namespace(changer.transaction, schema_id)
-    return Result(tag="DROP SCHEMA")
 
 
-async def drop_database(changer: Changer, statement: DropDatabase) -> Result:
+async def drop_database(changer: Changer, statement: DropDatabase) -> None:
     """DROP DATABASE, with CASCADE its objects too. Raises SQLError 3D000 and 2BP01."""
     catalog, name = changer.services.catalog, statement.name
     database_id = await catalog.descriptors.lookup(changer.transaction, 0, 0, name)
     if database_id is None:
         if statement.if_exists:
-            notice = f'database "{name}" does not exist, skipping'
-            return Result(tag="DROP DATABASE", notice=notice)
+            raise Skipped(f'database "{name}" does not exist')
         raise SQLError("3D000", f'database "{name}" does not exist', position=statement.position)
     if database_id < FIRST_USER_ID or name == changer.database:
         raise SQLError(
@@ -154,7 +151,6 @@ async def drop_database(changer: Changer, statement: DropDatabase) -> Result:
         _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, name, schema)
         await catalog.drop_namespace(changer.transaction, schema_id)
     await catalog.drop_namespace(changer.transaction, database_id)
-    return Result(tag="DROP DATABASE")
 
 
 Named = TableDescriptor | SequenceDescriptor | TypeDescriptor
@@ -219,12 +215,13 @@ def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLErr
 # Comments.
 
 
-async def comment_on(changer: Changer, statement: CommentOn) -> Result:
+async def comment_on(changer: Changer, statement: CommentOn) -> None:
     """A comment changes no row, so a locked table takes it without being unlocked."""
     views = statement.what is not Commented.TABLE
     named = await changer.find(statement.table, views=views)
     if named is not None and named.view is not None:
-        return await comment_on_view(changer, named, statement.column, statement.text)
+        await comment_on_view(changer, named, statement.column, statement.text)
+        return
     if named is not None and statement.what is Commented.VIEW:
         raise not_a_view(statement.table)
     schema_changes = SchemaChangeStatements(changer)
@@ -232,4 +229,3 @@ async def comment_on(changer: Changer, statement: CommentOn) -> Result:
     changed = with_comment(table, statement.column, statement.text)
     if changed != table:
         await changer.publish_next(changed)
-    return Result(tag="COMMENT")

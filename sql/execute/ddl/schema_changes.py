@@ -22,19 +22,17 @@ from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.settings import declare_bool
-from ...results.results import Result
 from ...runtime.relations import unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
-from ..changer import Changer
+from ..changer import Changer, Skipped
 from ..positions import at
 from .element_targets import ElementChanges
-from .given_columns import constraint_definitions
-from .identity_columns import run_identity_command, with_identity
-from .new_expressions import check_expressions
+from .given_columns import check_expressions, constraint_definitions
 from .notices import ascending, notices, of_commands
 from .schema_targets import TableChanges
+from .sequences import run_identity_command, with_identity
 from .truncation import run_truncation
 from .views import check_views, drop_readers_of_column
 
@@ -72,16 +70,18 @@ class SchemaChangeStatements:
         self._changer = changer
         self._changes = CatalogChanges.of(changer.transaction)
 
-    async def run(self, statement: s.TableChange) -> Result:
+    async def run(self, statement: s.TableChange) -> str | None:
+        """Returns a notice. Raises SQLError, and Skipped."""
         match statement:
             case s.AlterTable():
                 return await self._alter(statement)
             case s.CreateIndex():
                 table = await self.prepared(statement.table)
                 changes = self._gathered(table)
-                changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
-                done = await self._done(changes, table, statement.text, "CREATE INDEX")
-                return replace(done, notice=notices(done.notice, ascending([statement.index])))
+                with at(statement.index.position):
+                    changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
+                told = await self._done(changes, table, statement.text)
+                return notices(told, ascending([statement.index]))
             case s.DropIndex() | s.RenameIndex():
                 return await self._existing_index(statement)
             case s.Truncate():
@@ -89,14 +89,9 @@ class SchemaChangeStatements:
 
     # ALTER TABLE.
 
-    async def _alter(self, statement: s.AlterTable) -> Result:
-        if (
-            statement.if_exists
-            and await self._changer.find(statement.table, if_exists=True) is None
-        ):
-            notice = f'relation "{statement.table}" does not exist, skipping'
-            return Result(tag="ALTER TABLE", notice=notice)
-        table = await self.prepared(statement.table)
+    async def _alter(self, statement: s.AlterTable) -> str | None:
+        found = await self._changer.found(statement.table, if_exists=statement.if_exists)
+        table = await self._prepared_table(found)
         changes = self._gathered(table)
         for command in statement.commands:
             if isinstance(command, s.DropColumn) and command.cascade:
@@ -107,11 +102,11 @@ class SchemaChangeStatements:
         told = f"ignored, for it means nothing here: {', '.join(ignored)}" if ignored else None
         alone = ignored or any(isinstance(c, s.SetIdentity) for c in statement.commands)
         if not changes.targets and alone:
-            return Result(tag="ALTER TABLE", notice=told)  # of the table's sequence, or nothing
-        done = await self._done(changes, table, statement.text, "ALTER TABLE")
-        return replace(done, notice=notices(done.notice, told, of_commands(statement.commands)))
+            return told  # of the table's sequence, or nothing
+        done = await self._done(changes, table, statement.text)
+        return notices(done, told, of_commands(statement.commands))
 
-    async def _truncate(self, statement: s.Truncate) -> Result:
+    async def _truncate(self, statement: s.Truncate) -> str | None:
         left, notice = await run_truncation(self._changer, statement)
         for found in left:
             table = await self._prepared_table(found)
@@ -119,8 +114,8 @@ class SchemaChangeStatements:
                 continue  # what it would do is done
             changes = self._gathered(table)
             changes.truncate()
-            await self._done(changes, table, statement.text, "TRUNCATE TABLE")
-        return Result(tag="TRUNCATE TABLE", notice=notice)
+            await self._done(changes, table, statement.text)
+        return notice
 
     async def _command(
         self,
@@ -146,7 +141,8 @@ class SchemaChangeStatements:
                     for constraint in definition.constraints:
                         if isinstance(constraint, s.Reference):
                             referenced = await self._referenced(changes, constraint)
-                            changes.add_reference(constraint, referenced)
+                            with at(constraint.position):
+                                changes.add_reference(constraint, referenced)
                 case _:
                     changes.run(command)
 
@@ -177,20 +173,15 @@ class SchemaChangeStatements:
 
     # Indexes.
 
-    async def _existing_index(self, statement: s.DropIndex | s.RenameIndex) -> Result:
-        tag = "DROP INDEX" if isinstance(statement, s.DropIndex) else "ALTER INDEX"
+    async def _existing_index(self, statement: s.DropIndex | s.RenameIndex) -> str | None:
         found = await self._table_of_index(statement)
-        if found is None:
-            return Result(tag=tag, notice=f'index "{statement.name}" does not exist, skipping')
         table = await self._prepared_table(found)
         changes = self._gathered(table)
         with at(statement.position):
             _change_index(changes, statement)
-        return await self._done(changes, table, statement.text, tag)
+        return await self._done(changes, table, statement.text)
 
-    async def _table_of_index(
-        self, statement: s.DropIndex | s.RenameIndex
-    ) -> TableDescriptor | None:
+    async def _table_of_index(self, statement: s.DropIndex | s.RenameIndex) -> TableDescriptor:
         tables = await self._where_index(statement)
         owners = [t for t in tables if t.find_index(statement.name) or t.named_key(statement.name)]
         if len(owners) > 1:
@@ -201,11 +192,12 @@ class SchemaChangeStatements:
                 hint="Write table@index.",
                 position=statement.position,
             )
-        if not owners and not statement.if_exists:
-            raise SQLError(
-                "42704", f'index "{statement.name}" does not exist', position=statement.position
-            )
-        return owners[0] if owners else None
+        if not owners:
+            message = f'index "{statement.name}" does not exist'
+            if statement.if_exists:
+                raise Skipped(message)
+            raise SQLError("42704", message, position=statement.position)
+        return owners[0]
 
     async def _where_index(
         self, statement: s.DropIndex | s.RenameIndex
@@ -238,8 +230,7 @@ class SchemaChangeStatements:
         prepared = await self._prepared_table(table, unlocks=False)
         changes = self._gathered(prepared)
         _drop_table(changes)
-        tag = "DROP TABLE" if table.keyspace is None else "DROP KEYSPACE"
-        await self._done(changes, prepared, text, tag, beside_locked=beside_locked)
+        await self._done(changes, prepared, text, beside_locked=beside_locked)
 
     # Common ways.
 
@@ -277,18 +268,18 @@ class SchemaChangeStatements:
         changes: TableChanges,
         table: TableDescriptor,
         text: str,
-        tag: str,
         *,
         beside_locked: bool = False,
-    ) -> Result:
-        """Publishes what there is to publish. `table` is what the transaction reads."""
+    ) -> str | None:
+        """Publishes what there is to publish; returns a notice where that is nothing. `table` is
+        what the transaction reads."""
         if not changes.targets:
-            return Result(tag=tag, notice="there was nothing to change")
+            return "there was nothing to change"
         await refuse_lost_references(self._changer, changes)
         await check_expressions(changes.before, changes.table, self._changer.services.analytics)
         if self._changes.created(table.id):
             await self._finish(changes, table)
-            return Result(tag=tag)
+            return None
         known = self._changes.drafts.get(table.id)
         job = known.job if isinstance(known, _Draft) else None
         locked = changes.before.locked
@@ -307,7 +298,7 @@ class SchemaChangeStatements:
         )
         draft = _Draft(changes.before, tuple(changes.targets), written)
         self._changes.drafts[table.id] = draft
-        return Result(tag=tag)
+        return None
 
     async def drop_references(self, referrer_id: int, referenced: TableDescriptor) -> None:
         """Drops the foreign keys of one table that refer to another."""
@@ -317,7 +308,7 @@ class SchemaChangeStatements:
         for key in prepared.foreign_keys:
             if key.referenced_id == referenced.id:
                 changes.add(Target(ConstraintElement(constraint=key), present=False))
-        await self._done(changes, prepared, "DROP CONSTRAINT", "ALTER TABLE")
+        await self._done(changes, prepared, "DROP CONSTRAINT")
 
     async def complete(self, table: TableDescriptor, statement: statements.CreateTable) -> None:
         """Gives a table that is being created what its columns and key do not say."""
@@ -327,15 +318,20 @@ class SchemaChangeStatements:
                 changes.check_computed(column)
         constraints = [*constraint_definitions(statement.columns), *statement.elements]
         for element in constraints:
-            match element:
-                case s.Check():
-                    changes.add_check(element)
-                case s.Unique():
-                    changes.add_unique(element)
-                case s.Reference():
-                    changes.add_reference(element, await self._referenced(changes, element))
-                case s.IndexDefinition():
-                    changes.add_index(element)
+            referenced = None
+            if isinstance(element, s.Reference):
+                referenced = await self._referenced(changes, element)
+            with at(element.position):
+                match element:
+                    case s.Check():
+                        changes.add_check(element)
+                    case s.Unique():
+                        changes.add_unique(element)
+                    case s.Reference():
+                        assert referenced is not None, element
+                        changes.add_reference(element, referenced)
+                    case s.IndexDefinition():
+                        changes.add_index(element)
         await check_expressions(None, changes.table, self._changer.services.analytics)
         if changes.targets:
             await publish_finished(self._changer, changes)

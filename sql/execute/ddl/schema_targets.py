@@ -6,8 +6,9 @@ Each command is read against the table as it will be when the commands before it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -54,43 +55,17 @@ class TableChanges(ElementChanges):
 
     def run(self, command: s.AlterCommand) -> None:
         match command:
-            case s.AddColumn():
-                self._add_column(command)
-            case s.DropColumn():
-                self._drop_column(command)
-            case s.RenameColumn():
-                self._rename_column(command)
-            case s.AlterType():
-                self._alter_type(command)
-            case s.SetDefault():
-                self._set_default(command)
-            case s.DropExpression():
-                self._drop_expression(command)
             case s.IgnoredAlteration(column=name):
                 if name is not None:
                     self.column(name)  # which must be there
-            case s.SetNotNull():
-                self._set_not_null(command)
             case s.AddConstraint(constraint=s.Check() as check):
                 self.add_check(check)
             case s.AddConstraint(constraint=s.Unique() as unique):
                 self.add_unique(unique)
             case s.DropConstraint(name=name) if self.table.named_key(name):
                 self._key_dropped = command
-            case s.DropConstraint():
-                self.drop_constraint(command)
-            case s.ValidateConstraint():
-                self.validate(command)
-            case s.RenameConstraint():
-                self.rename_constraint(command)
-            case s.AddPrimaryKey():
-                self._add_primary_key(command)
-            case s.AlterPrimaryKey(columns=columns):
-                self._alter_primary_key(columns)
-            case s.SetParameters():
-                self._set_parameters(command)
             case _:
-                raise AssertionError(f"{command} is not about one table alone")
+                _COMMANDS[type(command)](self, command)
 
     def finish(self) -> None:
         """Behind the last command. Raises SQLError 0A000 where the table is left without a key."""
@@ -105,9 +80,7 @@ class TableChanges(ElementChanges):
         if self.table.find_column(given.name) is not None:
             if command.if_not_exists:
                 return
-            raise SQLError(
-                "42701", f'column "{given.name}" of relation "{self.table.name}" already exists'
-            )
+            raise self._exists(given.name)
         if given.primary_key and self.table.keyless:
             raise SQLError(
                 "0A000",
@@ -130,10 +103,18 @@ class TableChanges(ElementChanges):
         if demanded:
             self._demand_not_null(column)
         for constraint in given.constraints:
-            if isinstance(constraint, s.Check):
-                self.add_check(constraint)
-            elif isinstance(constraint, s.Unique):
-                self.add_unique(constraint)
+            with at(constraint.position):
+                if isinstance(constraint, s.Check):
+                    self.add_check(constraint)
+                elif isinstance(constraint, s.Unique):
+                    self.add_unique(constraint)
+
+    def _exists(self, name: str) -> SQLError:
+        return SQLError("42701", f'column "{name}" of relation "{self.table.name}" already exists')
+
+    def _is_identity(self, column: Column) -> SQLError:
+        of = f'column "{column.name}" of relation "{self.table.name}"'
+        return SQLError("42601", f"{of} is an identity column")
 
     def _refuse_coming(self, given: s.ColumnDefinition) -> None:
         """Rows are filled from columns that are there: those of the same change come with it."""
@@ -172,9 +153,7 @@ class TableChanges(ElementChanges):
         for constraint in self.table.constraints:
             if column.id in constraint.columns:
                 self.add(Target(ConstraintElement(constraint=constraint), present=False))
-        for other in self.table.visible_columns:
-            if other.computed is not None and uses_any(other.computed, [column.name]):
-                raise _depends(column, f'computed column "{other.name}"')
+        self._refuse_computing(column)
         self.add(Target(ColumnElement(column=column), present=False))
 
     def _rename_column(self, command: s.RenameColumn) -> None:
@@ -182,10 +161,7 @@ class TableChanges(ElementChanges):
         if command.new_name == column.name:
             return
         if self.table.find_column(command.new_name) is not None:
-            raise SQLError(
-                "42701",
-                f'column "{command.new_name}" of relation "{self.table.name}" already exists',
-            )
+            raise self._exists(command.new_name)
         names = {column.name: command.new_name}
         columns = [replace(column, name=command.new_name)]
         columns += [
@@ -264,21 +240,21 @@ class TableChanges(ElementChanges):
         for constraint in self.table.constraints:
             if column.id in constraint.columns:
                 raise _depends(column, f'constraint "{constraint.name}"')
+        self._refuse_computing(column)
+        if column.computed is not None:
+            raise SQLError("0A000", f'column "{column.name}" is computed and cannot have {what}')
+
+    def _refuse_computing(self, column: Column) -> None:
         for other in self.table.visible_columns:
             if other.computed is not None and uses_any(other.computed, [column.name]):
                 raise _depends(column, f'computed column "{other.name}"')
-        if column.computed is not None:
-            raise SQLError("0A000", f'column "{column.name}" is computed and cannot have {what}')
 
     def _set_default(self, command: s.SetDefault) -> None:
         column = self.column(command.name)
         if column.computed is not None:
             raise SQLError("42601", f'column "{column.name}" is computed and takes no default')
         if column.identity is not None:
-            raise SQLError(
-                "42601",
-                f'column "{column.name}" of relation "{self.table.name}" is an identity column',
-            )
+            raise self._is_identity(column)
         plain = replace(column, has_default=False, default=None, default_expression=None)
         changed = plain if command.default is None else with_default(plain, command.default)
         verb = "drop" if command.default is None else "set"
@@ -308,10 +284,7 @@ class TableChanges(ElementChanges):
         if column.id in self.table.primary_key:
             raise SQLError("42P16", f'column "{column.name}" is in a primary key')
         if column.identity is not None:
-            raise SQLError(
-                "42601",
-                f'column "{column.name}" of relation "{self.table.name}" is an identity column',
-            )
+            raise self._is_identity(column)
         self.add(Target(ConstraintElement(constraint=_not_null(column)), present=False))
 
     def _demand_not_null(self, column: Column) -> None:
@@ -351,17 +324,17 @@ class TableChanges(ElementChanges):
         for column in [self.column(name) for name in command.columns]:
             if column.nullable:
                 self._demand_not_null(column)
-        self._alter_primary_key(command.columns)
+        self._alter_primary_key(command)
         for column in hidden:
             self.add(Target(ColumnElement(column=column), present=False))
 
-    def _alter_primary_key(self, names: Sequence[str]) -> None:
+    def _alter_primary_key(self, command: s.AddPrimaryKey | s.AlterPrimaryKey) -> None:
         if self._primary is not None:
             raise SQLError(
                 "0A000",
                 "ALTER PRIMARY KEY cannot stand beside another change that rewrites the table",
             )
-        columns = [self.column(name) for name in names]
+        columns = [self.column(name) for name in command.columns]
         key = tuple(column.id for column in columns)
         if len(set(key)) != len(key):
             raise SQLError("42701", "a column appears twice in the key")
@@ -444,3 +417,20 @@ def _not_null(column: Column) -> CheckConstraint:
         columns=(column.id,),
         not_null_column=column.id,
     )
+
+
+_COMMANDS: Mapping[type, Callable[[TableChanges, Any], None]] = {
+    s.AddColumn: TableChanges._add_column,
+    s.AddPrimaryKey: TableChanges._add_primary_key,
+    s.AlterPrimaryKey: TableChanges._alter_primary_key,
+    s.AlterType: TableChanges._alter_type,
+    s.DropColumn: TableChanges._drop_column,
+    s.DropConstraint: TableChanges.drop_constraint,
+    s.DropExpression: TableChanges._drop_expression,
+    s.RenameColumn: TableChanges._rename_column,
+    s.RenameConstraint: TableChanges.rename_constraint,
+    s.SetDefault: TableChanges._set_default,
+    s.SetNotNull: TableChanges._set_not_null,
+    s.SetParameters: TableChanges._set_parameters,
+    s.ValidateConstraint: TableChanges.validate,
+}

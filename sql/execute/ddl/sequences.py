@@ -15,21 +15,22 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, SequenceOptions
+from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.descriptors.sequence_value import encode_value
-from ....catalog.descriptors.system_tables import DESCRIPTOR
-from ....catalog.store.descriptor_store import decode_stored
+from ....catalog.schema_change.targets import FactsElement, Target
 from ....catalog.values.column_types import INT8_MAX, INT8_MIN
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
-from ....kvlayer.clock import ZERO
-from ...results.results import Result
+from ...parse import text_of
 from ...runtime.relations import find_sequence, unknown_relation
 from ...runtime.services import Services
+from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
-from ...syntax.schema_statements import ColumnDefinition
 from ...syntax.statements import CreateTable
 from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
-from ..changer import Changer, found_of, new_table_name
+from ..changer import Changer, Skipped, all_of, found_of, new_table_name
+from .given_columns import check_identity_type, column_type
+from .schema_targets import TableChanges
 
 INT8_BITS = 64
 
@@ -37,35 +38,19 @@ INT8_BITS = 64
 # Statements
 
 
-async def run_sequence_statement(
-    changer: Changer, statement: CreateSequence | AlterSequence | DropSequence
-) -> Result:
-    """Runs CREATE, ALTER or DROP SEQUENCE in the transaction. Raises SQLError."""
-    match statement:
-        case CreateSequence():
-            return await _create(changer, statement)
-        case AlterSequence():
-            return await _alter(changer, statement)
-        case DropSequence():
-            return await _drop(changer, statement)
-
-
 async def create_sequence(
     changer: Changer, statement: CreateSequence, owner: tuple[int, int] | None = None
-) -> SequenceDescriptor | None:
-    """The new sequence; None if one of that name was there and may be."""
+) -> SequenceDescriptor:
+    """The new sequence. Raises Skipped where one of that name was there and may be."""
     descriptors = changer.descriptors
     name = await new_table_name(changer, statement.name)
     parents = await descriptors.resolve_schema(changer.transaction, name.database, name.schema)
     taken = await descriptors.lookup(changer.transaction, *parents, name.name)
     if taken is not None:
+        message = f'relation "{statement.name}" already exists'
         if statement.if_not_exists:
-            return None
-        raise SQLError(
-            "42P07",
-            f'relation "{statement.name}" already exists',
-            position=statement.name.position,
-        )
+            raise Skipped(message)
+        raise SQLError("42P07", message, position=statement.name.position)
     if owner is None:
         owner = await _owner(changer, statement.change)
     created = SequenceDescriptor(
@@ -80,19 +65,17 @@ async def create_sequence(
     return created
 
 
-async def _create(changer: Changer, statement: CreateSequence) -> Result:
-    created = await create_sequence(changer, statement)
-    exists = f'relation "{statement.name}" already exists, skipping'
-    return Result(tag="CREATE SEQUENCE", notice=None if created else exists)
+async def create(changer: Changer, statement: CreateSequence) -> None:
+    """CREATE SEQUENCE."""
+    await create_sequence(changer, statement)
 
 
-async def _alter(changer: Changer, statement: AlterSequence) -> Result:
+async def alter(changer: Changer, statement: AlterSequence) -> None:
+    """ALTER SEQUENCE."""
     found = await _find(changer, statement.name)
     if found is None:
-        if statement.if_exists:
-            notice = f'relation "{statement.name}" does not exist, skipping'
-            return Result(tag="ALTER SEQUENCE", notice=notice)
-        raise unknown_relation(statement.name)
+        unknown = unknown_relation(statement.name)
+        raise Skipped(unknown.message) if statement.if_exists else unknown
     change, owner = statement.change, found.owner
     if change.owned_by is not None:
         await _refuse_identity(changer, found)
@@ -102,7 +85,6 @@ async def _alter(changer: Changer, statement: AlterSequence) -> Result:
         await refuse_users(changer.transaction, found, "renamed")
         changed = replace(changed, name=statement.new_name)
     await change_sequence(changer, changed, change)
-    return Result(tag="ALTER SEQUENCE")
 
 
 async def _find(changer: Changer, name: ObjectName) -> SequenceDescriptor | None:
@@ -147,13 +129,13 @@ def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
     raise SQLError("22023", f"RESTART value ({value}) cannot be {what} ({bound})")
 
 
-async def _drop(changer: Changer, statement: DropSequence) -> Result:
+async def drop(changer: Changer, statement: DropSequence) -> str | None:
     find, if_exists = partial(_find, changer), statement.if_exists
     found, notice = await found_of(statement.names, find, "sequences", if_exists=if_exists)
     for each in found:
         await refuse_users(changer.transaction, each, "dropped")
         await drop_sequence(changer.services, changer.transaction, each)
-    return Result(tag="DROP SEQUENCE", notice=notice)
+    return notice
 
 
 async def refuse_users(
@@ -164,11 +146,7 @@ async def refuse_users(
 ) -> None:
     """Raises SQLError 2BP01 where a column's default draws from the sequence, but for tables that
     are `going` with it."""
-    rows = await transaction.scan(DESCRIPTOR.primary_span)
-    for key, body in rows:
-        table = decode_stored(key, body, ZERO)
-        if not isinstance(table, TableDescriptor) or table.dropped:
-            continue
+    for table in await all_of(transaction, TableDescriptor):
         if table.id in going or table.database_id != sequence.database_id:
             continue
         for column in table.columns:
@@ -270,7 +248,7 @@ async def owned_by(transaction: Transaction, table_id: int) -> list[SequenceDesc
     """The sequences that a table's columns own."""
     return [
         found
-        for found in await _sequences(transaction)
+        for found in await all_of(transaction, SequenceDescriptor)
         if found.owner is not None and found.owner[0] == table_id
     ]
 
@@ -298,7 +276,7 @@ async def settle_owned(services: Services, transaction: Transaction) -> None:
     A column whose type was changed is another one that draws from the same sequence, and owns it.
     """
     descriptors = services.catalog.descriptors
-    for found in await _sequences(transaction):
+    for found in await all_of(transaction, SequenceDescriptor):
         if found.owner is None:
             continue
         table_id, column_id = found.owner
@@ -313,12 +291,6 @@ async def settle_owned(services: Services, transaction: Transaction) -> None:
             version = descriptors.next_version(transaction, found)
             owned = replace(found, owner=(table_id, heir.id), version=version)
             await descriptors.publish(transaction, owned)
-
-
-async def _sequences(transaction: Transaction) -> list[SequenceDescriptor]:
-    rows = await transaction.scan(DESCRIPTOR.primary_span)
-    found = [decode_stored(key, body, ZERO) for key, body in rows]
-    return [one for one in found if isinstance(one, SequenceDescriptor) and not one.dropped]
 
 
 # Sequences of identity columns
@@ -341,7 +313,7 @@ def drawing_from(sequence: ObjectName) -> exp.Expr:
     return exp.Anonymous(this="nextval", expressions=[literal])
 
 
-def _name_of_sequence(table: ObjectName, column: ColumnDefinition) -> ObjectName:
+def _name_of_sequence(table: ObjectName, column: s.ColumnDefinition) -> ObjectName:
     assert column.identity is not None, column
     *parents, name = table.parts
     made = ObjectName((*parents, f"{name}_{column.name}_seq"), column.position)
@@ -356,3 +328,130 @@ async def create_owned(changer: Changer, statement: CreateTable, table: TableDes
             change = column.identity.options
             create = CreateSequence(name=name, change=change, if_not_exists=False)
             await create_sequence(changer, create, (table.id, table.column(column.name).id))
+
+
+# ALTER COLUMN … ADD, SET and DROP of identities, and identity columns that are added to a table. A
+# sequence that is owned no more is dropped when nobody draws from it any longer: behind the schema
+# change, while which other sessions still write rows by the version before.
+
+IdentityCommand = s.AddIdentity | s.SetIdentity | s.DropIdentity
+
+
+async def run_identity_command(
+    changer: Changer, changes: TableChanges, command: IdentityCommand, table: ObjectName
+) -> None:
+    column = changes.column(command.name)
+    match command:
+        case s.AddIdentity(clause=clause):
+            _refuse_locked(changes.table)
+            _refuse_added(changes.table, column, command)
+            default = await _sequence(changer, changes.table, column, table, clause.options)
+            text = text_of(default)
+            changed = replace(column, identity=clause.identity, default_expression=text)
+            _add(changes, changed, f"add identity of {column.name}")
+        case s.SetIdentity():
+            _must_be_identity(changes.table, column)
+            if command.identity is not None and command.identity is not column.identity:
+                changed = replace(column, identity=command.identity)
+                _add(changes, changed, f"set identity of {column.name}")
+            if command.options is not None:
+                if changes.targets:
+                    _refuse_locked(changes.before)
+                (sequence,) = await _owned(changer, changes.table, column)
+                await change_sequence(changer, sequence, command.options)
+        case s.DropIdentity():
+            if column.identity is None and command.if_exists:
+                return
+            _must_be_identity(changes.table, column)
+            _refuse_locked(changes.table)
+            changed = replace(column, identity=None, default_expression=None)
+            _add(changes, changed, f"drop identity of {column.name}")
+            await _disown(changer, changes.table, column)
+
+
+async def with_identity(
+    changer: Changer, changes: TableChanges, command: s.AddColumn, table: ObjectName
+) -> s.AddColumn:
+    """ADD COLUMN with the default of its identity, whose sequence is made."""
+    given = command.definition
+    known = changes.table.find_column(given.name) is not None
+    if given.identity is None or known:
+        return command
+    column = Column(id=changes.table.next_column_id, name=given.name, type=column_type(given.type))
+    check_identity_type(column.type, given.type.position)
+    _refuse_locked(changes.table)
+    default = await _sequence(changer, changes.table, column, table, given.identity.options)
+    return replace(command, definition=replace(given, default=default))
+
+
+async def _disown(changer: Changer, table: TableDescriptor, column: Column) -> None:
+    """Leaves the sequences of a column to whoever drops what nobody draws from."""
+    for sequence in await _owned(changer, table, column):
+        await changer.publish_next(replace(sequence, owner=(table.id, DISOWNED)))
+
+
+def _refuse_locked(table: TableDescriptor) -> None:
+    """Raises SQLError 57000. Unlocking is the only change of its transaction, and here a
+    sequence changes with the table."""
+    if table.locked:
+        raise locked_error(table)
+
+
+async def _owned(
+    changer: Changer, table: TableDescriptor, column: Column
+) -> list[SequenceDescriptor]:
+    found = await owned_by(changer.transaction, table.id)
+    return [each for each in found if each.owner is not None and each.owner[1] == column.id]
+
+
+async def _sequence(
+    changer: Changer,
+    table: TableDescriptor,
+    column: Column,
+    name: ObjectName,
+    options: SequenceChange,
+) -> exp.Expr:
+    """Makes the sequence of a column, and says how to draw from it."""
+    made = options.name
+    if made is None:
+        *parents, _ = name.parts
+        free = await _free_name(changer, table, f"{table.name}_{column.name}_seq")
+        made = ObjectName((*parents, free), name.position)
+    create = CreateSequence(name=made, change=options, if_not_exists=False)
+    await create_sequence(changer, create, (table.id, column.id))
+    return drawing_from(made)
+
+
+async def _free_name(changer: Changer, table: TableDescriptor, wanted: str) -> str:
+    """The name, or the first with a number behind it that nothing has."""
+    descriptors = changer.descriptors
+    name, number = wanted, 0
+    while await descriptors.lookup(changer.transaction, table.database_id, table.schema_id, name):
+        number += 1
+        name = f"{wanted}{number}"
+    return name
+
+
+def _add(changes: TableChanges, column: Column, label: str) -> None:
+    changes.add(Target(FactsElement(label=label, columns=(column,))))
+
+
+def _refuse_added(table: TableDescriptor, column: Column, command: s.AddIdentity) -> None:
+    check_identity_type(column.type, command.position)
+    what = f'column "{column.name}" of relation "{table.name}"'
+    if column.identity is not None:
+        message = f"{what} is already an identity column"
+    elif column.nullable:
+        message = f"{what} must be declared NOT NULL before identity can be added"
+    elif column.has_default or column.default_expression is not None:
+        message = f"{what} already has a default value"
+    else:
+        return
+    raise SQLError("55000", message)
+
+
+def _must_be_identity(table: TableDescriptor, column: Column) -> None:
+    if column.identity is None:
+        raise SQLError(
+            "55000", f'column "{column.name}" of relation "{table.name}" is not an identity column'
+        )

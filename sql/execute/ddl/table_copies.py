@@ -25,39 +25,32 @@ from ...results.as_of import datetime_of
 from ...results.results import Result
 from ...runtime.authorization import require
 from ...syntax.statements import CreateTableAs
-from ..changer import Changer, new_table_name
+from ..changer import Changer, Skipped, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
-from ..write.sequence_functions import Drawing
+from ..write.sequence_functions import with_draws_of
 from ..write.steps import batches_of
-from ..write.stored_sequences import SequenceRights, StoredSequences
+from ..write.stored_sequences import SequencesOfUser
 
 
 async def create_table_as(changer: Changer, statement: CreateTableAs) -> Result:
     """The table and its rows, in the transaction. Its key is hidden."""
     name = await new_table_name(changer, statement.table, statement.temporary)
     if statement.if_not_exists and await changer.services.catalog.find(changer.transaction, name):
-        there = f'relation "{statement.table}" already exists, skipping'
-        return Result(tag="CREATE TABLE AS", notice=there)
+        raise Skipped(f'relation "{statement.table}" already exists')
+    services, user, database = changer.services, changer.user, changer.database
     bindings = Bindings(
         (),
         datetime_of(changer.transaction.read_timestamp),
-        Introspection(changer.services, changer.database, changer.user),
-        changer.services.generators,
-        ClientFacts(user=changer.user, database=changer.database),
+        Introspection(services, database, user),
+        services.generators,
+        ClientFacts(user=user, database=database),
+        analytics=services.analytics,
     )
-    drawing = Drawing(
-        bindings,
-        StoredSequences(
-            changer.services.store,
-            changer.services.catalog,
-            changer.database,
-            changer.transaction,
-            SequenceRights(changer.services, changer.user, changer.transaction),
-        ),
-        changer.services.analytics,
+    sequences = SequencesOfUser(services, user, database, changer.transaction)
+    found = await with_draws_of(
+        sequences, bindings, lambda drawing: _run(changer, statement, drawing)
     )
-    found = await drawing(lambda bindings: _run(changer, statement, bindings))
     table, ignored = await _made(changer, statement, name, found)
     rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
     await _fill(changer, table, rows, bindings)
@@ -76,7 +69,7 @@ async def _run(changer: Changer, statement: CreateTableAs, bindings: Bindings) -
     )
     plan = await in_slices(lambda: plan_statement(query, relations))
     assert isinstance(plan, SelectPlan), plan
-    return await run_select(plan, changer.transaction, bindings, changer.services.analytics)
+    return await run_select(plan, changer.transaction, bindings)
 
 
 async def _made(
@@ -115,6 +108,6 @@ async def _fill(
     rules = RowRules.of(table)
     named = rows.rename_columns([column.name for column in table.shown_columns])
     for batch in batches_of(named):
-        encoded = await encode_batch(rules, batch, bindings, changer.services.analytics)
+        encoded = await encode_batch(rules, batch, bindings)
         await encoded.apply_in(changer.transaction)
         await asyncio.sleep(0)

@@ -22,38 +22,27 @@ from ...parse import parse
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
-from ...results.results import Result, ResultColumn
+from ...results.results import ResultColumn
 from ...runtime.authorization import require
 from ...runtime.relations import not_a_view, unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import Query
-from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
-from ..changer import Changer, found_of, new_table_name
+from ...syntax.view_statements import CreateView, DropView, RenameView
+from ..changer import Changer, Skipped, found_of, new_table_name
 from ..query.result_shape import columns_of
-
-
-async def run_view_statement(changer: Changer, statement: ViewStatement) -> Result:
-    match statement:
-        case CreateView():
-            return await _create(changer, statement)
-        case RenameView():
-            return await _rename(changer, statement)
-        case DropView():
-            return await _drop(changer, statement)
-
 
 # CREATE VIEW
 
 
-async def _create(changer: Changer, statement: CreateView) -> Result:
-    transaction, tag = changer.transaction, "CREATE VIEW"
+async def create(changer: Changer, statement: CreateView) -> None:
+    """CREATE VIEW."""
+    transaction = changer.transaction
     name = await new_table_name(changer, statement.name)
     parents = await changer.descriptors.resolve_schema(transaction, name.database, name.schema)
     taken = await changer.descriptors.lookup(transaction, *parents, name.name)
     if taken is not None and statement.if_not_exists:
-        notice = f'relation "{statement.name}" already exists, skipping'
-        return Result(tag=tag, notice=notice)
+        raise Skipped(f'relation "{statement.name}" already exists')
     before = await _replaced(changer, statement) if taken is not None else None
     if before is None:
         new_id = await changer.descriptors.allocate_id(transaction)
@@ -85,7 +74,6 @@ async def _create(changer: Changer, statement: CreateView) -> Result:
             version=changer.descriptors.next_version(transaction, before),
         )
     await publish_view(changer.descriptors, transaction, before, view)
-    return Result(tag=tag)
 
 
 async def _replaced(changer: Changer, statement: CreateView) -> TableDescriptor:
@@ -135,12 +123,7 @@ async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...
     if table.id < 0:
         virtual = next(v for v in changer.services.virtual_tables if v.id == table.id)
         return virtual.schema, virtual.name
-    inside = []
-    for parent in (table.database_id, table.schema_id):
-        found = await changer.descriptors.read(changer.transaction, parent)
-        assert found is not None, table
-        inside.append(found.name)
-    return (*inside, table.name)
+    return await changer.parts(table)
 
 
 async def _columns(changer: Changer, query: Query, relations: Relations) -> Sequence[ResultColumn]:
@@ -174,11 +157,10 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
 # ALTER VIEW and DROP VIEW
 
 
-async def _rename(changer: Changer, statement: RenameView) -> Result:
+async def rename(changer: Changer, statement: RenameView) -> None:
     found = await _find(changer, statement.name, if_exists=statement.if_exists)
     if found is None:
-        notice = f'relation "{statement.name}" does not exist, skipping'
-        return Result(tag="ALTER VIEW", notice=notice)
+        raise Skipped(unknown_relation(statement.name).message)
     await refuse_read(changer, found, "rename", None)
     await changer.wait_for_room(found)
     version = changer.descriptors.next_version(changer.transaction, found)
@@ -189,15 +171,14 @@ async def _rename(changer: Changer, statement: RenameView) -> Result:
         error.position = statement.position
         raise error
     await publish_view(changer.descriptors, changer.transaction, found, renamed)
-    return Result(tag="ALTER VIEW")
 
 
-async def _drop(changer: Changer, statement: DropView) -> Result:
+async def drop(changer: Changer, statement: DropView) -> str | None:
     if_exists = statement.if_exists
     find = partial(partial(_find, changer), if_exists=if_exists)
     found, notice = await found_of(statement.names, find, "views", if_exists=if_exists)
     await drop_views(changer, found, cascade=statement.cascade)
-    return Result(tag="DROP VIEW", notice=notice)
+    return notice
 
 
 async def drop_views(changer: Changer, views: Sequence[TableDescriptor], *, cascade: bool) -> None:
@@ -221,13 +202,10 @@ async def drop_readers(
     changer: Changer, tables: Sequence[TableDescriptor], *, cascade: bool
 ) -> None:
     """Drops the views that read tables which are about to be dropped. Raises SQLError 2BP01."""
-    found: dict[int, TableDescriptor] = {}
-    for table in tables:
-        for view in await views_of(changer.descriptors, changer.transaction, table.id):
-            if not cascade:
-                raise depended_on(table, view, "drop", None)
-            found[view.id] = view
-    await drop_views(changer, list(found.values()), cascade=cascade)
+    for table in () if cascade else tables:
+        await refuse_read(changer, table, "drop", None)
+    found = [view for table in tables for view in await _readers(changer, table, None)]
+    await drop_views(changer, list({view.id: view for view in found}.values()), cascade=cascade)
 
 
 async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name: str) -> None:
@@ -243,11 +221,10 @@ async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name:
 
 async def comment_on_view(
     changer: Changer, view: TableDescriptor, column: str | None, text: str | None
-) -> Result:
+) -> None:
     await changer.wait_for_room(view)
     changed = with_comment(view, column, text)
     await _publish(changer, view, changed)
-    return Result(tag="COMMENT")
 
 
 async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:

@@ -39,9 +39,9 @@ from ....kvlayer.clock import WallClock
 from ....kvlayer.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
+from ...results.query_evaluator import Answer, Declared
 from ...results.results import ResultColumn
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
-from ...runtime.query_evaluator import Answer, Declared
 
 MEMORY_LIMIT = "2GB"
 
@@ -49,6 +49,8 @@ VALUE_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of one value in a result: the limit of a stored value."""
 
 T = TypeVar("T")
+
+_Begun = tuple[duckdb.DuckDBPyRelation, list[str], list[str]]
 
 _CONFIGURATION = (
     "SET GLOBAL arrow_lossless_conversion = true",
@@ -125,7 +127,7 @@ class Analytics:
         """
         assert not self._closed, "a closed evaluator is asked"
         async with self._cursor() as cursor:
-            query = OpenQuery(cursor, lambda: _start(cursor, sql, tables, parameters, declared))
+            query = OpenQuery(cursor, lambda: _begun(cursor, sql, tables, parameters), declared)
             self._open.add(query)
             who = asker()  # for all of the query: whoever takes a later batch may be a FETCH
             time = QueryTime(who)
@@ -284,7 +286,7 @@ def _begun(
     sql: str,
     tables: Mapping[str, pa.Table],
     parameters: Sequence[object],
-) -> tuple[duckdb.DuckDBPyRelation, list[str], list[str]]:
+) -> _Begun:
     """A query ready to be computed, and the names and DuckDB types of its columns."""
     for name, table in tables.items():
         cursor.register(name, table)
@@ -295,18 +297,6 @@ def _begun(
         relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
         types = [type if _type_of(type) else _leaves_as(type) for type in types]
     return relation, names, types
-
-
-def _start(
-    cursor: duckdb.DuckDBPyConnection,
-    sql: str,
-    tables: Mapping[str, pa.Table],
-    parameters: Sequence[object],
-    declared: Declared,
-) -> tuple[pa.RecordBatchReader, Callable[[pa.Table], Answer]]:
-    relation, names, types = _begun(cursor, sql, tables, parameters)
-    reader = relation.to_arrow_reader(VECTOR_ROWS)
-    return reader, lambda found: _answer(names, types, found, declared)
 
 
 def _answer(
@@ -431,21 +421,14 @@ def _converted(
     """A column in one of our types."""
     type = _type_of(name)
     assert type is not None, name
-    if name.startswith("ENUM("):
-        return type, array.cast(type.arrow_type)
-    if type.element is not None:
-        return type, array.cast(type.arrow_type, safe=False)
-    if name in _SAME or name in _WIDENED:
-        _check_moments(type, array)
-        if array.type == type.arrow_type:
-            return type, array
-        if pa.types.is_null(array.type) or name not in _SAME:
-            return type, array.cast(type.arrow_type, safe=False)
-        return type, array.cast(type.arrow_type)
-    if name.startswith("DECIMAL("):
-        return type, array if array.type == type.arrow_type else array.cast(type.arrow_type)
-    assert name in _HUGE, name
-    return type, _huge(name, array)
+    if name in _HUGE:
+        return type, _huge(name, array)
+    _check_moments(type, array)
+    if array.type == type.arrow_type:
+        return type, array
+    exact = name in _SAME and not pa.types.is_null(array.type)
+    exact = exact or name.startswith(("ENUM(", "DECIMAL("))
+    return type, array.cast(type.arrow_type, safe=exact)
 
 
 EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -496,9 +479,6 @@ BATCH_BYTES = 2 * 1024 * 1024
 VECTOR_ROWS = 2048
 """Rows that DuckDB computes at once, the least that it can be asked for."""
 
-Start = Callable[[], tuple[pa.RecordBatchReader, Callable[[pa.Table], Answer]]]
-"""Begins a query: what it finds, and what makes an answer of some of that."""
-
 
 def let_go(error: BaseException) -> None:
     """Forgets what the frames below hold: else it is freed where the error ends, on the loop, and
@@ -513,12 +493,16 @@ class OpenQuery:
     meanwhile: then the query is interrupted, and its cursor closed when `next` returns.
     """
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, start: Start) -> None:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, begin: Callable[[], _Begun], declared: Declared
+    ) -> None:
         self.ended = False
         self._cursor = cursor
-        self._start: Start | None = start
+        self._begin: Callable[[], _Begun] | None = begin
+        self._declared = declared
         self._reader: pa.RecordBatchReader | None = None
-        self._convert: Callable[[pa.Table], Answer] | None = None
+        self._names: Sequence[str] = ()
+        self._types: Sequence[str] = ()
         self._closed = False
         self._using = Lock()
 
@@ -542,9 +526,9 @@ class OpenQuery:
         if self._closed:
             raise duckdb.InterruptException("INTERRUPT Error: the query was closed")
         if self._reader is None:
-            assert self._start is not None
-            self._reader, self._convert = self._start()
-        assert self._convert is not None
+            assert self._begin is not None
+            relation, self._names, self._types = self._begin()
+            self._reader = relation.to_arrow_reader(VECTOR_ROWS)
         batches: list[pa.RecordBatch] = []
         row_count = byte_count = 0
         while row_count < BATCH_ROWS and byte_count < BATCH_BYTES:
@@ -555,7 +539,8 @@ class OpenQuery:
             batches.append(batch)
             row_count += batch.num_rows
             byte_count += batch.nbytes
-        return self._convert(pa.Table.from_batches(batches, schema=self._reader.schema))
+        found = pa.Table.from_batches(batches, schema=self._reader.schema)
+        return _answer(self._names, self._types, found, self._declared)
 
     def close(self) -> None:
         """Ends the query: DuckDB forgets what it has computed, and lets go of the tables."""
@@ -563,7 +548,7 @@ class OpenQuery:
         interrupt(self._cursor)
         if self._using.acquire(blocking=False):
             try:
-                self._reader = self._start = self._convert = None
+                self._reader = self._begin = None
                 self._cursor.close()
             finally:
                 self._using.release()

@@ -42,9 +42,9 @@ from ...lower.analytic_select import AnalyticSelect
 from ...lower.transpile import parameter_values, transpile
 from ...parse.statements.feed_query import parse_feed_select
 from ...results.as_of import datetime_of
+from ...results.query_evaluator import QueryEvaluator
 from ...runtime.analytic_lanes import ask_as
 from ...runtime.plan_cache import planned
-from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.changefeed_statements import FeedSelect
 from .evaluator_errors import asked_of_duckdb
 from .result_shape import columns_of

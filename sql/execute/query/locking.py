@@ -19,8 +19,8 @@ from ...analyze.scalars import Bindings
 from ...analyze.virtual_ids import is_virtual
 from ...plan.plans import LockedTable, LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
+from ...results.query_evaluator import Answer
 from ...results.results import Result, Row
-from ...runtime.query_evaluator import Answer, QueryEvaluator
 from .reading import cut, read_rows, run_analytic, shown
 
 ROUNDS_MAX = 20
@@ -41,16 +41,14 @@ class _Found:
     read: list[bytes] = field(default_factory=list)
 
 
-async def run_locking(
-    plan: SelectPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-) -> Result:
+async def run_locking(plan: SelectPlan, transaction: Transaction, bindings: Bindings) -> Result:
     """The rows of a locking query, locked. Raises SQLError 55P03 where it may not wait."""
     locking = plan.locking
     assert locking is not None, plan
     try:
         for _ in range(ROUNDS_MAX):
             with transaction.tracking(False):
-                found = await _find(plan, locking, transaction, bindings, analytics)
+                found = await _find(plan, locking, transaction, bindings)
             at = transaction.read_timestamp
             taken = await _take(plan, locking, found, transaction, bindings)
             if transaction.read_timestamp == at:
@@ -63,18 +61,12 @@ async def run_locking(
 
 
 async def _find(
-    plan: SelectPlan,
-    locking: LockingPlan,
-    transaction: Transaction,
-    bindings: Bindings,
-    analytics: QueryEvaluator,
+    plan: SelectPlan, locking: LockingPlan, transaction: Transaction, bindings: Bindings
 ) -> _Found:
     if plan.native is not None:
         return await _find_native(plan.native, locking.tables[0], transaction, bindings)
     when_locked = max((table.when_locked for table in locking.tables), key=_IMPATIENCE.index)
-    answer = await run_analytic(
-        locking.analytic, transaction, bindings, analytics, when_locked=when_locked
-    )
+    answer = await run_analytic(locking.analytic, transaction, bindings, when_locked=when_locked)
     width = answer.table.num_columns - sum(
         len(table.descriptor.key_columns) for table in locking.tables
     )

@@ -33,9 +33,9 @@ from ...lower.analytic_select import AnalyticSelect, TableScan
 from ...lower.transpile import parameter_values
 from ...plan.drawn_items import DrawnCall, DrawnItems
 from ...plan.plans import NativeSelect, SelectPlan
+from ...results.query_evaluator import Answer
 from ...results.results import Result, ResultColumn, Row
 from ...results.table_reads import Images, Source, TableRead
-from ...runtime.query_evaluator import Answer, QueryEvaluator
 from .evaluator_errors import asked_of_duckdb
 
 CHUNK_ROWS = 256
@@ -67,9 +67,7 @@ DuckDB is given all rows."""
 KeyedRow = tuple[bytes, Row]
 
 
-async def run_select(
-    plan: SelectPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-) -> Result:
+async def run_select(plan: SelectPlan, transaction: Transaction, bindings: Bindings) -> Result:
     """The rows of a query."""
     if plan.native is not None:
         try:
@@ -77,7 +75,7 @@ async def run_select(
         except TooManyRows:
             pass
     analytic = await plan.analysed()
-    answer = await run_analytic(analytic, transaction, bindings, analytics)
+    answer = await run_analytic(analytic, transaction, bindings)
     if plan.drawn is not None:
         answer = await with_draws(answer, plan.drawn, bindings)
     count = answer.table.num_rows
@@ -286,7 +284,6 @@ async def run_analytic(
     select: AnalyticSelect,
     transaction: Transaction,
     bindings: Bindings,
-    analytics: QueryEvaluator,
     *,
     when_locked: WhenLocked = WhenLocked.WAIT,
 ) -> Answer:
@@ -300,7 +297,7 @@ async def run_analytic(
     began = 0 if trace is None else trace.begin()
     try:
         with asked_of_duckdb(select):
-            return await analytics.run(select.sql, snapshots, values, select.declared)
+            return await bindings.evaluator.run(select.sql, snapshots, values, select.declared)
     finally:
         if trace is not None:
             trace.duckdb_milliseconds = trace.since(began)

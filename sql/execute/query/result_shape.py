@@ -12,8 +12,8 @@ from ....catalog.values.type_kinds import TypeKind
 from ...introspection.tailrace_internal import JOB_COLUMNS
 from ...lower.analytic_select import AnalyticSelect
 from ...plan.plans import Plan, SelectPlan, WithPlan
+from ...results.query_evaluator import QueryEvaluator
 from ...results.results import ResultColumn, result_columns
-from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax import changefeed_statements as feeds
 from ...syntax import statements
 from ...syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace

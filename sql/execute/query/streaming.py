@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -29,9 +29,9 @@ from ...analyze.scalars import Bindings
 from ...lower.analytic_select import AnalyticSelect, TableScan
 from ...lower.transpile import parameter_values
 from ...plan.plans import SelectPlan
+from ...results.query_evaluator import Answer
 from ...results.result_batches import ResultBatches, ResultsOfUser
 from ...results.results import Result
-from ...runtime.query_evaluator import Answer, QueryEvaluator
 from .duckdb import BATCH_BYTES, BATCH_ROWS
 from .evaluator_errors import asked_of_duckdb
 from .reading import arrow_of, cut, read_arrow, read_image, run_native
@@ -47,11 +47,7 @@ _Rows = list[tuple[bytes, bytes]]
 
 
 async def stream_select(
-    plan: SelectPlan,
-    transaction: Transaction,
-    bindings: Bindings,
-    analytics: QueryEvaluator,
-    waiting: ResultsOfUser,
+    plan: SelectPlan, transaction: Transaction, bindings: Bindings, waiting: ResultsOfUser
 ) -> Result:
     """The rows of a query: a result that is whole where it is short, and else has `batches`."""
     if plan.native is not None:
@@ -60,7 +56,7 @@ async def stream_select(
         except TooManyRows:
             pass
     analytic = await plan.analysed()
-    answers = await _answers(analytic, transaction, bindings, analytics)
+    answers = await _answers(analytic, transaction, bindings)
     result = await result_of(answers, waiting)
     return replace(result, columns=with_origins(result.columns, analytic.origins))
 
@@ -90,11 +86,8 @@ async def _tables(answers: Answers) -> AsyncGenerator[pa.Table, None]:
             yield answer.table
 
 
-async def _answers(
-    select: AnalyticSelect, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-) -> Answers:
+async def _answers(select: AnalyticSelect, transaction: Transaction, bindings: Bindings) -> Answers:
     """One answer at least, and others as they are asked for."""
-    asked = _Asked(select, analytics, parameter_values(select, bindings))
     if select.piecewise is not None:
         (scan,) = select.scans
         spans = _spans(scan, bindings)
@@ -103,13 +96,14 @@ async def _answers(
                 scan, transaction, None if scan.access is None else spans, bindings.images
             )
             if found is not None:
-                return asked.answers({scan.registered: found[0]})
+                return _whole(select, {scan.registered: found[0]}, bindings)
             limit = cut(select.piecewise.limit, None, bindings).stop
             parts = _parts(scan, spans[0], transaction, bindings)
-            return asked.pieces(scan, parts, limit)
-    return asked.answers(
-        {scan.registered: await read_arrow(scan, transaction, bindings) for scan in select.scans}
-    )
+            return _piecewise(select, parts, limit, bindings)
+    tables = {
+        scan.registered: await read_arrow(scan, transaction, bindings) for scan in select.scans
+    }
+    return _whole(select, tables, bindings)
 
 
 def _spans(scan: TableScan, bindings: Bindings) -> Sequence[Span]:
@@ -124,50 +118,47 @@ def _spans(scan: TableScan, bindings: Bindings) -> Sequence[Span]:
     return [] if access.secondary else access.spans(bindings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A query, and its parameters' values."""
+async def _whole(
+    select: AnalyticSelect, tables: Mapping[str, pa.Table], bindings: Bindings
+) -> Answers:
+    """The query's answers over whole tables."""
+    values = parameter_values(select, bindings)
+    with asked_of_duckdb(select):
+        answers = bindings.evaluator.answers(select.sql, tables, values, select.declared)
+        async with aclosing(answers):
+            async for answer in answers:
+                yield answer
 
-    select: AnalyticSelect
-    analytics: QueryEvaluator
-    values: Sequence[object]
 
-    async def answers(self, tables: Mapping[str, pa.Table]) -> Answers:
-        """The query's answers over whole tables."""
-        select = self.select
-        with asked_of_duckdb(select):
-            answers = self.analytics.answers(select.sql, tables, self.values, select.declared)
-            async with aclosing(answers):
-                async for answer in answers:
-                    yield answer
-
-    async def pieces(
-        self, scan: TableScan, parts: AsyncGenerator[pa.Table, None], limit: int | None
-    ) -> Answers:
-        """The query's answers over the parts of its table, those of few rows put together."""
-        select, gathered = self.select, list[Answer]()
-        row_count = byte_count = 0
-        left = limit
-        async with aclosing(parts):
-            async for part in parts:
-                tables = {scan.registered: part}
-                with asked_of_duckdb(select):
-                    answer = await self.analytics.run(
-                        select.sql, tables, self.values, select.declared
-                    )
-                if left is not None:
-                    answer = Answer(answer.columns, answer.table.slice(0, left))
-                    left -= answer.table.num_rows
-                gathered.append(answer)
-                row_count += answer.table.num_rows
-                byte_count += answer.table.nbytes
-                if row_count >= BATCH_ROWS or byte_count >= BATCH_BYTES:
-                    yield _together(gathered)
-                    gathered, row_count, byte_count = [], 0, 0
-                if left == 0:
-                    break
-        if gathered:
-            yield _together(gathered)
+async def _piecewise(
+    select: AnalyticSelect,
+    parts: AsyncGenerator[pa.Table, None],
+    limit: int | None,
+    bindings: Bindings,
+) -> Answers:
+    """The query's answers over the parts of its table, those of few rows put together."""
+    (scan,), values = select.scans, parameter_values(select, bindings)
+    gathered: list[Answer] = []
+    row_count = byte_count = 0
+    left = limit
+    async with aclosing(parts):
+        async for part in parts:
+            tables = {scan.registered: part}
+            with asked_of_duckdb(select):
+                answer = await bindings.evaluator.run(select.sql, tables, values, select.declared)
+            if left is not None:
+                answer = Answer(answer.columns, answer.table.slice(0, left))
+                left -= answer.table.num_rows
+            gathered.append(answer)
+            row_count += answer.table.num_rows
+            byte_count += answer.table.nbytes
+            if row_count >= BATCH_ROWS or byte_count >= BATCH_BYTES:
+                yield _together(gathered)
+                gathered, row_count, byte_count = [], 0, 0
+            if left == 0:
+                break
+    if gathered:
+        yield _together(gathered)
 
 
 def _together(answers: Sequence[Answer]) -> Answer:

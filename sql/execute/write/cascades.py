@@ -34,7 +34,6 @@ from ....kvlayer.access import Transaction
 from ...analyze.default_expressions import default_of
 from ...analyze.scalars import Bindings
 from ...results.results import Row
-from ...runtime.query_evaluator import QueryEvaluator
 from .foreign_keys import (
     REFERRING_ROWS_MAX,
     RowChange,
@@ -48,15 +47,13 @@ from .foreign_keys import (
     too_many_rows,
     values_gone,
 )
-from .mutations import Mutation, moved
-from .row_rules import RowRules
+from .mutations import Mutation
+from .row_rules import RowRules, encoded
 
 _REFUSING = (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT)
 
 
-async def write_in(
-    mutation: Mutation, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-) -> None:
+async def write_in(mutation: Mutation, transaction: Transaction, bindings: Bindings) -> None:
     """Writes a statement's rows through a transaction, and all that follows by foreign keys.
 
     Raises SQLError: 23505, 23503, and what writing a referring row raises (23502 where SET NULL
@@ -66,7 +63,7 @@ async def write_in(
     table = mutation.codec.descriptor
     if has_references(table):
         with transaction.tracking(True):
-            await _Cascade(transaction, bindings, analytics).run(table, changes)
+            await _Cascade(transaction, bindings).run(table, changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +97,9 @@ class _Changed:
 class _Cascade:
     """One statement's way through the foreign keys."""
 
-    def __init__(
-        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-    ) -> None:
+    def __init__(self, transaction: Transaction, bindings: Bindings) -> None:
         self._transaction = transaction
         self._bindings = bindings
-        self._analytics = analytics
         self._pending: deque[tuple[TableDescriptor, Sequence[RowChange]]] = deque()
         self._changed: dict[int, _Changed] = {}
         self._row_count = 0
@@ -207,13 +201,9 @@ class _Cascade:
         rules = RowRules.of(referrer)
         rows = [row for _, row in updated]
         if not rules.plain:
-            rows = list(await rules.complete_all(rows, self._bindings, self._analytics))
-        encoded = [rules.codec.encode_row(row) for row in rows]
-        old = [key for key, _ in updated]
-        mutation = moved(
-            rules.codec, old, [key for key, _ in encoded], [body for _, body in encoded]
-        )
-        mutation.carried = rules.carried
+            rows = list(await rules.complete_all(rows, self._bindings))
+        mutation = encoded(rules, rows)
+        mutation.move_from([key for key, _ in updated])
         return mutation
 
     async def _write(self, table: TableDescriptor, mutation: Mutation) -> None:

@@ -27,11 +27,10 @@ from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
 from ...plan.plans import ConflictPlan, InsertPlan
 from ...results.results import Row
-from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.walks import stepping
 from ..query.reading import run_analytic
-from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first, moved
-from .row_rules import RowRules
+from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first
+from .row_rules import RowRules, encoded
 from .steps import ONE_PHASE_BYTES_MAX, TooWide, in_steps, long_bodies
 
 Reading = Generator[bytes, bytes | None, None]
@@ -107,16 +106,14 @@ class Collisions:
         outcome.mutation.apply(evaluation)
         return outcome
 
-    async def settle_in(
-        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-    ) -> Outcome:
+    async def settle_in(self, transaction: Transaction, bindings: Bindings) -> Outcome:
         """The writes, not yet carried out."""
         await self._read_in(transaction)
-        answers = await self._ask(transaction, bindings, analytics)
+        answers = await self._ask(transaction, bindings)
         many = long_bodies([*self._bodies, *self._there.values()], KEYS_PER_STEP)
         decided = await in_slices_where(many, lambda: self._decide(bindings, answers))
         changed = await self._rules.complete_all(
-            [change.values for change in _changes(decided)], bindings, analytics
+            [change.values for change in _changes(decided)], bindings
         )
         return await in_slices_where(many, lambda: self._outcome(decided, changed))
 
@@ -135,9 +132,7 @@ class Collisions:
         except StopIteration:
             return
 
-    async def _ask(
-        self, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-    ) -> Mapping[int, Row]:
+    async def _ask(self, transaction: Transaction, bindings: Bindings) -> Mapping[int, Row]:
         """By the number of each proposal that is in conflict: whether to update, and the values."""
         conflict = self._conflict
         if conflict.analytic is None:
@@ -148,7 +143,7 @@ class Collisions:
             return {}
         pairs = [self._pair(number) for number in numbers]
         given = with_given(bindings, {conflict.pairs.id: filled(conflict.pairs, pairs)})
-        answer = await run_analytic(conflict.analytic, transaction, given, analytics)
+        answer = await run_analytic(conflict.analytic, transaction, given)
         columns = [column.to_pylist() for column in answer.table.columns]
         return {numbers[place]: values for place, *values in zip(*columns, strict=True)}
 
@@ -204,15 +199,10 @@ class Collisions:
         return tuple(values)
 
     def _outcome(self, decided: Sequence[_Effect], changed: Sequence[Row]) -> Outcome:
-        rules = self._rules
-        encoded = [rules.codec.encode_row(row) for row in in_steps(changed)]
-        old = [change.key for change in _changes(decided)]
-        keys, bodies = [key for key, _ in encoded], [body for _, body in encoded]
+        mutation = encoded(self._rules, changed)
+        updated = zip(tuple(mutation.keys), tuple(mutation.bodies), strict=True)
         if self._conflict.moves_keys:
-            mutation = moved(rules.codec, old, keys, bodies)
-        else:
-            mutation = Mutation(rules.codec, keys=keys, bodies=bodies)
-        mutation.carried = rules.carried
+            mutation.move_from([change.key for change in _changes(decided)])
         new = [number for number in decided if isinstance(number, int)]
         mutation.keys = mutation.keys + [self._keys[number] for number in new]
         mutation.bodies = mutation.bodies + [self._bodies[number] for number in new]
@@ -220,7 +210,7 @@ class Collisions:
         mutation.check_distinct()
         rows: list[Row] = []
         if self._plan.returning.columns:
-            decode, updated = self._plan.codec.decode_row, iter(encoded)
+            decode = self._plan.codec.decode_row
             for effect in decided:
                 if isinstance(effect, int):
                     rows.append(decode(self._keys[effect], self._bodies[effect]))

@@ -31,8 +31,8 @@ from ...runtime.transactions import OpenTransaction
 from ...syntax.statements import CopyFrom, CopyTo, Query
 from .cascades import write_in
 from .row_rules import RowRules, encode_batch
-from .sequence_functions import Drawing
-from .stored_sequences import SequenceRights, StoredSequences
+from .sequence_functions import with_draws_of
+from .stored_sequences import SequencesOfUser
 
 
 class CopyIn:
@@ -51,17 +51,15 @@ class CopyIn:
         self.table_name = descriptor.name
         self.columns = columns
         self._rules = RowRules.of(descriptor)
-        self._analytics = services.analytics
+        transaction = opened.transaction
         self._bindings = Bindings(
             (),
             datetime_of(opened.began),
             generators=services.generators,
             deferral=opened.deferred,
+            analytics=services.analytics,
         )
-        transaction = opened.transaction
-        rights = SequenceRights(services, user, transaction)
-        sequences = StoredSequences(services.store, services.catalog, database, transaction, rights)
-        self._drawing = Drawing(self._bindings, sequences, services.analytics)
+        self._sequences = SequencesOfUser(services, user, database, transaction)
         self._transaction = transaction
         self.row_count = 0
 
@@ -70,12 +68,14 @@ class CopyIn:
         if not batch.num_rows:
             return
         rules = self._rules
-        mutation = await self._drawing(
-            lambda bindings: encode_batch(rules, batch, bindings, self._analytics)
+        mutation = await with_draws_of(
+            self._sequences,
+            self._bindings,
+            lambda bindings: encode_batch(rules, batch, bindings),
         )
         try:
             mutation.insert_only()
-            await write_in(mutation, self._transaction, self._bindings, self._analytics)
+            await write_in(mutation, self._transaction, self._bindings)
         except KVError as error:
             raise from_kv(error) from error
         except SQLError as error:

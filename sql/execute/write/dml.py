@@ -35,8 +35,8 @@ from ...plan.plans import (
     UpdatePlan,
     WithPlan,
 )
+from ...results.query_evaluator import Answer
 from ...results.results import Result, Row
-from ...runtime.query_evaluator import Answer, QueryEvaluator
 from ...syntax.statements import InsertMode
 from ..query.reading import (
     KeyedRow,
@@ -50,8 +50,8 @@ from ..query.reading import (
 from .cascades import write_in
 from .conflicts import Collisions
 from .foreign_keys import has_references
-from .mutations import Mutation, lock_first, moved
-from .row_rules import RowRules, encode_batch
+from .mutations import Mutation, lock_first
+from .row_rules import RowRules, encode_batch, encoded
 from .steps import (
     ONE_PHASE_BYTES_MAX,
     SLICE_BYTES,
@@ -61,7 +61,6 @@ from .steps import (
     following,
     in_steps,
     long_bodies,
-    portions,
     refuse_wide,
     sliced,
     weight,
@@ -72,9 +71,6 @@ ONE_PHASE_ROWS_MAX = 2000
 
 ONE_PHASE_READS_FIRST = 16
 """Rows that one step reads while nothing is known of their width."""
-
-ROWS_PER_PIECE = 128
-"""Rows that are encoded together, column by column."""
 
 DML = InsertPlan | UpdatePlan | DeletePlan
 
@@ -154,10 +150,10 @@ class OnePhase:
             self._keys = plan.finder.access.keys(bindings)
 
     @classmethod
-    async def prepare(cls, plan: DML, bindings: Bindings, analytics: QueryEvaluator) -> OnePhase:
+    async def prepare(cls, plan: DML, bindings: Bindings) -> OnePhase:
         """Computes all that needs no reading. Raises TooWide."""
         if isinstance(plan, InsertPlan):
-            made = await _values_mutation(plan, bindings, analytics)
+            made = await _values_mutation(plan, bindings)
             refuse_wide(made.bodies)
             return cls(plan, bindings, made)
         return cls(plan, bindings, None)
@@ -202,16 +198,14 @@ class OnePhase:
         return bodies
 
 
-async def _values_mutation(
-    plan: InsertPlan, bindings: Bindings, analytics: QueryEvaluator
-) -> Mutation:
+async def _values_mutation(plan: InsertPlan, bindings: Bindings) -> Mutation:
     rules = RowRules.of(plan.descriptor)
     rows: Sequence[Row] = await in_slices_where(
         plan.row_count > SLICE_ROWS, lambda: _values(plan, bindings)
     )
     if not rules.plain:
-        rows = await rules.complete_all(rows, bindings, analytics)
-    mutation = await sliced(rows, lambda: _encoded(rules, rows))
+        rows = await rules.complete_all(rows, bindings)
+    mutation = await sliced(rows, lambda: encoded(rules, rows))
     _finish_insert(plan, mutation)
     return mutation
 
@@ -233,16 +227,6 @@ def _values(plan: InsertPlan, bindings: Bindings) -> list[Row]:
             given = [default.evaluate((), bindings) for _ in steps]  # type: ignore[misc]
         columns.append(given)
     return rows + list(zip(*columns, strict=True))
-
-
-def _encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
-    """The puts of rows as they are written."""
-    mutation = Mutation(rules.codec, carried=rules.carried)
-    for some in portions(rows, ROWS_PER_PIECE):
-        keys, bodies = rules.codec.encode_rows(some)
-        mutation.keys += keys
-        mutation.bodies += bodies
-    return mutation
 
 
 def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
@@ -275,40 +259,29 @@ def _told(plan: DML, rows: Sequence[Row], count: int, bindings: Bindings) -> Wri
 
 
 async def _told_in(
-    plan: DML,
-    rows: Sequence[Row],
-    count: int,
-    transaction: Transaction,
-    bindings: Bindings,
-    analytics: QueryEvaluator,
+    plan: DML, rows: Sequence[Row], count: int, transaction: Transaction, bindings: Bindings
 ) -> Written:
     """Evaluates RETURNING as `_told` does, or by DuckDB where the plan says so."""
     query = plan.returning.query
     if query is None:
         return await sliced(rows, lambda: _told(plan, rows, count, bindings))
     given = with_given(bindings, {query.rows.id: filled(query.rows, rows)})
-    answer = await run_analytic(query.select, transaction, given, analytics)
+    answer = await run_analytic(query.select, transaction, given)
     return Written((), count, answer)
 
 
 # In a transaction
 
 
-async def run_in(
-    plan: DML, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-) -> Written:
+async def run_in(plan: DML, transaction: Transaction, bindings: Bindings) -> Written:
     """Carries the statement out in a transaction, and does not commit it."""
-    mutation, written = await read_in(plan, transaction, bindings, analytics)
-    await write_in(mutation, transaction, bindings, analytics)
+    mutation, written = await read_in(plan, transaction, bindings)
+    await write_in(mutation, transaction, bindings)
     return written
 
 
 async def read_in(
-    plan: DML,
-    transaction: Transaction,
-    bindings: Bindings,
-    analytics: QueryEvaluator,
-    touched: set[bytes] | None = None,
+    plan: DML, transaction: Transaction, bindings: Bindings, touched: set[bytes] | None = None
 ) -> tuple[Mutation, Written]:
     """Evaluates a statement: returns its writes, which are not applied yet, and its RETURNING rows.
 
@@ -317,19 +290,19 @@ async def read_in(
     """
     if isinstance(plan, InsertPlan):
         inserted: Sequence[Row]
-        mutation = await _insertion(plan, transaction, bindings, analytics)
+        mutation = await _insertion(plan, transaction, bindings)
         if plan.conflict is not None:
             keys, bodies = mutation.keys, mutation.bodies
             collisions = await in_slices_where(
                 long_bodies(bodies), lambda: Collisions(plan, keys, bodies)
             )
-            outcome = await collisions.settle_in(transaction, bindings, analytics)
+            outcome = await collisions.settle_in(transaction, bindings)
             mutation, inserted, count = outcome.mutation, outcome.rows, outcome.count
         else:
             inserted, count = _inserted(plan, mutation), len(mutation.keys)
-        written = await _told_in(plan, inserted, count, transaction, bindings, analytics)
+        written = await _told_in(plan, inserted, count, transaction, bindings)
         return mutation, written
-    rows, computed = await _find(plan.finder, transaction, bindings, analytics)
+    rows, computed = await _find(plan.finder, transaction, bindings)
     if touched:
         kept = [number for number, (key, _) in enumerate(rows) if key not in touched]
         computed = [computed[number] for number in kept] if computed else computed
@@ -338,21 +311,17 @@ async def read_in(
         touched.update(key for key, _ in rows)
     changed = await sliced(rows, lambda: _changed_rows(plan, rows, bindings, computed))
     if isinstance(plan, UpdatePlan):
-        changed = await RowRules.of(plan.finder.descriptor).complete_all(
-            changed, bindings, analytics
-        )
+        changed = await RowRules.of(plan.finder.descriptor).complete_all(changed, bindings)
     told: Sequence[Row]
     mutation, told = await sliced(changed or rows, lambda: _mutated(plan, rows, changed))
-    written = await _told_in(plan, told, len(rows), transaction, bindings, analytics)
+    written = await _told_in(plan, told, len(rows), transaction, bindings)
     return mutation, written
 
 
-async def _insertion(
-    plan: InsertPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
-) -> Mutation:
+async def _insertion(plan: InsertPlan, transaction: Transaction, bindings: Bindings) -> Mutation:
     if plan.query is None:
-        return await _values_mutation(plan, bindings, analytics)
-    found = (await run_select(plan.query, transaction, bindings, analytics)).fetch_arrow()
+        return await _values_mutation(plan, bindings)
+    found = (await run_select(plan.query, transaction, bindings)).fetch_arrow()
     targets = plan.targets if plan.named else plan.targets[: found.num_columns]
     if found.num_columns != len(targets):
         more = "expressions" if found.num_columns > len(plan.targets) else "target columns"
@@ -364,9 +333,9 @@ async def _insertion(
     rules = RowRules.of(descriptor)
     mutation = Mutation(rules.codec, carried=rules.carried)
     for batch in batches_of(named):
-        encoded = await encode_batch(rules, batch, bindings, analytics)
-        mutation.keys += encoded.keys
-        mutation.bodies += encoded.bodies
+        part = await encode_batch(rules, batch, bindings)
+        mutation.keys += part.keys
+        mutation.bodies += part.bodies
         await asyncio.sleep(0)
     _finish_insert(plan, mutation)
     return mutation
@@ -391,7 +360,7 @@ def _given(
 
 
 async def _find(
-    finder: RowFinder, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+    finder: RowFinder, transaction: Transaction, bindings: Bindings
 ) -> tuple[list[KeyedRow], Sequence[Row]]:
     """The rows, and for each the values that DuckDB computed for it."""
     if finder.access is not None:
@@ -406,7 +375,7 @@ async def _find(
                 rows += chunk
         return await sliced(rows, lambda: _matching(finder, rows, bindings)), ()
     assert finder.analytic is not None, finder
-    answer = await run_analytic(finder.analytic, transaction, bindings, analytics)
+    answer = await run_analytic(finder.analytic, transaction, bindings)
     if finder.drawn is not None:
         answer = await with_draws(answer, finder.drawn, bindings)
     width = len(finder.descriptor.visible_columns)
@@ -485,10 +454,9 @@ def _mutated(
     if isinstance(plan, DeletePlan):
         kept = [row for _, row in rows] if plan.returning.columns else []
         return Mutation(rules.codec, deletes=old), kept
-    mutation = _encoded(rules, changed)
+    mutation = encoded(rules, changed)
     if plan.moves_keys:
-        mutation = moved(rules.codec, old, mutation.keys, mutation.bodies)
-        mutation.carried = rules.carried
+        mutation.move_from(old)
     new: list[Row] = []
     if plan.returning.columns:
         decode = plan.finder.codec.decode_row
@@ -528,7 +496,7 @@ def together_applies(plan: Plan) -> bool:
 
 
 async def run_together(
-    plan: Plan, transaction: Transaction, runs: Sequence[Bindings], analytics: QueryEvaluator
+    plan: Plan, transaction: Transaction, runs: Sequence[Bindings]
 ) -> list[Result]:
     """Carries out runs of a statement as one write; returns the result of each.
 
@@ -541,10 +509,10 @@ async def run_together(
     savepoint = await transaction.savepoint()
     try:
         if isinstance(plan, InsertPlan):
-            counts, mutation = [1] * len(runs), await _inserted_by(plan, runs, analytics)
+            counts, mutation = [1] * len(runs), await _inserted_by(plan, runs)
         else:
-            counts, mutation = await _changed_by(plan, runs, transaction, analytics)
-        await write_in(mutation, transaction, runs[0], analytics)
+            counts, mutation = await _changed_by(plan, runs, transaction)
+        await write_in(mutation, transaction, runs[0])
     except (SQLError, ValueNeeded, Apart) as error:
         await transaction.rollback_to(savepoint)
         await transaction.release(savepoint)
@@ -555,23 +523,18 @@ async def run_together(
     return [result_of(plan, Written((), count), None) for count in counts]
 
 
-async def _inserted_by(
-    plan: InsertPlan, runs: Sequence[Bindings], analytics: QueryEvaluator
-) -> Mutation:
+async def _inserted_by(plan: InsertPlan, runs: Sequence[Bindings]) -> Mutation:
     rules = RowRules.of(plan.descriptor)
     rows: Sequence[Row] = [row for bindings in runs for row in _values(plan, bindings)]
     if not rules.plain:
-        rows = await rules.complete_all(rows, runs[0], analytics)
-    mutation = _encoded(rules, rows)
+        rows = await rules.complete_all(rows, runs[0])
+    mutation = encoded(rules, rows)
     _finish_insert(plan, mutation)
     return mutation
 
 
 async def _changed_by(
-    plan: UpdatePlan | DeletePlan,
-    runs: Sequence[Bindings],
-    transaction: Transaction,
-    analytics: QueryEvaluator,
+    plan: UpdatePlan | DeletePlan, runs: Sequence[Bindings], transaction: Transaction
 ) -> tuple[list[int], Mutation]:
     """Returns how many rows each run finds, and what all of them write. Raises Apart where two
     are about the same row."""
@@ -594,7 +557,7 @@ async def _changed_by(
     completed: Sequence[Row] = changed
     if isinstance(plan, UpdatePlan):
         rules = RowRules.of(finder.descriptor)
-        completed = await rules.complete_all(changed, runs[0], analytics)
+        completed = await rules.complete_all(changed, runs[0])
     mutation, _ = _mutated(plan, found, completed)
     return counts, mutation
 
@@ -631,7 +594,7 @@ def result_of(plan: DML, written: Written, committed_at: Timestamp | None) -> Re
 
 
 async def run_with_writes(
-    plan: WithPlan, transaction: Transaction, bindings: Bindings, analytics: QueryEvaluator
+    plan: WithPlan, transaction: Transaction, bindings: Bindings
 ) -> Result | Written:
     """Carries the statement out, and does not commit it: the rows of its query, or what its last
     part wrote."""
@@ -640,19 +603,19 @@ async def run_with_writes(
     mutations: list[Mutation] = []
     for step in plan.steps:
         seeing = with_given(bindings, given)
-        mutation, written = await read_in(step.plan, transaction, seeing, analytics, touched)
+        mutation, written = await read_in(step.plan, transaction, seeing, touched)
         mutations.append(mutation)
         if step.returned is not None:
             given[step.returned.id] = filled(step.returned, _rows_of(step.returned, written))
     seeing = with_given(bindings, given)
     outcome: Result | Written
     if isinstance(plan.main, SelectPlan):
-        outcome = await run_select(plan.main, transaction, seeing, analytics)
+        outcome = await run_select(plan.main, transaction, seeing)
     else:
-        mutation, outcome = await read_in(plan.main, transaction, seeing, analytics, touched)
+        mutation, outcome = await read_in(plan.main, transaction, seeing, touched)
         mutations.append(mutation)
     for mutation in mutations:
-        await write_in(mutation, transaction, bindings, analytics)
+        await write_in(mutation, transaction, bindings)
     return outcome
 
 

@@ -34,7 +34,7 @@ from ...runtime.services import Services
 from .foreign_keys import has_references
 from .mutations import Mutation
 from .row_rules import RowRules, encode_batch
-from .sequence_functions import Drawing
+from .sequence_functions import with_draws_of
 from .steps import batches_of
 from .stored_sequences import StoredSequences
 
@@ -137,10 +137,12 @@ class _Load:
                 hint="Use INSERT, or drop the foreign keys and add them again behind the load.",
             )
         services = self._services
-        bindings = Bindings((), datetime_of(at), generators=services.generators)
-        sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE, None)
-        mutation = await Drawing(bindings, sequences, services.analytics)(
-            lambda bindings: encode_batch(rules, batch, bindings, services.analytics)
+        bindings = Bindings(
+            (), datetime_of(at), generators=services.generators, analytics=services.analytics
+        )
+        sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE)
+        mutation = await with_draws_of(
+            sequences, bindings, lambda bindings: encode_batch(rules, batch, bindings)
         )
         if self._mode is LoadMode.UPSERT:
             mutation.keep_last()
@@ -182,14 +184,11 @@ async def _find(services: Services, name: TableName) -> int:
 
 
 async def _batches(data: Batches) -> AsyncIterator[pa.RecordBatch]:
-    if isinstance(data, pa.RecordBatch):
-        yield data
-    elif isinstance(data, pa.Table):
-        for batch in data.to_batches():
-            yield batch
-    elif isinstance(data, AsyncIterable):
+    if isinstance(data, AsyncIterable):
         async for batch in data:
             yield batch
-    else:
-        for batch in data:
-            yield batch
+        return
+    if isinstance(data, pa.Table):
+        data = data.to_batches()
+    for batch in [data] if isinstance(data, pa.RecordBatch) else data:
+        yield batch

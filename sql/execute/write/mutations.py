@@ -94,6 +94,14 @@ class Mutation:
             last = dict(zip(self.keys, self.bodies, strict=True))
             self.keys, self.bodies = list(last), list(last.values())
 
+    def move_from(self, old: Sequence[bytes]) -> None:
+        """From here on it is that of an UPDATE: `keys[i]` is where the row of `old[i]` is then."""
+        before, after = set(old), set(self.keys)
+        self.deletes = [key for key in old if key not in after]
+        self.absent = [key for key in self.keys if key not in before]
+        self.origins = dict(zip(self.keys, old, strict=True))
+        self.check_distinct()
+
     @property
     def _reads_old(self) -> bool:
         """Whether it matters what the rows were before."""
@@ -243,21 +251,3 @@ def _with_values_of(body: bytes, old: bytes, ids: Sequence[int]) -> bytes:
         if row[place] in ids and row[place] in had:
             row[place + 1] = had[row[place]]
     return _encode(row)
-
-
-def moved(
-    codec: RowCodec, old: Sequence[bytes], keys: list[bytes], bodies: list[bytes]
-) -> Mutation:
-    """The mutation of an UPDATE: `keys[i]` is where the row of `old[i]` is from now on."""
-    before = set(old)
-    after = set(keys)
-    mutation = Mutation(
-        codec,
-        keys=keys,
-        bodies=bodies,
-        deletes=[key for key in old if key not in after],
-        absent=[key for key in keys if key not in before],
-        origins=dict(zip(keys, old, strict=True)),
-    )
-    mutation.check_distinct()
-    return mutation

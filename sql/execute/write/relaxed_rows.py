@@ -75,10 +75,8 @@ async def apply_change_set(
             )
     for name, table in tables.items():
         writing = _TableWrite(services, table, transaction, at)
-        if change_set.snapshot:
-            await writing.replace_all(cells.get(name, _NO_CELLS))
-        elif name in cells:
-            await writing.change(cells[name])
+        if change_set.snapshot or name in cells:
+            await writing.write(cells.get(name, _NO_CELLS), snapshot=change_set.snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,28 +137,25 @@ class _TableWrite:
         self._table = table
         (self._key,) = table.key_columns
         self._columns = [each for each in table.visible_columns if each.id != self._key.id]
-        self._bindings = Bindings((), datetime_of(at), generators=services.generators)
+        self._bindings = Bindings(
+            (), datetime_of(at), generators=services.generators, analytics=services.analytics
+        )
 
-    async def change(self, changes: _ByColumn) -> None:
-        """Merges cells into the rows that there are."""
+    async def write(self, changes: _ByColumn, *, snapshot: bool) -> None:
+        """Merges cells into the rows that there are; a snapshot's rows are all that the table holds
+        then."""
+        left = dict(await self._transaction.scan(self._table.primary_span)) if snapshot else {}
         async for part in self._slices(changes):
-            bodies = await self._bodies(part.keys)
-            columns = self._decoded(bodies)
+            if snapshot:
+                bodies = [left.pop(key, None) for key in part.keys]
+            else:
+                bodies = await self._bodies(part.keys)
+            columns = self._decoded([None] * len(bodies) if snapshot else bodies)
             for name, cells in part.cells.items():
-                self._check(part, cells, columns[name])
+                if not snapshot:
+                    self._check(part, cells, columns[name])
                 columns[name] = _replaced(columns[name], cells.places, cells.new)
-            known = [body is not None for body in bodies]
-            await self._write(part, columns, known)
-
-    async def replace_all(self, changes: _ByColumn) -> None:
-        """Makes the table hold these rows alone."""
-        left = dict(await self._transaction.scan(self._table.primary_span))
-        async for part in self._slices(changes):
-            columns = self._decoded([None] * len(part.keys))
-            for name, cells in part.cells.items():
-                columns[name] = _replaced(columns[name], cells.places, cells.new)
-            before = [left.pop(key, None) for key in part.keys]
-            await self._write(part, columns, [False] * len(part.keys), before=before)
+            await self._write(part, columns, bodies, snapshot=snapshot)
         keys = list(left)
         for start in range(0, len(keys), SLICE_ROWS):
             await self._apply(Mutation(self._rules.codec, deletes=keys[start : start + SLICE_ROWS]))
@@ -262,29 +257,25 @@ class _TableWrite:
         self,
         part: _Slice,
         columns: Mapping[str, AnyArray],
-        known: Sequence[bool],
+        bodies: Sequence[bytes | None],
         *,
-        before: Sequence[bytes | None] = (),
+        snapshot: bool,
     ) -> None:
-        """Puts the rows that have a value, and deletes those that are `known` and have none. What
-        equals its body `before` stays as it is."""
+        """Puts the rows that have a value, and deletes those that have none any longer. What a
+        snapshot has as it is stays as it is."""
         valid = _any_valid(list(columns.values()), len(part.keys))
         kept = valid.to_pylist()
-        deletes = [
-            key for key, keep, there in zip(part.keys, kept, known, strict=True)
-            if there and not keep
-        ]  # fmt: skip
+        rows = list(zip(part.keys, bodies, kept, strict=True))
+        written = [(key, before) for key, before, keep in rows if keep]
         batch = pa.RecordBatch.from_pydict({self._key.name: part.key_values, **columns})
-        written = [key for key, keep in zip(part.keys, kept, strict=True) if keep]
-        mutation = await encode_batch(
-            self._rules, batch.filter(valid), self._bindings, self._services.analytics, keys=written
-        )
-        if before:
-            same = [body for body, keep in zip(before, kept, strict=True) if keep]
-            left = [at for at, body in enumerate(mutation.bodies) if body != same[at]]
+        keys = [key for key, _ in written]
+        mutation = await encode_batch(self._rules, batch.filter(valid), self._bindings, keys=keys)
+        if snapshot:
+            pairs = zip(mutation.bodies, written, strict=True)
+            left = [at for at, (body, (_, before)) in enumerate(pairs) if body != before]
             mutation.keys = [mutation.keys[at] for at in left]
             mutation.bodies = [mutation.bodies[at] for at in left]
-        mutation.deletes = deletes
+        mutation.deletes = [key for key, before, keep in rows if before is not None and not keep]
         await self._apply(mutation)
 
     async def _apply(self, mutation: Mutation) -> None:

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import pyarrow as pa
 from sqlglot import exp
@@ -43,22 +43,19 @@ from ...analyze.binder import check_columns, row_scope
 from ...analyze.calls.sequence_calls import always_evaluated, is_sequence_call
 from ...analyze.default_expressions import RESULT_TYPE, compile_default, computed, generator_of
 from ...analyze.given_tables import ROW_NUMBER, filled, given_table
-from ...analyze.scalars import STRING, Bindings, Generators, NotNative, Scalar, compile_scalar
+from ...analyze.scalars import STRING, Bindings, NotNative, Scalar, compile_scalar
 from ...analyze.types.blanks import without_blanks
 from ...lower.analytic_select import AnalyticSelect
 from ...lower.transpile import parameter_values, transpile
 from ...parse import parse_expression
 from ...results.as_of import datetime_of
+from ...results.query_evaluator import QueryEvaluator
 from ...results.results import Result, Row
-from ...runtime.query_evaluator import QueryEvaluator
 from ...syntax.walks import find_all
 from ..query.evaluator_errors import asked_of_duckdb
 
 SLICE_ROWS = 200
 """Rows that are evaluated in Python before the loop gets a turn."""
-
-DRAWN_ROWS = 100
-"""Defaults that a schema change draws before others get their turns: some 0.3 ms of UUIDs."""
 
 _BOOL = ColumnType(TypeKind.BOOL)
 
@@ -88,33 +85,20 @@ def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> R
     return RowExpression(tree, type, scalar)
 
 
-@dataclass(frozen=True, slots=True)
-class RowCheck:
-    """A check of a table's rows. `predicates` are there if Python evaluates it."""
-
-    check: CheckConstraint
-    tree: exp.Expr
-    predicates: tuple[Predicate, ...] | None
-
-    def violated(self, row: Row, bindings: Bindings) -> bool:
-        """Whether the check is false of the row: NULL satisfies it."""
-        assert self.predicates is not None, self
-        return any(_false(predicate, row, bindings) for predicate in self.predicates)
-
-
-def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowCheck:
+def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowExpression:
     """Compiles a CHECK constraint: for Python where its expression allows that, else for
-    DuckDB."""
+    DuckDB. It is violated where it is false: NULL satisfies it."""
     tree = without_blanks(parse_expression(check.expression), {(table.name,): table})
     check_columns(tree, table, table.name)
+    scalar = None
     try:
         predicates = compile_predicates(tree, row_scope(table), table.name)
         if any(_compares_with_null(predicate) for predicate in predicates):
             raise NotNative("NULL among the constants")
+        scalar = Scalar(_BOOL, partial(_holds, predicates), False)
     except NotNative:
         _query(table, [tree])
-        return RowCheck(check, tree, None)
-    return RowCheck(check, tree, predicates)
+    return RowExpression(tree, _BOOL, scalar)
 
 
 def _compares_with_null(predicate: Predicate) -> bool:
@@ -131,6 +115,10 @@ def _compares_with_null(predicate: Predicate) -> bool:
 _NOTHING = Bindings((), datetime_of(1 << 40))  # type: ignore[arg-type]
 
 
+def _holds(predicates: Sequence[Predicate], row: Row, bindings: Bindings) -> bool:
+    return not any(_false(predicate, row, bindings) for predicate in predicates)
+
+
 def _false(predicate: Predicate, row: Row, bindings: Bindings) -> bool:
     if isinstance(predicate, Comparison | Membership) and row[predicate.column] is None:
         return False
@@ -142,11 +130,10 @@ async def evaluate_all(
     expressions: Sequence[RowExpression],
     rows: Sequence[Row],
     bindings: Bindings,
-    analytics: QueryEvaluator,
 ) -> list[Sequence[Datum]]:
     """The values of each expression in each row."""
     foreign = [found for found in expressions if found.scalar is None]
-    answers = iter(await _ask(table, [found.tree for found in foreign], rows, bindings, analytics))
+    answers = iter(await _ask(table, [found.tree for found in foreign], rows, bindings))
     values: list[Sequence[Datum]] = []
     for expression in expressions:
         if expression.scalar is None:
@@ -163,30 +150,15 @@ async def evaluate_all(
 
 
 async def first_violation(
-    table: TableDescriptor,
-    check: RowCheck,
-    rows: Sequence[Row],
-    bindings: Bindings,
-    analytics: QueryEvaluator,
+    table: TableDescriptor, check: RowExpression, rows: Sequence[Row], bindings: Bindings
 ) -> int | None:
     """The place of the first row of which the check is false."""
-    if check.predicates is not None:
-        for place, row in enumerate(rows):
-            if check.violated(row, bindings):
-                return place
-            if place % SLICE_ROWS == SLICE_ROWS - 1:
-                await asyncio.sleep(0)
-        return None
-    (truths,) = await _ask(table, [check.tree], rows, bindings, analytics)
+    (truths,) = await evaluate_all(table, [check], rows, bindings)
     return next((place for place, truth in enumerate(truths) if truth is False), None)
 
 
 async def _ask(
-    table: TableDescriptor,
-    trees: Sequence[exp.Expr],
-    rows: Sequence[Row],
-    bindings: Bindings,
-    analytics: QueryEvaluator,
+    table: TableDescriptor, trees: Sequence[exp.Expr], rows: Sequence[Row], bindings: Bindings
 ) -> list[list[object]]:
     """Returns the values of expressions by DuckDB, in the order of the rows."""
     if not trees or not rows:
@@ -194,7 +166,8 @@ async def _ask(
     select = transpile(_query(table, trees), {(table.name,): table})
     snapshots = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
     with asked_of_duckdb(select, [table]):
-        answer = await analytics.run(select.sql, snapshots, parameter_values(select, bindings))
+        values = parameter_values(select, bindings)
+        answer = await bindings.evaluator.run(select.sql, snapshots, values)
     columns: list[list[object]] = [column.to_pylist() for column in answer.table.columns]
     if len(columns[0]) != len(rows):  # it reads no column: one answer is that for all
         columns = [column * len(rows) for column in columns]
@@ -262,37 +235,22 @@ _COMPILED_MAX = 256
 """Expressions that stay compiled: as many as the defaults of some busy tables."""
 
 
-class ComputedDefaults:
-    """Evaluates defaults that take more than Python for one statement, whose time and client
-    `bindings` tell."""
-
-    def __init__(self, analytics: QueryEvaluator, bindings: Bindings) -> None:
-        self._analytics = analytics
-        self._bindings = bindings
-
-    async def values(self, text: str, count: int, generators: Generators) -> Sequence[object]:
-        """So many values, each of a row of its own. Raises SQLError, and SequenceNeeded where the
-        generators do."""
-        compiled = _compiled(text)
-        bindings = replace(self._bindings, generators=generators)
-        if not compiled.drawn:  # the same for every row
-            return list(await self._ask(compiled, (), bindings)) * count
-        rows = [
-            tuple([scalar.evaluate((), bindings) for scalar in compiled.drawn])
-            for _ in range(count)
-        ]
-        return await self._ask(compiled, rows, bindings)
-
-    async def _ask(
-        self, compiled: _Compiled, rows: Sequence[Sequence[object]], bindings: Bindings
-    ) -> Sequence[object]:
-        select = compiled.select
-        with asked_of_duckdb(select):
-            answer = await self._analytics.run(
-                select.sql, compiled.given(rows), parameter_values(select, bindings)
-            )
-        result = Result(tag="", columns=answer.columns, table=answer.table)
-        return [value for (value,) in result.fetch_rows()]
+async def computed_values(text: str, count: int, bindings: Bindings) -> Sequence[object]:
+    """So many values of a default that takes more than Python, each of a row of its own. Raises
+    SQLError, and SequenceNeeded where the generators do."""
+    compiled = _compiled(text)
+    rows = [
+        tuple([scalar.evaluate((), bindings) for scalar in compiled.drawn])
+        for _ in range(count if compiled.drawn else 1)
+    ]
+    select = compiled.select
+    with asked_of_duckdb(select):
+        answer = await bindings.evaluator.run(
+            select.sql, compiled.given(rows), parameter_values(select, bindings)
+        )
+    result = Result(tag="", columns=answer.columns, table=answer.table)
+    values = [value for (value,) in result.fetch_rows()]
+    return values if compiled.drawn else values * count  # the same for every row
 
 
 async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> None:

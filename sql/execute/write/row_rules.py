@@ -19,10 +19,8 @@ from ....catalog.values.physical import to_physical
 from ...analyze.default_expressions import computed_given, default_of, draw_defaults
 from ...analyze.scalars import Bindings, Scalar
 from ...results.results import Row
-from ...runtime.query_evaluator import QueryEvaluator
 from .mutations import Mutation
 from .row_expressions import (
-    RowCheck,
     RowExpression,
     compile_check,
     compile_expression,
@@ -31,7 +29,10 @@ from .row_expressions import (
     rows_of,
     violation,
 )
-from .steps import in_steps, sliced
+from .steps import in_steps, portions, sliced
+
+ROWS_PER_PIECE = 128
+"""Rows that are encoded together, column by column."""
 
 
 class RowRules:
@@ -48,14 +49,12 @@ class RowRules:
                 self._computed.append((place, expression))
             elif not column.public:
                 self._defaulted.append((place, column, default_of(column)))
-        self._checks: list[RowCheck] = [
-            compile_check(table.writable, check) for check in table.checks
-        ]
+        self._checks = [(check, compile_check(table.writable, check)) for check in table.checks]
         self._hidden = len(table.written_columns) - len(table.visible_columns)
         self.carried = tuple(column.id for _, column, _ in self._defaulted)
         self.plain = not (self._computed or self._hidden or self._checks)
         self.native = all(found.scalar is not None for _, found in self._computed) and all(
-            check.predicates is not None for check in self._checks
+            found.scalar is not None for _, found in self._checks
         )
 
     @classmethod
@@ -77,19 +76,13 @@ class RowRules:
             return rows
         return [self._completed(row, bindings) for row in in_steps(rows)]
 
-    async def complete_all(
-        self, rows: Sequence[Row], bindings: Bindings, analytics: QueryEvaluator
-    ) -> Sequence[Row]:
+    async def complete_all(self, rows: Sequence[Row], bindings: Bindings) -> Sequence[Row]:
         """Completes rows as `complete` does; DuckDB evaluates what Python cannot."""
         if self.native:
             return await sliced(rows, lambda: self.complete(rows, bindings))
         canonical = [self._canonical(row) for row in rows]
         values = await evaluate_all(
-            self.table,
-            [expression for _, expression in self._computed],
-            canonical,
-            bindings,
-            analytics,
+            self.table, [expression for _, expression in self._computed], canonical, bindings
         )
         finished: list[Row] = []
         for number, row in enumerate(canonical):
@@ -97,12 +90,10 @@ class RowRules:
             for (place, _), column in zip(self._computed, values, strict=True):
                 found[place] = column[number]
             finished.append(tuple(found))
-        for check in self._checks:
-            failed = await first_violation(
-                self.table.writable, check, finished, bindings, analytics
-            )
+        for check, expression in self._checks:
+            failed = await first_violation(self.table.writable, expression, finished, bindings)
             if failed is not None:
-                raise violation(self.table, check.check)
+                raise violation(self.table, check)
         return finished
 
     def _completed(self, row: Row, bindings: Bindings) -> Row:
@@ -110,10 +101,12 @@ class RowRules:
         found = self._with_defaults(canonical, bindings)
         for place, expression in self._computed:
             found[place] = expression.evaluate(canonical, bindings)
-        for check in self._checks:
-            if check.violated(tuple(found), bindings):
-                raise violation(self.table, check.check)
-        return tuple(found)
+        written = tuple(found)
+        for check, expression in self._checks:
+            assert expression.scalar is not None, check
+            if expression.scalar.evaluate(written, bindings) is False:
+                raise violation(self.table, check)
+        return written
 
     def _canonical(self, row: Row) -> Row:
         """Values as the columns will hold them: a check must see what is stored."""
@@ -130,13 +123,18 @@ class RowRules:
         return found
 
 
+def encoded(rules: RowRules, rows: Sequence[Row]) -> Mutation:
+    """The puts of rows as they are written."""
+    mutation = Mutation(rules.codec, carried=rules.carried)
+    for some in portions(rows, ROWS_PER_PIECE):
+        keys, bodies = rules.codec.encode_rows(some)
+        mutation.keys += keys
+        mutation.bodies += bodies
+    return mutation
+
+
 async def encode_batch(
-    rules: RowRules,
-    batch: pa.RecordBatch,
-    bindings: Bindings,
-    analytics: QueryEvaluator,
-    *,
-    keys: list[bytes] | None = None,
+    rules: RowRules, batch: pa.RecordBatch, bindings: Bindings, *, keys: list[bytes] | None = None
 ) -> Mutation:
     """The puts of the rows of a batch. Columns that it lacks take their defaults. `keys` are its
     rows' where they are known.
@@ -149,7 +147,7 @@ async def encode_batch(
         encoded, bodies = rules.codec.encode_columns(whole, keys=keys)
         mutation.keys, mutation.bodies = list(encoded), list(bodies)
     else:
-        rows = await rules.complete_all(rows_of(whole), bindings, analytics)
+        rows = await rules.complete_all(rows_of(whole), bindings)
         mutation.keys, mutation.bodies = rules.codec.encode_rows(rows)
     return mutation
 

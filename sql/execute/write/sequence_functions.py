@@ -21,9 +21,8 @@ from uuid import UUID
 from ....catalog.descriptors.named_objects import SequenceDescriptor
 from ....catalog.values.errors import SQLError
 from ...analyze.calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
-from ...analyze.scalars import Bindings, Generators
-from ...runtime.query_evaluator import QueryEvaluator
-from .row_expressions import ComputedDefaults
+from ...analyze.scalars import Bindings
+from .row_expressions import computed_values
 from .stored_sequences import StoredSequences
 
 DRAWN_AT_ONCE_MAX = 4096
@@ -59,18 +58,18 @@ class SessionSequences:
 
 
 class DrawnValues:
-    """The generators of one statement: those of the store, and the values it draws."""
+    """The generators of one statement: those of its bindings, and the values it draws."""
 
     def __init__(
         self,
-        base: Generators,
+        bindings: Bindings,
         store: StoredSequences,
-        expressions: ComputedDefaults,
         session: SessionSequences | None = None,
     ) -> None:
-        self._base = base
+        assert bindings.generators is not None, bindings
+        self._bindings = bindings
+        self._base = bindings.generators
         self._store = store
-        self._expressions = expressions
         self._session = session or SessionSequences()
         self._computed: dict[str, list[object]] = {}
         self._computed_used: dict[str, int] = {}
@@ -176,8 +175,9 @@ class DrawnValues:
         """Computes more values of an expression, with draws of its own."""
         values = self._computed.setdefault(needed.text, [])
         count = max(len(values), needed.wanted)
-        inner = DrawnValues(self._base, self._store, self._expressions, self._session)
-        values += await inner.run(lambda: self._expressions.values(needed.text, count, inner))
+        inner = DrawnValues(self._bindings, self._store, self._session)
+        drawing = replace(self._bindings, generators=inner)
+        values += await inner.run(lambda: computed_values(needed.text, count, drawing))
 
     async def _give_back(self) -> None:
         for name, drawn in self._drawn.items():
@@ -198,21 +198,13 @@ def _unbroken(values: list[int], increment: int) -> list[int]:
     return values[start:]
 
 
-class Drawing:
-    """Work that needs no session: what it evaluates may draw from sequences."""
-
-    def __init__(
-        self, bindings: Bindings, store: StoredSequences, analytics: QueryEvaluator
-    ) -> None:
-        self._bindings = bindings
-        self._store = store
-        self._expressions = ComputedDefaults(analytics, bindings)
-
-    async def __call__(self, work: Callable[[Bindings], Awaitable[T]]) -> T:
-        try:
-            return await work(self._bindings)
-        except ValueNeeded:
-            assert self._bindings.generators is not None, self._bindings
-            drawn = DrawnValues(self._bindings.generators, self._store, self._expressions)
-            bindings = replace(self._bindings, generators=drawn)
-            return await drawn.run(lambda: work(bindings))
+async def with_draws_of(
+    store: StoredSequences, bindings: Bindings, work: Callable[[Bindings], Awaitable[T]]
+) -> T:
+    """Returns the result of work that needs no session: what it evaluates may draw from
+    sequences."""
+    try:
+        return await work(bindings)
+    except ValueNeeded:
+        drawn = DrawnValues(bindings, store)
+        return await drawn.run(lambda: work(replace(bindings, generators=drawn)))

@@ -31,19 +31,16 @@ from ...syntax.names import ObjectName
 
 
 class StoredSequences:
-    """The sequences of one database, for a session's statements; `rights` are its user's, where
-    it is not the store itself that draws. Each method is a transaction of its own, unless the open
-    one has made or altered the sequence."""
+    """The sequences of one database, as the store itself draws from them. Each method is a
+    transaction of its own, unless the open one has made or altered the sequence."""
 
     def __init__(
         self,
         store: StoreAccess,
         catalog: Catalog,
         database: str,
-        opened: Transaction | None,
-        rights: SequenceRights | None = None,
+        opened: Transaction | None = None,
     ) -> None:
-        self._rights = rights
         self._store = store
         self._catalog = catalog
         self._database = database
@@ -64,8 +61,7 @@ class StoredSequences:
         return found
 
     async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
-        if self._rights is not None:
-            await self._rights.check(sequence, needed)
+        """Raises SQLError where the values are not for who asks: the store may have all."""
 
     async def draw(self, sequence: SequenceDescriptor, count: int) -> list[int]:
         """The next values, one at least. Raises SQLError 2200H where there are no more."""
@@ -172,20 +168,22 @@ ATTEMPTS_MAX = 100
 T = TypeVar("T")
 
 
-class SequenceRights:
-    """The rights of a user, as its open transaction sees them if it has one."""
+class SequencesOfUser(StoredSequences):
+    """The sequences as a user's statements draw from them, by the rights that the open transaction
+    sees."""
 
     def __init__(
         self,
         services: Services,
         user: str,
+        database: str,
         opened: Transaction | None,
         *,
         reads_only: bool = False,
     ) -> None:
+        super().__init__(services.store, services.catalog, database, opened)
         self._services = services
         self._user = user
-        self._opened = opened
         self._reads_only = reads_only
 
     async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
@@ -210,11 +208,11 @@ class SequenceRights:
 
     async def _identity_table(self, table_id: int, column_id: int) -> TableDescriptor | None:
         """The table of an identity column."""
-        descriptors, store = self._services.catalog.descriptors, self._services.store
+        descriptors = self._catalog.descriptors
         if self._opened is not None:
             table = await descriptors.read(self._opened, table_id)
         else:
-            table = await descriptors.read_at(table_id, await store.now())
+            table = await descriptors.read_at(table_id, await self._store.now())
         assert isinstance(table, TableDescriptor), table
         columns = [column for column in table.columns if column.id == column_id]
         return table if any(column.identity is not None for column in columns) else None

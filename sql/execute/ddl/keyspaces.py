@@ -1,5 +1,5 @@
-"""SHOW KEYSPACES, SHOW RANGES FROM KEYSPACE, and SHOW RELAXED LOGS; BACKUP KEYSPACE and RESTORE
-KEYSPACE, each in no transaction of the session's."""
+"""Statements about raw keyspaces. CREATE, ALTER and DROP run in the statement's transaction; SHOW
+reads; BACKUP and RESTORE run in no transaction of the session's."""
 
 from __future__ import annotations
 
@@ -8,43 +8,184 @@ from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.keyspace import Keyspace
-from ....catalog.relaxed.logs import RelaxedLog, list_logs
 from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.rights.quotas import KEYSPACE_QUOTA
 from ....catalog.values.errors import SQLError
 from ....changefeed import shown_key
 from ....changefeed.backup import BACKUP_QUOTA, BackupRefused, Manifest, OpenedBackup
+from ....changefeed.sinks.tailrace import ReplicaFollower, parse_target
 from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp
+from ....kvlayer.errors import KVError
 from ....kvlayer.leadership import Role
 from ....kvlayer.protected_timestamp import ProtectionRefused
-from ....kvlayer.raw import keyspace_span, user_key
-from ....kvlayer.replica import Look, ReplicaRefused, ReplicaState, source_of
+from ....kvlayer.raw import check_key, keyspace_span, raw_key, user_key
+from ....kvlayer.replica import Begin, End, Look, ReplicaRefused, ReplicaState, source_of
 from ....kvlayer.span import Span
 from ...results.as_of import resolve_as_of
 from ...results.errors import from_kv
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.implicit import alone
-from ...runtime.keyspaces import check_keyspace, replica_resolved
-from ...runtime.relations import LeaseScope, find_table, full_name, resolve
-from ...runtime.services import ranged_store
-from ...syntax.keyspace_statements import (
-    BackupKeyspace,
-    RestoreKeyspace,
-    ShowKeyspaceRanges,
-    ShowKeyspaces,
-)
+from ...runtime.keyspaces import check_keyspace, replica_resolved, whole_seconds
+from ...runtime.relations import LeaseScope, find_table, full_name, resolve, unknown_relation
+from ...runtime.services import Services, ranged_store
+from ...syntax import keyspace_statements as s
 from ...syntax.names import ObjectName, Option
-from ...syntax.relaxed_statements import ShowRelaxedLogs
-from ..changer import Changer, new_table_name
-from ..ddl.ownership import settle_rights
-from ..ddl.schema_changes import SchemaChangeStatements
+from ..changer import Changer, Skipped, need_create, new_table_name
+from ..positions import at, refuse_twice
 from ..query.result_shape import BACKUP_COLUMNS
-from ..write.relaxed_load import domain_states
+from .ownership import settle_rights
+from .schema_changes import SchemaChangeStatements
 
 
-async def show_keyspaces(actor: Actor, statement: ShowKeyspaces) -> Result:
+async def check_keyspaces(actor: Actor, statement: s.KeyspaceStatement) -> None:
+    """Raises SQLError 42501."""
+    if isinstance(statement, s.DropKeyspace):
+        await actor.need_named(statement.name, Privilege.DROP, keyspaces=True)
+        return
+    if isinstance(statement, s.PromoteKeyspace | s.TransferKeyspace | s.SplitKeyspace):
+        await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
+        return
+    await need_create(actor, statement.name)
+
+
+async def create(changer: Changer, statement: s.CreateKeyspace) -> None:
+    """CREATE KEYSPACE."""
+    keyspace = _defined(statement.options)
+    name = await new_table_name(changer, statement.name)
+    with at(statement.name.position):
+        created = await changer.services.catalog.create_keyspace(
+            changer.transaction, name, keyspace, if_not_exists=statement.if_not_exists
+        )
+    if not created:
+        raise Skipped(f'relation "{statement.name}" already exists')
+
+
+def _defined(options: Sequence[Option]) -> Keyspace:
+    ttl: int | None = None
+    replica = False
+    refuse_twice(options)
+    for option in options:
+        if option.name == "role":
+            replica = _replica(option)
+            continue
+        if option.name != "ttl":
+            raise SQLError(
+                "22023",
+                f'unknown option "{option.name}" of a keyspace',
+                hint="WITH (ttl = '1h') is the time to live of what is put without one, and "
+                "WITH (role = 'replica') makes a keyspace that takes another's entries.",
+                position=option.position,
+            )
+        ttl = whole_seconds(option.value, option.position)
+    return Keyspace(ttl_seconds=ttl, replica=replica)
+
+
+def _replica(option: Option) -> bool:
+    """Whether a keyspace of that role is a replica."""
+    if option.value not in ("main", "replica"):
+        raise SQLError(
+            "22023",
+            f'role "{option.value}" is none of a keyspace',
+            hint="A keyspace is 'main', which is the default, or 'replica'.",
+            position=option.position,
+        )
+    return option.value == "replica"
+
+
+async def promote(changer: Changer, statement: s.PromoteKeyspace) -> Result:
+    """Fences the source off, and says below what timestamp nothing of it is missing.
+
+    It takes effect at once, whatever becomes of the transaction: promoting again says the same.
+    """
+    name = statement.name
+    table = await _keyspace(changer, name)
+    assert table.keyspace is not None, table
+    span = keyspace_span(table.id)
+    if not table.keyspace.replica and await changer.services.store.replica(span, Look()) is None:
+        raise SQLError(
+            "55000",
+            f'keyspace "{name}" is no replica: it is written here already',
+            position=name.position,
+        )
+    await changer.services.store.replica(span, Begin())
+    state = await changer.services.store.replica(span, End())
+    assert state is not None, table
+    checkpoint = format_timestamp(state.resolved) if state.resolved else None
+    return listing("ALTER KEYSPACE", "checkpoint", [(checkpoint,)])
+
+
+async def transfer(changer: Changer, statement: s.TransferKeyspace) -> Result:
+    """Hands the keyspace to a replica of it. As with PROMOTE, no transaction undoes it."""
+    name = statement.name
+    table = await _keyspace(changer, name)
+    leadership = changer.services.leadership
+    if leadership is None:
+        raise SQLError(
+            "55000",
+            f'keyspace "{name}" cannot be transferred from a node that has joined its store',
+            hint="Say it to the process that serves the store.",
+            position=name.position,
+        )
+    follower = ReplicaFollower(statement.target, changer.services.store)
+    try:
+        await _check_replicated(changer.services, table, follower.address)
+        state = await leadership.transfer(table.id, follower, follower.address)
+    except KVError as error:
+        raise from_kv(error) from error
+    finally:
+        await follower.close()
+    assert state.role is Role.FOLLOWING, state
+    row = (follower.address, state.term, format_timestamp(state.resolved))
+    return listing("ALTER KEYSPACE", "leader epoch:i checkpoint", [row])
+
+
+async def split(changer: Changer, statement: s.SplitKeyspace) -> Result:
+    """Ranges begin at the keys, for good. As with tables, no transaction undoes it."""
+    table = await _keyspace(changer, statement.name)
+    store = ranged_store(changer.services.store)
+    try:
+        for key in statement.keys:
+            check_key(key)
+            await store.split(raw_key(table.id, key))
+    except KVError as error:
+        raise from_kv(error) from error
+    rows = [(shown_key(key),) for key in statement.keys]
+    return listing("ALTER KEYSPACE", "key", rows)
+
+
+async def _check_replicated(services: Services, table: TableDescriptor, address: str) -> None:
+    """Raises SQLError where what is to lead is not sent all keys: it cannot know what it lacks.
+
+    So nobody has this node connect where no replication may (`changefeed.jobs.reach`).
+    """
+    for job in await services.jobs.list(changefeeds_only=True):
+        runs = job.replication is not None and job.finished is None and table.id in job.table_ids
+        if runs and not job.partial and parse_target(job.sink or "").shown == address:
+            return
+    raise SQLError(
+        "55000",
+        f'no replication sends the whole of keyspace "{table.name}" into {address}',
+        hint=f"CREATE REPLICATION r FOR KEYSPACE {table.name} INTO 'tailrace://…' first.",
+    )
+
+
+async def drop(changer: Changer, statement: s.DropKeyspace) -> None:
+    name = statement.name
+    table = await changer.find(name, views=True, keyspaces=True, if_exists=statement.if_exists)
+    if table is None:
+        if not statement.if_exists:
+            raise unknown_relation(name)
+        raise Skipped(f'keyspace "{name}" does not exist')
+    check_keyspace(table, name)
+    await SchemaChangeStatements(changer).drop(table, "DROP KEYSPACE")
+
+
+# SHOW
+
+
+async def show_keyspaces(actor: Actor, statement: s.ShowKeyspaces) -> Result:
     """Lists the database's keyspaces on which the user has a right, by schema and name."""
     admin, rights = await actor.admin(), await actor.rights()
     catalog, rows = actor.services.catalog, list[Row]()
@@ -76,7 +217,7 @@ def _shown(role: Role) -> str:
     return {Role.LEADING: "main", Role.FOLLOWING: "replica"}.get(role, role.value)
 
 
-async def show_keyspace_ranges(actor: Actor, statement: ShowKeyspaceRanges) -> Result:
+async def show_keyspace_ranges(actor: Actor, statement: s.ShowKeyspaceRanges) -> Result:
     """The ranges of a keyspace by their keys, and who leads them. Raises SQLError."""
     store = actor.services.store
     await actor.need_named(statement.name, Privilege.SELECT, keyspaces=True)
@@ -127,48 +268,17 @@ def _edge(border: bytes, span: Span) -> str | None:
         return "\\x" + border[len(span.start) :].hex()
 
 
-async def show_relaxed_logs(actor: Actor, statement: ShowRelaxedLogs) -> Result:
-    """Lists the logs, a row for each domain, and one row for a log without domains. A user sees
-    the logs on each of whose tables it has a right."""
-    rows: list[Row] = []
-    for log in await list_logs(actor.reader):
-        names = await _tables(actor, log)
-        if names is None:
-            continue
-        states = await domain_states(actor.services, actor.reader, log)
-        if not states:
-            rows.append((log.name, names, None, None, 0, None, None))
-        for state in states:
-            cut = None if state.position is None else f"{state.position:016x}"
-            gaps = "; ".join(map(str, state.gaps)) or None
-            domain = f"{state.domain:016x}"
-            open_epoch = f"{state.open_since:016x}" if state.open_since is not None else None
-            rows.append((log.name, names, domain, cut, state.pending, open_epoch, gaps))
-    columns = "log_name tables domain last_cut pending_events:i open_epoch gaps"
-    return listing("SHOW RELAXED LOGS", columns, rows)
+# BACKUP and RESTORE
 
 
-async def _tables(actor: Actor, log: RelaxedLog) -> str | None:
-    """The names of the log's tables; None where its user may not know of them."""
-    admin, rights = await actor.admin(), await actor.rights()
-    names = []
-    for table_id in log.table_ids:
-        table = await actor.services.catalog.descriptors.read(actor.reader, table_id)
-        assert isinstance(table, TableDescriptor), table_id
-        if not admin and not rights.held(actor.user, securable(table)):
-            return None
-        names.append(table.name)
-    return ", ".join(names)
-
-
-async def run_backup(actor: Actor, statement: BackupKeyspace | RestoreKeyspace) -> Result:
+async def run_backup(actor: Actor, statement: s.BackupKeyspace | s.RestoreKeyspace) -> Result:
     """Raises SQLError: 42501, 58030 for a folder that will not do or is damaged, 53400."""
     under_way = actor.services.changefeeds.backups.under_way
     under_way[actor.user] += 1
     try:
         settings = actor.services.store.settings
         BACKUP_QUOTA.judge(settings, await actor.rights(), actor.user, under_way)
-        if isinstance(statement, BackupKeyspace):
+        if isinstance(statement, s.BackupKeyspace):
             return _told("BACKUP", await _back_up(actor, statement))
         return _told("RESTORE", await _restore(actor, statement))
     except BackupRefused as refused:
@@ -179,7 +289,7 @@ async def run_backup(actor: Actor, statement: BackupKeyspace | RestoreKeyspace) 
         under_way[actor.user] -= 1
 
 
-async def _back_up(actor: Actor, statement: BackupKeyspace) -> Manifest:
+async def _back_up(actor: Actor, statement: s.BackupKeyspace) -> Manifest:
     services, name = actor.services, statement.name
     table = await _keyspace(actor, name)
     await actor.need_table(table, Privilege.SELECT)
@@ -190,7 +300,7 @@ async def _back_up(actor: Actor, statement: BackupKeyspace) -> Manifest:
     )
 
 
-async def _as_of(actor: Actor, statement: BackupKeyspace, table: TableDescriptor) -> Timestamp:
+async def _as_of(actor: Actor, statement: s.BackupKeyspace, table: TableDescriptor) -> Timestamp:
     """Returns the timestamp of a keyspace's backup: the one asked for, or the newest that is
     resolved."""
     store = actor.services.store
@@ -215,14 +325,11 @@ async def _as_of(actor: Actor, statement: BackupKeyspace, table: TableDescriptor
     return at
 
 
-async def _restore(actor: Actor, statement: RestoreKeyspace) -> Manifest:
+async def _restore(actor: Actor, statement: s.RestoreKeyspace) -> Manifest:
     """Makes the keyspace, which is there whole when this returns, and not at all otherwise."""
     services = actor.services
     promotes = _promotes(statement.options)
-    name = await new_table_name(actor, statement.name)
-    descriptors = services.catalog.descriptors
-    _, schema_id = await descriptors.resolve_schema(actor.reader, name.database, name.schema)
-    await actor.need_descriptor(schema_id, Privilege.CREATE)
+    name = await need_create(actor, statement.name)
     path = await services.changefeeds.backup_folder(statement.uri, actor.user)
     backup = await services.changefeeds.backups.read(path)
     keyspace = Keyspace(ttl_seconds=backup.keyspace.ttl_seconds, replica=True)
@@ -244,7 +351,7 @@ async def _restore(actor: Actor, statement: RestoreKeyspace) -> Manifest:
         raise from_kv(refused) from refused  # another restoration goes on with it
     except BaseException:
         if made is None:
-            await _drop(actor, created)
+            await _undo(actor, created)
         raise
     return backup.manifest
 
@@ -281,7 +388,7 @@ def _promotes(options: Sequence[Option]) -> bool:
     return all(option.value == "main" for option in options)
 
 
-async def _drop(actor: Actor, table: TableDescriptor) -> None:
+async def _undo(actor: Actor, table: TableDescriptor) -> None:
     async def drop(transaction: Transaction, scope: LeaseScope) -> None:
         changer = Changer(actor.services, actor.user, actor.database, transaction, scope)
         await SchemaChangeStatements(changer).drop(table, "RESTORE KEYSPACE")

@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from ...catalog.values.column_types import ColumnType
-from ..results.results import ResultColumn
+from .results import ResultColumn
 
 Declared = Sequence[ColumnType | None]
 """The types that tables give a result's columns, as far as they are known."""

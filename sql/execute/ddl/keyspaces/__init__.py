@@ -1,1 +1,0 @@
-"""Raw keyspaces: CREATE and DROP."""

@@ -1,1 +1,0 @@
-"""Relaxed logs: CREATE and DROP."""
