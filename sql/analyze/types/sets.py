@@ -1,11 +1,30 @@
-"""Checks of whole queries that PostgreSQL makes and DuckDB does not."""
+"""Checks of sets of rows that PostgreSQL makes and DuckDB does not."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from ...syntax.refusals import error_at, unsupported
+from ...syntax.walks import find_all
+from ..binder import TABLE_FUNCTIONS
 from .types import Types
+
+
+def refuse_sets(tree: exp.Expr, clause: str, *, series: bool = True) -> None:
+    """Raises SQLError for what is computed of several rows outside of subqueries, where a clause is
+    about one row; and, unless it takes `series`, for functions that return sets."""
+    for node in find_all(tree, exp.AggFunc, exp.Window, *(() if series else TABLE_FUNCTIONS)):
+        if node.find_ancestor(exp.Query) is not None:
+            continue
+        if isinstance(node, exp.Window):
+            sqlstate, what = "42P20", "window functions"
+        elif isinstance(node, TABLE_FUNCTIONS):
+            sqlstate, what = "0A000", "set-returning functions"
+        elif node.find_ancestor(exp.Window) is None:
+            sqlstate, what = "42803", "aggregate functions"
+        else:
+            continue
+        raise error_at(node, sqlstate, f"{what} are not allowed in {clause}")
 
 
 def check_order_of_distinct(tree: exp.Select) -> None:
@@ -15,9 +34,11 @@ def check_order_of_distinct(tree: exp.Select) -> None:
         return
     if any(item.is_star for item in tree.expressions):
         return
-    listed = {item.unalias().sql() for item in tree.expressions}
-    listed |= {item.alias_or_name for item in tree.expressions}
-    listed |= {item.name for item in tree.expressions}
+    listed = {
+        text
+        for item in tree.expressions
+        for text in (item.unalias().sql(), item.alias_or_name, item.name)
+    }
     for ordered in order.expressions:
         key = ordered.this
         plain = isinstance(key, exp.Column) and key.name in listed
@@ -28,15 +49,11 @@ def check_order_of_distinct(tree: exp.Select) -> None:
 
 
 def check_fetch(tree: exp.Fetch, types: Types) -> None:
-    """Raises SQLError 0A000 for WITH TIES, and 42601 for PERCENT."""
+    """Raises SQLError 0A000 for WITH TIES and PERCENT."""
     options = tree.args.get("limit_options")
-    if options is not None and options.args.get("percent"):
-        raise error_at(
-            tree, "42601", 'syntax error at or near "PERCENT"', "FETCH takes a number of rows."
-        )
-    if options is not None and options.args.get("with_ties"):
+    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
         raise unsupported(
-            "WITH TIES",
+            "FETCH … WITH TIES and PERCENT",
             tree,
             "Select the rows whose rank() OVER (ORDER BY …) is within the number.",
         )

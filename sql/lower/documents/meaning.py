@@ -189,7 +189,6 @@ class _Meaning:
 
     def _made(self, node: exp.Anonymous, name: str, given: list[exp.Expr]) -> exp.Expr:
         """Functions that make documents of values of any type."""
-        given = list(map(_named_row, given))
         if name in _AGGREGATES:
             if len(given) != 1:
                 raise _no_function(node, f"{name} with {len(given)} arguments")
@@ -205,9 +204,6 @@ class _Meaning:
                     "could not determine polymorphic type because input has type unknown",
                     "Cast the text: 'x'::TEXT.",
                 )
-            type = self._types.of(given[0])
-            if name == "row_to_json" and type is not None:
-                raise _no_function(node, f"{name}({type_name(type)})")
         if made == "jsonb_built_object" and len(given) % 2:
             raise error_at(
                 node,
@@ -230,23 +226,6 @@ class _Meaning:
             case exp.JSONObject() | exp.JSONArray():
                 raise _no_function(node, node.sql_name().lower())
         return None
-
-
-def _named_row(tree: exp.Expr) -> exp.Expr:
-    """`ROW(a, b)` and `(a, b)` with the names that PostgreSQL gives their entries: f1, f2, …"""
-    if isinstance(tree, exp.Order):
-        tree.set("this", _named_row(tree.this))
-        return tree
-    inner = tree.unnest()
-    row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
-    if not (row or isinstance(inner, exp.Tuple)):
-        return tree
-    return exp.Struct(
-        expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=_named_row(entry.copy()))
-            for place, entry in enumerate(inner.expressions, start=1)
-        ]
-    )
 
 
 def _no_cast(node: exp.Cast, source: ColumnType, target: ColumnType) -> SQLError:
@@ -336,7 +315,7 @@ def text_path(node: exp.Expr) -> exp.Expr:
 
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
-    listed = exp.ArrayAgg(this=_named_row(argument))
+    listed = exp.ArrayAgg(this=argument)
     grouping.order_distinct(listed, types)
     return _of_aggregate(node, listed, "jsonb_of")
 
@@ -348,7 +327,7 @@ def _object_aggregate(node: exp.Expr) -> exp.Expr:
     parts = {"name": name, "value": value if order is None else order.this}
     entry: exp.Expr = exp.Struct(
         expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(called), expression=_named_row(part.copy()))
+            exp.PropertyEQ(this=exp.to_identifier(called), expression=part.copy())
             for called, part in parts.items()
         ]
     )
@@ -387,7 +366,7 @@ _ON_PATHS: dict[type[exp.Expr], str] = {
     exp.JSONBContainsAllTopKeys: "jsonb_exists_all",
 }
 _BUILDERS = {
-    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json", "row_to_json"), "jsonb_of"),
+    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json"), "jsonb_of"),
     **dict.fromkeys(("jsonb_build_object", "json_build_object"), "jsonb_built_object"),
     **dict.fromkeys(("jsonb_build_array", "json_build_array"), "jsonb_built_array"),
 }
