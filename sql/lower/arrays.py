@@ -24,25 +24,34 @@ from ..builtins.templates import cast_to, duckdb, plain
 from ..parse import position_of
 from ..syntax.refusals import unsupported
 
-_WRITTEN = {
-    TypeKind.FLOAT4: "postgres_single_text(e)",
-    TypeKind.FLOAT8: "postgres_float_text(e)",
-    TypeKind.BYTES: "'\\x' || lower(hex(e))",
-    TypeKind.INTERVAL: "interval_text(e)",
-    TypeKind.TIMESTAMPTZ: "CAST(e AS VARCHAR)",
+WRITTEN = {
+    TypeKind.FLOAT4: "postgres_single_text({0})",
+    TypeKind.FLOAT8: "postgres_float_text({0})",
+    TypeKind.BYTES: "'\\x' || lower(hex({0}))",
+    TypeKind.INTERVAL: "interval_text({0})",
+    TypeKind.BOOL: "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END",
+    TypeKind.TIMESTAMPTZ: "CAST({0} AS VARCHAR)",
 }
-_TRUTH = "if(e, 't', 'f')"
+"""Values as the texts that PostgreSQL writes in arrays and by concat()."""
+ELEMENT = exp.column("e")
+"""The variable for an element in `each`."""
 
 
-def element_texts(array: exp.Expr, element: ColumnType, *, truths: str = _TRUTH) -> exp.Expr:
+def each(array: exp.Expr, made: exp.Expr) -> exp.Expr:
+    """Returns the array of what is made of each ELEMENT."""
+    of_one = exp.Lambda(this=made, expressions=[exp.to_identifier("e")])
+    return plain("list_transform", array, of_one)
+
+
+def element_texts(array: exp.Expr, element: ColumnType, *, truths: str | None = None) -> exp.Expr:
     """The elements as PostgreSQL writes them."""
-    written = truths if element.kind is TypeKind.BOOL else _WRITTEN.get(element.broad.kind)
+    written = WRITTEN.get(element.broad.kind)
+    if element.kind is TypeKind.BOOL:
+        written = truths or written
     if written is None:
         return exp.Cast(this=array, to=exp.DataType.build("VARCHAR[]", dialect="duckdb"))
-    text = sqlglot.parse_one(f"CASE WHEN e IS NOT NULL THEN {written} END", dialect="duckdb")
-    return plain(
-        "list_transform", array, exp.Lambda(this=text, expressions=[exp.to_identifier("e")])
-    )
+    case = f"CASE WHEN e IS NOT NULL THEN {written.format('e')} END"
+    return each(array, sqlglot.parse_one(case, dialect="duckdb"))
 
 
 def joined(tree: exp.ArrayToString, types: Types) -> exp.Expr | None:
@@ -79,14 +88,8 @@ def any_like(tree: exp.Expr, made: exp.Expr, some: exp.Any | exp.All) -> exp.Exp
     array = some.this.unnest()
     if isinstance(array, exp.Query):
         array = exp.Array(expressions=[array.copy()])
-    truths = plain(
-        "list_transform", array, exp.Lambda(this=made, expressions=[exp.to_identifier("e")])
-    )
+    truths = each(array, made)
     return plain("any_of" if isinstance(some, exp.Any) else "all_of", truths)
-
-
-ELEMENT = exp.column("e")
-"""The variable for an element in `any_like`."""
 
 
 _TIME = ColumnType(TypeKind.TIME)

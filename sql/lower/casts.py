@@ -88,11 +88,10 @@ def _of_array(
     """Element by element, where it makes a difference."""
     if target == STRING and source != STRING:
         return arrays.element_texts(node.this.copy(), source, truths="CAST(e AS VARCHAR)")
-    element = exp.column("e")
+    element = arrays.ELEMENT.copy()
     types.say(element, source)
     one = cast_to(element, target)
     made = cast(one, types)
     if made is None and one.this is element:
         return None
-    lambda_ = exp.Lambda(this=made or one, expressions=[exp.to_identifier("e")])
-    return plain("list_transform", taken(node.this), lambda_)
+    return arrays.each(taken(node.this), made or one)

@@ -13,7 +13,7 @@ from ..builtins.patterns.reader import options_of
 from ..builtins.templates import call, duckdb, plain, text
 from ..parse import position_of
 from ..syntax.refusals import unsupported
-from .arrays import element_texts
+from .arrays import WRITTEN, element_texts
 
 _BYTES = frozenset({"C", "POSIX"})
 """Collations in which letters beyond ASCII have no case and are of no class."""
@@ -43,30 +43,18 @@ def substring(tree: exp.Substring, types: Types) -> exp.Expr:
     return call("substr", tree.this, start, *([length] if length is not None else []))
 
 
-def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
-    """A value as text; `short` is what concat() makes of a truth (`t`)."""
-    match types.kind(tree):
-        case TypeKind.FLOAT8:
-            return call("float_text", tree)
-        case TypeKind.FLOAT4:
-            return call("single_text", tree)
-        case TypeKind.INTERVAL:
-            return plain("interval_text", tree)
-        case TypeKind.BYTES if short:
-            return duckdb("'\\x' || lower(hex(:x))", x=tree)
-        case TypeKind.ARRAY:
-            found = types.of(tree)
-            assert found is not None, tree
-            assert found.element is not None, tree
-            return plain("array_text", element_texts(tree.copy(), found.element))
-        case TypeKind.BOOL if short:
-            return duckdb("CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END", x=tree)
-    return tree.copy()
+def _as_text(tree: exp.Expr, types: Types) -> exp.Expr:
+    """A value as what concat() makes of it."""
+    found = types.of(tree)
+    if found is not None and found.element is not None:
+        return plain("array_text", element_texts(tree.copy(), found.element))
+    template = None if found is None else WRITTEN.get(found.kind)
+    return tree.copy() if template is None else duckdb(template.format(":x"), x=tree)
 
 
 def concat(name: str, arguments: list[exp.Expr], types: Types) -> exp.Expr:
     """concat() or concat_ws()."""
-    return plain(name, *[as_text(argument, types, short=True) for argument in arguments])
+    return plain(name, *[_as_text(argument, types) for argument in arguments])
 
 
 def length(argument: exp.Expr, types: Types) -> exp.Expr:

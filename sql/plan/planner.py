@@ -37,10 +37,10 @@ from ..analyze.columns.column_values import (
 from ..analyze.columns.constant_values import constant_columns
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
+from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar
 from ..analyze.types.assigned_types import check_inserted, check_updated
 from ..analyze.types.blanks import without_blanks
-from ..analyze.types.sets import refuse_sets
 from ..analyze.values_query import takes_query, values_query, without_defaults
 from ..analyze.views import expand_views, refuse_view
 from ..analyze.virtual_ids import is_virtual
@@ -155,7 +155,7 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     if isinstance(tree, exp.Select) and keeps_lists(tree.args.get("where")):
         return _select_listed(tree, relations)
     if isinstance(tree, exp.Values):
-        refuse_sets(tree, "VALUES")
+        refuse_sets(tree, "VALUES", series=True)
     tree = without_blanks(tree, relations)
     drawn = split_items(tree)
     if drawn is not None:
@@ -215,7 +215,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
     descriptor = relations[statement.table.parts]
     targets = places_of(statement.columns, descriptor)
     if isinstance(statement.source, exp.Values):
-        refuse_sets(statement.source, "VALUES")
+        refuse_sets(statement.source, "VALUES", series=True)
     rows: tuple[tuple[Scalar, ...], ...] = ()
     constants: Constants | None = None
     query = None

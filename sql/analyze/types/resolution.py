@@ -339,36 +339,26 @@ def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
         raise error_at(node, "42809", "op ANY/ALL (array) requires array on right side")
 
 
-_ORDERED = {exp.PercentileCont: "percentile_cont", exp.PercentileDisc: "percentile_disc"}
+_PERCENTILES = (exp.PercentileCont, exp.PercentileDisc)
 
 
-def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
-    """Raises SQLError for an ordered set that PostgreSQL has no aggregate for."""
-    name = _ORDERED.get(type(tree.this))
-    if name is None:
+def _check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
+    """Raises SQLError for an ordered set that there is no aggregate for."""
+    aggregate, keys = tree.this, [item.this for item in tree.expression.expressions]
+    if not isinstance(aggregate, _PERCENTILES):
         raise unsupported(
-            f"{tree.this.key} WITHIN GROUP",
+            f"{aggregate.key} WITHIN GROUP",
             tree,
             "Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
         )
+    name = aggregate.sql_name().lower()
     if isinstance(tree.parent, exp.Window):
         raise error_at(tree, "0A000", f"OVER is not supported for ordered-set aggregate {name}")
-    keys = [item.this for item in tree.expression.expressions]
-    known = [types.of(key) for key in keys]
-    between = name != "percentile_cont" or _lies_between(known[0])
-    if len(keys) != 1 or not between:
-        of = ", ".join(type_name(types.given(each)) for each in [tree.this.this, *keys])
-        raise error_at(
-            tree,
-            "42883",
-            f"function {name}({of}) does not exist",
-            "No function matches the given name and argument types.",
-        )
-
-
-def _lies_between(type: ColumnType | None) -> bool:
-    """Whether there is something between two values."""
-    return type is None or type.kind in (*NUMBERS, TypeKind.INTERVAL)
+    between = (None, *NUMBERS, TypeKind.INTERVAL)
+    if len(keys) != 1 or (name == "percentile_cont" and types.kind(keys[0]) not in between):
+        of = ", ".join(type_name(types.given(part)) for part in [aggregate.this, *keys])
+        hint = "No function matches the given name and argument types."
+        raise error_at(tree, "42883", f"function {name}({of}) does not exist", hint)
 
 
 def _check_cast(node: exp.Cast, types: Types) -> None:
@@ -423,7 +413,7 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     **dict.fromkeys((exp.Lag, exp.Lead), (_check_default,)),
     exp.NthValue: (_check_place,),
     exp.WindowSpec: (resolve_frame,),
-    exp.WithinGroup: (check_ordered_set,),
+    exp.WithinGroup: (_check_ordered_set,),
     exp.Tuple: (check_row,),
     exp.Anonymous: (_check_anonymous,),
     exp.Substring: (_check_substring,),

@@ -5,26 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...syntax.refusals import error_at, unsupported
-from ...syntax.walks import find_all
-from ..binder import TABLE_FUNCTIONS
 from .types import Types
-
-
-def refuse_sets(tree: exp.Expr, clause: str, *, series: bool = True) -> None:
-    """Raises SQLError for what is computed of several rows outside of subqueries, where a clause is
-    about one row; and, unless it takes `series`, for functions that return sets."""
-    for node in find_all(tree, exp.AggFunc, exp.Window, *(() if series else TABLE_FUNCTIONS)):
-        if node.find_ancestor(exp.Query) is not None:
-            continue
-        if isinstance(node, exp.Window):
-            sqlstate, what = "42P20", "window functions"
-        elif isinstance(node, TABLE_FUNCTIONS):
-            sqlstate, what = "0A000", "set-returning functions"
-        elif node.find_ancestor(exp.Window) is None:
-            sqlstate, what = "42803", "aggregate functions"
-        else:
-            continue
-        raise error_at(node, sqlstate, f"{what} are not allowed in {clause}")
 
 
 def check_order_of_distinct(tree: exp.Select) -> None:

@@ -89,7 +89,6 @@ SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY score) FROM emp WHERE id < 3;
 SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM emp;
 SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY name) FROM emp;
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY salary), percentile_cont(0.3) WITHIN GROUP (ORDER BY salary DESC) FROM emp;
-SELECT percentile_cont(ARRAY[0.25, 0.5]) WITHIN GROUP (ORDER BY salary) FROM emp;
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY hired) FROM emp;
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY name) FROM emp;
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id, salary) FROM emp;
