@@ -203,20 +203,16 @@ class KeyAccess:
         start, end = prefix, prefix_end(prefix)
         place = len(self.alternatives)
         type, write = self.columns[place].type, self.writers[place]
-        if self.lower is not None:
-            value = self.lower.constant.value(bindings)
+        for bound, rounding in ((self.lower, ROUND_FLOOR), (self.upper, ROUND_CEILING)):
+            if bound is None:
+                continue
+            value = bound.constant.value(bindings)
             if value is None:
                 return None
-            part, exact = _part(type, write, value, ROUND_FLOOR)
-            inclusive = self.lower.inclusive or not exact
-            start = prefix + part if inclusive else prefix_end(prefix + part)
-        if self.upper is not None:
-            value = self.upper.constant.value(bindings)
-            if value is None:
-                return None
-            part, exact = _part(type, write, value, ROUND_CEILING)
-            inclusive = self.upper.inclusive or not exact
-            end = prefix_end(prefix + part) if inclusive else prefix + part
+            part, exact = _part(type, write, value, rounding)
+            inclusive, lower = bound.inclusive or not exact, bound is self.lower
+            edge = prefix + part if inclusive is lower else prefix_end(prefix + part)
+            start, end = (edge, end) if lower else (start, edge)
         return Span(start, end) if start < end else None
 
 

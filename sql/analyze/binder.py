@@ -28,6 +28,7 @@ from ..syntax.statements import (
     Explain,
     Insert,
     ObjectName,
+    PlannedStatement,
     Query,
     Statement,
     Update,
@@ -56,12 +57,18 @@ def tables_of(statement: Statement) -> list[ObjectName]:
 def tables_read(statement: Statement) -> list[ObjectName]:
     """Returns the names of the tables that a statement reads, as often as each is named. The
     target of DML is among them only if a query in the statement reads it."""
-    found = list(_mentioned(statement))
     if isinstance(statement, WithWrites):
-        parts = (*(step.statement for step in statement.steps), statement.main)
-        found = [name for part in parts for name in tables_read(part)]
-        return [name for name in found if name.parts[0] != STEPS]
+        read = [name for part in parts_of(statement) for name in tables_read(part)]
+        return [name for name in read if name.parts[0] != STEPS]
+    found = list(_mentioned(statement))
     return found[1:] if isinstance(statement, Insert | Update | Delete) else found
+
+
+def parts_of(statement: PlannedStatement) -> tuple[Query | Insert | Update | Delete, ...]:
+    """Returns the statement, or the parts of a WITH that writes."""
+    if isinstance(statement, WithWrites):
+        return (*(step.statement for step in statement.steps), statement.main)
+    return (statement,)
 
 
 def _mentioned(statement: Statement) -> Iterator[ObjectName]:
@@ -87,8 +94,8 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
         case Delete(table=table):
             yield table
             yield from _read_beside(statement, statement.returning)
-        case WithWrites(steps=steps, main=main):
-            for part in (*(step.statement for step in steps), main):
+        case WithWrites():
+            for part in parts_of(statement):
                 yield from (name for name in _mentioned(part) if name.parts[0] != STEPS)
         case Explain(statement=inner):
             yield from _mentioned(inner)
@@ -125,6 +132,20 @@ def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
     joins = [*(query.args.get("joins") or ()), *(exp.Join(this=copied(s)) for s in sources)]
     query.set("joins", joins)
     return query
+
+
+def table_called(parts: Sequence[str], alias: str) -> exp.Table:
+    """Returns `catalog.db.this AS alias`, by whatever parts the name has."""
+    names = [exp.to_identifier(part, quoted=True) for part in reversed(parts)]
+    places = dict(zip(("this", "db", "catalog"), names, strict=False))
+    return exp.Table(**places, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+
+
+def folded_alias(table: exp.Expr) -> str:
+    """Returns the name by which a query calls an item of FROM; the empty text for none."""
+    alias = table.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else table.this
+    return folded(named) if isinstance(named, exp.Identifier) else ""
 
 
 def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
@@ -350,11 +371,8 @@ def check_columns(
     tree: exp.Expr | None,
     descriptor: TableDescriptor,
     relation: str | None,
-    *,
-    rows: bool = False,
 ) -> None:
-    """Says which column is unknown where a plain condition on one table names one. `rows` lets the
-    table's name stand for its whole row.
+    """Says which column is unknown where a plain condition on one table names one.
 
     Only for trees without subqueries, in which a name can mean nothing but a column of the table.
     """
@@ -370,8 +388,8 @@ def check_columns(
                 qualifier, "42P01", f'missing FROM-clause entry for table "{folded(qualifier)}"'
             )
         name = folded(column.this)
-        if rows and qualifier is None and name == relation and not descriptor.find_column(name):
-            continue
+        if qualifier is None and name == relation and not descriptor.find_column(name):
+            continue  # its whole row, which is refused where types are
         column_of(descriptor, name, position_of(column))
 
 

@@ -20,9 +20,9 @@ from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.access import StoreAccess
 from ..parse import parse_expression, position_of, text_of
 from ..syntax.walks import walk
-from .binder import TABLE_FUNCTIONS
 from .calls.client_functions import client_fact
 from .calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
+from .one_row import refuse_sets
 from .scalars import Bindings, Generators, NotNative, Scalar, Values, compile_scalar, evaluates
 
 _ROWID_BITS = (1 << 15) - 1
@@ -151,19 +151,17 @@ def _drawn(draw: Callable[[Generators], object], _: Values, bindings: Bindings) 
     return draw(bindings.generators)
 
 
-_REFUSED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
-    ((exp.Query,), "0A000", "cannot use subquery in DEFAULT expression"),
-    ((exp.Window,), "42P20", "window functions are not allowed in DEFAULT expressions"),
-    ((exp.AggFunc,), "42803", "aggregate functions are not allowed in DEFAULT expressions"),
-    (TABLE_FUNCTIONS, "0A000", "set-returning functions are not allowed in DEFAULT expressions"),
-    ((exp.Column,), "0A000", "cannot use column reference in DEFAULT expression"),
-    ((exp.Parameter,), "42P02", "a DEFAULT expression takes no parameters"),
+_REFUSED: tuple[tuple[type[exp.Expr], str, str], ...] = (
+    (exp.Query, "0A000", "cannot use subquery in DEFAULT expression"),
+    (exp.Column, "0A000", "cannot use column reference in DEFAULT expression"),
+    (exp.Parameter, "42P02", "a DEFAULT expression takes no parameters"),
 )
 
 
 def _refuse(tree: exp.Expr) -> None:
-    for kinds, sqlstate, message in _REFUSED:
-        found = tree.find(*kinds)
+    refuse_sets(tree, "DEFAULT expressions")
+    for kind, sqlstate, message in _REFUSED:
+        found = tree.find(kind)
         if found is not None:
             raise SQLError(sqlstate, message, position=position_of(found))
 

@@ -27,7 +27,7 @@ from ..parse import folded, parse_expression, position_of
 from ..syntax.changefeed_statements import FeedSelect
 from ..syntax.refusals import error_at
 from ..syntax.walks import walk
-from .binder import unknown_column
+from .binder import folded_alias, unknown_column
 from .calls.client_functions import client_fact
 from .calls.session_calls import session_function
 from .columns.output_names import output_name
@@ -150,10 +150,7 @@ class _Names:
     def __init__(self, select: FeedSelect, table: TableDescriptor, before: TableDescriptor) -> None:
         self._table = table
         self._before = before
-        source = (select.tree.args.get("from_") or select.tree.args["from"]).this
-        alias = source.args.get("alias")
-        named = source.this if alias is None or alias.this is None else alias.this
-        self._alias = folded(named)
+        self._alias = folded_alias(select.tree.args["from_"].this)
         self.columns: set[int] = set()
         self.facts: set[str] = set()
         self.previous = False

@@ -192,14 +192,12 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
             return Scalar(DATE, lambda values, bindings: bindings.now.date(), True)
         case exp.Neg():
             return _negated(compile_scalar(tree.this, scope, relation))
-        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod() | exp.DPipe():
             left = compile_scalar(tree.this, scope, relation)
             right = compile_scalar(tree.expression, scope, relation)
+            if isinstance(tree, exp.DPipe):
+                return _concatenation(left, right)
             return _arithmetic(OPERATORS[type(tree)], left, right)
-        case exp.DPipe():
-            left = compile_scalar(tree.this, scope, relation)
-            right = compile_scalar(tree.expression, scope, relation)
-            return _concatenation(left, right)
         case exp.Cast() if not isinstance(tree, exp.TryCast):
             return _cast(tree, compile_scalar(tree.this, scope, relation))
     raise NotNative(type(tree).__name__)
@@ -241,9 +239,7 @@ def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> S
         raise NotNative(f"{kind} to {type}")
     evaluate = scalar.evaluate
     if not scalar.constant:
-        return Scalar(
-            type, lambda values, bindings: coerce(type, evaluate(values, bindings)), False
-        )
+        return coerced(scalar, type)
     if not isinstance(evaluate, _Constant):
         return Scalar(type, lambda values, bindings: _exact(type, evaluate((), bindings)), True)
     try:
@@ -263,12 +259,9 @@ def coerced(scalar: Scalar, type: ColumnType) -> Scalar:
 
 def _array_of_others(scalar: Scalar, type: ColumnType) -> Scalar:
     """An array whose elements are converted one by one."""
-    evaluate = scalar.evaluate
-    if isinstance(evaluate, _Constant):
-        return constant(type, coerce(type, evaluate.datum))
-    return Scalar(
-        type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
-    )
+    if isinstance(scalar.evaluate, _Constant):
+        return constant(type, coerce(type, scalar.evaluate.datum))
+    return coerced(scalar, type)
 
 
 _IMPLICIT = {

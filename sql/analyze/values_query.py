@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.store.show_create import default_text
+from ..builtins.templates import cast_to
 from ..parse import parse_expression
 from ..syntax.refusals import error_at
 from ..syntax.walks import find_all
@@ -27,19 +28,6 @@ from .types.sets import SERIES, check_series
 def takes_query(values: exp.Values) -> bool:
     """Whether some item is neither DEFAULT nor evaluated in Python, and names no column itself."""
     return any(_foreign(item) for row in values.expressions for item in items_of(row))
-
-
-def refuse_aggregates(values: exp.Values) -> None:
-    """Raises SQLError for what is computed of several rows, where there are none."""
-    for found in find_all(values, exp.AggFunc, exp.Window):
-        if found.find_ancestor(exp.Select, exp.Values) is not values:
-            continue
-        if isinstance(found, exp.Window):
-            message = "window functions are not allowed in VALUES"
-            raise error_at(found, "42P20", message)
-        if not isinstance(found.parent, exp.Window):
-            message = "aggregate functions are not allowed in VALUES"
-            raise error_at(found, "42803", message)
 
 
 def items_of(row: exp.Expr) -> Sequence[exp.Expr]:
@@ -106,8 +94,7 @@ def _item(item: exp.Expr, column: Column) -> exp.Expr:
     )
     if not untyped:
         return item.copy()
-    target = exp.DataType.build(column.type.duckdb_name, dialect="duckdb")
-    return exp.Cast(this=item.copy(), to=target)
+    return cast_to(item.copy(), column.type)
 
 
 def _default(item: exp.Expr, column: Column) -> exp.Expr:
@@ -120,5 +107,4 @@ def _default(item: exp.Expr, column: Column) -> exp.Expr:
             f'DEFAULT of column "{column.name}" cannot stand beside what is not a constant',
             "Leave the column out of the list of columns.",
         )
-    target = exp.DataType.build(column.type.duckdb_name, dialect="duckdb")
-    return exp.Cast(this=tree, to=target)
+    return cast_to(tree, column.type)

@@ -24,7 +24,7 @@ from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.statements import Query
 from ..syntax.walks import find_all
-from .binder import Relations, scopes_in, tables_in
+from .binder import Relations, folded_alias, scopes_in, tables_in
 from .columns.stars import Stars, Unclear
 
 Edit = tuple[int, int, str]
@@ -144,7 +144,7 @@ def dependencies(tree: exp.Expr, relations: Relations) -> tuple[ViewDependency, 
     A name that may be that of two tables' columns counts for both.
     """
     tables = [
-        (folded(_alias(table)), relations[table_name(table).parts]) for table in tables_in(tree)
+        (folded_alias(table), relations[table_name(table).parts]) for table in tables_in(tree)
     ]
     names: dict[int, set[int]] = {table.id: set() for _, table in tables if table.id > 0}
     for qualifier, name in _column_names(tree):
@@ -153,13 +153,6 @@ def dependencies(tree: exp.Expr, relations: Relations) -> tuple[ViewDependency, 
             if found is not None and table.id > 0:
                 names[table.id].add(found.id)
     return tuple(ViewDependency(id, tuple(sorted(columns))) for id, columns in names.items())
-
-
-def _alias(table: exp.Table) -> exp.Identifier:
-    alias = table.args.get("alias")
-    named = table.this if alias is None or alias.this is None else alias.this
-    assert isinstance(named, exp.Identifier), table
-    return named
 
 
 def _column_names(tree: exp.Expr) -> Iterator[tuple[str | None, str]]:

@@ -40,9 +40,8 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     sha256(bytea) bytea
     encode convert_from(bytea, text) text
     decode convert_to(text, text) bytea
-    quote_literal quote_nullable(any) text
     concat(*any) text
-    concat_ws format(text, *any) text
+    concat_ws(text, *any) text
     string_to_array(text, text, text?) text[]
     regexp_replace(text, text, text, text?) text
 
@@ -113,37 +112,23 @@ ELSEWHERE: dict[str, tuple[Signature, ...]] = signatures(
 """Functions that are resolved elsewhere: by nodes of the grammar, or before a plan is made."""
 
 _THIS, _TWO = ("this",), ("this", "expression")
+_OF_ONE = (
+    exp.Abs, exp.Ceil, exp.Floor, exp.Sqrt, exp.Exp, exp.Ln, exp.Sin, exp.Cos, exp.Tan, exp.Cot,
+    exp.Atan, exp.Degrees, exp.Radians, exp.Length, exp.Lower, exp.Upper, exp.Initcap, exp.Reverse,
+    exp.MD5, exp.Sum, exp.Avg, exp.Max, exp.Min, exp.Stddev, exp.Variance, exp.Ntile,
+)  # fmt: skip
+"""Nodes with one operand that are called as their classes."""
 _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
-    exp.Abs: ("abs", _THIS),
-    exp.Ceil: ("ceil", _THIS),
-    exp.Floor: ("floor", _THIS),
+    **{node: (node.key, _THIS) for node in _OF_ONE},
+    **{node: (node.key, _TWO) for node in (exp.Atan2, exp.Left, exp.Right)},
     exp.Trunc: ("trunc", ("this", "decimals")),
     exp.Pow: ("power", _TWO),
-    exp.Sqrt: ("sqrt", _THIS),
-    exp.Exp: ("exp", _THIS),
-    exp.Ln: ("ln", _THIS),
-    exp.Sin: ("sin", _THIS),
-    exp.Cos: ("cos", _THIS),
-    exp.Tan: ("tan", _THIS),
-    exp.Cot: ("cot", _THIS),
-    exp.Atan: ("atan", _THIS),
-    exp.Atan2: ("atan2", _TWO),
-    exp.Degrees: ("degrees", _THIS),
-    exp.Radians: ("radians", _THIS),
-    exp.Length: ("length", _THIS),
     exp.BitLength: ("bit_length", _THIS),
-    exp.Lower: ("lower", _THIS),
-    exp.Upper: ("upper", _THIS),
-    exp.Initcap: ("initcap", _THIS),
-    exp.Reverse: ("reverse", _THIS),
-    exp.Left: ("left", _TWO),
-    exp.Right: ("right", _TWO),
     exp.Repeat: ("repeat", ("this", "times")),
     exp.Translate: ("translate", ("this", "from_", "to")),
     exp.StrPosition: ("position", ("substr", "this")),
     exp.StartsWith: ("starts_with", _TWO),
     exp.Overlay: ("overlay", ("this", "expression", "from_", "for_")),
-    exp.MD5: ("md5", _THIS),
     exp.SHA2Digest: ("sha256", _THIS),
     exp.Explode: ("unnest", _THIS),
     exp.TimeFromParts: ("make_time", ("hour", "min", "sec")),
@@ -154,19 +139,12 @@ _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.ArrayPosition: ("array_position", ("this", "expression", "zero_based")),
     exp.ArraySize: ("array_length", _TWO),
     exp.ArrayToString: ("array_to_string", ("this", "expression", "null")),
-    exp.Sum: ("sum", _THIS),
-    exp.Avg: ("avg", _THIS),
-    exp.Max: ("max", _THIS),
-    exp.Min: ("min", _THIS),
     exp.LogicalAnd: ("bool_and", _THIS),
     exp.LogicalOr: ("bool_or", _THIS),
-    exp.Stddev: ("stddev", _THIS),
     exp.StddevPop: ("stddev_pop", _THIS),
     exp.StddevSamp: ("stddev_samp", _THIS),
-    exp.Variance: ("variance", _THIS),
     exp.VariancePop: ("var_pop", _THIS),
     exp.GroupConcat: ("string_agg", ("this", "separator")),
-    exp.Ntile: ("ntile", _THIS),
 }
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 

@@ -10,23 +10,7 @@ nested calls grow by that. None of them uses an argument more often than it must
 
 from __future__ import annotations
 
-_WORDS = (
-    "all analyse analyze and any array as asc asymmetric authorization between bigint binary "
-    "bit boolean both case cast char character check coalesce collate collation column "
-    "concurrently constraint create cross current_catalog current_date current_role "
-    "current_schema current_time current_timestamp current_user dec decimal default deferrable "
-    "desc distinct do else end except exists extract false fetch float for foreign freeze from "
-    "full grant greatest group grouping having ilike in initially inner inout int integer "
-    "intersect interval into is isnull join lateral leading least left like limit localtime "
-    "localtimestamp national natural nchar none normalize not notnull null nullif numeric "
-    "offset on only or order out outer overlaps overlay placing position precision primary real "
-    "references returning right row select session_user setof similar smallint some substring "
-    "symmetric table tablesample then time timestamp to trailing treat trim true union unique "
-    "user using values varchar variadic verbose when where window with xmlattributes xmlconcat "
-    "xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable"
-)
-QUOTED_WORDS = tuple(_WORDS.split())
-
+from ...catalog.values.identifiers import RESERVED
 
 PREFIX = "postgres_"
 
@@ -88,9 +72,6 @@ _TRIM = "(s) AS {function}(s, ' '), (s, c) AS {function}(s, c)"
 _QUOTE_IDENT = """
 (s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') AND s NOT IN ({words}) THEN s
     ELSE '"' || replace(s, '"', '""') || '"' END
-"""
-_QUOTE_LITERAL = r"""
-if(contains(s, '\'), 'E', '') || '''' || replace(replace(s, '\', '\\'), '''', '''''') || ''''
 """
 _UPPER = """
 (s) AS CASE WHEN contains(s, 'ß')
@@ -219,9 +200,7 @@ MACROS: dict[str, str] = {
     "decode": _DECODE,
     "convert_from": "(b, e) AS " + _UTF8.format(made="decode(b)"),
     "convert_to": "(s, e) AS " + _UTF8.format(made="encode(s)"),
-    "quote_ident": _QUOTE_IDENT.format(words=", ".join(f"'{word}'" for word in QUOTED_WORDS)),
-    "quote_literal": f"(s) AS {_QUOTE_LITERAL}",
-    "quote_nullable": f"(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE {_QUOTE_LITERAL} END",
+    "quote_ident": _QUOTE_IDENT.format(words=", ".join(f"'{word}'" for word in sorted(RESERVED))),
     "string_to_array": f"(s, d) AS {_SPLIT}, "
     f"(s, d, n) AS list_transform({_SPLIT}, lambda e: nullif(e, n))",
     "mod": "(a, b) AS a % b",

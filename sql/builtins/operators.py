@@ -110,8 +110,6 @@ _FAMILIES: dict[TypeKind, str] = {
     TypeKind.DATE: "moment",
     TypeKind.TIMESTAMP: "moment",
     TypeKind.TIMESTAMPTZ: "moment",
-    TypeKind.TIME: "clock",
-    TypeKind.INTERVAL: "clock",
 }
 
 

@@ -49,7 +49,6 @@ IMPLICIT_CASTS = {
     TypeKind.FLOAT4: (TypeKind.FLOAT8,),
     TypeKind.DATE: (TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ),
     TypeKind.TIMESTAMP: (TypeKind.TIMESTAMPTZ,),
-    TypeKind.TIME: (TypeKind.INTERVAL,),
 }
 _PREFERRED = (TypeKind.FLOAT8, TypeKind.STRING, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL,
               TypeKind.BOOL)  # fmt: skip

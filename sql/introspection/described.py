@@ -86,14 +86,19 @@ class NamedConstraint:
 
 async def described_relations(context: IntrospectionContext) -> list[DescribedTable]:
     """Tables and views, by schema and name."""
-    return await _described(context, views=True)
+    catalog, reader = context.services.catalog, context.reader
+    return [
+        DescribedTable(schema, table)
+        for schema in await catalog.list_schemas(reader, context.database)
+        for table in await catalog.list_tables(reader, context.database, schema, views=True)
+    ]
 
 
 async def described_views(context: IntrospectionContext) -> list[tuple[DescribedTable, str]]:
     """Views by schema and name, each with its query as PostgreSQL would print it."""
     return [
         (found, f" {_definition(found.table, found.table.view, context.database)};")
-        for found in await _described(context, views=True)
+        for found in await described_relations(context)
         if found.table.view is not None
     ]
 
@@ -109,16 +114,7 @@ def _definition(view: TableDescriptor, query: ViewQuery, database: str) -> str:
 
 async def described_tables(context: IntrospectionContext) -> list[DescribedTable]:
     """By schema and name."""
-    return await _described(context, views=False)
-
-
-async def _described(context: IntrospectionContext, *, views: bool) -> list[DescribedTable]:
-    catalog, reader = context.services.catalog, context.reader
-    return [
-        DescribedTable(schema, table)
-        for schema in await catalog.list_schemas(reader, context.database)
-        for table in await catalog.list_tables(reader, context.database, schema, views=views)
-    ]
+    return [found for found in await described_relations(context) if found.table.view is None]
 
 
 def names_of(table: TableDescriptor, columns: Sequence[int]) -> str:

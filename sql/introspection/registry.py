@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -79,33 +80,21 @@ def default_tables() -> VirtualTableRegistry:
     return VirtualTableRegistry(table for schema in schemas for table in schema.tables)
 
 
+@dataclass(frozen=True, slots=True)
 class Introspection:
     """Implements `VirtualRows` with a node's services."""
 
-    def __init__(
-        self,
-        services: Services,
-        database: str,
-        user: str,
-        variables: SessionVariables | None = None,
-        process_id: int = 0,
-    ) -> None:
-        self._services = services
-        self._database = database
-        self._user = user
-        self._variables = variables or SessionVariables()
-        self._process_id = process_id
+    services: Services
+    database: str
+    user: str
+    variables: SessionVariables = field(default_factory=SessionVariables)
+    process_id: int = 0
 
     async def read(self, descriptor: TableDescriptor, reader: Transaction) -> pa.Table:
-        table = self._services.virtual_tables.of(descriptor)
+        table = self.services.virtual_tables.of(descriptor)
         assert isinstance(table, VirtualTable), table
         return await table.read(
             IntrospectionContext(
-                self._services,
-                self._user,
-                self._database,
-                reader,
-                self._variables,
-                self._process_id,
+                self.services, self.user, self.database, reader, self.variables, self.process_id
             )
         )

@@ -284,20 +284,12 @@ VISIBLE = ("pg_catalog", "public")
 """Schemas whose relations need no prefix."""
 
 _OTHER_WORDS = {
-    "int2": ("int2",),
-    "int4": ("int", "int4"),
-    "int8": ("int8",),
-    "float4": ("float4",),
-    "float8": ("float", "float8"),
-    "bool": ("bool",),
+    "int4": ("int",),
+    "float8": ("float",),
     "numeric": ("decimal", "dec"),
     "text": ("string",),
     "bytea": ("bytes",),
-    "bpchar": ("char", "bpchar"),
-    "varchar": ("varchar",),
-    "timestamp": ("timestamp",),
-    "timestamptz": ("timestamptz",),
-    "time": ("time",),
+    "bpchar": ("char",),
 }
 """Further SQL names of built-in types."""
 

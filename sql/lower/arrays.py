@@ -7,6 +7,7 @@ Arrays have one dimension. What would make one of several is refused (0A000) at 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import sqlglot
 from sqlglot import exp
@@ -17,30 +18,40 @@ from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import NotNative, Scalar, adapt, compile_scalar
 from ..analyze.types.derived_types import widest
 from ..analyze.types.types import INTERVAL, STRING, Types
+from ..builtins.documents.calls import is_literal
 from ..builtins.signatures import related
 from ..builtins.templates import cast_to, duckdb, plain
 from ..parse import position_of
 from ..syntax.refusals import unsupported
 
-_WRITTEN = {
-    TypeKind.FLOAT4: "postgres_single_text(e)",
-    TypeKind.FLOAT8: "postgres_float_text(e)",
-    TypeKind.BYTES: "'\\x' || lower(hex(e))",
-    TypeKind.INTERVAL: "interval_text(e)",
-    TypeKind.TIMESTAMPTZ: "CAST(e AS VARCHAR)",
+WRITTEN = {
+    TypeKind.FLOAT4: "postgres_single_text({0})",
+    TypeKind.FLOAT8: "postgres_float_text({0})",
+    TypeKind.BYTES: "'\\x' || lower(hex({0}))",
+    TypeKind.INTERVAL: "interval_text({0})",
+    TypeKind.BOOL: "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END",
+    TypeKind.TIMESTAMPTZ: "CAST({0} AS VARCHAR)",
 }
-_TRUTH = "if(e, 't', 'f')"
+"""Values as the texts that PostgreSQL writes in arrays and by concat()."""
+ELEMENT = exp.column("e")
+"""The variable for an element in `each`."""
 
 
-def element_texts(array: exp.Expr, element: ColumnType, *, truths: str = _TRUTH) -> exp.Expr:
+def each(array: exp.Expr, made: exp.Expr) -> exp.Expr:
+    """Returns the array of what is made of each ELEMENT."""
+    of_one = exp.Lambda(this=made, expressions=[exp.to_identifier("e")])
+    return plain("list_transform", array, of_one)
+
+
+def element_texts(array: exp.Expr, element: ColumnType, *, truths: str | None = None) -> exp.Expr:
     """The elements as PostgreSQL writes them."""
-    written = truths if element.kind is TypeKind.BOOL else _WRITTEN.get(element.broad.kind)
+    written = WRITTEN.get(element.broad.kind)
+    if element.kind is TypeKind.BOOL:
+        written = truths or written
     if written is None:
         return exp.Cast(this=array, to=exp.DataType.build("VARCHAR[]", dialect="duckdb"))
-    text = sqlglot.parse_one(f"CASE WHEN e IS NOT NULL THEN {written} END", dialect="duckdb")
-    return plain(
-        "list_transform", array, exp.Lambda(this=text, expressions=[exp.to_identifier("e")])
-    )
+    case = f"CASE WHEN e IS NOT NULL THEN {written.format('e')} END"
+    return each(array, sqlglot.parse_one(case, dialect="duckdb"))
 
 
 def joined(tree: exp.ArrayToString, types: Types) -> exp.Expr | None:
@@ -77,14 +88,8 @@ def any_like(tree: exp.Expr, made: exp.Expr, some: exp.Any | exp.All) -> exp.Exp
     array = some.this.unnest()
     if isinstance(array, exp.Query):
         array = exp.Array(expressions=[array.copy()])
-    truths = plain(
-        "list_transform", array, exp.Lambda(this=made, expressions=[exp.to_identifier("e")])
-    )
+    truths = each(array, made)
     return plain("any_of" if isinstance(some, exp.Any) else "all_of", truths)
-
-
-ELEMENT = exp.column("e")
-"""The variable for an element in `any_like`."""
 
 
 _TIME = ColumnType(TypeKind.TIME)
@@ -93,167 +98,149 @@ Typed = Callable[[Scalar, ColumnType], exp.Expr]
 """A scalar as a parameter of DuckDB's statement."""
 
 
-class Operators:
-    """Rules for operators on arrays and times. Operands move into the replacement: their types are
-    kept with them."""
+def operated(node: exp.Expr, types: Types, typed: Typed) -> exp.Expr | None:
+    """Returns the replacement of an operator on arrays or times; None where the node stays.
+    Operands move into the replacement: their types are kept with them."""
+    rule = _OPERATORS.get(type(node))
+    return None if rule is None else rule(node, types, typed)
 
-    def __init__(self, types: Types, typed: Typed) -> None:
-        self._types = types
-        self._typed = typed
 
-    def made_of(self, node: exp.Expr) -> exp.Expr | None:
-        """Returns the replacement of the node; None where it stays."""
-        match node:
-            case exp.Interval():
-                return self._constant(node, INTERVAL)
-            case exp.Cast():
-                return self._cast(node)
-            case exp.ArrayContainsAll() | exp.ArrayContainedBy() | exp.ArrayOverlaps():
-                return self._containment(node)
-            case exp.DPipe():
-                return self._concatenation(node)
-            case exp.Sub():
-                return self._difference(node)
-            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                return self._compared_with_set(node)
-            case exp.Greatest() | exp.Least() if self._type(node) == INTERVAL:
-                raise unsupported(f"{node.key}() of intervals", node, "Say CASE WHEN a < b …")
-            case exp.ArrayRemove():
-                return _call("array_remove", self._widened(node), node.expression)
-            case exp.Any() | exp.All():
-                return self._set(node)
-            case exp.ArraySize():
-                return _array_length(node)
-            case exp.Bracket():
-                return self._subscript(node)
+def _constant(node: exp.Expr, type: ColumnType, typed: Typed) -> exp.Expr | None:
+    try:
+        return typed(adapt(compile_scalar(node, {}), type, position=position_of(node)), type)
+    except NotNative:
         return None
 
-    def _type(self, node: exp.Expr) -> ColumnType | None:
-        return self._types.of(node)
 
-    def _constant(self, node: exp.Expr, type: ColumnType) -> exp.Expr | None:
-        try:
-            scalar = adapt(compile_scalar(node, {}), type, position=position_of(node))
-            return self._typed(scalar, type)
-        except NotNative:
-            return None
+def _interval(node: exp.Interval, types: Types, typed: Typed) -> exp.Expr | None:
+    return _constant(node, INTERVAL, typed)
 
-    def _cast(self, node: exp.Cast) -> exp.Expr | None:
-        target, source = self._type(node), self._type(node.this)
-        if target is None:
-            return None
-        wide = target.element is not None or target.kind in _PARSED
-        literal = isinstance(node.this, exp.Literal) and node.this.is_string
-        if wide and literal:
-            return self._constant(node, target)
-        if target == STRING and source == INTERVAL:
-            return _call("interval_text", node.this)
-        if target == STRING and source is not None and source.element is not None:
-            return _call("array_text", element_texts(node.this, source.element))
+
+def _cast(node: exp.Cast, types: Types, typed: Typed) -> exp.Expr | None:
+    target, source = types.of(node), types.of(node.this)
+    if target is None:
         return None
+    wide = target.element is not None or target.kind in _PARSED
+    if wide and is_literal(node.this):
+        return _constant(node, target, typed)
+    if target == STRING and source == INTERVAL:
+        return _call("interval_text", node.this)
+    if target == STRING and source is not None and source.element is not None:
+        return _call("array_text", element_texts(node.this, source.element))
+    return None
 
-    def _widened(self, node: exp.ArrayRemove) -> exp.Expr:
-        """The array, of the type that its elements and the one to remove have in common."""
-        array: exp.Expr = node.this
-        found, removed = self._type(array), self._type(node.expression)
-        element = None if found is None else found.element
-        if element is None or removed is None or not related(element, removed):
-            return array
+
+def _removed(node: exp.ArrayRemove, types: Types, typed: Typed) -> exp.Expr:
+    """The array is of the type that its elements and the one to remove have in common."""
+    array: exp.Expr = node.this
+    found, removed = types.of(array), types.of(node.expression)
+    element = None if found is None else found.element
+    if element is not None and removed is not None and related(element, removed):
         common = widest([element, removed])
-        return array if common.kind is element.kind else cast_to(array, array_of(common))
+        array = array if common.kind is element.kind else cast_to(array, array_of(common))
+    return _call("array_remove", array, node.expression)
 
-    def _containment(self, node: exp.Expr) -> exp.Expr | None:
-        left, right = node.this, node.expression
-        types = (self._type(left), self._type(right))
-        type = next((type for type in types if type is not None), None)
-        if type is None or type.element is None:
-            return None
-        if isinstance(node, exp.ArrayOverlaps):
-            return _call("list_has_any", left, right)
-        if isinstance(node, exp.ArrayContainedBy):
-            left, right = right, left
-        return _call("array_has_all_of", left, right)
 
-    def _concatenation(self, node: exp.DPipe) -> exp.Expr | None:
-        left, right, type = node.this, node.expression, self._type(node)
-        if type is None or type.element is None:
-            return None
-        left_type, right_type = self._type(left), self._type(right)
-        if right_type is not None and right_type.element is None:
-            return _call("list_append", left, right)
-        if left_type is not None and left_type.element is None:
-            return _call("list_prepend", left, right)
-        return _call("array_join", left, right)
-
-    def _difference(self, node: exp.Sub) -> exp.Expr | None:
-        left, right = self._type(node.this), self._type(node.expression)
-        instants = left == right and left is not None and left.kind is TypeKind.TIMESTAMPTZ
-        if instants and zone_name() != UTC_NAME:
-            # What has passed, and not what a calendar of the zone counts.
-            utc = exp.Literal.string(UTC_NAME)
-            moments = [_call("timezone", utc.copy(), part) for part in (node.this, node.expression)]
-            return exp.paren(exp.Sub(this=moments[0], expression=moments[1]), copy=False)
-        if left == _TIME and right == _TIME:
-            unit = exp.Literal.string("microsecond")
-            return _call("to_microseconds", _call("date_diff", unit, node.expression, node.this))
+def _containment(node: exp.Expr, types: Types, typed: Typed) -> exp.Expr | None:
+    left, right = node.this, node.expression
+    type = types.of(left) or types.of(right)
+    if type is None or type.element is None:
         return None
+    if isinstance(node, exp.ArrayOverlaps):
+        return _call("list_has_any", left, right)
+    if isinstance(node, exp.ArrayContainedBy):
+        left, right = right, left
+    return _call("array_has_all_of", left, right)
 
-    def _set(self, node: exp.Expr) -> exp.Expr | None:
-        """`x = ANY ('{1,2}')`: the literal is an array of what x is."""
-        literal = node.this.unnest()
-        comparison = node.parent
-        if not (isinstance(literal, exp.Literal) and literal.is_string) or comparison is None:
-            return None
-        other = comparison.expression if comparison.this is node else comparison.this
-        type = self._type(other) or STRING
-        if type.element is not None:
-            return None
-        made = self._constant(literal, array_of(type))
-        return None if made is None else node.__class__(this=made)
 
-    def _compared_with_set(self, node: exp.Expr) -> exp.Expr | None:
-        """`x = ANY (NULL)` is unknown: to DuckDB an array that is NULL has no elements."""
-        for side in (node.this, node.expression):
-            if isinstance(side, exp.Any | exp.All):
-                array = side.this.unnest()
-                if isinstance(array, exp.Query | exp.Array | exp.Subquery):
-                    return None
-                known = exp.Not(this=exp.Is(this=array.copy(), expression=exp.Null()))
-                found = self._sought(node, array) or node.copy()
-                return exp.Case(ifs=[exp.If(this=known, true=found)])
+def _concatenation(node: exp.DPipe, types: Types, typed: Typed) -> exp.Expr | None:
+    left, right, type = node.this, node.expression, types.of(node)
+    if type is None or type.element is None:
         return None
+    left_type, right_type = types.of(left), types.of(right)
+    if right_type is not None and right_type.element is None:
+        return _call("list_append", left, right)
+    if left_type is not None and left_type.element is None:
+        return _call("list_prepend", left, right)
+    return _call("array_join", left, right)
 
-    def _sought(self, node: exp.Expr, array: exp.Expr) -> exp.Expr | None:
-        """`x IN (SELECT unnest(array))`, which seeks by hash where `x = ANY (array)` compares with
-        each element; for an array that is one for all rows of a WHERE."""
-        if not isinstance(node, exp.EQ) or not isinstance(node.expression, exp.Any):
-            return None
-        given = array.this.unnest() if isinstance(array, exp.Cast) else array
-        type, whole = self._type(node.this), self._type(array)
-        plain = whole is None or (type is not None and whole.element == type)
-        where = node.find_ancestor(exp.Where, exp.Join, exp.Query)
-        if not isinstance(given, exp.Parameter) or not plain or not isinstance(where, exp.Where):
-            return None
-        if not isinstance(where.parent, exp.Select) or not isinstance(node.this, exp.Column):
-            return None
-        items = exp.select(exp.Anonymous(this="unnest", expressions=[array.copy()]))
-        return exp.In(this=node.this.copy(), query=exp.Subquery(this=items))
 
-    def _subscript(self, node: exp.Bracket) -> exp.Expr | None:
-        base = self._type(node.this)
-        item = node.expressions[0]
-        if base is None or base.element is None:
-            return None
-        if isinstance(item, exp.Slice):
-            return _slice(node.this, item)
-        if isinstance(item, exp.Literal):
-            return None
-        if isinstance(item, exp.Null):
-            return exp.cast(exp.null(), base.element.duckdb_name, dialect="duckdb")
-        # DuckDB counts from the end what PostgreSQL does not find.
-        found = node.copy()
-        condition = exp.GT(this=item.copy(), expression=exp.Literal.number(0))
-        return exp.Case(ifs=[exp.If(this=condition, true=found)])
+def _difference(node: exp.Sub, types: Types, typed: Typed) -> exp.Expr | None:
+    left, right = types.of(node.this), types.of(node.expression)
+    instants = left == right and left is not None and left.kind is TypeKind.TIMESTAMPTZ
+    if instants and zone_name() != UTC_NAME:
+        # What has passed, and not what a calendar of the zone counts.
+        utc = exp.Literal.string(UTC_NAME)
+        moments = [_call("timezone", utc.copy(), part) for part in (node.this, node.expression)]
+        return exp.paren(exp.Sub(this=moments[0], expression=moments[1]), copy=False)
+    if left == _TIME and right == _TIME:
+        unit = exp.Literal.string("microsecond")
+        return _call("to_microseconds", _call("date_diff", unit, node.expression, node.this))
+    return None
+
+
+def _set(node: exp.Any | exp.All, types: Types, typed: Typed) -> exp.Expr | None:
+    """`x = ANY ('{1,2}')`: the literal is an array of what x is."""
+    comparison = node.parent
+    if not is_literal(node.this) or comparison is None:
+        return None
+    other = comparison.expression if comparison.this is node else comparison.this
+    type = types.of(other) or STRING
+    if type.element is not None:
+        return None
+    made = _constant(node.this.unnest(), array_of(type), typed)
+    return None if made is None else node.__class__(this=made)
+
+
+def _compared_with_set(node: exp.Expr, types: Types, typed: Typed) -> exp.Expr | None:
+    """`x = ANY (NULL)` is unknown: to DuckDB an array that is NULL has no elements."""
+    for side in (node.this, node.expression):
+        if isinstance(side, exp.Any | exp.All):
+            array = side.this.unnest()
+            if isinstance(array, exp.Query | exp.Array | exp.Subquery):
+                return None
+            known = exp.Not(this=exp.Is(this=array.copy(), expression=exp.Null()))
+            found = _sought(node, array, types) or node.copy()
+            return exp.Case(ifs=[exp.If(this=known, true=found)])
+    return None
+
+
+def _sought(node: exp.Expr, array: exp.Expr, types: Types) -> exp.Expr | None:
+    """`x IN (SELECT unnest(array))`, which seeks by hash where `x = ANY (array)` compares with
+    each element; for an array that is one for all rows of a WHERE."""
+    if not isinstance(node, exp.EQ) or not isinstance(node.expression, exp.Any):
+        return None
+    given = array.this.unnest() if isinstance(array, exp.Cast) else array
+    type, whole = types.of(node.this), types.of(array)
+    plain = whole is None or (type is not None and whole.element == type)
+    where = node.find_ancestor(exp.Where, exp.Join, exp.Query)
+    if not isinstance(given, exp.Parameter) or not plain or not isinstance(where, exp.Where):
+        return None
+    if not isinstance(where.parent, exp.Select) or not isinstance(node.this, exp.Column):
+        return None
+    items = exp.select(exp.Anonymous(this="unnest", expressions=[array.copy()]))
+    return exp.In(this=node.this.copy(), query=exp.Subquery(this=items))
+
+
+def _extreme(node: exp.Greatest | exp.Least, types: Types, typed: Typed) -> None:
+    if types.of(node) == INTERVAL:
+        raise unsupported(f"{node.key}() of intervals", node, "Say CASE WHEN a < b …")
+
+
+def _subscript(node: exp.Bracket, types: Types, typed: Typed) -> exp.Expr | None:
+    base = types.of(node.this)
+    item = node.expressions[0]
+    if base is None or base.element is None:
+        return None
+    if isinstance(item, exp.Slice):
+        return _slice(node.this, item)
+    if isinstance(item, exp.Literal):
+        return None
+    if isinstance(item, exp.Null):
+        return exp.cast(exp.null(), base.element.duckdb_name, dialect="duckdb")
+    # DuckDB counts from the end what PostgreSQL does not find.
+    condition = exp.GT(this=item.copy(), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=condition, true=node.copy())])
 
 
 _PARSED = (TypeKind.TIME, TypeKind.INTERVAL, TypeKind.JSONB)
@@ -274,7 +261,7 @@ def _slice(array: exp.Expr, item: exp.Slice) -> exp.Expr:
     )
 
 
-def _array_length(node: exp.ArraySize) -> exp.Expr | None:
+def _length(node: exp.ArraySize, types: Types, typed: Typed) -> exp.Expr | None:
     """NULL of an empty array, and of a dimension that it lacks."""
     dimension = node.expression
     if dimension is None:
@@ -282,3 +269,18 @@ def _array_length(node: exp.ArraySize) -> exp.Expr | None:
     if isinstance(dimension, exp.Literal) and dimension.this != "1":
         return exp.cast(exp.null(), "BIGINT")
     return _call("array_upper", node.this, dimension)
+
+
+_OPERATORS: dict[type[exp.Expr], Callable[[Any, Types, Typed], exp.Expr | None]] = {
+    exp.Interval: _interval,
+    **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
+    **dict.fromkeys((exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps), _containment),
+    exp.DPipe: _concatenation,
+    exp.Sub: _difference,
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _compared_with_set),
+    **dict.fromkeys((exp.Greatest, exp.Least), _extreme),
+    exp.ArrayRemove: _removed,
+    **dict.fromkeys((exp.Any, exp.All), _set),
+    exp.ArraySize: _length,
+    exp.Bracket: _subscript,
+}

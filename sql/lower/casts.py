@@ -12,7 +12,7 @@ from ..analyze.types.types import STRING, Types, untyped
 from ..builtins.templates import call, cast_to, duckdb, plain
 from ..syntax.tree_copies import taken
 from ..syntax.tree_names import CAST_TYPE
-from . import arrays, times
+from . import arrays
 
 _TEXTS_READ = {
     TypeKind.FLOAT4, TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME,
@@ -40,7 +40,9 @@ def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
         return call("single", exp.cast(taken(node.this), "DOUBLE", copy=False))
     if source.kind is TypeKind.BYTES and target.kind is TypeKind.STRING:
         return duckdb("'\\x' || lower(hex(:x))", x=taken(node.this))
-    return times.cast(node, source.kind, target.kind)
+    if source.kind is TypeKind.TIMESTAMPTZ and target.kind is TypeKind.TIME:
+        return duckdb("CAST(CAST(:x AS TIMESTAMP) AS TIME)", x=node.this)
+    return None
 
 
 def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
@@ -86,11 +88,10 @@ def _of_array(
     """Element by element, where it makes a difference."""
     if target == STRING and source != STRING:
         return arrays.element_texts(node.this.copy(), source, truths="CAST(e AS VARCHAR)")
-    element = exp.column("e")
+    element = arrays.ELEMENT.copy()
     types.say(element, source)
     one = cast_to(element, target)
     made = cast(one, types)
     if made is None and one.this is element:
         return None
-    lambda_ = exp.Lambda(this=made or one, expressions=[exp.to_identifier("e")])
-    return plain("list_transform", taken(node.this), lambda_)
+    return arrays.each(taken(node.this), made or one)

@@ -32,10 +32,8 @@ def mean_as_postgres(query: exp.Expr, types: Types, typed: arrays.Typed) -> None
     for filtered in list(find_all(query, exp.Filter)):
         aggregates.guard_filtered(filtered)
 
-    operators = arrays.Operators(types, typed)
-
     def rule(node: exp.Expr) -> exp.Expr | None:
-        made = operators.made_of(node)
+        made = arrays.operated(node, types, typed)
         if made is not None:
             types.say(made, types.of(node))
         meant = node if made is None else made
@@ -146,7 +144,6 @@ _FUNCTIONS: dict[str, Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]] = {
     "to_char": lambda found, tree, types: times.written(found, types, tree=tree),
     "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
-    "format": lambda found, tree, types: texts.formatted(found, types),
     "concat": lambda found, tree, types: texts.concat("concat", found, types),
     "length": lambda found, tree, types: texts.length(found[0], types),
     "octet_length": lambda found, tree, types: texts.octet_length(found[0], types),

@@ -1,9 +1,6 @@
-"""Text: LIKE, COLLATE, format(), concat(), and what other types are as text."""
+"""Text: LIKE, COLLATE, concat(), and what other types are as text."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Iterator
 
 from sqlglot import exp
 
@@ -15,8 +12,8 @@ from ..builtins.patterns.pattern import pattern_of
 from ..builtins.patterns.reader import options_of
 from ..builtins.templates import call, duckdb, plain, text
 from ..parse import position_of
-from ..syntax.refusals import error_at, unsupported
-from .arrays import element_texts
+from ..syntax.refusals import unsupported
+from .arrays import WRITTEN, element_texts
 
 _BYTES = frozenset({"C", "POSIX"})
 """Collations in which letters beyond ASCII have no case and are of no class."""
@@ -46,74 +43,18 @@ def substring(tree: exp.Substring, types: Types) -> exp.Expr:
     return call("substr", tree.this, start, *([length] if length is not None else []))
 
 
-def as_text(tree: exp.Expr, types: Types, *, short: bool = False) -> exp.Expr:
-    """A value as text; `short` is what concat() makes of a truth (`t`)."""
-    match types.kind(tree):
-        case TypeKind.FLOAT8:
-            return call("float_text", tree)
-        case TypeKind.FLOAT4:
-            return call("single_text", tree)
-        case TypeKind.INTERVAL:
-            return plain("interval_text", tree)
-        case TypeKind.BYTES if short:
-            return duckdb("'\\x' || lower(hex(:x))", x=tree)
-        case TypeKind.ARRAY:
-            found = types.of(tree)
-            assert found is not None, tree
-            assert found.element is not None, tree
-            return plain("array_text", element_texts(tree.copy(), found.element))
-        case TypeKind.BOOL if short:
-            return duckdb("CASE WHEN :x THEN 't' WHEN NOT :x THEN 'f' END", x=tree)
-    return tree.copy()
+def _as_text(tree: exp.Expr, types: Types) -> exp.Expr:
+    """A value as what concat() makes of it."""
+    found = types.of(tree)
+    if found is not None and found.element is not None:
+        return plain("array_text", element_texts(tree.copy(), found.element))
+    template = None if found is None else WRITTEN.get(found.kind)
+    return tree.copy() if template is None else duckdb(template.format(":x"), x=tree)
 
 
 def concat(name: str, arguments: list[exp.Expr], types: Types) -> exp.Expr:
     """concat() or concat_ws()."""
-    return plain(name, *[as_text(argument, types, short=True) for argument in arguments])
-
-
-def formatted(arguments: list[exp.Expr], types: Types) -> exp.Expr:
-    """format() of a constant pattern: the concatenation that it means. Raises SQLError 0A000 for
-    other patterns, and for places and widths in one."""
-    pattern = arguments[0].unnest() if arguments else exp.Null()
-    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-        raise _not_formatted("a pattern that is no constant", arguments[0])
-    following = iter(arguments[1:])
-    pieces = [text("")]
-    begin, *parts = _DIRECTIVE.split(pattern.this)
-    for letter, behind in zip(parts[::2], parts[1::2], strict=True):
-        pieces += [_formatted_one(letter, following, types, pattern), text(behind)]
-    return plain("concat", text(begin), *pieces)
-
-
-_DIRECTIVE = re.compile("%(.?)", re.DOTALL)
-
-
-def _formatted_one(
-    letter: str, arguments: Iterator[exp.Expr], types: Types, pattern: exp.Expr
-) -> exp.Expr:
-    if letter == "%":
-        return text("%")
-    if letter not in ("s", "I", "L"):
-        raise _not_formatted(f'"%{letter}"', pattern)
-    argument = next(arguments, None)
-    if argument is None:
-        raise error_at(pattern, "22023", "too few arguments for format()")
-    value = as_text(argument, types, short=True)
-    match letter:
-        case "I":
-            return call("quote_ident", value)
-        case "L":
-            return call("quote_nullable", value)
-    return duckdb("coalesce(CAST(:x AS VARCHAR), '')", x=value)
-
-
-def _not_formatted(what: str, tree: exp.Expr) -> SQLError:
-    return unsupported(
-        f"{what} in format()",
-        tree,
-        "%s, %I, %L and %% stand in a constant pattern; || puts texts together.",
-    )
+    return plain(name, *[_as_text(argument, types) for argument in arguments])
 
 
 def length(argument: exp.Expr, types: Types) -> exp.Expr:

@@ -88,7 +88,7 @@ def truncated(arguments: list[exp.Expr], types: Types, *, tree: exp.Expr) -> exp
         template = f"timezone(:z, date_trunc('{unit}', timezone(:z, :x)))"
         return duckdb(template, x=arguments[1], z=arguments[2])
     moment = arguments[1].copy()
-    if type.kind in (TypeKind.INTERVAL, TypeKind.TIME):
+    if type.kind is TypeKind.INTERVAL:
         raise unsupported("date_trunc() of an interval", tree, "extract() takes a field of it.")
     if type.kind is TypeKind.DATE:
         moment = exp.cast(moment, "TIMESTAMPTZ")
@@ -148,12 +148,6 @@ def clock(name: str) -> exp.Expr:
 
 
 _FUNCTIONS = {exp.Sum: "interval_sum", exp.Avg: "interval_average"}
-_TIME_OF_INTERVAL = """
-CAST(TIMESTAMP '2000-01-01' + to_microseconds(CAST(date_part('hour', :x) * 3600000000
-    + date_part('minute', :x) * 60000000 + date_part('microseconds', :x) AS BIGINT)) AS TIME)
-"""
-"""Hours beyond a day, and what is less than none, come round."""
-_INTERVAL_OF_TIME = "to_microseconds(date_diff('microsecond', TIME '00:00:00', :x))"
 
 
 def scaled(tree: exp.Mul | exp.Div, types: Types) -> exp.Expr | None:
@@ -176,15 +170,3 @@ def summed(tree: exp.Sum | exp.Avg, types: Types) -> bool:
     listed = in_place_of(tree, exp.ArrayAgg(this=tree.this.copy()))
     around(tree).replace(plain(_FUNCTIONS[type(tree)], listed))
     return True
-
-
-def cast(node: exp.Cast, source: TypeKind | None, target: TypeKind | None) -> exp.Expr | None:
-    """Casts between intervals, times of day and moments, where DuckDB has none."""
-    match source, target:
-        case TypeKind.TIME, TypeKind.INTERVAL:
-            return duckdb(_INTERVAL_OF_TIME, x=node.this)
-        case TypeKind.INTERVAL, TypeKind.TIME:
-            return duckdb(_TIME_OF_INTERVAL, x=node.this)
-        case TypeKind.TIMESTAMPTZ, TypeKind.TIME:
-            return duckdb("CAST(CAST(:x AS TIMESTAMP) AS TIME)", x=node.this)
-    return None

@@ -31,7 +31,7 @@ from ...catalog.values.json_text import write_json
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.fibre import give_way
 from ..access.key_access import KeyAccess
-from ..analyze.binder import Relations, scopes_in, tables_in
+from ..analyze.binder import Relations, folded_alias, scopes_in, tables_in
 from ..analyze.calls.client_functions import CLIENT_NODES, client_fact
 from ..analyze.calls.sequence_calls import is_sequence_call
 from ..analyze.calls.session_calls import refuse_session_call
@@ -61,7 +61,6 @@ from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.tree_copies import copied, dismantle, wrap
 from ..syntax.walks import find_all, stepping
-from .aggregation.aggregates import spell_out_windows
 from .aggregation.grouped_keys import group_by_keys
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
@@ -85,7 +84,6 @@ def transpile(
     hoist_first_joins(query)
     scopes = scopes_in(query)
     expand_stars(query, relations, scopes)
-    spell_out_windows(query)
     group_by_keys(query, relations, scopes)
     name_elements(relations, scopes)
     origins = column_origins(query, relations, scopes)
@@ -379,14 +377,12 @@ def _replace_tables(
     query: exp.Query, relations: Relations, accesses: Mapping[str, KeyAccess]
 ) -> tuple[TableScan, ...]:
     used, starred = names_used(query)
-    columns = {folded(column.this) for column in find_all(query, exp.Column) if not column.is_star}
     scans: dict[tuple[tuple[str, ...], bool, str], TableScan] = {}
     for table in tables_in(query):
         parts, alias = table_name(table).parts, folded_alias(table)
         descriptor = relations[parts]
-        whole = alias in columns and descriptor.find_column(alias) is None
         # `t AS x (a, b)` renames columns by their places, so none may be left out.
-        whole = whole or bool(table.args.get("alias") and table.args["alias"].columns)
+        whole = bool(table.args.get("alias") and table.args["alias"].columns)
         access = accesses.get(alias)
         read = parts, whole, alias if access is not None else ""
         places = [
@@ -432,12 +428,6 @@ def _scanned(scan: TableScan, alias: exp.TableAlias) -> exp.Expr:
             named = exp.alias_(_cast(named, column.type), column.name, quoted=True)
         items.append(named)
     return exp.Subquery(this=exp.select(*items).from_(table), alias=alias)
-
-
-def folded_alias(table: exp.Table) -> str:
-    alias = table.args.get("alias")
-    named = alias.this if alias is not None and alias.this is not None else table.this
-    return folded(named)
 
 
 def names_used(query: exp.Query) -> tuple[set[str], bool]:

@@ -29,7 +29,7 @@ _PREFIXES = (PREFIX, "json_", "jsonb_")
 _OTHERS = frozenset(
     """
     current_user session_user setseed unique_rowid txid_current
-    to_json to_jsonb row_to_json array_to_json
+    to_json to_jsonb array_to_json
 
     pg_sleep inet_server_addr inet_server_port inet_client_addr inet_client_port
     pg_postmaster_start_time pg_conf_load_time pg_my_temp_schema pg_is_other_temp_schema
@@ -71,6 +71,7 @@ _REFUSED = {
     ),
     "jsonb_insert": "jsonb_set() sets a member, || appends to an array.",
     "jsonb_set_lax": "jsonb_set() sets a member, #- removes it.",
+    "row_to_json": "jsonb_build_object() takes names and values by turns.",
     "jsonb_object": "jsonb_build_object() takes names and values by turns.",
     **dict.fromkeys(
         ("jsonb_to_record", "jsonb_to_recordset"),
@@ -85,6 +86,9 @@ _REFUSED = {
     **dict.fromkeys(("num_nulls", "num_nonnulls"), "(a IS NULL)::INT8 + (b IS NULL)::INT8 counts."),
     "date_bin": "date_trunc() cuts a moment to its unit.",
     **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),
+    **dict.fromkeys(
+        ("format", "quote_literal", "quote_nullable"), "|| and concat() put texts together."
+    ),
     "scale": "The digits of a column are those of its type.",
     **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(

@@ -21,7 +21,7 @@ from ...catalog.descriptors.elements import ElementState, Index
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ..access.predicates import Predicate, compile_predicates
-from ..analyze.binder import Relations, column_of, row_scope, unknown_column
+from ..analyze.binder import Relations, column_of, row_scope, table_called, unknown_column
 from ..analyze.columns.column_values import assigned_column, is_default, value_for
 from ..analyze.default_expressions import default_of
 from ..analyze.given_tables import ROW_NUMBER, given_table
@@ -216,15 +216,13 @@ class _Updating:
         self, pairs: TableDescriptor, computed: Sequence[exp.Expr], condition: exp.Expr | None
     ) -> AnalyticSelect:
         """`SELECT "$row", condition, computed … FROM pairs AS relation`"""
-        source = exp.Table(
-            this=exp.to_identifier(_PAIRS[1], quoted=True),
-            db=exp.to_identifier(_PAIRS[0], quoted=True),
-            alias=exp.TableAlias(this=exp.to_identifier(self._relation, quoted=True)),
-        )
         items = [
             exp.column(ROW_NUMBER, quoted=True),
             exp.true() if condition is None else condition,
             *computed,
         ]
         aliased = [exp.alias_(item, f"e{number}") for number, item in enumerate(items)]
-        return transpile(exp.select(*aliased).from_(source), {**self._relations, _PAIRS: pairs})
+        return transpile(
+            exp.select(*aliased).from_(table_called(_PAIRS, self._relation)),
+            {**self._relations, _PAIRS: pairs},
+        )

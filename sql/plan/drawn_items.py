@@ -29,8 +29,8 @@ from ..analyze.calls.session_calls import session_function
 from ..analyze.columns.output_names import output_name
 from ..analyze.scalars import Scalar, compile_scalar, drawn_by, evaluates
 from ..builtins.session_functions import SessionFunction
+from ..builtins.templates import cast_to
 from ..parse import folded, position_of
-from ..syntax.tree_names import CAST_TYPE
 from ..syntax.walks import find_all
 
 
@@ -79,7 +79,7 @@ def without_draws(tree: exp.Select) -> exp.Select:
         calls, name = _calls(item), output_name(item)
         for call in calls:
             function = session_function(call)
-            call.replace(_zero() if function is None else _nothing(function.result))
+            call.replace(_zero() if function is None else cast_to(exp.Null(), function.result))
         if calls and not isinstance(item, exp.Alias):
             made = query.expressions[place]
             made.replace(exp.alias_(made.copy(), name, quoted=True))
@@ -139,9 +139,7 @@ class _Split:
     def _session_call(self, call: exp.Anonymous, function: SessionFunction) -> DrawnCall:
         places = []
         for number, argument in enumerate(call.expressions):
-            type = function.argument(number)
-            cast = exp.cast(argument.copy(), type.duckdb_name, dialect="duckdb")
-            cast.meta[CAST_TYPE] = type
+            cast = cast_to(argument.copy(), function.argument(number))
             places.append(self._operand(call, cast))
         return DrawnCall(call.name.lower(), function, tuple(places))
 
@@ -168,12 +166,6 @@ def _calls(tree: exp.Expr) -> Sequence[exp.Anonymous]:
 
 def _zero() -> exp.Expr:
     return exp.cast(exp.Literal.number(0), exp.DataType.Type.BIGINT)
-
-
-def _nothing(type: ColumnType) -> exp.Expr:
-    cast = exp.cast(exp.Null(), type.duckdb_name, dialect="duckdb")
-    cast.meta[CAST_TYPE] = type
-    return cast
 
 
 def _refuse_order(query: exp.Select, item: exp.Expr, place: int) -> None:

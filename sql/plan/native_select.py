@@ -30,12 +30,11 @@ from ...kvlayer.fibre import give_way
 from ..access.index_choice import ranked_accesses
 from ..access.key_access import KeyAccess
 from ..access.predicates import compile_predicates
-from ..analyze.binder import Relations, check_columns, row_scope, single_table
+from ..analyze.binder import Relations, check_columns, folded_alias, row_scope, single_table
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
 from ..lower.analytic_select import Piecewise
-from ..lower.transpile import folded_alias
 from ..parse import folded
 from ..parse.queries import table_name
 from ..results.results import ResultColumn
@@ -67,7 +66,7 @@ def native_select(tree: exp.Expr, relations: Relations) -> NativeSelect | None:
     scope = row_scope(descriptor)
     where = tree.args.get("where")
     condition = where.this if where is not None else None
-    check_columns(condition, descriptor, relation, rows=True)
+    check_columns(condition, descriptor, relation)
     try:
         predicates = compile_predicates(condition, scope, relation, arrays=True)
         limit = row_count(tree.args.get("limit"))

@@ -17,7 +17,7 @@ from ...catalog.rights.privileges import Privilege, Securable, SecurableKind, se
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
-from ..analyze.binder import Relations, tables_read
+from ..analyze.binder import Relations, parts_of, tables_read
 from ..analyze.views import names_in
 from ..syntax.statements import (
     Delete,
@@ -26,7 +26,6 @@ from ..syntax.statements import (
     PlannedStatement,
     Query,
     Update,
-    WithWrites,
 )
 from .plans import Plan, SelectPlan
 
@@ -74,13 +73,6 @@ def _needs_of_views(relations: Relations) -> Iterable[Need]:
         for name in names_in(view):
             for need in needs_on(relations[name.parts], Privilege.SELECT):
                 yield replace(need, view=view.id)
-
-
-def parts_of(statement: PlannedStatement) -> tuple[Query | Insert | Update | Delete, ...]:
-    """The statement, or the parts of a WITH that writes."""
-    if isinstance(statement, WithWrites):
-        return (*(step.statement for step in statement.steps), statement.main)
-    return (statement,)
 
 
 def _want(wanted: dict[int, int], table: TableDescriptor, privileges: int) -> None:

@@ -19,9 +19,11 @@ from ..analyze.binder import (
     STEPS,
     Relations,
     check_columns,
+    folded_alias,
     joined,
     places_of,
     row_scope,
+    table_called,
     with_ctes_of,
 )
 from ..analyze.columns.column_values import (
@@ -35,14 +37,15 @@ from ..analyze.columns.column_values import (
 from ..analyze.columns.constant_values import constant_columns
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
+from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar
 from ..analyze.types.assigned_types import check_inserted, check_updated
 from ..analyze.types.blanks import without_blanks
-from ..analyze.values_query import refuse_aggregates, takes_query, values_query, without_defaults
+from ..analyze.values_query import takes_query, values_query, without_defaults
 from ..analyze.views import expand_views, refuse_view
 from ..analyze.virtual_ids import is_virtual
 from ..lower.analytic_select import AnalyticSelect
-from ..lower.transpile import folded_alias, transpile
+from ..lower.transpile import transpile
 from ..parse.constant_lists import keeps_lists, written_out
 from ..parse.constant_rows import ROWS, ConstantRows
 from ..parse.queries import table_name
@@ -152,7 +155,7 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     if isinstance(tree, exp.Select) and keeps_lists(tree.args.get("where")):
         return _select_listed(tree, relations)
     if isinstance(tree, exp.Values):
-        refuse_aggregates(tree)
+        refuse_sets(tree, "VALUES", series=True)
     tree = without_blanks(tree, relations)
     drawn = split_items(tree)
     if drawn is not None:
@@ -212,7 +215,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
     descriptor = relations[statement.table.parts]
     targets = places_of(statement.columns, descriptor)
     if isinstance(statement.source, exp.Values):
-        refuse_aggregates(statement.source)
+        refuse_sets(statement.source, "VALUES", series=True)
     rows: tuple[tuple[Scalar, ...], ...] = ()
     constants: Constants | None = None
     query = None
@@ -384,15 +387,13 @@ def _finding(
     computed: Sequence[exp.Expr],
 ) -> exp.Select:
     """`WITH … SELECT relation.…, computed … FROM table AS relation, sources WHERE …`"""
-    parts = [exp.to_identifier(part, quoted=True) for part in statement.table.parts]
-    names = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
-    alias = exp.TableAlias(this=exp.to_identifier(relation, quoted=True))
     columns = [
         exp.column(column.name, table=relation, quoted=True)
         for column in descriptor.visible_columns
     ]
     query = exp.select(*columns, *map(copied, computed), copy=False)
-    query = joined(query.from_(exp.Table(**names, alias=alias)), statement.sources)
+    query = query.from_(table_called(statement.table.parts, relation))
+    query = joined(query, statement.sources)
     if statement.where is not None:
         query = query.where(copied(statement.where), copy=False)
     for name, clause in (("order", statement.order), ("limit", statement.limit)):

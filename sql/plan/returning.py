@@ -23,14 +23,16 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.binder import (
     STEPS,
-    TABLE_FUNCTIONS,
     Relations,
     check_columns,
+    parts_of,
     row_scope,
+    table_called,
 )
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.given_tables import ROW_NUMBER, given_table
+from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
 from ..analyze.statement_trees import trees_in
 from ..analyze.types.types import PlainTypes
@@ -78,7 +80,7 @@ def projection(
             scalar = compile_scalar(tree, scope, relation)
         except NotNative:
             native = False
-            _refuse_sets(tree)
+            refuse_sets(tree, "RETURNING")
             declared = declared or PlainTypes(lambda c: _declared(c, descriptor)).of(tree)
             columns.append(ResultColumn(output_name(item), declared or ColumnType(TypeKind.STRING)))
             continue
@@ -152,31 +154,11 @@ def _query(
 ) -> ReturnedQuery:
     own = [(column.name, column.type) for column in descriptor.visible_columns]
     rows = given_table(_NUMBER, relation, own)
-    schema, name = (exp.to_identifier(part, quoted=True) for part in RETURNED)
-    alias = exp.TableAlias(this=exp.to_identifier(relation, quoted=True))
-    query = exp.select(*(item.copy() for item in items))
-    query = query.from_(exp.Table(this=name, db=schema, alias=alias))
+    query = exp.select(*(item.copy() for item in items)).from_(table_called(RETURNED, relation))
     query = query.order_by(exp.column(ROW_NUMBER, table=relation, quoted=True))
     made = with_ctes(query, ctes)
     assert made is not None
     return ReturnedQuery(rows, transpile(made, {**relations, RETURNED: rows}))
-
-
-def _refuse_sets(tree: exp.Expr) -> None:
-    """Raises SQLError for expressions over several rows, as RETURNING is about one row at a
-    time."""
-    for node in find_all(tree, exp.AggFunc, exp.Window, *TABLE_FUNCTIONS):
-        if node.find_ancestor(exp.Query) is not None:
-            continue
-        if isinstance(node, exp.Window):
-            sqlstate, what = "42P20", "window functions"
-        elif isinstance(node, TABLE_FUNCTIONS):
-            sqlstate, what = "0A000", "set-returning functions"
-        elif node.find_ancestor(exp.Window) is not None:
-            continue
-        else:
-            sqlstate, what = "42803", "aggregate functions"
-        raise SQLError(sqlstate, f"{what} are not allowed in RETURNING", position=position_of(node))
 
 
 def _declared(tree: exp.Expr, descriptor: TableDescriptor) -> ColumnType | None:
@@ -207,7 +189,7 @@ def returned_table(number: int, step: WritingStep, returning: Projection) -> Tab
 def refuse_unreturned(statement: WithWrites) -> None:
     """Raises SQLError 0A000 where a step is read that returns nothing."""
     silent = {step.name for step in statement.steps if not step.statement.returning}
-    for part in (*(step.statement for step in statement.steps), statement.main):
+    for part in parts_of(statement):
         for table in (table for tree in trees_in(part) for table in find_all(tree, exp.Table)):
             schema = table.args.get("db")
             if schema is not None and schema.name == STEPS and folded(table.this) in silent:

@@ -35,9 +35,9 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
     [
         (
             "DELETE FROM t WHERE pg_catalog.length(v) = 1 AND k = 1 "
-            "RETURNING pg_catalog.quote_literal(v), pg_catalog.upper(v)",
-            ["quote_literal", "upper"],
-            [("'a'", "A")],
+            "RETURNING pg_catalog.quote_ident(v), pg_catalog.upper(v)",
+            ["quote_ident", "upper"],
+            [("a", "A")],
         ),
         (
             "INSERT INTO t VALUES (3, 30, 'c'), (4, 40, NULL) RETURNING upper(v), coalesce(v, '-')",

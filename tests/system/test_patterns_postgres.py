@@ -18,7 +18,7 @@ from tests.sql.patterns.random_patterns import random_pattern, random_text
 pytestmark = pytest.mark.system
 
 PATTERNS = 3_000
-FLAGS = ("", "", "i", "n", "p", "w")
+FLAGS = ("", "", "i")
 LETTERS_END = 0x30000
 _UNLIKE = {
     "Cc", "Cf", "Cn", "Co", "Ll", "Lm", "Lo", "Lt", "Lu", "Mc", "Me", "Mn", "Nd", "Nl", "No", "So",

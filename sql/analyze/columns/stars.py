@@ -18,7 +18,7 @@ from ...parse import folded
 from ...parse.queries import table_name
 from ...syntax.refusals import error_at
 from ...syntax.walks import find_all
-from ..binder import TABLE_FUNCTIONS, Relations, sources_named
+from ..binder import TABLE_FUNCTIONS, Relations, folded_alias, sources_named
 from .output_names import output_name
 
 Item = tuple[str, ...]
@@ -103,7 +103,7 @@ class Stars:
             return self._joined(select, first.this, joins)
         wanted = folded(qualifier)
         sources = [first.this, *(join.this for join in joins)]
-        by_name = {_alias(source): source for source in sources}
+        by_name = {folded_alias(source): source for source in sources}
         lower = {alias.lower(): alias for alias in by_name}
         alias = wanted if wanted in by_name else lower.get(wanted.lower())
         if alias is None and self._mark is not None:
@@ -152,7 +152,7 @@ class Stars:
             bare = inner.copy() if joins else inner
             bare.set("joins", None)
             return self._joined(select, bare, joins)
-        alias, names = _alias(source), self._names(select, source)
+        alias, names = folded_alias(source), self._names(select, source)
         by_name = alone and self._mark is not None
         return [(name,) if by_name or not alias else (alias, name) for name in names]
 
@@ -167,14 +167,14 @@ class Stars:
                 | exp.Lateral(this=exp.Subquery(this=exp.Query() as inner))
             ):
                 names = self._of_query(inner)
-            case exp.Values() if _alias(source):  # DuckDB names the columns of others itself
+            case exp.Values() if folded_alias(source):  # DuckDB names the columns of others itself
                 width = len(source.expressions[0].expressions)
                 names = [f"column{place + 1}" for place in range(width)]
             case exp.Table() if isinstance(source.this, TABLE_FUNCTIONS):
                 unnested = isinstance(source.this, exp.Unnest)
-                names = [_alias(source) or ("unnest" if unnested else "generate_series")]
+                names = [folded_alias(source) or ("unnest" if unnested else "generate_series")]
             case exp.Unnest() if len(source.expressions) == 1:
-                names = given or [_alias(source) or "unnest"]
+                names = given or [folded_alias(source) or "unnest"]
                 offset = source.args.get("offset")
                 if isinstance(offset, exp.Identifier):
                     names = [*names, folded(offset)]
@@ -241,12 +241,6 @@ def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.
         unnamed = scope.cte_sources.keys() - scope.selected_sources.keys()
         return [source for alias, source in scope.sources.items() if alias not in unnamed]
     return sources_named(scope, folded(qualifier))
-
-
-def _alias(source: exp.Expr) -> str:
-    alias = source.args.get("alias")
-    named = alias.this if alias is not None and alias.this is not None else source.this
-    return folded(named) if isinstance(named, exp.Identifier) else ""
 
 
 def merges_columns(join: exp.Join) -> bool:

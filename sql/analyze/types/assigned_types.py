@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column
 from ...syntax.statements import Insert, Update
-from ..binder import Relations, joined, reading_query, scopes_in
+from ..binder import Relations, joined, reading_query, scopes_in, table_called
 from ..columns.column_values import check_assignable
 from ..columns.stars import expand_stars, hoist_first_joins
 from .types import Types
@@ -35,14 +35,10 @@ def check_updated(
 ) -> None:
     """The same for the right sides of SET."""
     query = reading_query(statement, [value for _, value in given])
-    target = exp.Table(
-        this=exp.to_identifier(statement.table.parts[-1], quoted=True),
-        alias=exp.TableAlias(this=exp.to_identifier(statement.alias, quoted=True))
-        if statement.alias
-        else None,
-    )
+    name = statement.table.parts[-1:]
+    target = table_called(name, statement.alias or name[0])
     own = dict(relations)
-    own[statement.table.parts[-1:]] = relations[statement.table.parts]
+    own[name] = relations[statement.table.parts]
     query = joined(query, [target]) if statement.sources else query.from_(target)
     types = _typed(query, own)
     if not types.strict:

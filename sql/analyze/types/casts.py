@@ -89,10 +89,10 @@ CASTS: dict[TypeKind, frozenset[TypeKind]] = {
     TypeKind.BOOL: frozenset({TypeKind.BOOL, TypeKind.INT8}),
     TypeKind.BYTES: frozenset({TypeKind.BYTES}),
     TypeKind.DATE: _MOMENTS - {TypeKind.TIME},
-    TypeKind.TIME: frozenset({TypeKind.TIME, TypeKind.INTERVAL}),
+    TypeKind.TIME: frozenset({TypeKind.TIME}),
     TypeKind.TIMESTAMP: _MOMENTS,
     TypeKind.TIMESTAMPTZ: _MOMENTS,
-    TypeKind.INTERVAL: frozenset({TypeKind.INTERVAL, TypeKind.TIME}),
+    TypeKind.INTERVAL: frozenset({TypeKind.INTERVAL}),
     TypeKind.UUID: frozenset({TypeKind.UUID}),
     TypeKind.JSONB: _NUMBERS | {TypeKind.JSONB, TypeKind.BOOL},
 }

@@ -52,32 +52,14 @@ def have_one_type(parts: Sequence[exp.Expr], what: str, types: Types) -> None:
     for part, type in known[1:] if types.strict else ():
         give_way()
         if not matched(first, type):
-            raise _unmatched(what, first, type, part)
+            names = f"{type_name(first)} and {type_name(type)}"
+            raise error_at(part, "42804", f"{what} types {names} cannot be matched")
     common = widest([type for _, type in known])
     made = [as_type(part, common, types) for part in parts]
     if common.kind is TypeKind.DECIMAL:
         have_one_scale(made, types)
     if common.kind is TypeKind.FLOAT4:
         as_singles(made, types)
-
-
-def _unmatched(what: str, first: ColumnType, type: ColumnType, part: exp.Expr) -> SQLError:
-    """PostgreSQL tells types of one category from those of several."""
-    arrays = first.element is not None and type.element is not None
-    alike = any({first.kind, type.kind} <= kinds for kinds in _ALIKE)
-    if arrays or alike:
-        return error_at(
-            part, "42846", f"{what} could not convert type {type_name(type)} to {type_name(first)}"
-        )
-    return error_at(
-        part, "42804", f"{what} types {type_name(first)} and {type_name(type)} cannot be matched"
-    )
-
-
-_ALIKE = (
-    {TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
-    {TypeKind.BYTES, TypeKind.UUID, TypeKind.JSONB},
-)
 
 
 def have_one_scale(parts: Sequence[exp.Expr], types: Types) -> None:

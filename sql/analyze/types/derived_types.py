@@ -102,17 +102,10 @@ def listed_item(item: exp.Expr) -> exp.Expr:
 def of_ordered_set(
     tree: exp.WithinGroup, type_of: Callable[[exp.Expr], ColumnType | None]
 ) -> ColumnType | None:
-    """The type of `f(fraction) WITHIN GROUP (ORDER BY key)`: an array for several fractions."""
-    aggregate = tree.this
-    if not isinstance(aggregate, exp.PercentileCont | exp.PercentileDisc):
-        return None
-    found = type_of(tree.expression.expressions[0].this)
-    if isinstance(aggregate, exp.PercentileCont):
-        found = FLOAT8
-    fraction = type_of(aggregate.this)
-    if found is None or fraction is None or fraction.element is None:
-        return found
-    return None if found.element is not None else array_of(found)
+    """The type of `f(fraction) WITHIN GROUP (ORDER BY key)`."""
+    if isinstance(tree.this, exp.PercentileDisc):
+        return type_of(tree.expression.expressions[0].this)
+    return FLOAT8 if isinstance(tree.this, exp.PercentileCont) else None
 
 
 def whole_of_recursion(tree: exp.Expr) -> exp.Expr:

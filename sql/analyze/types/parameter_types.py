@@ -33,7 +33,7 @@ from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update
 from ...syntax.tree_copies import copied, exchange
 from ...syntax.tree_names import CAST_TYPE
 from ...syntax.walks import find_all, find_in_scope
-from ..binder import Relations, column_type, scopes_in, single_table
+from ..binder import Relations, column_type, parts_of, scopes_in, single_table
 from ..calls.session_calls import session_function
 from ..columns.output_names import TYPED_PARAMETER
 from ..enum_casts import bind_enum_casts
@@ -135,14 +135,14 @@ def _contexts(
 ) -> Iterator[Context]:
     """Every use of a parameter, with the type that its place gives it."""
     if isinstance(statement, WithWrites):
-        for part in (*(step.statement for step in statement.steps), statement.main):
+        for part in parts_of(statement):
             yield from _contexts(part, relations, declared)
         return
     if isinstance(statement, Query):
         yield from _in_query(statement.tree, relations, declared)
         return
     table = relations[statement.table.parts]
-    lookup = _by_name(table, relations)
+    lookup = _by_name(table, *relations.values())
     match statement:
         case Insert(source=exp.Values() as values):
             targets = _targets(statement, table)
@@ -180,17 +180,17 @@ def _targets(statement: Insert, descriptor: TableDescriptor) -> list[ColumnType]
     return [known[name].broad for column in statement.columns if (name := folded(column)) in known]
 
 
-def _by_name(table: TableDescriptor, relations: Relations) -> Lookup:
-    """Columns by name alone: those of the statement's own table first."""
+def _by_name(*tables: TableDescriptor | None, alias: str | None = None) -> Lookup:
+    """Columns of tables by name alone, the first table's first, or of the only one called so."""
 
     def lookup(column: exp.Column) -> ColumnType | None:
         if not isinstance(column.this, exp.Identifier):
             return None
-        for descriptor in (table, *relations.values()):
-            known = descriptor.find_column(folded(column.this))
-            if known is not None:
-                return known.type.broad
-        return None
+        if alias is not None and column.table and column.table.lower() != alias:
+            return None
+        name = folded(column.this)
+        known = (table.find_column(name) for table in tables if table is not None)
+        return next((found.type.broad for found in known if found is not None), None)
 
     return lookup
 
@@ -200,7 +200,8 @@ def _in_query(
 ) -> Iterator[Context]:
     alone = None if targets else single_table(tree)
     if alone is not None:
-        yield from _in_tree(tree, _of_table(alone, relations), declared, None)
+        table, alias = relations.get(table_name(alone).parts), alone.alias_or_name.lower()
+        yield from _in_tree(tree, _by_name(table, alias=alias), declared, None)
         return
     seen: set[int] = set()
     for scope in scopes_in(tree):
@@ -213,21 +214,6 @@ def _in_query(
     for node in find_all(tree, exp.Parameter):
         if id(node) not in seen and not _listed(node.parent):
             yield node, _context(node, PlainTypes(lambda column: None, declared))
-
-
-def _of_table(table: exp.Table, relations: Relations) -> Lookup:
-    """The columns of the only table of a query."""
-    descriptor, alias = relations.get(table_name(table).parts), table.alias_or_name.lower()
-
-    def lookup(column: exp.Column) -> ColumnType | None:
-        if descriptor is None or not isinstance(column.this, exp.Identifier):
-            return None
-        if column.table and column.table.lower() != alias:
-            return None
-        known = descriptor.find_column(folded(column.this))
-        return None if known is None else known.type.broad
-
-    return lookup
 
 
 def _uses(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:

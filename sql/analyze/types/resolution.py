@@ -54,7 +54,7 @@ from .rows import (
 )
 from .sets import check_series
 from .siblings import check_siblings
-from .types import BOOL, INTERVAL, STRING, Types, untyped
+from .types import BOOL, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
 
@@ -109,8 +109,6 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
             continue
         if wanted == FLOAT8 and FLOAT4 in given:
             widened(side, types)
-        elif wanted == INTERVAL and types.kind(side) is TypeKind.TIME:
-            cast_in_place(side, INTERVAL)
         elif isinstance(side.unnest(), exp.Null) and wanted is not None:
             side.replace(cast_to(exp.null(), wanted))
         else:
@@ -144,17 +142,16 @@ def _meant(node: exp.Expr, types: Types, given: Sequence[Argument]) -> Chosen | 
     try:
         chosen = types.meant(node)
     except Ambiguous:
-        raise error_at(
-            node,
-            "42725",
-            f"operator is not unique: {type_name(given[0])} {sign} {type_name(given[1])}",
-            "Could not choose a best candidate operator. " + _CASTS_HINT,
-        ) from None
-    if chosen is None:
-        if Given.ANYTHING in given:
-            return None
+        between = f"{type_name(given[0])} {sign} {type_name(given[1])}"
+        raise _not_unique(node, "operator", f"operator is not unique: {between}") from None
+    if chosen is None and Given.ANYTHING not in given:
         raise no_operator(sign, given[0], given[1], node)
     return chosen
+
+
+def _not_unique(node: exp.Expr, what: str, message: str) -> SQLError:
+    hint = f"Could not choose a best candidate {what}. {_CASTS_HINT}"
+    return error_at(node, "42725", message, hint)
 
 
 def _join_as_texts(sides: Sequence[exp.Expr], chosen: Chosen, types: Types) -> None:
@@ -213,10 +210,6 @@ def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> N
     first, second = types.given(left), types.given(right)
     if not comparable(first, second):
         raise no_operator(SIGNS.get(type(node), "="), first, second, node)
-    if {types.kind(left), types.kind(right)} == {TypeKind.TIME, TypeKind.INTERVAL}:
-        clock = left if types.kind(left) is TypeKind.TIME else right
-        cast_in_place(clock, INTERVAL)
-        return
     if compare_in_double(left, right, types):
         return
     for literal, wanted, other in ((left, second, right), (right, first, left)):
@@ -232,22 +225,14 @@ def _check_call(node: exp.Expr, types: Types) -> None:
         return
     name, given = call
     known = [types.given(operand) for operand in given]
+    shown = f"function {described(name, [type_name(type) for type in known])}"
     try:
         chosen = types.meant(node)
     except Ambiguous:
-        raise error_at(
-            node,
-            "42725",
-            f"function {described(name, [type_name(type) for type in known])} is not unique",
-            "Could not choose a best candidate function. " + _CASTS_HINT,
-        ) from None
+        raise _not_unique(node, "function", f"{shown} is not unique") from None
     if chosen is None:
-        raise error_at(
-            node,
-            "42883",
-            f"function {described(name, [type_name(type) for type in known])} does not exist",
-            "No function matches the given name and argument types. " + _CASTS_HINT,
-        )
+        hint = f"No function matches the given name and argument types. {_CASTS_HINT}"
+        raise error_at(node, "42883", f"{shown} does not exist", hint)
     if chosen.takes_array_as_element(known):
         raise several_dimensions(node)
     if chosen.polymorphic_of(known):
@@ -257,15 +242,12 @@ def _check_call(node: exp.Expr, types: Types) -> None:
     for operand, wanted in zip(given, chosen.wanted, strict=True):
         if wanted is not None:
             _as_wanted(name, operand, wanted, types)
-        elif name in _QUOTED and types.kind(operand) not in (None, TypeKind.STRING):
-            cast_in_place(operand, STRING)
 
 
 def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -> None:
     kind = types.kind(operand)
-    clock = kind is TypeKind.TIME and wanted.kind is TypeKind.INTERVAL
     whole = kind is TypeKind.INT8 and wanted.kind is TypeKind.FLOAT8 and name in _WHOLE
-    if clock or whole:
+    if whole:
         cast_in_place(operand, wanted)
     elif wanted == FLOAT8 and kind is TypeKind.FLOAT4:
         widened(operand, types)
@@ -273,7 +255,6 @@ def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -
         as_type(operand, wanted, types)
 
 
-_QUOTED = ("quote_literal", "quote_nullable")
 _WHOLE = ("ceil", "ceiling", "floor", "trunc", "round")
 """Functions of DuckDB's that return integers of integers."""
 
@@ -304,6 +285,7 @@ _CLAUSES: dict[type[exp.Expr], str] = {
     exp.Having: "HAVING",
     exp.Join: "JOIN/ON",
     exp.Case: "CASE/WHEN",
+    exp.Is: "IS TRUE",
 }
 
 
@@ -316,6 +298,8 @@ def _check_condition(node: exp.Expr, types: Types) -> None:
             parts = [branch.this for branch in node.args["ifs"]] if node.this is None else []
         case exp.Join():
             parts = [node.args["on"]] if node.args.get("on") is not None else []
+        case exp.Is():
+            parts = [node.this] if isinstance(node.expression, exp.Boolean) else []
         case _:
             parts = [node.this]
     for part in parts:
@@ -330,25 +314,8 @@ def _check_condition(node: exp.Expr, types: Types) -> None:
         as_type(part, BOOL, types)
 
 
-def _check_truth_test(node: exp.Is, types: Types) -> None:
-    """`x IS TRUE`, which asks for a truth."""
-    found = types.of(node.this)
-    if not isinstance(node.expression, exp.Boolean) or found is None:
-        return
-    if found.kind is not TypeKind.BOOL:
-        word = "TRUE" if node.expression.this else "FALSE"
-        raise error_at(
-            node,
-            "42804",
-            f"argument of IS {word} must be type boolean, not type {type_name(found)}",
-        )
-
-
 def _check_negation(node: exp.Neg, types: Types) -> None:
     found = types.of(node.this)
-    if found is not None and found.kind is TypeKind.TIME:
-        cast_in_place(node.this, INTERVAL)
-        return
     if found is not None and found.kind not in (*NUMBERS, TypeKind.INTERVAL):
         raise error_at(node, "42883", f"operator does not exist: - {type_name(found)}", _CASTS_HINT)
 
@@ -372,47 +339,26 @@ def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
         raise error_at(node, "42809", "op ANY/ALL (array) requires array on right side")
 
 
-def _check_keys(node: exp.Order | exp.Group, types: Types) -> None:
-    """Raises SQLError 42601 for a text as a key of a query, which orders nothing."""
-    if not isinstance(node.parent, exp.Query):
-        return
-    for item in node.expressions:
-        key = item.this if isinstance(item, exp.Ordered) else item
-        if isinstance(key, exp.Literal) and key.is_string:
-            clause = "ORDER BY" if isinstance(node, exp.Order) else "GROUP BY"
-            raise error_at(key, "42601", f"non-integer constant in {clause}")
+_PERCENTILES = (exp.PercentileCont, exp.PercentileDisc)
 
 
-_ORDERED = {exp.PercentileCont: "percentile_cont", exp.PercentileDisc: "percentile_disc"}
-
-
-def check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
-    """Raises SQLError for an ordered set that PostgreSQL has no aggregate for."""
-    name = _ORDERED.get(type(tree.this))
-    if name is None:
+def _check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
+    """Raises SQLError for an ordered set that there is no aggregate for."""
+    aggregate, keys = tree.this, [item.this for item in tree.expression.expressions]
+    if not isinstance(aggregate, _PERCENTILES):
         raise unsupported(
-            f"{tree.this.key} WITHIN GROUP",
+            f"{aggregate.key} WITHIN GROUP",
             tree,
             "Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
         )
+    name = aggregate.sql_name().lower()
     if isinstance(tree.parent, exp.Window):
         raise error_at(tree, "0A000", f"OVER is not supported for ordered-set aggregate {name}")
-    keys = [item.this for item in tree.expression.expressions]
-    known = [types.of(key) for key in keys]
-    between = name != "percentile_cont" or _lies_between(known[0])
-    if len(keys) != 1 or not between:
-        of = ", ".join(type_name(types.given(each)) for each in [tree.this.this, *keys])
-        raise error_at(
-            tree,
-            "42883",
-            f"function {name}({of}) does not exist",
-            "No function matches the given name and argument types.",
-        )
-
-
-def _lies_between(type: ColumnType | None) -> bool:
-    """Whether there is something between two values."""
-    return type is None or type.kind in (*NUMBERS, TypeKind.INTERVAL)
+    between = (None, *NUMBERS, TypeKind.INTERVAL)
+    if len(keys) != 1 or (name == "percentile_cont" and types.kind(keys[0]) not in between):
+        of = ", ".join(type_name(types.given(part)) for part in [aggregate.this, *keys])
+        hint = "No function matches the given name and argument types."
+        raise error_at(tree, "42883", f"function {name}({of}) does not exist", hint)
 
 
 def _check_cast(node: exp.Cast, types: Types) -> None:
@@ -453,7 +399,7 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     **dict.fromkeys(SIGNS, (_check_operator,)),
     **dict.fromkeys((*COMPARISONS, exp.In, exp.Between), (_check_comparison,)),
     **dict.fromkeys(
-        (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join), (_check_condition,)
+        (exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Is), (_check_condition,)
     ),
     exp.Case: (_check_condition, _alternatives),
     **dict.fromkeys((exp.Coalesce, exp.Greatest, exp.Least), (_alternatives,)),
@@ -467,15 +413,13 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     **dict.fromkeys((exp.Lag, exp.Lead), (_check_default,)),
     exp.NthValue: (_check_place,),
     exp.WindowSpec: (resolve_frame,),
-    exp.WithinGroup: (check_ordered_set,),
+    exp.WithinGroup: (_check_ordered_set,),
     exp.Tuple: (check_row,),
     exp.Anonymous: (_check_anonymous,),
     exp.Substring: (_check_substring,),
     **dict.fromkeys((exp.Bracket, exp.Any, exp.All), (_check_array,)),
     **dict.fromkeys((exp.Cast, exp.TryCast), (_check_cast,)),
     exp.Neg: (_check_negation,),
-    exp.Is: (_check_truth_test,),
     exp.Nullif: (_check_nullif,),
-    **dict.fromkeys((exp.Order, exp.Group), (_check_keys,)),
 }
 """What is checked of a node, by its class; of all others whether they are calls that there are."""

@@ -5,36 +5,26 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
-from ...builtins.operators import COMPARISONS
 from ...syntax.refusals import error_at, unsupported
 from .types import Types
 
-_AROUND = (exp.Paren, exp.Distinct, exp.Order)
 _NO_ROWS = (exp.Cast, exp.Array, exp.ArrayAgg, exp.Coalesce, exp.Select)
-_TAKES_ROWS = (*COMPARISONS, exp.Dot, exp.Count)
 
 
 def check_whole_row(column: exp.Column, types: Types) -> None:
-    """Raises SQLError 0A000 for `SELECT t FROM … t`, but where a row that cannot be missing becomes
-    a document, is counted or compared, or has a column taken from it."""
-    if types.row_of(column) is None:
-        return
-    parent = column.parent
-    while isinstance(parent, _AROUND):
-        parent = parent.parent
-    taken = isinstance(parent, _TAKES_ROWS) or _writes_json(parent)
-    if not taken or _renamed(column) or _may_lack(column):
+    """Raises SQLError 0A000 for `SELECT t FROM … t`."""
+    if types.names_row(column):
         raise row_as_value(column)
 
 
 def check_row(tree: exp.Expr, types: Types) -> None:
-    """Raises SQLError 0A000 for `ROW(…)` and `(a, b)` as an item, a text, an argument, in an array,
+    """Raises SQLError 0A000 for `ROW(…)` and `(a, b)` as an item, a text, a document, in an array,
     or in a row of VALUES."""
     parent = tree.parent
-    while isinstance(parent, exp.Paren | exp.Alias | exp.Is):
+    while isinstance(parent, exp.Paren | exp.Alias | exp.Is | exp.Order):
         parent = parent.parent
     listed = isinstance(parent, exp.Tuple) and isinstance(parent.parent, exp.Values)
-    if listed or isinstance(parent, _NO_ROWS):
+    if listed or isinstance(parent, _NO_ROWS) or _writes_json(parent):
         raise row_as_value(tree)
 
 
@@ -54,36 +44,6 @@ def row_as_value(tree: exp.Expr) -> SQLError:
     """Returns the error (0A000) for a row where one value is expected."""
     return unsupported(
         "a row as a value", tree, "Select its entries one by one, or compare it with another row."
-    )
-
-
-def _may_lack(column: exp.Column) -> bool:
-    """Whether a row may be missing, of an outer join: NULL, and in DuckDB a struct of NULLs."""
-    select = column.find_ancestor(exp.Select)
-    joins = [] if select is None else select.args.get("joins") or []
-    behind = [join.this.alias_or_name.lower() for join in joins]
-    name = column.name.lower()
-    for place, join in enumerate(joins):
-        side = str(join.args.get("side") or "").upper()
-        if side in ("LEFT", "FULL") and behind[place] == name:
-            return True
-        if side in ("RIGHT", "FULL") and name not in behind[place:]:
-            return True
-    return False
-
-
-def _renamed(column: exp.Column) -> bool:
-    """Whether it is the row of `t AS name (a, b)`, whose columns keep the names of the table."""
-    select = column.find_ancestor(exp.Select)
-    if select is None or isinstance(column.parent, exp.Count):
-        return False
-    sources = [select.args.get("from_"), *(select.args.get("joins") or [])]
-    return any(
-        isinstance(table, exp.Table)
-        and isinstance(table.this, exp.Identifier)
-        and table.alias_or_name.lower() == column.name.lower()
-        and bool(table.alias_column_names)
-        for table in (part.this for part in sources if part is not None)
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of whole queries that PostgreSQL makes and DuckDB does not."""
+"""Checks of sets of rows that PostgreSQL makes and DuckDB does not."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ def check_order_of_distinct(tree: exp.Select) -> None:
         return
     if any(item.is_star for item in tree.expressions):
         return
-    listed = {item.unalias().sql() for item in tree.expressions}
-    listed |= {item.alias_or_name for item in tree.expressions}
-    listed |= {item.name for item in tree.expressions}
+    listed = {
+        text
+        for item in tree.expressions
+        for text in (item.unalias().sql(), item.alias_or_name, item.name)
+    }
     for ordered in order.expressions:
         key = ordered.this
         plain = isinstance(key, exp.Column) and key.name in listed
@@ -28,15 +30,11 @@ def check_order_of_distinct(tree: exp.Select) -> None:
 
 
 def check_fetch(tree: exp.Fetch, types: Types) -> None:
-    """Raises SQLError 0A000 for WITH TIES, and 42601 for PERCENT."""
+    """Raises SQLError 0A000 for WITH TIES and PERCENT."""
     options = tree.args.get("limit_options")
-    if options is not None and options.args.get("percent"):
-        raise error_at(
-            tree, "42601", 'syntax error at or near "PERCENT"', "FETCH takes a number of rows."
-        )
-    if options is not None and options.args.get("with_ties"):
+    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
         raise unsupported(
-            "WITH TIES",
+            "FETCH … WITH TIES and PERCENT",
             tree,
             "Select the rows whose rank() OVER (ORDER BY …) is within the number.",
         )

@@ -217,8 +217,7 @@ class Types:
     def _negation(self, tree: exp.Neg) -> ColumnType | None:
         if isinstance(tree.this, exp.Literal) and tree.this.this == _MAGNITUDE_OF_LEAST:
             return INT8
-        found = self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
-        return INTERVAL if found is not None and found.kind is TypeKind.TIME else found
+        return self.of(tree.this) or (FLOAT8 if untyped(tree.this) else None)
 
     def _nullif(self, tree: exp.Nullif) -> ColumnType | None:
         found = self.of(tree.this) or (STRING if untyped(tree.this) else None)
@@ -301,7 +300,7 @@ class Types:
         assert call is not None, tree
         found = self.of(call[1][0])
         kind = None if found is None else found.kind
-        if kind in (TypeKind.INTERVAL, TypeKind.TIME):
+        if kind is TypeKind.INTERVAL:
             return INTERVAL
         if found is None or kind not in (TypeKind.INT8, TypeKind.DECIMAL):
             if kind is TypeKind.FLOAT4 and isinstance(tree, exp.Sum):
@@ -374,22 +373,20 @@ class Types:
             return True
         return None if self.columns_in(source) is None else False
 
-    def row_of(self, column: exp.Column) -> Columns | None:
-        """Returns the columns of a whole row, named by a source of FROM; None for a column's
-        name."""
+    def names_row(self, column: exp.Column) -> bool:
+        """Whether a name is that of a source in FROM, whose whole row it means, and no column's."""
         if not isinstance(column.this, exp.Identifier) or column.args.get("table") is not None:
-            return None
+            return False
         name = folded(column.this)
         for scope in self._scopes.get(id(column), ()):
-            found = None
-            for alias, source in scope.sources.items():
-                if self._of_source(source, name)[0]:
-                    return None
-                if alias.lower() == name.lower() and isinstance(tree_of(source), _ROWS):
-                    found = self.columns_in(source)
-            if found is not None:
-                return found
-        return None
+            sources = scope.sources.items()
+            if any(self._of_source(source, name)[0] for _, source in sources):
+                return False
+            named = (source for alias, source in sources if alias.lower() == name.lower())
+            rows = (source for source in named if isinstance(tree_of(source), _ROWS))
+            if any(self.columns_in(source) is not None for source in rows):
+                return True
+        return False
 
     def _of_source(
         self, source: exp.Expr | QueryScope, name: str

@@ -25,7 +25,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.interval import interval_of
 from ....catalog.values.json_text import normal_json, write_json
 from ....catalog.values.session_zone import zone_of
-from .slices import NULL, array_of, object_of
+from .slices import NULL, array_of
 
 Documents = list[str | None]
 _HUGE = ("hugeint", "uhugeint")
@@ -56,8 +56,6 @@ def documents_of(column: Any) -> Documents:
                 for value in array.storage.to_pylist()]  # fmt: skip
     if pa.types.is_list(type):
         return _lists(array)
-    if pa.types.is_struct(type):
-        return _structs(array)
     if pa.types.is_dictionary(type):
         array = array.dictionary_decode()
     elif pa.types.is_timestamp(type):
@@ -128,17 +126,6 @@ def _lists(array: Any) -> Documents:
     offsets, present = array.offsets.to_pylist(), array.is_valid().to_pylist()
     return [
         array_of(items[offsets[place] : offsets[place + 1]]) if there else None
-        for place, there in enumerate(present)
-    ]
-
-
-def _structs(array: Any) -> Documents:
-    names = [field.name for field in array.type]
-    columns = [documents_of(field) for field in array.flatten()]
-    present = array.is_valid().to_pylist()
-    named = list(zip(names, columns, strict=True))
-    return [
-        object_of({name: column[place] or NULL for name, column in named}) if there else None
         for place, there in enumerate(present)
     ]
 

@@ -16,7 +16,7 @@ import re2
 
 from ....catalog.values.errors import SQLError
 from ...syntax.refusals import unsupported
-from .reader import TOO_COMPLEX, Options, Reader, invalid, options_of
+from .reader import TOO_COMPLEX, Reader, invalid, options_of
 
 PATTERNS_MAX = 256
 """Patterns that are kept, each with an automaton of AUTOMATON_BYTES_MAX at most."""
@@ -36,8 +36,8 @@ class Pattern:
 
     __slots__ = ("_preferred", "_read", "_regexp", "groups", "native")
 
-    def __init__(self, text: str, options: Options) -> None:
-        self._read = read = Reader(text, options)
+    def __init__(self, text: str, any_case: bool) -> None:
+        self._read = read = Reader(text, any_case)
         self.native = read.native
         self.groups = read.groups
         if len(read.native) > NATIVE_MAX:
@@ -95,10 +95,10 @@ def _compiled(native: str, *, longest: bool = False) -> re2._Regexp:
 
 
 @lru_cache(maxsize=PATTERNS_MAX)
-def pattern_of(text: str, options: Options) -> Pattern:
+def pattern_of(text: str, any_case: bool) -> Pattern:
     """Returns a compiled pattern, cached among the last PATTERNS_MAX. Raises SQLError 2201B for
     an invalid pattern, and 0A000 for one that is not supported."""
-    return Pattern(text, options)
+    return Pattern(text, any_case)
 
 
 def found(text: str, pattern: str, flags: str) -> bool:
@@ -108,8 +108,8 @@ def found(text: str, pattern: str, flags: str) -> bool:
 
 def replaced(text: str, pattern: str, replacement: str, flags: str) -> str:
     """regexp_replace() of the first match, or of all with the flag `g`."""
-    options, everywhere = options_of(flags)
-    known = pattern_of(pattern, options)
+    any_case, everywhere = options_of(flags)
+    known = pattern_of(pattern, any_case)
     pieces = _replacement_pieces(replacement)
     encoded = text.encode()
     made: list[bytes] = []

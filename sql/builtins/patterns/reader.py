@@ -1,7 +1,6 @@
 r"""A pattern written in RE2's syntax, token by token.
 
-a.c        a(?s:.)c
-(?n)^a.$   (?m:^)a[^\x{a}](?m:$)
+^a.c$      \Aa(?s:.)c\z
 (?i)k      [Kk]
 
 The grammar is that of PostgreSQL's "advanced regular expressions" (section 9.7.3), with the words
@@ -11,7 +10,6 @@ of its errors. No option of RE2 changes what the text means.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ....catalog.values.errors import SQLError
@@ -32,49 +30,33 @@ _CASED_END = 0x1E944
 """Behind it no letter has another case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """`stops`: `.` and `[^…]` match no newline. `lines`: `^` and `$` match beside one."""
-
-    any_case: bool = False
-    stops: bool = False
-    lines: bool = False
+IGNORED_CASE = "i"
+_CASES = {"c": False, IGNORED_CASE: True}
+"""Whether the case of letters is ignored behind an option."""
+_OTHER_OPTIONS = "bemnpqstwx"
+"""Options for other syntaxes, and for newlines."""
 
 
-_MEANT: dict[str, dict[str, bool]] = {
-    "c": {"any_case": False},
-    "i": {"any_case": True},
-    "m": {"stops": True, "lines": True},
-    "n": {"stops": True, "lines": True},
-    "p": {"stops": True, "lines": False},
-    "s": {"stops": False, "lines": False},
-    "w": {"stops": False, "lines": True},
-}
-_OTHER_SYNTAXES = "beqtx"
-"""Options for patterns in the syntaxes of POSIX, literal texts and expanded patterns."""
-
-
-def _with_letter(options: Options, letter: str) -> Options | None:
-    """Returns the options with one more letter; None for no letter of theirs. Raises SQLError
-    0A000 for a letter of other syntaxes."""
-    if letter in _OTHER_SYNTAXES:
+def _ignores_case(letter: str) -> bool | None:
+    """Returns what one more option says; None for no option of PostgreSQL's. Raises SQLError 0A000
+    for one that is not supported."""
+    if letter in _OTHER_OPTIONS:
         what = f'the option "{letter}" of a regular expression'
-        raise unsupported(what, hint="Leave it out, and write an advanced regular expression.")
-    meant = _MEANT.get(letter)
-    return None if meant is None else replace(options, **meant)
+        raise unsupported(what, hint="Leave it out: `.` matches a newline, [^\\n] does not.")
+    return _CASES.get(letter)
 
 
 @lru_cache(maxsize=64)
-def options_of(flags: str) -> tuple[Options, bool]:
-    """Returns the options of a flags argument, and whether `g` is among them. Raises SQLError
+def options_of(flags: str) -> tuple[bool, bool]:
+    """Returns whether a flags argument ignores case, and whether `g` is among it. Raises SQLError
     22023 and 0A000."""
-    options = Options()
+    any_case = False
     for letter in flags.replace(GLOBAL, ""):
-        said = _with_letter(options, letter)
+        said = _ignores_case(letter)
         if said is None:
             raise SQLError("22023", f'invalid regular expression option: "{letter}"')
-        options = said
-    return options, GLOBAL in flags
+        any_case = said
+    return any_case, GLOBAL in flags
 
 
 CLASSES: dict[str, str] = {
@@ -148,9 +130,9 @@ class Reader:
     and `greedy` count the quantifiers of each kind that are of a variable number of times.
     """
 
-    def __init__(self, text: str, options: Options) -> None:
+    def __init__(self, text: str, any_case: bool) -> None:
         self._text = text
-        self._options = options
+        self._any_case = any_case
         self._depth = 0
         self._before = "open"  # the kind of the token before
         self.groups = self.lazy = self.greedy = 0
@@ -165,10 +147,10 @@ class Reader:
         """Reads the options at the beginning; returns where the pattern goes on."""
         prefix = re.match(r"\(\?([a-zA-Z]+)(\)?)", self._text)
         for letter in prefix[1] if prefix is not None else "":
-            said = _with_letter(self._options, letter)
+            said = _ignores_case(letter)
             if said is None:
                 raise invalid("invalid embedded option")
-            self._options = said
+            self._any_case = said
         if prefix is not None and not prefix[2]:
             raise invalid("invalid embedded option")
         return 0 if prefix is None else prefix.end()
@@ -203,17 +185,14 @@ class Reader:
             case "bar":
                 self.alternatives = True
             case "anchor":
-                if token[0] in ("^", "$") and self._options.lines:
-                    return f"(?m:{token[0]})"
                 return r"\A" if token[0] in ("^", r"\A") else r"\z"
             case "count":
                 return self._count(token)
             case "any":
-                return r"[^\x{a}]" if self._options.stops else "(?s:.)"
+                return "(?s:.)"
             case "brackets":
                 body = "".join(map(self._element, _ELEMENTS.finditer(token["inner"])))
-                newline = r"\x{a}" if token["negated"] and self._options.stops else ""
-                return f"[{token['negated']}{body}{newline}]"
+                return f"[{token['negated']}{body}]"
             case "letter":
                 return self._escape(token[0])
         return token[0]
@@ -243,7 +222,7 @@ class Reader:
             return begin
         if isinstance(begin, str) or isinstance(end, str) or end < begin:
             raise invalid("invalid character range")
-        return _ranges(begin, end, any_case=self._options.any_case)
+        return _ranges(begin, end, any_case=self._any_case)
 
     def _escape(self, text: str) -> str:
         """A letter outside of brackets."""
@@ -252,7 +231,7 @@ class Reader:
         meant = self._letter(text)
         if isinstance(meant, str):
             return f"[{meant}]"
-        codes = sorted(_cases(meant)) if self._options.any_case else [meant]
+        codes = sorted(_cases(meant)) if self._any_case else [meant]
         letters = "".join(map(written, codes))
         return f"[{letters}]" if len(codes) > 1 else letters
 
@@ -283,7 +262,7 @@ class Reader:
         name = text[2:-2]
         if name not in CLASSES:
             raise invalid("invalid character class")
-        return CLASSES["alpha" if self._options.any_case and name in ("upper", "lower") else name]
+        return CLASSES["alpha" if self._any_case and name in ("upper", "lower") else name]
 
     def _unsupported(self) -> SQLError:
         text = self._text

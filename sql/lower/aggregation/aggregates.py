@@ -2,14 +2,11 @@
 
     array_agg(DISTINCT x)       in their order
     percentile_cont(0.5) WITHIN GROUP (ORDER BY n)      … (ORDER BY CAST(n AS DOUBLE)), a float
-    sum(x) OVER w … WINDOW w AS (…)                     sum(x) OVER (…)
 
 DuckDB's percentile_cont() of a decimal rounds to the digits of it: what lies between 1 and 2 is 1.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from sqlglot import exp
 
@@ -18,9 +15,7 @@ from ...analyze.types.derived_types import FLOAT8
 from ...analyze.types.types import Types
 from ...builtins.signatures import NUMBERS
 from ...builtins.templates import cast_to, duckdb
-from ...parse import folded
 from ...syntax.refusals import unsupported
-from ...syntax.walks import find_all
 
 SPREADS = (
     exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
@@ -119,45 +114,15 @@ def percentile(tree: exp.WithinGroup, types: Types) -> None:
         ordered.set("this", cast_to(ordered.this.copy(), FLOAT8))
     if not _is_constant(tree.this.this) or (continuous and kind is TypeKind.INTERVAL):
         raise unsupported(
-            "percentiles of fractions that are no constants, or between intervals",
+            "percentiles of several fractions, of ones that are no constants, or between intervals",
             tree,
             "Write 0.5, or extract(epoch FROM x) for an interval.",
         )
 
 
 def _is_constant(fraction: exp.Expr) -> bool:
-    """Whether it is one that DuckDB takes, or several."""
+    """Whether it is one that DuckDB takes."""
     inner = fraction.unnest()
-    if isinstance(inner, exp.Array):
-        return all(map(_is_constant, inner.expressions))
     if isinstance(inner, exp.Cast):
         return _is_constant(inner.this)
     return isinstance(inner, exp.Literal) and not inner.is_string and 0 <= float(inner.this) <= 1
-
-
-_PARTS = ("partition_by", "order", "spec")
-
-
-def spell_out_windows(query: exp.Expr) -> None:
-    """Puts the definitions in place. A name that nobody defined is left to DuckDB."""
-    for select in find_all(query, exp.Select):
-        order, defined = select.args.get("order"), select.args.get("windows")
-        if order is None or not defined:
-            continue
-        definitions = {folded(window.this): window for window in defined}
-        for window in find_all(order, exp.Window):
-            if window.find_ancestor(exp.Select) is select:
-                _spell_out(window, definitions)
-
-
-def _spell_out(window: exp.Window, definitions: Mapping[str, exp.Window]) -> None:
-    name = window.args.get("alias")
-    definition = definitions.get(folded(name)) if name is not None else None
-    if definition is None:
-        return
-    whole = definition.copy()
-    _spell_out(whole, {key: one for key, one in definitions.items() if one is not definition})
-    window.set("alias", None)
-    for part in _PARTS:
-        if not window.args.get(part) and whole.args.get(part):
-            window.set(part, whole.args[part])

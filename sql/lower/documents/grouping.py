@@ -28,7 +28,7 @@ _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 COMPARED = (*_EQUALITIES, *_ORDERS, exp.In, exp.Between)
 NODES = (
     *COMPARED, exp.Case, exp.Nullif, exp.Greatest, exp.Least, exp.Ordered, exp.Window, exp.Count,
-    exp.ArrayAgg, exp.Select, exp.SetOperation, exp.Join,
+    exp.ArrayAgg, exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Join,
 )  # fmt: skip
 
 

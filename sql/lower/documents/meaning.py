@@ -11,6 +11,9 @@ plain to see the functions find out, for they see what they are given.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType, array_of, coerce
@@ -46,207 +49,149 @@ def mean_documents(query: exp.Query, types: Types) -> exp.Query:
     for select in list(find_all(query, exp.Select)):
         check_order_of_distinct(select)
         grouping.group(select, types)
-    made = rewritten(query, types, _Meaning(types).of)
+
+    def rule(node: exp.Expr) -> exp.Expr | None:
+        of_class = _RULES.get(type(node))
+        return None if of_class is None else of_class(node, types)
+
+    made = rewritten(query, types, rule)
     assert isinstance(made, exp.Query), made
     return made
 
 
-class _Meaning:
-    """The replacement of each node, whose parts have been replaced already."""
+def _is_document(node: exp.Expr, types: Types) -> bool:
+    return types.of(node) == JSONB
 
-    def __init__(self, types: Types) -> None:
-        self._types = types
 
-    def of(self, node: exp.Expr) -> exp.Expr | None:
-        match node:
-            case exp.JSONExtract() | exp.JSONExtractScalar():
-                return self._element(node)
-            case exp.Bracket() if self._document(node.this):
-                return _subscript(node)
-            case exp.Cast() if not isinstance(node, exp.TryCast):
-                return self._cast(node)
-            case exp.DPipe():
-                return self._concatenation(node)
-            case exp.Sub():
-                return self._without(node)
-            case exp.ArrayContainsAll() | exp.ArrayContainedBy():
-                return self._containment(node)
-            case exp.Anonymous():
-                return self._function(node)
-            case exp.ParseJSON():
-                return exp.cast(node.this, "jsonb", dialect="postgres")
-        if isinstance(node, tuple(_ON_PATHS)):
-            return self._on_path(node)
-        if isinstance(node, grouping.NODES):
-            return grouping.grouped(node, self._types)
-        return self._checked(node)
+def _taken(letters: str, given: list[exp.Expr]) -> list[exp.Expr]:
+    """The operands as a function takes them: documents (d), sets of texts (s), or anything."""
+    made = []
+    for letter, operand in zip(letters, given, strict=False):
+        if letter == "d" and is_literal(operand):
+            operand = literal_document(operand)
+        made.append(text_path(operand) if letter == "s" else operand)
+    return made
 
-    def _document(self, node: exp.Expr | None) -> bool:
-        return self._types.of(node) == JSONB
 
-    def _as_document(self, node: exp.Expr) -> exp.Expr:
-        return literal_document(node) if is_literal(node) else node
+def _element(node: exp.Expr, types: Types) -> exp.Expr:
+    """`doc -> 'a' -> 0`, as one function where all steps are constants."""
+    if isinstance(node.expression, exp.JSONPath) and not node.args.get("only_json_types"):
+        name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
+        raise _no_function(node, name, hint="-> and #> give members of documents.")
+    sign = "->" if isinstance(node, exp.JSONExtract) else "->>"
+    if is_literal(node.this):
+        what = f"operator is not unique: unknown {sign} unknown"
+        raise error_at(node, "42725", what, "Cast the text: '…'::JSONB.")
+    type = types.of(node.this)
+    if type is not None and type != JSONB:
+        raise no_operator(sign, type, types.given(node.expression), node)
+    texts = "" if sign == "->" else "_text"
+    step = _constant_step(node.expression)
+    if step is None:
+        return call(f"jsonb_element{texts}", node.this, node.expression)
+    return _at_steps(node.this, [step], texts)
 
-    def _element(self, node: exp.Expr) -> exp.Expr:
-        """`doc -> 'a' -> 0`, as one function where all steps are constants."""
-        if isinstance(node.expression, exp.JSONPath) and not node.args.get("only_json_types"):
-            name = "json_extract" if isinstance(node, exp.JSONExtract) else "json_extract_string"
-            raise _no_function(node, name, hint="-> and #> give members of documents.")
-        sign = "->" if isinstance(node, exp.JSONExtract) else "->>"
-        self._check_document(node, node.this, sign, node.expression)
-        texts = "" if sign == "->" else "_text"
-        step = _constant_step(node.expression)
-        if step is None:
-            return call(f"jsonb_element{texts}", node.this, node.expression)
-        return _at_steps(node.this, [step], texts)
 
-    def _on_path(self, node: exp.Expr) -> exp.Expr:
-        name, path = _ON_PATHS[type(node)], node.expression
-        base = self._as_document(node.this)
-        if name == "jsonb_exists":
-            return call(name, base, path)
-        return call(name, base, text_path(path))
+_OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.JSONBExtract: ("jsonb_at_path", "ds"),
+    exp.JSONBExtractScalar: ("jsonb_text_at_path", "ds"),
+    exp.JSONBDeleteAtPath: ("jsonb_delete_path", "ds"),
+    exp.JSONBContainsTopKey: ("jsonb_exists", "dt"),
+    exp.JSONBContainsAnyTopKeys: ("jsonb_exists_any", "ds"),
+    exp.JSONBContainsAllTopKeys: ("jsonb_exists_all", "ds"),
+    exp.DPipe: ("jsonb_concat", "dd"),
+    exp.Sub: ("jsonb_delete", "dt"),
+    exp.ArrayContainsAll: ("jsonb_contains", "dd"),
+    exp.ArrayContainedBy: ("jsonb_contained", "dd"),
+}
+"""The function that each operator is, and what it takes."""
 
-    def _check_document(
-        self, node: exp.Expr, operand: exp.Expr, sign: str, beside: exp.Expr
-    ) -> None:
-        """Raises SQLError for an operand that is known to be no document."""
-        type = self._types.of(operand)
-        if is_literal(operand):
-            raise error_at(
-                node,
-                "42725",
-                f"operator is not unique: unknown {sign} unknown",
-                "Cast the text: '…'::JSONB.",
-            )
-        if type is not None and type != JSONB:
-            raise no_operator(sign, type, self._types.given(beside), node)
 
-    def _cast(self, node: exp.Cast) -> exp.Expr | None:
-        source, target = self._types.of(node.this), self._types.of(node)
-        if target is None or target == source or untyped(node.this):
+def _operated(node: exp.Expr, types: Types) -> exp.Expr | None:
+    sides = [node.this, node.expression]
+    match node:  # operators that other types have too
+        case exp.DPipe() if not _is_document(node, types):
             return None
-        if target == JSONB:
-            if source is not None and source.kind is not TypeKind.STRING:
-                raise _no_cast(node, source, target)
-            return call("jsonb_in", node.this)
-        if source != JSONB or target.kind is TypeKind.STRING:
+        case exp.Sub() if not _is_document(node.this, types):
             return None
-        if target.kind not in _OF_DOCUMENTS:
-            raise _no_cast(node, source, target)
-        bare = target.kind is TypeKind.DECIMAL and not node.to.expressions
-        name = "jsonb_bare_number" if bare else _OF_DOCUMENTS[target.kind]
-        node.this.replace(call(name, node.this.copy()))
-        return None
-
-    def _concatenation(self, node: exp.DPipe) -> exp.Expr | None:
-        if self._types.of(node) != JSONB:
-            return None
-        return call("jsonb_concat", *map(self._as_document, (node.this, node.expression)))
-
-    def _without(self, node: exp.Sub) -> exp.Expr | None:
-        if not self._document(node.this):
-            return None
-        return call("jsonb_delete", node.this, node.expression)
-
-    def _containment(self, node: exp.Expr) -> exp.Expr | None:
-        if not (self._document(node.this) or self._document(node.expression)):
-            return None
-        name = "jsonb_contains" if isinstance(node, exp.ArrayContainsAll) else "jsonb_contained"
-        return call(name, *map(self._as_document, (node.this, node.expression)))
-
-    def _function(self, node: exp.Anonymous) -> exp.Expr | None:
-        if is_call(node):
-            return None
-        name, given = node.name.lower().removeprefix(PREFIX), list(node.expressions)
-        if name in _BUILDERS or name in _AGGREGATES:
-            return self._made(node, name, given)
-        same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
-        shape = FUNCTIONS.get(same)
-        if shape is None:
-            if name in _WITHIN:
+        case exp.ArrayContainsAll() | exp.ArrayContainedBy():
+            if not any(_is_document(side, types) for side in sides):
                 return None
-            if name.startswith("json"):
-                raise _no_function(node, name)
-            return self._checked(node)
-        made, letters, least = shape
-        if name.endswith("_path") or name.endswith("_path_text"):
-            given = [given[0], exp.Array(expressions=given[1:])] if len(given) > 1 else given
-        if not least <= len(given) <= len(letters):
-            raise _no_function(node, f"{name} with {len(given)} arguments")
-        for place, letter in enumerate(letters[: len(given)]):
-            if letter == "d":
-                self._check_argument(node, name, given[place])
-                given[place] = self._as_document(given[place])
-            elif letter == "s":
-                given[place] = text_path(given[place])
-        return call(made, *given)
+    name, letters = _OPERATORS[type(node)]
+    return call(name, *_taken(letters, sides))
 
-    def _check_argument(self, node: exp.Expr, name: str, argument: exp.Expr) -> None:
-        type = self._types.of(argument)
-        if type is not None and type != JSONB:
-            raise _no_function(node, f"{name}({type_name(type)})")
 
-    def _made(self, node: exp.Anonymous, name: str, given: list[exp.Expr]) -> exp.Expr:
-        """Functions that make documents of values of any type."""
-        given = list(map(_named_row, given))
-        if name in _AGGREGATES:
-            if len(given) != 1:
-                raise _no_function(node, f"{name} with {len(given)} arguments")
-            return gathered(node, given[0], self._types)
-        made = _BUILDERS[name]
-        if made == "jsonb_of":
-            if len(given) != 1:
-                raise _no_function(node, f"{name} with {len(given)} arguments")
-            if is_literal(given[0]):
-                raise error_at(
-                    node,
-                    "42804",
-                    "could not determine polymorphic type because input has type unknown",
-                    "Cast the text: 'x'::TEXT.",
-                )
-            type = self._types.of(given[0])
-            if name == "row_to_json" and type is not None:
-                raise _no_function(node, f"{name}({type_name(type)})")
-        if made == "jsonb_built_object" and len(given) % 2:
-            raise error_at(
-                node,
-                "22023",
-                "argument list must have even number of elements",
-                f"The arguments of {name}() must consist of alternating keys and values.",
-            )
-        if not given:
-            empty = "{}" if made == "jsonb_built_object" else "[]"
-            return literal_document(exp.Literal.string(empty))
-        return call(made, *given)
-
-    def _checked(self, node: exp.Expr) -> exp.Expr | None:
-        """Lowers aggregates. Raises SQLError for functions that PostgreSQL does not have."""
-        match node:
-            case exp.JSONArrayAgg():
-                return gathered(node, node.this, self._types)
-            case exp.JSONBObjectAgg() | exp.JSONObjectAgg():
-                return _object_aggregate(node)
-            case exp.JSONObject() | exp.JSONArray():
-                raise _no_function(node, node.sql_name().lower())
+def _cast(node: exp.Cast, types: Types) -> exp.Expr | None:
+    source, target = types.of(node.this), types.of(node)
+    if target is None or target == source or untyped(node.this):
         return None
+    if target == JSONB:
+        if source is not None and source.kind is not TypeKind.STRING:
+            raise _no_cast(node, source, target)
+        return call("jsonb_in", node.this)
+    if source != JSONB or target.kind is TypeKind.STRING:
+        return None
+    if target.kind not in _OF_DOCUMENTS:
+        raise _no_cast(node, source, target)
+    bare = target.kind is TypeKind.DECIMAL and not node.to.expressions
+    name = "jsonb_bare_number" if bare else _OF_DOCUMENTS[target.kind]
+    node.this.replace(call(name, node.this.copy()))
+    return None
 
 
-def _named_row(tree: exp.Expr) -> exp.Expr:
-    """`ROW(a, b)` and `(a, b)` with the names that PostgreSQL gives their entries: f1, f2, …"""
-    if isinstance(tree, exp.Order):
-        tree.set("this", _named_row(tree.this))
-        return tree
-    inner = tree.unnest()
-    row = isinstance(inner, exp.Anonymous) and inner.name.upper() == "ROW"
-    if not (row or isinstance(inner, exp.Tuple)):
-        return tree
-    return exp.Struct(
-        expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=_named_row(entry.copy()))
-            for place, entry in enumerate(inner.expressions, start=1)
-        ]
-    )
+def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
+    if is_call(node):
+        return None
+    name, given = node.name.lower().removeprefix(PREFIX), list(node.expressions)
+    if name in _BUILDERS or name in _AGGREGATES:
+        return _made(node, name, given, types)
+    same = name.replace("json_", "jsonb_", 1) if name.startswith("json_") else name
+    shape = FUNCTIONS.get(same)
+    if shape is None:
+        if name.startswith("json") and name not in _WITHIN:
+            raise _no_function(node, name)
+        return None
+    made, letters, least = shape
+    if name.endswith("_path") or name.endswith("_path_text"):
+        given = [given[0], exp.Array(expressions=given[1:])] if len(given) > 1 else given
+    if not least <= len(given) <= len(letters):
+        raise _no_function(node, f"{name} with {len(given)} arguments")
+    for letter, argument in zip(letters, given, strict=False):
+        type = types.of(argument)
+        if letter == "d" and type is not None and type != JSONB:
+            raise _no_function(node, f"{name}({type_name(type)})")
+    return call(made, *_taken(letters, given))
+
+
+def _made(node: exp.Anonymous, name: str, given: list[exp.Expr], types: Types) -> exp.Expr:
+    """Functions that make documents of values of any type."""
+    made = _BUILDERS.get(name)
+    if made in (None, "jsonb_of") and len(given) != 1:
+        raise _no_function(node, f"{name} with {len(given)} arguments")
+    if made is None:
+        return gathered(node, given[0], types)
+    if made == "jsonb_of" and is_literal(given[0]):
+        raise error_at(
+            node,
+            "42804",
+            "could not determine polymorphic type because input has type unknown",
+            "Cast the text: 'x'::TEXT.",
+        )
+    if made == "jsonb_built_object" and len(given) % 2:
+        raise error_at(
+            node,
+            "22023",
+            "argument list must have even number of elements",
+            f"The arguments of {name}() must consist of alternating keys and values.",
+        )
+    if not given:
+        empty = "{}" if made == "jsonb_built_object" else "[]"
+        return literal_document(exp.Literal.string(empty))
+    return call(made, *given)
+
+
+def _refused(node: exp.JSONObject | exp.JSONArray, types: Types) -> None:
+    raise _no_function(node, node.sql_name().lower())
 
 
 def _no_cast(node: exp.Cast, source: ColumnType, target: ColumnType) -> SQLError:
@@ -308,8 +253,10 @@ def _plain_step(step: Step) -> bool:
     )
 
 
-def _subscript(node: exp.Bracket) -> exp.Expr:
+def _subscript(node: exp.Bracket, types: Types) -> exp.Expr | None:
     """`doc['a'][0]`: a place of a path."""
+    if not _is_document(node.this, types):
+        return None
     item = node.expressions[0]
     if isinstance(item, exp.Slice):
         raise error_at(node, "42804", "jsonb subscript does not support slices")
@@ -336,19 +283,19 @@ def text_path(node: exp.Expr) -> exp.Expr:
 
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
-    listed = exp.ArrayAgg(this=_named_row(argument))
+    listed = exp.ArrayAgg(this=argument)
     grouping.order_distinct(listed, types)
     return _of_aggregate(node, listed, "jsonb_of")
 
 
-def _object_aggregate(node: exp.Expr) -> exp.Expr:
+def _object_aggregate(node: exp.Expr, types: Types) -> exp.Expr:
     pair = node.expressions or [node.this, node.expression]
     name, value = pair
     order = value if isinstance(value, exp.Order) else None
     parts = {"name": name, "value": value if order is None else order.this}
     entry: exp.Expr = exp.Struct(
         expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(called), expression=_named_row(part.copy()))
+            exp.PropertyEQ(this=exp.to_identifier(called), expression=part.copy())
             for called, part in parts.items()
         ]
     )
@@ -378,19 +325,25 @@ _OF_DOCUMENTS = {
     TypeKind.FLOAT8: "jsonb_number",
     TypeKind.BOOL: "jsonb_truth",
 }
-_ON_PATHS: dict[type[exp.Expr], str] = {
-    exp.JSONBExtract: "jsonb_at_path",
-    exp.JSONBExtractScalar: "jsonb_text_at_path",
-    exp.JSONBDeleteAtPath: "jsonb_delete_path",
-    exp.JSONBContainsTopKey: "jsonb_exists",
-    exp.JSONBContainsAnyTopKeys: "jsonb_exists_any",
-    exp.JSONBContainsAllTopKeys: "jsonb_exists_all",
-}
 _BUILDERS = {
-    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json", "row_to_json"), "jsonb_of"),
+    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json"), "jsonb_of"),
     **dict.fromkeys(("jsonb_build_object", "json_build_object"), "jsonb_built_object"),
     **dict.fromkeys(("jsonb_build_array", "json_build_array"), "jsonb_built_array"),
 }
 _AGGREGATES = ("jsonb_agg", "json_agg")
 _WITHIN = ("jsonb_pair_key", "jsonb_pair_value", "jsonb_pair_text")
 """Functions that the parser makes and whose operands are no documents."""
+
+_RULES: dict[type[exp.Expr], Callable[[Any, Types], exp.Expr | None]] = {
+    **dict.fromkeys(grouping.NODES, grouping.grouped),
+    **dict.fromkeys((exp.JSONExtract, exp.JSONExtractScalar), _element),
+    **dict.fromkeys(_OPERATORS, _operated),
+    exp.Bracket: _subscript,
+    exp.Cast: _cast,
+    exp.Anonymous: _function,
+    exp.ParseJSON: lambda node, types: exp.cast(node.this, "jsonb", dialect="postgres"),
+    exp.JSONArrayAgg: lambda node, types: gathered(node, node.this, types),
+    **dict.fromkeys((exp.JSONBObjectAgg, exp.JSONObjectAgg), _object_aggregate),
+    **dict.fromkeys((exp.JSONObject, exp.JSONArray), _refused),
+}
+"""What each class of nodes becomes; their parts have been replaced already."""

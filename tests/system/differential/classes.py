@@ -232,7 +232,12 @@ _FUNCTIONS_MISSING = (
     "regexp_split_to_table string_to_array "
     "jsonb_each jsonb_each_text jsonb_populate_record jsonb_populate_recordset"
 )
-_MISSING = (*(f"function {name} " for name in _FUNCTIONS_MISSING.split()),)
+_MISSING = (
+    *(f"function {name} " for name in _FUNCTIONS_MISSING.split()),
+    *(f"function {name}(time without time zone)" for name in ("sum", "avg")),
+    "operator does not exist: time without time zone",
+    "operator does not exist: - time without time zone",
+)
 
 
 def _either(*tests: Callable[[Difference], bool]) -> Callable[[Difference], bool]:
@@ -269,6 +274,7 @@ _STATES = {
     ("22023", "22P02"),  # BYTES that are no hexadecimal digits
     ("22008", "22007"),  # a date that no calendar has
     ("42883", "42601"),  # a function of no arguments that needs some
+    ("42846", "42804"),  # alternatives that have no type in common
     ("23505", "42710"),  # a label twice in an enumeration
     ("22023", "0A000"),  # a unit that is no constant, and none
     ("22P02", "0A000"),
@@ -372,9 +378,17 @@ CLASSES: tuple[DifferenceClass, ...] = (
         _refused(sqlstate="22008", beginnings=("DATE out of range", "date out of range")),
     ),
     DifferenceClass(
+        "Rows are no values",
+        _refused(sqlstate="0A000", beginnings=("not supported: a row as a value",)),
+    ),
+    DifferenceClass(
         "Functions that are missing",
         _either(
             _refused(sqlstate="42883", beginnings=_MISSING),
+            _refused(
+                sqlstate="42846",
+                beginnings=("cannot cast type time without", "cannot cast type interval to time"),
+            ),
             _refused(sqlstate="0A000", beginnings=("not supported: ",)),
             _refused(sqlstate="22003", beginnings=("NUMERIC keeps 9 fractional digits",)),
             _refused(sqlstate="22023", beginnings=("unrecognized encoding", "option 'g'")),
@@ -389,13 +403,6 @@ CLASSES: tuple[DifferenceClass, ...] = (
         ),
     ),
     DifferenceClass("BEGIN in a transaction is an error", _begin),
-    DifferenceClass(
-        "Rows are no values",
-        _either(
-            _refused(sqlstate="0A000", beginnings=("a row as a value",)),
-            _refused(sqlstate="42703", beginnings=('column "e" of relation',)),
-        ),
-    ),
     DifferenceClass("Names of some columns", _named),
     DifferenceClass("Other SQLSTATEs", _other_state),
     DifferenceClass(

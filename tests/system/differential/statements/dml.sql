@@ -238,8 +238,6 @@ SELECT k, (name, n) IS DISTINCT FROM ('apple', 2), (name, n) IS DISTINCT FROM ('
 SELECT k, (name, n) IS NOT DISTINCT FROM ('pear', NULL), (n, name) IS NOT DISTINCT FROM (1, 'apple') FROM fruits ORDER BY k;
 SELECT ROW(1, 2) IS DISTINCT FROM ROW(2, 1), (1, NULL) IS DISTINCT FROM (1, NULL), (1, 2) IS NOT DISTINCT FROM (1, 2);
 SELECT k FROM fruits WHERE (k, name) IS DISTINCT FROM (2, 'pear') ORDER BY k;
-SELECT a.k, b.k, a.* IS DISTINCT FROM b.*, a.* = b.* FROM fruits a JOIN fruits b ON true ORDER BY 1, 2;
 INSERT INTO fruits AS f VALUES (2, 'pear', NULL) ON CONFLICT (k) DO UPDATE SET n = 7 WHERE (f.name, f.n) IS DISTINCT FROM (excluded.name, excluded.n);
 INSERT INTO fruits AS f VALUES (2, 'plum', 1) ON CONFLICT (k) DO UPDATE SET name = excluded.name WHERE (f.name, f.n) IS DISTINCT FROM (excluded.name, excluded.n) RETURNING *;
 UPDATE fruits SET n = 8 WHERE (name, n) IS DISTINCT FROM ('apple', 1) RETURNING *;
-UPDATE fruits f SET n = 9 FROM fruits g WHERE f.k = g.k + 1 AND f.* IS DISTINCT FROM g.* RETURNING f.*;

@@ -60,7 +60,6 @@ SELECT jsonb_array_elements('[1, 2]');
 SELECT jsonb_object_keys('{"b": 1, "a": 2}');
 SELECT jsonb_each('{"b": 1}');
 SELECT * FROM jsonb_array_elements('{}');
-SELECT row_to_json(ROW(1, 'x'));
 SELECT json_build_object('a', 1, 'b', 'x'), json_build_array(1, 2);
 SELECT '{"a":  1}'::JSON;
 CREATE TABLE docs (id INT8 PRIMARY KEY, doc JSONB, note TEXT);

@@ -55,13 +55,11 @@ SELECT TIME '12:00' < TIME '13:00', TIME '12:00' = '12:00:00', TIME '12:00' > '1
 SELECT TIME '12:00' + INTERVAL '1 hour', TIME '23:00' + INTERVAL '2 hours', TIME '01:00' - INTERVAL '2 hours';
 SELECT TIME '12:00' - TIME '10:30', TIME '10:30' - TIME '12:00', '16:00'::TIME - '15:00';
 SELECT DATE '2024-01-01' + TIME '12:00', TIME '12:00' + DATE '2024-01-01';
-SELECT TIME '12:00' + TIME '12:00';
 SELECT extract(hour FROM TIME '12:34:56.5'), extract(minute FROM TIME '12:34:56.5'), extract(second FROM TIME '12:34:56.5');
 SELECT extract(epoch FROM TIME '12:34:56.5'), extract(milliseconds FROM TIME '12:34:56.5'), extract(microseconds FROM TIME '12:34:56.5');
 SELECT extract(day FROM TIME '12:34:56.5');
 SELECT date_part('hour', TIME '12:34:56');
 SELECT TIMESTAMP '2024-01-01 12:34:56'::TIME, TIMESTAMPTZ '2024-01-01 12:34:56+02'::TIME;
-SELECT INTERVAL '26 hours'::TIME, TIME '12:34:56'::INTERVAL, TIME '12:34:56'::TEXT;
 SELECT '2024-01-01 12:34:56'::TIME;
 CREATE TABLE shifts (id INT8 PRIMARY KEY, start TIME, length INTERVAL, at TIMESTAMP, z TIMESTAMPTZ, d DATE);
 INSERT INTO shifts VALUES (1, '08:00', '8 hours', '2024-01-31 08:00', '2024-01-31 08:00+01', '2024-01-31'),
@@ -84,8 +82,6 @@ SELECT sum(length), avg(length) FROM shifts;
 SELECT sum(length), avg(length) FROM shifts WHERE id = 4;
 SELECT id % 2, sum(length), avg(length) FROM shifts GROUP BY 1 ORDER BY 1;
 SELECT sum(at - '2024-01-01'), avg(z - '2024-01-01') FROM shifts WHERE id < 4;
-SELECT sum(start) FROM shifts;
-SELECT avg(start) FROM shifts WHERE id < 3;
 SELECT count(DISTINCT length), count(DISTINCT start) FROM shifts;
 SELECT DISTINCT length FROM shifts WHERE id < 4 ORDER BY length;
 SELECT length = '30 days', length = '1 mon' FROM shifts WHERE id = 5;
