@@ -10,7 +10,6 @@ waiting, is left in the machine for the task, as if nobody had looked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from ...catalog.values.column_types import Datum
 from ...kvlayer.errors import StoreClosed, TakesWaiting
@@ -118,7 +117,8 @@ class ImmediateAnswers:
         if outcome.release is None:
             self._tell(frames)
         else:
-            outcome.release(partial(self._context.run, self._tell_durable, frames))
+            run = self._context.run
+            outcome.release(lambda refusal: run(self._tell_durable, frames, refusal))
 
     def _tell_durable(self, frames: list[bytes], error: StoreClosed | None) -> None:
         """The commit's way to the disk has ended, and its client may have gone meanwhile."""

@@ -165,7 +165,9 @@ class CommandLog:
     def _want(self, index: int) -> None:
         if index > self._wanted_index:
             self._wanted_index = index
-            if not self._in_flight_bytes and not self._begin_group():
+            if index <= self._taken_index or self._in_flight_bytes:
+                return
+            if not self._begin_group():
                 self._wake.set()
 
     def check_append(self, payload: bytes) -> None:

@@ -122,6 +122,58 @@ def test_a_waiter_takes_along_what_lingers() -> None:
     sim.run(scenario(sim))
 
 
+def test_a_waiter_for_what_is_on_its_way_begins_nothing() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.append(b"urgent")
+        log.append(b"provisional", urgent=False)
+        await log.wait_durable(1)
+        log.append(b"urgent")  # takes along what lingers
+        await log.wait_durable(2)
+        before = sim.disk.sync_count
+        await log.wait_durable(3)
+        assert sim.disk.sync_count == before
+        await log.close()
+
+    sim = Simulation(10)
+    sim.run(scenario(sim))
+
+
+def test_one_who_fails_at_hearing_keeps_nobody_waiting() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        failures: list[dict[str, object]] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: failures.append(context))
+        log.append(b"x")
+        log.when_durable(1, lambda refusal: 1 // 0)  # type: ignore[arg-type, return-value]
+        await log.wait_durable(1)
+        assert [type(failure["exception"]) for failure in failures] == [ZeroDivisionError]
+        await log.close()
+
+    sim = Simulation(11)
+    sim.run(scenario(sim))
+
+
+def test_who_is_told_may_append() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.append(b"x")
+
+        def more(refusal: StoreClosed | None) -> None:
+            log.append(b"y")
+            log.append(b"z")
+
+        log.when_durable(1, more)
+        await log.wait_durable(1)
+        await log.wait_durable(3)
+        assert [payload for _, payload in log.read(1, 3)] == [b"x", b"y", b"z"]
+        await log.close()
+
+    sim = Simulation(12)
+    sim.run(scenario(sim))
+
+
 def test_nothing_is_durable_while_the_disk_hangs() -> None:
     async def scenario(sim: Simulation) -> None:
         log = await open_log(sim)
