@@ -200,7 +200,9 @@ class CommandLog:
             heapq.heappush(self._waiters, (index, next(self._waiter_numbers), told))
 
     def on_durable(self, listener: Callable[[int], None]) -> None:
-        """Calls `listener` with the durable index each time it moves, before any waiter runs."""
+        """Calls `listener` with the durable index each time it moves, in that step: before a task
+        that waits goes on, and behind the calls of `when_durable`, so that a client's answer is on
+        its way meanwhile."""
         self._listeners.append(listener)
 
     async def close(self) -> None:
@@ -406,11 +408,11 @@ class CommandLog:
     def _move_durable(self, index: int) -> None:
         assert self.durable_index < index <= self.last_index, (self.durable_index, index)
         self.durable_index = index
-        for listener in self._listeners:
-            listener(index)
         waiters = self._waiters
         while waiters and waiters[0][0] <= index:
             _tell(heapq.heappop(waiters)[2], None)
+        for listener in self._listeners:
+            listener(index)
 
     def _end(self, error: BaseException, why: str) -> None:
         """Refuses everything from now on."""
