@@ -53,7 +53,7 @@ class Syncs(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing is under way any more, and nothing will be."""
+        """Nobody asks any more, nor hears of what is still under way."""
         ...
 
 
@@ -81,7 +81,10 @@ class KernelSyncs:
         setup, self._get, self._submit = map(ctypes.c_long, _CALLS.get(platform.machine(), _NONE))
         # The calls do not block: the interpreter's lock is kept over them.
         call = self._call = ctypes.PyDLL(None, use_errno=True).syscall
-        self._context = _idle_contexts.pop() if _idle_contexts else ctypes.c_ulong(0)
+        try:
+            self._context = _idle_contexts.pop()
+        except IndexError:
+            self._context = ctypes.c_ulong(0)
         if not self._context and call(setup, _ONE, ctypes.byref(self._context)) != 0:
             raise OSError(ctypes.get_errno(), "io_setup")
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -113,10 +116,10 @@ class KernelSyncs:
         done(None if result == 0 else OSError(-result, os.strerror(-result)))
 
     def close(self) -> None:
-        assert self._done is None, "a sync is under way"
         self._loop.remove_reader(self._wake)
         os.close(self._wake)
-        _idle_contexts.append(self._context)
+        if self._done is None:  # else an answer is still to come there, and nobody else may have it
+            _idle_contexts.append(self._context)
 
 
 def syncs_of(lane: OffloadLane) -> Syncs:

@@ -88,6 +88,20 @@ def test_syncs_that_were_closed_leave_room_for_others(tmp_path: Path) -> None:
     assert int(Path("/proc/sys/fs/aio-nr").read_text()) < before + 20 * 20
 
 
+def test_a_sync_under_way_is_left_to_itself(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        file = RealDisk(tmp_path / "log").create("a", 4096)
+        for _ in range(5):
+            async with opened(KernelSyncs) as syncs:
+                file.pwrite(b"x", 0)
+                syncs.start(file, lambda error: pytest.fail("told after its end"))
+            async with opened(KernelSyncs) as syncs:
+                assert await synced(syncs, file) is None
+        file.close()
+
+    asyncio.run(scenario())
+
+
 class Pipe:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
