@@ -3,12 +3,13 @@
 import asyncio
 import errno
 import os
+from functools import partial
 
 import pytest
 
 from tailrace.kvlayer.errors import StoreClosed
 from tailrace.kvlayer.log import CommandLog, LogFull, LogTruncated
-from tailrace.kvlayer.log.command_log import LINGER_BYTES_MAX, LINGER_SECONDS
+from tailrace.kvlayer.log.command_log import LINGER_BYTES_MAX, LINGER_SECONDS, TOLD_MAX
 from tests.harness.sim_disk import Operation
 from tests.harness.simulation import Simulation
 
@@ -171,6 +172,29 @@ def test_who_is_told_may_append() -> None:
         await log.close()
 
     sim = Simulation(12)
+    sim.run(scenario(sim))
+
+
+def test_so_many_are_told_in_a_step() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.append(b"x")
+        told: list[int] = []
+        told_before: list[int] = []
+
+        def tell(number: int, refusal: StoreClosed | None) -> None:
+            if not told:  # in the next step, before more are told
+                asyncio.get_running_loop().call_soon(lambda: told_before.append(len(told)))
+            told.append(number)
+
+        for number in range(3 * TOLD_MAX):
+            log.when_durable(1, partial(tell, number))
+        await log.wait_durable(1)
+        assert told_before == [TOLD_MAX]
+        assert told == list(range(3 * TOLD_MAX))
+        await log.close()
+
+    sim = Simulation(13)
     sim.run(scenario(sim))
 
 
