@@ -17,14 +17,13 @@ the store is far: then the store checks in its step that what was read still sta
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from random import Random
 from typing import Protocol, TypeVar
 
 from .clock import Timestamp, WallClock
-from .errors import WriteConflict
+from .errors import StoreClosed, WriteConflict
 from .events import Event
 from .frontier import Frontier
 from .history import StorePosition
@@ -216,8 +215,13 @@ class Feed(Protocol):
     def close(self) -> None: ...
 
 
+Release = Callable[[Callable[[StoreClosed | None], None]], None]
+"""Calls what it is given in the step of the loop in which something is durable, with None, or with
+the reason why it may never be."""
+
+
 class Commit(Protocol[T_co]):
-    """A commit that is applied. Nobody may be told of it before `durable` is done; where that is
+    """A commit that is applied. Nobody may be told of it before it is released; where `release` is
     None, it is durable already."""
 
     @property
@@ -225,7 +229,7 @@ class Commit(Protocol[T_co]):
     @property
     def timestamp(self) -> Timestamp: ...
     @property
-    def durable(self) -> asyncio.Future[None] | None: ...
+    def release(self) -> Release | None: ...
 
 
 class Immediate(Protocol):

@@ -1,8 +1,9 @@
 """Disks: the files of one folder, as the log needs them.
 
-Every call blocks and is made through `Offload`; `pwrite`, `fdatasync` and `posix_fallocate`
-release the interpreter lock. What a crash leaves: bytes that `fdatasync` returned for, and names
-that `sync_folder` returned for; anything else may be there, may be torn, or may be gone.
+Every call blocks and is made through `Offload`, but for a `pwrite` of a few pages, which the system
+takes into its cache; `pwrite`, `fdatasync` and `posix_fallocate` release the interpreter lock. What
+a crash leaves: bytes that `fdatasync` returned for, and names that `sync_folder` returned for;
+anything else may be there, may be torn, or may be gone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
+from .offload import OffloadLane
 from .spare_descriptors import SpareDescriptors
+from .syncs import LaneSyncs, Syncs, syncs_of
 
 Open = Callable[..., int]
 """`os.open`, or one that has spare descriptors."""
@@ -26,6 +29,11 @@ NEW_SUFFIX = ".new"
 
 class DiskFile(Protocol):
     """An open file that is written at offsets."""
+
+    @property
+    def descriptor(self) -> int | None:
+        """The system's; None where the file is no file of the system."""
+        ...
 
     def pwrite(self, data: bytes, offset: int) -> None:
         """Writes all of `data`. Raises OSError, perhaps after writing a part."""
@@ -79,23 +87,28 @@ class Disk(Protocol):
         """Makes names durable: creations and removals."""
         ...
 
+    def syncs(self, lane: OffloadLane) -> Syncs:
+        """Syncs of these files beside the loop that runs, by the lane where there is no other way.
+        Does not block."""
+        ...
+
 
 class _RealFile:
     """A file by its descriptor."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
 
     def pwrite(self, data: bytes, offset: int) -> None:
-        written = os.pwrite(self._descriptor, data, offset)
+        written = os.pwrite(self.descriptor, data, offset)
         while written < len(data):  # a signal, or more than 2 GiB
-            written += os.pwrite(self._descriptor, memoryview(data)[written:], offset + written)
+            written += os.pwrite(self.descriptor, memoryview(data)[written:], offset + written)
 
     def fdatasync(self) -> None:
-        os.fdatasync(self._descriptor)
+        os.fdatasync(self.descriptor)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        os.close(self.descriptor)
 
 
 class RealDisk:
@@ -144,6 +157,9 @@ class RealDisk:
     def sync_folder(self) -> None:
         sync_folder(self.path, self._open)
 
+    def syncs(self, lane: OffloadLane) -> Syncs:
+        return syncs_of(lane)
+
 
 def _fill_with_zeros(descriptor: int, size: int) -> None:
     """Zeros are written, not merely reserved: the first write into a reserved extent makes the
@@ -191,6 +207,8 @@ def sync_folder(path: Path, open: Open = os.open) -> None:
 
 
 class _MemoryFile:
+    descriptor = None
+
     def __init__(self, content: bytearray) -> None:
         self._content = content
 
@@ -238,6 +256,9 @@ class MemoryDisk:
 
     def sync_folder(self) -> None:
         """Does nothing: the disk ends with the process."""
+
+    def syncs(self, lane: OffloadLane) -> Syncs:
+        return LaneSyncs(lane)
 
     def _content(self, name: str) -> bytearray:
         try:

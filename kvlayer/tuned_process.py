@@ -7,7 +7,7 @@ benchmarks, never the embedded API.
 commit goes on. What was there when the node had started lives as long as the process, and most of
 what a collection has seen to live lives on, so that it need not be walked (`kvlayer.collector`).
 
-*Switch interval.* A commit goes from the loop to the log's thread and back, and each time that
+*Switch interval.* A long group goes from the loop to the log's thread and back, and each time that
 thread returns from a system call it needs the interpreter's lock. A loop that is busy (an export,
 a backfill) gives it up only on demand, which a waiting thread makes after this interval. Beside a
 loop working in steps of a millisecond, write and sync took 3.1 ms at the median with the

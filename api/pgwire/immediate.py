@@ -9,11 +9,10 @@ waiting, is left in the machine for the task, as if nobody had looked.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from ...catalog.values.column_types import Datum
-from ...kvlayer.errors import KVError, TakesWaiting
+from ...kvlayer.errors import StoreClosed, TakesWaiting
 from ...sql import Session
 from ...sql.results.errors import told_of
 from ...sql.session.immediate import Outcome
@@ -115,22 +114,18 @@ class ImmediateAnswers:
 
     def _answer(self, frames: list[bytes], outcome: Outcome) -> None:
         self._channel.machine.take_lone()
-        durable = outcome.durable
-        if durable is None:
+        if outcome.release is None:
             self._tell(frames)
-            return
-        durable.add_done_callback(
-            lambda done: self._tell_durable(frames, done), context=self._context
-        )
+        else:
+            run = self._context.run
+            outcome.release(lambda refusal: run(self._tell_durable, frames, refusal))
 
-    def _tell_durable(self, frames: list[bytes], durable: asyncio.Future[None]) -> None:
+    def _tell_durable(self, frames: list[bytes], error: StoreClosed | None) -> None:
         """The commit's way to the disk has ended, and its client may have gone meanwhile."""
         if self._channel.machine.state is not State.BUSY:
             self._session.activity.end()
             return
-        error = durable.exception()
         if error is not None:
-            assert isinstance(error, KVError), error
             frames = [replies.error(told_of(error))]
         self._tell(frames)
         if self._channel.machine.buffered_bytes:

@@ -23,6 +23,13 @@ GROUP_BYTES_MAX = 1024 * 1024
 """Joining and summing a group is a slice of the loop: this one takes half a millisecond. An entry
 above it has a group of its own."""
 
+STEP_BYTES_MAX = 64 * 1024
+"""A group of this size is written by the loop itself: a copy into the system's cache, which takes
+less than handing it over."""
+
+TOLD_MAX = 32
+"""Waiters that are told in one step: each may write a client's answer, of some 50 µs."""
+
 LINGER_SECONDS = 0.01
 """How long an entry that nobody waits for may stay in the buffer, to be taken along."""
 
@@ -36,16 +43,22 @@ _OUT_OF_ROOM = (errno.ENOSPC, errno.EDQUOT, *NO_DESCRIPTORS)
 """What a new segment may lack and get later: space, or a descriptor to write it by."""
 
 FailureListener = Callable[[BaseException], None]
+Told = Callable[[StoreClosed | None], None]
+"""Told that an entry is durable, by None, or that it may never be."""
 
 
 class CommandLog:
     """The log of one store: entries with ascending indexes, durable in groups.
 
-    `append` buffers and never blocks. One flusher takes all that is buffered, writes it as one
-    group and syncs it; what is appended meanwhile gathers for the next. So the group grows with
-    the load and one commit alone waits for one sync. Entries that are not *urgent* linger until an
-    urgent one, a waiter or `LINGER_SECONDS` takes them along: a transaction's intents cost it no
-    syncs of their own, which its commit would have to queue behind.
+    `append` buffers and never blocks. All that is buffered is written as one group and synced, one
+    group at a time; what is appended meanwhile gathers for the next. So the group grows with the
+    load and one commit alone waits for one sync. A short group is written in the step in which
+    somebody wants it, once the one before is durable, and synced beside the loop; the flusher, a
+    task, sees to all that takes more: long groups, new segments, the end.
+
+    Entries that are not *urgent* linger until an urgent one, a waiter or `LINGER_SECONDS` takes
+    them along: a transaction's intents cost it no syncs of their own, which its commit would have
+    to queue behind.
 
     *last index* is the last entry appended; *durable index* is the last of which a crash cannot
     rob us, and all below it are as safe. A failed write or sync ends the log: nothing is known of
@@ -70,6 +83,7 @@ class CommandLog:
     ) -> None:
         self._disk = disk
         self._flush_lane = offload.lane("log")
+        self._syncs = disk.syncs(self._flush_lane)
         self._file_lane = offload.lane("log-files")
         self._segment_bytes = segment_bytes
         self._group_bytes_max = min(GROUP_BYTES_MAX, segment_bytes)
@@ -86,18 +100,21 @@ class CommandLog:
         """The last entry that somebody waits for, or that has lingered long enough."""
         self._lingering: asyncio.TimerHandle | None = None
         self._in_flight_bytes = 0
+        """Of the group that is being made durable; zero where there is none."""
+        self._in_flight_index = 0
+        """The first entry of that group."""
         self._buffer: list[bytes] = []
         self._buffered_bytes = HEADER_BYTES
         """The size of the buffer as one group."""
         self._next_file: DiskFile | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._full: OSError | None = None
-        self._broken: OSError | None = None
+        self._broken: BaseException | None = None
         self._ended: str | None = None
         """Why appends are refused for good, or None."""
         self._retentions = Retentions()
         self._wake = asyncio.Event()
-        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiters: list[tuple[int, int, Told]] = []
         self._waiter_numbers = count()
         self._listeners: list[Callable[[int], None]] = []
         self._flusher = asyncio.get_running_loop().create_task(self._flush_until_closed())
@@ -151,7 +168,10 @@ class CommandLog:
     def _want(self, index: int) -> None:
         if index > self._wanted_index:
             self._wanted_index = index
-            self._wake.set()
+            if index <= self._taken_index or self._in_flight_bytes:
+                return
+            if not self._begin_group():
+                self._wake.set()
 
     def check_append(self, payload: bytes) -> None:
         """Raises what `append` of the same payload would raise in this step; else it succeeds.
@@ -165,25 +185,27 @@ class CommandLog:
 
     async def wait_durable(self, index: int) -> None:
         """Returns when the entry is durable. Raises StoreClosed if it may never be."""
-        future = self.durability(index)
-        if future is not None:
+        if index > self.durable_index:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.when_durable(index, partial(_settle, future))
             await future
 
-    def durability(self, index: int) -> asyncio.Future[None] | None:
-        """A future that is done when the entry is durable, and has StoreClosed if it may never be;
-        None where it is durable already."""
-        if index <= self.durable_index:
-            return None
+    def when_durable(self, index: int, told: Told) -> None:
+        """Calls `told` in the step in which the entry becomes durable, or is known to be none that
+        will; in this one where that is so already."""
         assert index <= self.last_index, (index, self.last_index)
-        if self._ended is not None and self._flusher.done():
-            raise StoreClosed(self._ended)
-        self._want(index)
-        future = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiters, (index, next(self._waiter_numbers), future))
-        return future
+        if index <= self.durable_index:
+            told(None)
+        elif self._ended is not None and self._flusher.done():
+            told(StoreClosed(self._ended))
+        else:
+            self._want(index)
+            heapq.heappush(self._waiters, (index, next(self._waiter_numbers), told))
 
     def on_durable(self, listener: Callable[[int], None]) -> None:
-        """Calls `listener` with the durable index each time it moves, before any waiter runs."""
+        """Calls `listener` with the durable index each time it moves, in that step: before a task
+        that waits goes on, and behind the calls of `when_durable`, so that a client's answer is on
+        its way meanwhile."""
         self._listeners.append(listener)
 
     async def close(self) -> None:
@@ -273,13 +295,15 @@ class CommandLog:
             while True:
                 if self._broken is not None:
                     raise self._broken
-                if self._taken_index < self._wanted_index:
-                    await self._flush_group()
-                elif self._ended is not None:
-                    return
-                else:
-                    self._wake.clear()
-                    await self._wake.wait()
+                if not self._in_flight_bytes:
+                    if self._taken_index < self._wanted_index:
+                        if not self._begin_group():
+                            await self._flush_group()
+                        continue
+                    if self._ended is not None:
+                        return
+                self._wake.clear()
+                await self._wake.wait()
         except asyncio.CancelledError:
             self._end(StoreClosed("the store was stopped"), "the store was stopped")
             raise
@@ -291,18 +315,62 @@ class CommandLog:
             self._on_failure(error)
             raise
 
+    def _begin_group(self) -> bool:
+        """Writes what is buffered, in this step, and has it synced. False where that takes more
+        than a step.
+
+        HAZARD: it is called by `append`, in the middle of a step that has more to do: nobody is
+        told anything here, not even of a failure.
+        """
+        size, active = self._buffered_bytes, self._segments[-1]
+        if size > STEP_BYTES_MAX or active.end + size > active.capacity:
+            return False
+        data, last_index = self._encode_group(*self._take_group())
+        try:
+            self._file.pwrite(data, active.end)
+            self._syncs.start(self._file, partial(self._synced, last_index))
+        except OSError as error:
+            self._broken = error
+            self._wake.set()
+        return True
+
+    def _synced(self, last_index: int, error: BaseException | None) -> None:
+        """The short group that ends with `last_index` is durable, or will never be."""
+        if self._flusher.done():
+            return  # which has ended the log
+        if error is not None:
+            self._broken = error
+        else:
+            self._group_durable(last_index)
+            if self._in_flight_bytes:
+                return  # who was told has begun the next
+            if self._taken_index < self._wanted_index:
+                if self._begin_group():
+                    return
+            elif self._ended is None:
+                return
+        self._wake.set()
+
     async def _flush_group(self) -> None:
         """Makes the oldest entries of the buffer durable, as many as one group takes."""
         payloads, size = self._take_group()
         self._in_flight_bytes = size
-        first_index = self._taken_index + 1
-        self._taken_index = last_index = self._taken_index + len(payloads)
         active = self._segments[-1]
         # An entry larger than a segment has a fresh one, which is made longer for it.
         if active.end > 0 and active.end + size > active.capacity:
             active = await self._roll()
         if active.end + size > active.capacity:
             await self._lengthen(active, active.end + size)
+        data, last_index = self._encode_group(payloads, size)
+        await self._flush_lane.run(partial(_write_and_sync, self._file, data, active.end))
+        self._group_durable(last_index)
+
+    def _encode_group(self, payloads: list[bytes], size: int) -> tuple[bytes, int]:
+        """The bytes of the group that is under way from now on, and its last index."""
+        self._in_flight_bytes = size
+        active = self._segments[-1]
+        self._in_flight_index = first_index = self._taken_index + 1
+        self._taken_index += len(payloads)
         data = encode_group(
             payloads,
             segment_id=active.id,
@@ -311,8 +379,13 @@ class CommandLog:
             durable_offset=active.end,
         )
         assert len(data) == size, (len(data), size)
-        await self._flush_lane.run(partial(_write_and_sync, self._file, data, active.end))
-        active.extend(first_index=first_index, last_index=last_index, end=active.end + size)
+        return data, self._taken_index
+
+    def _group_durable(self, last_index: int) -> None:
+        """The group under way is durable."""
+        active = self._segments[-1]
+        end = active.end + self._in_flight_bytes
+        active.extend(first_index=self._in_flight_index, last_index=last_index, end=end)
         self._chain_index = last_index
         self._in_flight_bytes = 0
         self._move_durable(last_index)
@@ -338,23 +411,31 @@ class CommandLog:
     def _move_durable(self, index: int) -> None:
         assert self.durable_index < index <= self.last_index, (self.durable_index, index)
         self.durable_index = index
+        self._tell_waiters()
         for listener in self._listeners:
             listener(index)
+
+    def _tell_waiters(self) -> None:
+        """Tells those who wait for what is durable, so many a step: to each a client's answer may
+        be due."""
         waiters = self._waiters
-        while waiters and waiters[0][0] <= index:
-            future = heapq.heappop(waiters)[2]
-            if not future.done():
-                future.set_result(None)
+        for _ in range(TOLD_MAX):
+            if not waiters or waiters[0][0] > self.durable_index:
+                return
+            _tell(heapq.heappop(waiters)[2], None)
+        asyncio.get_running_loop().call_soon(self._tell_waiters)
 
     def _end(self, error: BaseException, why: str) -> None:
         """Refuses everything from now on."""
         self._ended = why
         waiters, self._waiters = self._waiters, []
-        for _, _, future in waiters:
-            if not future.done():
-                refusal = StoreClosed(why)
-                refusal.__cause__ = error
-                future.set_exception(refusal)
+        for index, _, told in waiters:
+            if index <= self.durable_index:
+                _tell(told, None)
+                continue
+            refusal = StoreClosed(why)
+            refusal.__cause__ = error
+            _tell(told, refusal)
 
     # Segments ahead
 
@@ -425,6 +506,25 @@ class CommandLog:
         self._file.close()
         if self._next_file is not None:
             self._next_file.close()
+        self._syncs.close()
+
+
+def _tell(told: Told, refusal: StoreClosed | None) -> None:
+    """One who fails at hearing it keeps nobody else from it."""
+    try:
+        told(refusal)
+    except Exception as error:
+        loop = asyncio.get_running_loop()
+        loop.call_exception_handler({"message": f"{told!r} failed", "exception": error})
+
+
+def _settle(waiting: asyncio.Future[None], refusal: StoreClosed | None) -> None:
+    if waiting.done():
+        return
+    if refusal is None:
+        waiting.set_result(None)
+    else:
+        waiting.set_exception(refusal)
 
 
 def _write_and_sync(file: DiskFile, data: bytes, offset: int) -> None:

@@ -88,7 +88,8 @@ class Delivery:
                     entry = DurableEntry(
                         index, command, byte_count, called_ns, appended_ns, durable_ns
                     )
-                    if len(parts) == 1 and found.feeds.takes_runs_above(index - 1):
+                    more = waiting and waiting[0][0] <= durable_index
+                    if more and len(parts) == 1 and found.feeds.takes_runs_above(index - 1):
                         entry = self._run_from(found, entry, durable_index)
                     found.feeds.close_at(self._closed)
                     found.feeds.consume(entry)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Collection, Coroutine, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
+from ..access import Release
 from ..clock import ZERO, Timestamp
 from ..command import (
     Command,
@@ -107,13 +109,15 @@ class RangeStore:
         return self._undurable.get(at)
 
     async def released(self, index: int) -> None:
-        durable = self.release(index)
-        if durable is not None:
-            await durable
-
-    def release(self, index: int) -> asyncio.Future[None] | None:
         # At start-up the engine may be ahead of the log: what it flushed is durable by that.
-        return None if index > self.log.last_index else self.log.durability(index)
+        if index <= self.log.last_index:
+            await self.log.wait_durable(index)
+
+    def release(self, index: int) -> Release | None:
+        log = self.log
+        if log.durable_index < index <= log.last_index:
+            return partial(log.when_durable, index)
+        return None
 
     def check_open(self) -> None:
         if self._closed_because is not None:

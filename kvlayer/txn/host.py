@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol
 
+from ..access import Release
 from ..clock import Clock, Timestamp
 from ..closed_timestamp import ClosedTimestamps
 from ..command import LogicalOp
@@ -106,8 +106,9 @@ class TransactionHost(Protocol):
         """Returns when what was seen of the entries up to `index` may leave: when it is durable."""
         ...
 
-    def release(self, index: int) -> asyncio.Future[None] | None:
-        """A future for what `released` waits for; None where that is so already."""
+    def release(self, index: int) -> Release | None:
+        """What is to be told when `released` would return, or raise; None where that is so
+        already."""
         ...
 
     def committed(self, at: Timestamp) -> None:

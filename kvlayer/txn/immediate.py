@@ -8,7 +8,6 @@ and have done nothing, so that the caller may do the same again in a way that wa
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -29,12 +28,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Commit(Generic[T]):
-    """A commit that is applied. Nobody may be told of it before `durable` is done; where that is
+    """A commit that is applied. Nobody may be told of it before it is released; where `release` is
     None, it is durable already."""
 
     result: T
     timestamp: Timestamp
-    durable: asyncio.Future[None] | None
+    release: access.Release | None
 
 
 class ImmediateStore:

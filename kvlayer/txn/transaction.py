@@ -565,7 +565,8 @@ class Transaction:
         parts: list[tuple[list[bytes], list[bytes]]]
         if self._bufferable(values):
             take, parts = buffer_step, slices(list(values), list(values.values()))
-            assert self._writes_wait or len(parts) == 1, len(parts)
+            if len(parts) > 1 and not self._writes_wait:
+                raise TakesWaiting
         elif not self._writes_wait:
             raise TakesWaiting
         else:

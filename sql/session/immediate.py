@@ -26,7 +26,6 @@ way, which meets it again.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
@@ -36,7 +35,7 @@ from msgspec import Struct
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.rights.users import ROOT
-from ...kvlayer.access import Immediate
+from ...kvlayer.access import Immediate, Release
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import TakesWaiting
 from ...kvlayer.transaction_modes import Isolation
@@ -76,14 +75,14 @@ ROW_TAGS = ("SELECT 0", "SELECT 1")
 
 
 class Outcome(NamedTuple):
-    """A statement that was carried out. Where it committed what is not `durable` yet, its client is
-    told of it when that is done, and of an error if it has one."""
+    """A statement that was carried out. Where it committed what is not durable yet, its client is
+    told of it when it is released, and of an error if there is one."""
 
     tag: str
     columns: tuple[ResultColumn, ...] = ()
     rows: Sequence[Row] = ()
     in_transaction: bool = False
-    durable: asyncio.Future[None] | None = None
+    release: Release | None = None
 
 
 class Known(Struct, frozen=True):
@@ -175,7 +174,7 @@ class ImmediateStatements:
             commit = self._transactions.commit_at_once(self._ready())
         self._owner.note_commit(commit.timestamp)
         self._owner.activity.begin(text)
-        return Outcome("COMMIT", durable=commit.durable)
+        return Outcome("COMMIT", release=commit.release)
 
     # What must hold
 
@@ -279,7 +278,7 @@ class ImmediateStatements:
         # Nothing stands behind the commit that may fail.
         self._owner.note_commit(commit.timestamp)
         self._owner.activity.begin(known.statement.text)
-        return Outcome(tag_of(plan, commit.result.count), durable=commit.durable)
+        return Outcome(tag_of(plan, commit.result.count), release=commit.release)
 
     # In the open transaction
 

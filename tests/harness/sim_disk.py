@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from random import Random
 
+from tailrace.kvlayer.offload import OffloadLane
+from tailrace.kvlayer.syncs import LaneSyncs, Syncs
+
 PAGE_BYTES = 4096
 
 
@@ -37,6 +40,8 @@ class _Content:
 
 class SimFile:
     """A file of a SimDisk."""
+
+    descriptor = None
 
     def __init__(self, disk: SimDisk, content: _Content) -> None:
         self._disk = disk
@@ -125,6 +130,9 @@ class SimDisk:
         self.about_to_sync()
         self.check(Operation.SYNC_FOLDER)
         self._durable_names = dict(self._files)
+
+    def syncs(self, lane: OffloadLane) -> Syncs:
+        return LaneSyncs(lane)
 
     def fail(self, operation: Operation, error: OSError, *, after: int = 0) -> None:
         """Makes the operation raise `error` once, after `after` more that succeed."""

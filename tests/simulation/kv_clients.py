@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from random import Random
+from typing import Any, TypeVar
 
+from tailrace.kvlayer.access import Release
 from tailrace.kvlayer.clock import ZERO, Timestamp, duration
 from tailrace.kvlayer.errors import (
     BatchTimestampBeforeGC,
     LockTimeout,
     RetryableTransaction,
     StoreClosed,
+    TakesWaiting,
 )
 from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.savepoint import Savepoint
@@ -23,9 +27,12 @@ from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation, Priority
 from tailrace.kvlayer.txn import Transaction
+from tailrace.kvlayer.txn.immediate import finished
 from tailrace.kvlayer.txn.one_phase import Evaluation
 from tests.harness.stores import key
 from tests.simulation.kv_model import KVModel, Read, Writes
+
+T = TypeVar("T")
 
 TABLES = (7, 8)
 NAMES = "abcdefgh"
@@ -49,6 +56,20 @@ LARGE_BODY = b"." * 3000
 """Larger than the smallest segment, so that an entry has one of its own."""
 
 
+NEVER = Timestamp(2**62)
+
+
+async def released(release: Release | None) -> None:
+    """Returns when the commit is durable. Raises StoreClosed."""
+    if release is None:
+        return
+    told: asyncio.Future[StoreClosed | None] = asyncio.get_running_loop().create_future()
+    release(lambda refusal: None if told.done() else told.set_result(refusal))
+    refusal = await told
+    if refusal is not None:
+        raise refusal
+
+
 class Clients:
     """Random clients of one life of a store."""
 
@@ -57,6 +78,7 @@ class Clients:
         self.model = model
         self.random = random
         self.counts = counts
+        self._coin = Random(repr(random.getstate()))
 
     async def work(self, stop: asyncio.Event) -> None:
         """One client: one thing after the other, until it is told to stop or the store is gone."""
@@ -139,12 +161,30 @@ class Clients:
     ) -> None:
         self.model.submit(ticket, writes)
         try:
-            _, at = await self.store.one_phase(evaluate)
+            at = await self._committed(evaluate)
         except REFUSED:
             self.model.abort(ticket)
             raise
         self.model.commit(ticket, at)
         self.counts["one-phase commits"] += 1
+
+    async def _committed(self, evaluate: Callable[[Evaluation], None]) -> Timestamp:
+        """The timestamp of a one-phase commit, when it is durable."""
+        if self.at_once():
+            with suppress(TakesWaiting):
+                commit = self.store.immediate.commit(
+                    evaluate, deadline=lambda: NEVER, commit_called_ns=0
+                )
+                self.counts["commits at once"] += 1
+                await released(commit.release)
+                return commit.timestamp
+        _, at = await self.store.one_phase(evaluate)
+        return at
+
+    def at_once(self) -> bool:
+        """Whether a statement is to be tried in one step, as the Postgres door carries out most.
+        The coin has a seed of its own."""
+        return self._coin.random() < 0.5
 
     # Explicit transactions
 
@@ -160,12 +200,24 @@ class Clients:
         return Timestamp(max(1, now - duration(seconds=self.random.random() * ago)))
 
     async def _look_back(self) -> None:
+        if self.at_once():
+            with suppress(TakesWaiting):
+                self._look_now()
+                return
         reader, span = self.store.snapshot(self.some_past()), self._some_span()
         rows: dict[bytes, bytes] = {}
         async for part in reader.scan_slices(span):
             rows |= dict(part)
             await asyncio.sleep(self.random.choice((0.0, 0.02)))
         self.model.note_read(Read(at=reader.at, span=span, rows=rows, who="snapshot"))
+
+    def _look_now(self) -> None:
+        """Reads one key in this step. Raises TakesWaiting."""
+        name, at = self.random.choice(KEYS), self.store.immediate.now()
+        found = self.store.immediate.get(name, at)
+        rows = {} if found is None else {name: found}
+        self.model.note_read(Read(at=at, span=Span.point(name), rows=rows, who="at once"))
+        self.counts["reads at once"] += 1
 
     async def _list_versions(self) -> None:
         """Every version in an interval is a version that was committed in it, and none lacks."""
@@ -271,11 +323,20 @@ class ExplicitTransaction:
         writes = self.clients.bodies(self.ticket, names, self.statements)
         gone = [name for name, body in writes.items() if body is None]
         puts = {name: body for name, body in writes.items() if body is not None}
-        await self.transaction.put(list(puts), list(puts.values()))
+        await self._either(lambda: self.transaction.put(list(puts), list(puts.values())))
         self.own |= puts
         if gone:
-            await self.transaction.delete(gone)
+            await self._either(lambda: self.transaction.delete(gone))
             self.own |= dict.fromkeys(gone)
+
+    async def _either(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of what is one step where nothing is in its way."""
+        if self.clients.at_once():
+            with suppress(TakesWaiting), self.clients.store.immediate.writing(self.transaction):
+                found = finished(work())
+                self.clients.counts["statements at once"] += 1
+                return found
+        return await work()
 
     async def _savepoint(self) -> None:
         self.savepoints.append((await self.transaction.savepoint(), dict(self.own)))
@@ -291,7 +352,7 @@ class ExplicitTransaction:
 
     async def _get(self, *, for_update: bool = False) -> None:
         name = self.random.choice(KEYS)
-        found = await self.transaction.get(name, for_update=for_update)
+        found = await self._either(lambda: self.transaction.get(name, for_update=for_update))
         self._note(Span.point(name), {} if found is None else {name: found})
 
     async def _get_for_update(self) -> None:
@@ -308,9 +369,20 @@ class ExplicitTransaction:
             Read(at=at, span=span, rows=rows, own=dict(self.own), who=f"transaction {self.ticket}")
         )
 
+    async def _committed(self) -> Timestamp:
+        if self.clients.at_once():
+            with suppress(TakesWaiting):
+                commit = self.clients.store.immediate.commit_transaction(
+                    self.transaction, deadline=lambda: NEVER, commit_called_ns=0
+                )
+                self.clients.counts["commits at once"] += 1
+                await released(commit.release)
+                return commit.timestamp
+        return await self.transaction.commit()
+
     async def _commit(self) -> None:
         self.model.submit(self.ticket, self.own)
-        at = await self.transaction.commit()
+        at = await self._committed()
         self.model.commit(self.ticket, at)
         self.clients.counts["explicit commits"] += 1
         self.clients.counts[f"commits: {self.isolation.value}"] += 1

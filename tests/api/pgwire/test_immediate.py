@@ -16,8 +16,8 @@ from struct import pack
 
 import pytest
 
-from tailrace.kvlayer.disk import DiskFile
-from tailrace.kvlayer.log import command_log
+from tailrace.kvlayer import disk as files
+from tailrace.kvlayer.syncs import LaneSyncs
 from tailrace.sql import Session
 from tailrace.sql.session.immediate import TEXT_LENGTH_MAX, ImmediateStatements, Outcome
 from tests.harness.pg_door import Frame, PgDoor, WireClient, pg_door, row_of
@@ -110,14 +110,15 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set, the log's disk syncs; cleared, each sync waits for it."""
-    syncs, sync = threading.Event(), command_log._write_and_sync
+    syncs, sync = threading.Event(), files._RealFile.fdatasync
     syncs.set()
 
-    def held(file: DiskFile, data: bytes, offset: int) -> None:
+    def held(file: files._RealFile) -> None:
         syncs.wait(SYNC_SECONDS_MAX)
-        sync(file, data, offset)
+        sync(file)
 
-    monkeypatch.setattr(command_log, "_write_and_sync", held)
+    monkeypatch.setattr(files._RealFile, "fdatasync", held)
+    monkeypatch.setattr(files, "syncs_of", LaneSyncs)
     return syncs
 
 

@@ -3,12 +3,13 @@
 import asyncio
 import errno
 import os
+from functools import partial
 
 import pytest
 
 from tailrace.kvlayer.errors import StoreClosed
 from tailrace.kvlayer.log import CommandLog, LogFull, LogTruncated
-from tailrace.kvlayer.log.command_log import LINGER_BYTES_MAX, LINGER_SECONDS
+from tailrace.kvlayer.log.command_log import LINGER_BYTES_MAX, LINGER_SECONDS, TOLD_MAX
 from tests.harness.sim_disk import Operation
 from tests.harness.simulation import Simulation
 
@@ -119,6 +120,81 @@ def test_a_waiter_takes_along_what_lingers() -> None:
         assert log.durable_index == 2
 
     sim = Simulation(8)
+    sim.run(scenario(sim))
+
+
+def test_a_waiter_for_what_is_on_its_way_begins_nothing() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.append(b"urgent")
+        log.append(b"provisional", urgent=False)
+        await log.wait_durable(1)
+        log.append(b"urgent")  # takes along what lingers
+        await log.wait_durable(2)
+        before = sim.disk.sync_count
+        await log.wait_durable(3)
+        assert sim.disk.sync_count == before
+        await log.close()
+
+    sim = Simulation(10)
+    sim.run(scenario(sim))
+
+
+def test_one_who_fails_at_hearing_keeps_nobody_waiting() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        failures: list[dict[str, object]] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: failures.append(context))
+        log.append(b"x")
+        log.when_durable(1, lambda refusal: 1 // 0)  # type: ignore[arg-type]
+        await log.wait_durable(1)
+        assert [type(failure["exception"]) for failure in failures] == [ZeroDivisionError]
+        await log.close()
+
+    sim = Simulation(11)
+    sim.run(scenario(sim))
+
+
+def test_who_is_told_may_append() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.append(b"x")
+
+        def more(refusal: StoreClosed | None) -> None:
+            log.append(b"y")
+            log.append(b"z")
+
+        log.when_durable(1, more)
+        await log.wait_durable(1)
+        await log.wait_durable(3)
+        assert [payload for _, payload in log.read(1, 3)] == [b"x", b"y", b"z"]
+        await log.close()
+
+    sim = Simulation(12)
+    sim.run(scenario(sim))
+
+
+def test_so_many_are_told_in_a_step() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.append(b"x")
+        told: list[int] = []
+        told_before: list[int] = []
+
+        def tell(number: int, refusal: StoreClosed | None) -> None:
+            if not told:  # in the next step, before more are told
+                asyncio.get_running_loop().call_soon(lambda: told_before.append(len(told)))
+            told.append(number)
+
+        for number in range(3 * TOLD_MAX):
+            log.when_durable(1, partial(tell, number))
+        await log.wait_durable(1)
+        assert told_before == [TOLD_MAX]
+        assert told == list(range(3 * TOLD_MAX))
+        await log.close()
+
+    sim = Simulation(13)
     sim.run(scenario(sim))
 
 

@@ -295,7 +295,7 @@ def test_cut_is_said_in_a_sentence() -> None:
     assert torn is not None
     assert "never acknowledged" in torn
     assert "0000000000000001.log" in torn
-    assert "the log ends with entry 2" in torn
+    assert "the log ends with entry 3" in torn
 
 
 def test_indexes_start_above_an_engine_that_is_ahead() -> None:
