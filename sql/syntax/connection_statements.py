@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from .statement import Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateConnection:
+class CreateConnection(Statement):
     """CREATE EXTERNAL CONNECTION [IF NOT EXISTS] name AS 'uri'."""
 
     name: str
@@ -15,8 +16,7 @@ class CreateConnection:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConnection:
+class AlterConnection(Statement):
     """ALTER EXTERNAL CONNECTION [IF EXISTS] name AS 'uri' | OWNER TO role: one of the two."""
 
     name: str
@@ -26,8 +26,7 @@ class AlterConnection:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropConnection:
+class DropConnection(Statement):
     """DROP EXTERNAL CONNECTION [IF EXISTS] name."""
 
     name: str
@@ -35,8 +34,7 @@ class DropConnection:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowConnections:
+class ShowConnections(Statement):
     """SHOW EXTERNAL CONNECTIONS, or SHOW EXTERNAL CONNECTION name."""
 
     name: str | None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from .statement import Statement
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclareCursor:
+
+class DeclareCursor(Statement):
     """`text` is the query, with blanks in front so that its positions are true. `scroll` is None
     where nothing is said: then it may go backwards as long as it holds all of its rows."""
 
@@ -25,8 +25,7 @@ class From(Enum):
     START = "absolute"  # from the first row, or from the last where the count is negative
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchCursor:
+class FetchCursor(Statement):
     """FETCH, or MOVE. With `single` the row at `count` from `origin`; else the next `count` rows,
     backwards where it is negative, and all of that direction where it is None."""
 
@@ -39,8 +38,7 @@ class FetchCursor:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloseCursor:
+class CloseCursor(Statement):
     name: str
     position: int
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from .names import ObjectName
+from .statement import Statement
 
 
 class Chore(Enum):
@@ -16,8 +16,7 @@ class Chore(Enum):
     LOCK = "LOCK TABLE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Maintain:
+class Maintain(Statement):
     """A chore that has nothing to do here, and the tables that it names."""
 
     chore: Chore

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .names import ObjectName
+from .statement import Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateRelaxedLog:
+class CreateRelaxedLog(Statement):
     name: str
     tables: tuple[ObjectName, ...]
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropRelaxedLog:
+class DropRelaxedLog(Statement):
     name: str
     if_exists: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShowRelaxedLogs:
+class ShowRelaxedLogs(Statement):
     """SHOW RELAXED LOGS."""
 
 

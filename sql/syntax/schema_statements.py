@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import Identity
 from .names import ObjectName, Option, TypeName
+from .statement import Statement, Syntax
 from .type_statements import SequenceChange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Syntax):
     """`name` is None where the statement gives none."""
 
     name: str | None
@@ -22,15 +21,13 @@ class Check:
     not_valid: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unique:
+class Unique(Syntax):
     name: str | None
     columns: tuple[str, ...]
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(Syntax):
     """A foreign key. `referenced_columns` is empty where the primary key is meant; actions are as
     written, in capitals."""
 
@@ -49,8 +46,7 @@ class Reference:
 TableConstraint = Check | Unique | Reference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexDefinition:
+class IndexDefinition(Syntax):
     """INDEX of CREATE TABLE, and what CREATE INDEX makes. `descending` are the columns that are
     asked for in another order than every index has."""
 
@@ -62,8 +58,7 @@ class IndexDefinition:
     descending: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDefinition:
+class ColumnDefinition(Syntax):
     """One column of CREATE TABLE or ADD COLUMN. `default` is None without a DEFAULT clause."""
 
     name: str
@@ -79,8 +74,7 @@ class ColumnDefinition:
     primary_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IdentityClause:
+class IdentityClause(Syntax):
     """`GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY [(options of its sequence)]`"""
 
     identity: Identity
@@ -90,49 +84,42 @@ class IdentityClause:
 # What ALTER TABLE takes.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddColumn:
+class AddColumn(Syntax):
     definition: ColumnDefinition
     if_not_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropColumn:
+class DropColumn(Syntax):
     name: str
     if_exists: bool
     cascade: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameColumn:
+class RenameColumn(Syntax):
     name: str
     new_name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameTable:
+class RenameTable(Syntax):
     new_name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetSchema:
+class SetSchema(Syntax):
     schema: str
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterType:
+class AlterType(Syntax):
     name: str
     type: TypeName
     using: exp.Expr | None
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetDefault:
+class SetDefault(Syntax):
     """`default` is None to drop it."""
 
     name: str
@@ -140,15 +127,13 @@ class SetDefault:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddIdentity:
+class AddIdentity(Syntax):
     name: str
     clause: IdentityClause
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetIdentity:
+class SetIdentity(Syntax):
     """SET GENERATED, and SET or RESTART of the sequence's options; what is None stays."""
 
     name: str
@@ -157,15 +142,13 @@ class SetIdentity:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropIdentity:
+class DropIdentity(Syntax):
     name: str
     if_exists: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropExpression:
+class DropExpression(Syntax):
     """A computed column becomes one that is written, and keeps its values."""
 
     name: str
@@ -173,8 +156,7 @@ class DropExpression:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoredAlteration:
+class IgnoredAlteration(Syntax):
     """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
 
     what: str
@@ -182,40 +164,34 @@ class IgnoredAlteration:
     position: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetNotNull:
+class SetNotNull(Syntax):
     name: str
     not_null: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddConstraint:
+class AddConstraint(Syntax):
     constraint: TableConstraint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropConstraint:
+class DropConstraint(Syntax):
     name: str
     if_exists: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateConstraint:
+class ValidateConstraint(Syntax):
     name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameConstraint:
+class RenameConstraint(Syntax):
     name: str
     new_name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddPrimaryKey:
+class AddPrimaryKey(Syntax):
     """ADD PRIMARY KEY: of a table that was made without one."""
 
     columns: tuple[str, ...]
@@ -223,14 +199,12 @@ class AddPrimaryKey:
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPrimaryKey:
+class AlterPrimaryKey(Syntax):
     columns: tuple[str, ...]
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetParameters:
+class SetParameters(Syntax):
     """SET (…) or RESET (…) among other clauses."""
 
     parameters: tuple[Option, ...]
@@ -262,8 +236,7 @@ AlterCommand = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterTable:
+class AlterTable(Statement):
     """`text` is the statement as written."""
 
     table: ObjectName
@@ -272,16 +245,14 @@ class AlterTable:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateIndex:
+class CreateIndex(Statement):
     table: ObjectName
     index: IndexDefinition
     if_not_exists: bool
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropIndex:
+class DropIndex(Statement):
     """`table` is None where the statement names only the index."""
 
     table: ObjectName | None
@@ -292,8 +263,7 @@ class DropIndex:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameIndex:
+class RenameIndex(Statement):
     table: ObjectName | None
     name: str
     new_name: str
@@ -302,8 +272,7 @@ class RenameIndex:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate:
+class Truncate(Statement):
     """`within` says that it is part of a transaction that goes on, whose it then is whole."""
 
     tables: tuple[ObjectName, ...]
@@ -319,8 +288,7 @@ class Commented(Enum):
     COLUMN = "COLUMN"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentOn:
+class CommentOn(Statement):
     """`text` is None to take the comment away."""
 
     what: Commented
@@ -329,23 +297,20 @@ class CommentOn:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSchema:
+class CreateSchema(Statement):
     parts: tuple[str, ...]
     if_not_exists: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropSchema:
+class DropSchema(Statement):
     parts: tuple[str, ...]
     if_exists: bool
     cascade: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropDatabase:
+class DropDatabase(Statement):
     name: str
     if_exists: bool
     cascade: bool

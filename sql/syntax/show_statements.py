@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .statement import Statement
 
 
-@dataclass(frozen=True, slots=True)
-class ShowSessions:
+class ShowSessions(Statement):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class ShowQueries:
+class ShowQueries(Statement):
     """SHOW QUERIES, and SHOW STATEMENTS."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
+class Cancel(Statement):
     """CANCEL QUERY and CANCEL SESSION, with their plurals."""
 
     ids: tuple[str, ...]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...kvlayer.transaction_modes import Isolation
 from .as_of_clause import AsOf
+from .statement import Statement, Syntax
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionModes:
+class TransactionModes(Syntax):
     """Modes in BEGIN or SET TRANSACTION; None for a mode that is not given."""
 
     isolation: Isolation | None = None
@@ -18,54 +16,45 @@ class TransactionModes:
     as_of: AsOf | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(Statement):
     modes: TransactionModes
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Statement):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Rollback:
+class Rollback(Statement):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class MakeSavepoint:
+class MakeSavepoint(Statement):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseSavepoint:
+class ReleaseSavepoint(Statement):
     name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackTo:
+class RollbackTo(Statement):
     name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class SetTransaction:
+class SetTransaction(Statement):
     """SET TRANSACTION: the modes of the open transaction."""
 
     modes: TransactionModes
 
 
-@dataclass(frozen=True, slots=True)
-class SetCharacteristics:
+class SetCharacteristics(Statement):
     """SET SESSION CHARACTERISTICS AS TRANSACTION: the modes of those to come."""
 
     modes: TransactionModes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetVariable:
+class SetVariable(Statement):
     """SET [LOCAL] name = value, and RESET name where the value is None.
 
     The value is its text; of a list, the texts with commas between. RESET ALL has the name `all`.

@@ -99,7 +99,7 @@ def _characteristics(position: int, modes: TransactionModes) -> SetCharacteristi
             position=position,
             hint="SET TRANSACTION AS OF SYSTEM TIME sets it in a transaction.",
         )
-    return SetCharacteristics(modes)
+    return SetCharacteristics(modes=modes)
 
 
 define("modes", _modes)

@@ -90,7 +90,7 @@ define("sequence_options", sequence_change)
 
 
 def _identity(identity: Identity, position: int, options: SequenceChange | None) -> IdentityClause:
-    return IdentityClause(identity, options or SequenceChange(position=position))
+    return IdentityClause(identity=identity, options=options or SequenceChange(position=position))
 
 
 _OPTIONS = "['(' options:sequence_options ')']"

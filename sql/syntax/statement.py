@@ -1,0 +1,18 @@
+"""What a statement is: a frozen value of named fields, and so is each part of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import dataclass_transform
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Syntax:
+    """A part of a statement: each class is a frozen dataclass, whose fields are given by name."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class Statement(Syntax):
+    """A statement."""
