@@ -157,8 +157,8 @@ class SessionTransactions:
             case statements.SetCharacteristics(modes=modes):
                 self._set_characteristics(modes)
                 return Result(tag="SET")
-            case statements.SetVariable():
-                return await self._set_variable(statement)
+        assert isinstance(statement, statements.SetVariable), statement
+        return await self._set_variable(statement)
 
     # At once
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from .names import ObjectName, Option
-from .statement import Statement, Syntax
+from .statement import NamedStatement, Statement, Syntax
 
 
 class FeedSelect(Syntax):
@@ -103,35 +103,27 @@ class AlterChangefeed(Statement):
     clauses: tuple[FeedClause, ...]
 
 
-class CreateSubscription(Statement):
-    name: str
+class CreateSubscription(NamedStatement):
     tables: tuple[ObjectName, ...]
     options: tuple[Option, ...]
     if_not_exists: bool
-    position: int
 
 
-class DropSubscription(Statement):
-    name: str
+class DropSubscription(NamedStatement):
     if_exists: bool
-    position: int
 
 
-class AcknowledgeSubscription(Statement):
+class AcknowledgeSubscription(NamedStatement):
     """`upto` is the timestamp as it was written."""
 
-    name: str
     upto: str
-    position: int
 
 
-class FetchSubscription(Statement):
+class FetchSubscription(NamedStatement):
     """The next `count` rows, or all that are there where it is None; `timeout` is a duration."""
 
-    name: str
     count: int | None
     timeout: Option | None
-    position: int
 
 
 class ShowSubscriptions(Statement):

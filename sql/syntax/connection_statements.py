@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from .statement import Statement
+from .statement import NamedStatement, Statement
 
 
-class CreateConnection(Statement):
+class CreateConnection(NamedStatement):
     """CREATE EXTERNAL CONNECTION [IF NOT EXISTS] name AS 'uri'."""
 
-    name: str
     uri: str = field(repr=False)
     if_not_exists: bool
-    position: int
 
 
-class AlterConnection(Statement):
+class AlterConnection(NamedStatement):
     """ALTER EXTERNAL CONNECTION [IF EXISTS] name AS 'uri' | OWNER TO role: one of the two."""
 
-    name: str
     uri: str | None = field(repr=False)
     owner: str | None
     if_exists: bool
-    position: int
 
 
-class DropConnection(Statement):
+class DropConnection(NamedStatement):
     """DROP EXTERNAL CONNECTION [IF EXISTS] name."""
 
-    name: str
     if_exists: bool
-    position: int
 
 
 class ShowConnections(Statement):

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .statement import Statement
+from .statement import NamedStatement
 
 
-class DeclareCursor(Statement):
+class DeclareCursor(NamedStatement):
     """`text` is the query, with blanks in front so that its positions are true. `scroll` is None
     where nothing is said: then it may go backwards as long as it holds all of its rows."""
 
-    name: str
     text: str
     scroll: bool | None
     hold: bool
-    position: int
 
 
 class From(Enum):
@@ -25,22 +23,19 @@ class From(Enum):
     START = "absolute"  # from the first row, or from the last where the count is negative
 
 
-class FetchCursor(Statement):
+class FetchCursor(NamedStatement):
     """FETCH, or MOVE. With `single` the row at `count` from `origin`; else the next `count` rows,
     backwards where it is negative, and all of that direction where it is None."""
 
-    name: str
     origin: From
     count: int | None
     single: bool
     backward: bool
     moves: bool
-    position: int
 
 
-class CloseCursor(Statement):
-    name: str
-    position: int
+class CloseCursor(NamedStatement):
+    pass
 
 
 CursorStatement = DeclareCursor | FetchCursor | CloseCursor

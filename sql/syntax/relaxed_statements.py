@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from .names import ObjectName
-from .statement import Statement
+from .statement import NamedStatement, Statement
 
 
-class CreateRelaxedLog(Statement):
-    name: str
+class CreateRelaxedLog(NamedStatement):
     tables: tuple[ObjectName, ...]
-    position: int
 
 
-class DropRelaxedLog(Statement):
-    name: str
+class DropRelaxedLog(NamedStatement):
     if_exists: bool
-    position: int
 
 
 class ShowRelaxedLogs(Statement):

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ...catalog.descriptors.elements import Identity
 from .names import ObjectName, Option, TypeName
-from .statement import Statement, Syntax
+from .statement import NamedStatement, Statement, Syntax
 from .type_statements import SequenceChange
 
 
@@ -84,156 +84,115 @@ class IdentityClause(Syntax):
 # What ALTER TABLE takes.
 
 
-class AddColumn(Syntax):
+class AlterCommand(Syntax):
+    """A command of ALTER TABLE, and where it stands; zero where no error tells of it."""
+
+    position: int = 0
+
+
+class ElementCommand(AlterCommand):
+    """A command about the column or the constraint of a name."""
+
+    name: str
+
+
+class AddColumn(AlterCommand):
     definition: ColumnDefinition
     if_not_exists: bool
 
 
-class DropColumn(Syntax):
-    name: str
+class DropColumn(ElementCommand):
     if_exists: bool
     cascade: bool
-    position: int
 
 
-class RenameColumn(Syntax):
-    name: str
+class RenameColumn(ElementCommand):
     new_name: str
-    position: int
 
 
-class RenameTable(Syntax):
+class RenameTable(AlterCommand):
     new_name: str
-    position: int
 
 
-class SetSchema(Syntax):
+class SetSchema(AlterCommand):
     schema: str
-    position: int
 
 
-class AlterType(Syntax):
-    name: str
+class AlterType(ElementCommand):
     type: TypeName
     using: exp.Expr | None
-    position: int
 
 
-class SetDefault(Syntax):
+class SetDefault(ElementCommand):
     """`default` is None to drop it."""
 
-    name: str
     default: exp.Expr | None
-    position: int
 
 
-class AddIdentity(Syntax):
-    name: str
+class AddIdentity(ElementCommand):
     clause: IdentityClause
-    position: int
 
 
-class SetIdentity(Syntax):
+class SetIdentity(ElementCommand):
     """SET GENERATED, and SET or RESTART of the sequence's options; what is None stays."""
 
-    name: str
     identity: Identity | None
     options: SequenceChange | None
-    position: int
 
 
-class DropIdentity(Syntax):
-    name: str
+class DropIdentity(ElementCommand):
     if_exists: bool
-    position: int
 
 
-class DropExpression(Syntax):
+class DropExpression(ElementCommand):
     """A computed column becomes one that is written, and keeps its values."""
 
-    name: str
     if_exists: bool
-    position: int
 
 
-class IgnoredAlteration(Syntax):
+class IgnoredAlteration(AlterCommand):
     """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
 
     what: str
     column: str | None = None
-    position: int = 0
 
 
-class SetNotNull(Syntax):
-    name: str
+class SetNotNull(ElementCommand):
     not_null: bool
-    position: int
 
 
-class AddConstraint(Syntax):
+class AddConstraint(AlterCommand):
     constraint: TableConstraint
 
 
-class DropConstraint(Syntax):
-    name: str
+class DropConstraint(ElementCommand):
     if_exists: bool
-    position: int
 
 
-class ValidateConstraint(Syntax):
-    name: str
-    position: int
+class ValidateConstraint(ElementCommand):
+    pass
 
 
-class RenameConstraint(Syntax):
-    name: str
+class RenameConstraint(ElementCommand):
     new_name: str
-    position: int
 
 
-class AddPrimaryKey(Syntax):
+class AddPrimaryKey(AlterCommand):
     """ADD PRIMARY KEY: of a table that was made without one."""
 
     columns: tuple[str, ...]
-    position: int
     name: str | None = None
 
 
-class AlterPrimaryKey(Syntax):
+class AlterPrimaryKey(AlterCommand):
     columns: tuple[str, ...]
-    position: int
 
 
-class SetParameters(Syntax):
+class SetParameters(AlterCommand):
     """SET (…) or RESET (…) among other clauses."""
 
     parameters: tuple[Option, ...]
     reset: bool
-    position: int
-
-
-AlterCommand = (
-    AddColumn
-    | DropColumn
-    | RenameColumn
-    | RenameTable
-    | SetSchema
-    | AlterType
-    | SetDefault
-    | AddIdentity
-    | SetIdentity
-    | DropIdentity
-    | DropExpression
-    | IgnoredAlteration
-    | SetNotNull
-    | AddConstraint
-    | DropConstraint
-    | ValidateConstraint
-    | RenameConstraint
-    | AddPrimaryKey
-    | AlterPrimaryKey
-    | SetParameters
-)
 
 
 class AlterTable(Statement):
@@ -252,23 +211,19 @@ class CreateIndex(Statement):
     text: str
 
 
-class DropIndex(Statement):
+class DropIndex(NamedStatement):
     """`table` is None where the statement names only the index."""
 
     table: ObjectName | None
-    name: str
     if_exists: bool
     cascade: bool
-    position: int
     text: str
 
 
-class RenameIndex(Statement):
+class RenameIndex(NamedStatement):
     table: ObjectName | None
-    name: str
     new_name: str
     if_exists: bool
-    position: int
     text: str
 
 
@@ -310,11 +265,9 @@ class DropSchema(Statement):
     position: int
 
 
-class DropDatabase(Statement):
-    name: str
+class DropDatabase(NamedStatement):
     if_exists: bool
     cascade: bool
-    position: int
 
 
 TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate

@@ -16,3 +16,10 @@ class Syntax:
 
 class Statement(Syntax):
     """A statement."""
+
+
+class NamedStatement(Statement):
+    """A statement about what has a name, and where the name stands."""
+
+    name: str
+    position: int

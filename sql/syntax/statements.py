@@ -21,8 +21,8 @@ from .names import Option as Option
 from .names import TypeName as TypeName
 from .row_locks import RowLock
 from .schema_statements import ColumnDefinition, IndexDefinition, TableConstraint
+from .statement import NamedStatement, Syntax
 from .statement import Statement as Statement
-from .statement import Syntax
 
 
 class CreateDatabase(Statement):
@@ -245,12 +245,10 @@ class VerifyChangefeed(Statement):
     """Instead of the job's id."""
 
 
-class SetClusterSetting(Statement):
+class SetClusterSetting(NamedStatement):
     """The value is its text; None resets to the default."""
 
-    name: str
     value: str | None
-    position: int
 
 
 class ShowClusterSettings(Statement):
@@ -283,11 +281,8 @@ class UseDatabase(Statement):
     name: str
 
 
-class ShowSession(Statement):
+class ShowSession(NamedStatement):
     """SHOW name: a fact of the session (`database`)."""
-
-    name: str
-    position: int
 
 
 class Explain(Statement):
@@ -312,10 +307,8 @@ class Prepare(Statement):
     text: str
 
 
-class ExecutePrepared(Statement):
-    name: str
+class ExecutePrepared(NamedStatement):
     arguments: tuple[exp.Expr, ...]
-    position: int
 
 
 class Deallocate(Statement):

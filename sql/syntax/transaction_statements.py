@@ -7,6 +7,10 @@ from .as_of_clause import AsOf
 from .statement import Statement, Syntax
 
 
+class TransactionStatement(Statement):
+    """A statement about transactions, or about the variables that they go by."""
+
+
 class TransactionModes(Syntax):
     """Modes in BEGIN or SET TRANSACTION; None for a mode that is not given."""
 
@@ -16,45 +20,45 @@ class TransactionModes(Syntax):
     as_of: AsOf | None = None
 
 
-class Begin(Statement):
+class Begin(TransactionStatement):
     modes: TransactionModes
 
 
-class Commit(Statement):
+class Commit(TransactionStatement):
     pass
 
 
-class Rollback(Statement):
+class Rollback(TransactionStatement):
     pass
 
 
-class MakeSavepoint(Statement):
+class MakeSavepoint(TransactionStatement):
     name: str
 
 
-class ReleaseSavepoint(Statement):
+class ReleaseSavepoint(TransactionStatement):
     name: str
     position: int
 
 
-class RollbackTo(Statement):
+class RollbackTo(TransactionStatement):
     name: str
     position: int
 
 
-class SetTransaction(Statement):
+class SetTransaction(TransactionStatement):
     """SET TRANSACTION: the modes of the open transaction."""
 
     modes: TransactionModes
 
 
-class SetCharacteristics(Statement):
+class SetCharacteristics(TransactionStatement):
     """SET SESSION CHARACTERISTICS AS TRANSACTION: the modes of those to come."""
 
     modes: TransactionModes
 
 
-class SetVariable(Statement):
+class SetVariable(TransactionStatement):
     """SET [LOCAL] name = value, and RESET name where the value is None.
 
     The value is its text; of a list, the texts with commas between. RESET ALL has the name `all`.
@@ -64,16 +68,3 @@ class SetVariable(Statement):
     value: str | None
     local: bool
     position: int
-
-
-TransactionStatement = (
-    Begin
-    | Commit
-    | Rollback
-    | MakeSavepoint
-    | ReleaseSavepoint
-    | RollbackTo
-    | SetTransaction
-    | SetCharacteristics
-    | SetVariable
-)

@@ -89,12 +89,19 @@ def test_a_statement_is_for_who_may(row: Row, node: Node, runner: asyncio.Runner
         assert tried(*row.owning) == "ok"
 
 
+def _kinds(of: type) -> Iterator[type]:
+    below: list[type] = of.__subclasses__()
+    yield from (kind for each in below for kind in _kinds(each))
+    if not below:
+        yield of
+
+
 def test_every_kind_of_statement_has_a_row() -> None:
     names = {"n": 1, "user": "ada", "job": 1, "victim": "0000000000000001"}
     tried = {
         type(statement) for row in ROWS for statement in parse(row.sql.format(**names)).statements
     }
-    assert set(Statement.__subclasses__()) - tried - IN_COPY == set()
+    assert set(_kinds(Statement)) - tried - IN_COPY == set()
     assert SetVariable in tried
 
 
