@@ -31,8 +31,8 @@ from ..syntax import changefeed_statements
 from ..syntax import transaction_statements as statements
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
-from ..syntax.show_statements import SHOWN
 from ..syntax.statements import (
+    SHOWN,
     AwaitJobs,
     ControlJobs,
     Delete,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from .as_of_clause import AsOf
-from .names import ObjectName, Option
+from .names import AsOf, ObjectName, Option
 from .statement import Statement, Syntax
 
 

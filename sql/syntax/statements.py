@@ -11,11 +11,11 @@ from enum import Enum
 
 from sqlglot import exp
 
-from .as_of_clause import AsOf
 from .changefeed_statements import DatabaseFeed, FeedSelect
 from .conflict_clause import OnConflict, Overriding
 from .copy_options import CopyOptions
 from .keyspace_statements import KeyspaceFeed
+from .names import AsOf
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
@@ -351,3 +351,43 @@ class ReadMirror(Statement):
     """A mirror client's query in DuckDB's SQL, checked by the mirror's reader."""
 
     text: str
+
+
+class Chore(Enum):
+    """A maintenance command. The value is the command tag."""
+
+    VACUUM = "VACUUM"
+    ANALYZE = "ANALYZE"
+    LOCK = "LOCK TABLE"
+
+
+class Maintain(Statement):
+    """A chore that has nothing to do here, and the tables that it names."""
+
+    chore: Chore
+    tables: tuple[ObjectName, ...]
+
+
+class ShowSessions(Statement):
+    pass
+
+
+class ShowQueries(Statement):
+    """SHOW QUERIES, and SHOW STATEMENTS."""
+
+
+class Cancel(Statement):
+    """CANCEL QUERY and CANCEL SESSION, with their plurals."""
+
+    ids: tuple[str, ...]
+    session: bool
+    if_exists: bool
+    position: int
+
+
+SHOWN = (
+    "changefeed jobs", "changefeed lag", "changefeed latency", "cluster settings", "columns",
+    "create table", "databases", "jobs", "queries", "ranges", "roles", "sessions",
+    "statements", "tables", "transaction", "users",
+)  # fmt: skip
+"""Words that SHOW takes beside variables, suggested for a misspelt name."""

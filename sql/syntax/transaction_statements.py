@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...kvlayer.transaction_modes import Isolation
-from .as_of_clause import AsOf
+from .names import AsOf
 from .statement import Statement, Syntax
 
 

@@ -11,7 +11,7 @@ from ...syntax.connection_statements import AlterConnection, CreateConnection, D
 from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import ObjectName, Option
 from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog
-from ...syntax.show_statements import Cancel
+from ...syntax.statements import Cancel
 from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, refuses
 from ..rules import Row, Rules

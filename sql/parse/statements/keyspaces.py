@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from ....catalog.values.errors import SQLError
 from ....changefeed import WORKERS_MAX
 from ....changefeed.sinks.tailrace import SPARK_SCHEME
-from ...syntax.as_of_clause import AsOf
 from ...syntax.keyspace_statements import (
     BackupKeyspace,
     CreateKeyspace,
@@ -25,7 +24,7 @@ from ...syntax.keyspace_statements import (
     SplitKeyspace,
     TransferKeyspace,
 )
-from ...syntax.names import Option
+from ...syntax.names import AsOf, Option
 from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, VerifyChangefeed
 from ..cursor import Cursor
 from ..kinds import at_string, define, define_rules, string

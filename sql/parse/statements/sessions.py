@@ -14,7 +14,6 @@ from ...syntax import cursor_statements as c
 from ...syntax import statements as s
 from ...syntax import transaction_statements as t
 from ...syntax.changefeed_statements import FetchSubscription
-from ...syntax.maintenance_statements import Chore, Maintain
 from ...syntax.names import Option
 from ...syntax.rights_statements import ActAs
 from ..cursor import Cursor, syntax_error
@@ -300,15 +299,19 @@ CHORES: tuple[Row, ...] = (
     (
         "VACUUM [_:(chore_option,…)] [FULL] [FREEZE] [VERBOSE] [ANALYZE/ANALYSE] "
         "[tables:cleaned,…]",
-        Maintain,
-        {"chore": Chore.VACUUM},
+        s.Maintain,
+        {"chore": s.Chore.VACUUM},
     ),
     (
         "ANALYZE/ANALYSE [_:(chore_option,…)] [VERBOSE] [tables:cleaned,…]",
-        Maintain,
-        {"chore": Chore.ANALYZE},
+        s.Maintain,
+        {"chore": s.Chore.ANALYZE},
     ),
-    ("LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]", Maintain, {"chore": Chore.LOCK}),
+    (
+        "LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]",
+        s.Maintain,
+        {"chore": s.Chore.LOCK},
+    ),
     (
         "LOCK ^ [TABLE] _:locked,… [IN _:rest]",
         refused("LOCK TABLE but IN ACCESS SHARE MODE", _ONLY_SHARED),

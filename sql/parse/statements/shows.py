@@ -7,7 +7,6 @@ from ...syntax import statements as s
 from ...syntax.connection_statements import ShowConnections
 from ...syntax.keyspace_statements import ShowKeyspaceRanges, ShowKeyspaces, ShowReplications
 from ...syntax.relaxed_statements import ShowRelaxedLogs
-from ...syntax.show_statements import ShowQueries, ShowSessions
 from ...syntax.user_statements import ShowUsers
 from ..cursor import Cursor, Unmatched
 from ..kinds import define, define_rules, dotted, refused
@@ -69,8 +68,8 @@ SHOWS: tuple[Row, ...] = (
     ("SHOW CREATE [TABLE] table:table", s.ShowCreateTable),
     ("SHOW RANGES FROM of:shown_ranges details:[WITH DETAILS]", s.ShowRanges),
     ("SHOW RANGES FROM KEYSPACE name:keyspace", ShowKeyspaceRanges),
-    ("SHOW [CLUSTER/LOCAL/ALL] SESSIONS", ShowSessions),
-    ("SHOW [CLUSTER/LOCAL/ALL] QUERIES/STATEMENTS", ShowQueries),
+    ("SHOW [CLUSTER/LOCAL/ALL] SESSIONS", s.ShowSessions),
+    ("SHOW [CLUSTER/LOCAL/ALL] QUERIES/STATEMENTS", s.ShowQueries),
     ("SHOW USERS/ROLES", ShowUsers),
     ("SHOW JOBS/JOB WHEN COMPLETE ( query:query | job_ids:job,… )", s.AwaitJobs),
     ("SHOW JOBS", s.ShowJobs, _ALL_JOBS),
