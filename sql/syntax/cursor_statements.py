@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from .statement import NamedStatement
+from .statement import NamedStatement, Syntax
 
 
 class DeclareCursor(NamedStatement):
@@ -23,14 +23,19 @@ class From(Enum):
     START = "absolute"  # from the first row, or from the last where the count is negative
 
 
-class FetchCursor(NamedStatement):
-    """FETCH, or MOVE. With `single` the row at `count` from `origin`; else the next `count` rows,
-    backwards where it is negative, and all of that direction where it is None."""
+class Direction(Syntax):
+    """With `single` the row at `count` from `origin`; else the next `count` rows, backwards where
+    it is negative, and all of that direction where it is None."""
 
-    origin: From
-    count: int | None
-    single: bool
-    backward: bool
+    origin: From = From.HERE
+    count: int | None = 1
+    single: bool = False
+    backward: bool = False
+
+
+class FetchCursor(NamedStatement, Direction):
+    """FETCH, or MOVE."""
+
     moves: bool
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import dataclass_transform
 
+from .names import ObjectName
+
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Syntax:
@@ -23,3 +25,11 @@ class NamedStatement(Statement):
 
     name: str
     position: int
+
+
+class DropObjects(Statement):
+    """DROP of tables, views, sequences or types."""
+
+    names: tuple[ObjectName, ...]
+    if_exists: bool
+    cascade: bool = False

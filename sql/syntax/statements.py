@@ -21,7 +21,7 @@ from .names import Option as Option
 from .names import TypeName as TypeName
 from .row_locks import RowLock
 from .schema_statements import ColumnDefinition, IndexDefinition, TableConstraint
-from .statement import NamedStatement, Syntax
+from .statement import DropObjects, NamedStatement, Syntax
 from .statement import Statement as Statement
 
 
@@ -65,10 +65,8 @@ class CreateTableAs(Statement):
     temporary: OnCommit | None = None
 
 
-class DropTable(Statement):
-    names: tuple[ObjectName, ...]
-    if_exists: bool
-    cascade: bool = False
+class DropTable(DropObjects):
+    pass
 
 
 class AlterTableSet(Statement):
@@ -289,7 +287,7 @@ class Explain(Statement):
     """EXPLAIN; with ANALYZE the statement is carried out."""
 
     analyze: bool = False
-    statement: Query | Insert | Update | Delete | WithWrites
+    statement: PlannedStatement
 
 
 class ExplainChangefeed(Statement):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .names import ObjectName
-from .statement import Statement, Syntax
+from .statement import DropObjects, Statement, Syntax
 
 
 class CreateEnum(Statement):
@@ -33,10 +33,8 @@ class RenameType(Statement):
     new_name: str
 
 
-class DropType(Statement):
-    names: tuple[ObjectName, ...]
-    if_exists: bool
-    cascade: bool
+class DropType(DropObjects):
+    pass
 
 
 TypeStatement = CreateEnum | AddEnumValue | RenameEnumValue | RenameType | DropType
@@ -77,10 +75,8 @@ class AlterSequence(Statement):
     if_exists: bool
 
 
-class DropSequence(Statement):
-    names: tuple[ObjectName, ...]
-    if_exists: bool
-    cascade: bool
+class DropSequence(DropObjects):
+    pass
 
 
 SequenceStatement = CreateSequence | AlterSequence | DropSequence

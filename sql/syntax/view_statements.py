@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .names import ObjectName
-from .statement import Statement
+from .statement import DropObjects, Statement
 
 
 class CreateView(Statement):
@@ -24,10 +24,8 @@ class RenameView(Statement):
     position: int
 
 
-class DropView(Statement):
-    names: tuple[ObjectName, ...]
-    if_exists: bool
-    cascade: bool
+class DropView(DropObjects):
+    pass
 
 
 ViewStatement = CreateView | RenameView | DropView

@@ -65,21 +65,10 @@ define("feed_clauses", _clauses)
 
 
 def _changefeed(
-    sink: str | None,
-    options: tuple[Option, ...],
-    tables: tuple[ObjectName, ...],
-    relaxed_log: str | None,
-    keyspace: KeyspaceFeed | None,
-    whole_database: c.DatabaseFeed | None,
+    tables: tuple[ObjectName, ...], keyspace: KeyspaceFeed | None, **fields: object
 ) -> s.CreateChangefeed:
-    return s.CreateChangefeed(
-        tables=tables if keyspace is None else (keyspace.name,),
-        sink=sink,
-        options=options,
-        relaxed_log=relaxed_log,
-        keyspace=keyspace,
-        whole_database=whole_database,
-    )
+    named = tables if keyspace is None else (keyspace.name,)
+    return s.CreateChangefeed(tables=named, keyspace=keyspace, **fields)  # type: ignore[arg-type]
 
 
 def _of_query(

@@ -26,7 +26,7 @@ from ...syntax.type_statements import (
 )
 from ...syntax.view_statements import CreateView, DropView, RenameView
 from ..cursor import Cursor
-from ..kinds import define, define_rules, itself, padded, refused, refuses
+from ..kinds import define, define_rules, itself, object_name, padded, refused, refuses
 from ..kinds import query as read_query
 from ..queries import parse_tree
 from ..rules import Row, Rules
@@ -242,16 +242,7 @@ def _comment_on_column(name: ObjectName, text: str | None, what: s.Commented) ->
     return s.CommentOn(what=what, table=table, column=name.parts[-1], text=text)
 
 
-def _create_schema(name: ObjectName, if_not_exists: bool) -> s.CreateSchema:
-    return s.CreateSchema(parts=name.parts, if_not_exists=if_not_exists, position=name.position)
-
-
-def _drop_schema(name: ObjectName, if_exists: bool, cascade: bool) -> s.DropSchema:
-    return s.DropSchema(
-        parts=name.parts, if_exists=if_exists, cascade=cascade, position=name.position
-    )
-
-
+define("schema_parts", lambda cursor: object_name(cursor, "a schema's name").parts)
 _SCHEMAS: tuple[Row, ...] = (
     (
         "COMMENT ON TABLE table:table IS ( NULL | text:text )",
@@ -268,8 +259,8 @@ _SCHEMAS: tuple[Row, ...] = (
         _comment_on_column,
         {"what": s.Commented.COLUMN},
     ),
-    (f"CREATE SCHEMA {_UNLESS} name:schema_name", _create_schema),
-    (f"DROP SCHEMA {_IF} name:schema_name {_CASCADE}", _drop_schema),
+    (f"CREATE SCHEMA {_UNLESS} ^ parts:schema_parts", s.CreateSchema),
+    (f"DROP SCHEMA {_IF} ^ parts:schema_parts {_CASCADE}", s.DropSchema),
     (f"DROP DATABASE {_IF} ^ name:database {_CASCADE}", s.DropDatabase),
 )
 

@@ -3,7 +3,7 @@ shape, for which a store of this kind has nothing to do."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -196,22 +196,12 @@ PREPARED: tuple[Row, ...] = (
 # Cursors.
 
 
-@dataclass(frozen=True, slots=True)
-class _Direction:
-    """c.From where, how many, whether it is one row alone, and whether it goes back."""
-
-    origin: c.From = c.From.HERE
-    count: int | None = 1
-    single: bool = False
-    backward: bool = False
-
-
-def _counted(count: int | None) -> _Direction:
+def _counted(count: int | None) -> c.Direction:
     number = 1 if count is None else count
-    return _Direction(count=number, single=number == 0, backward=number < 0)
+    return c.Direction(count=number, single=number == 0, backward=number < 0)
 
 
-def _backward(count: int | None) -> _Direction:
+def _backward(count: int | None) -> c.Direction:
     return _counted(-1 if count is None else -count)
 
 
@@ -219,28 +209,30 @@ define_rules(
     "direction",
     Rules(
         ("count:count", _counted),
-        ("NEXT", _Direction),
+        ("NEXT", c.Direction),
         ("PRIOR", _counted, {"count": -1}),
-        ("FIRST", _Direction, {"origin": c.From.START, "count": 1, "single": True}),
-        ("LAST", _Direction, {"origin": c.From.START, "count": -1, "single": True}),
-        ("ABSOLUTE count:count", _Direction, {"origin": c.From.START, "single": True}),
-        ("RELATIVE count:count", _Direction, {"single": True}),
-        ("ALL", _Direction, {"count": None}),
-        ("FORWARD ALL", _Direction, {"count": None}),
+        ("FIRST", c.Direction, {"origin": c.From.START, "count": 1, "single": True}),
+        ("LAST", c.Direction, {"origin": c.From.START, "count": -1, "single": True}),
+        ("ABSOLUTE count:count", c.Direction, {"origin": c.From.START, "single": True}),
+        ("RELATIVE count:count", c.Direction, {"single": True}),
+        ("ALL", c.Direction, {"count": None}),
+        ("FORWARD ALL", c.Direction, {"count": None}),
         ("FORWARD [count:count]", _counted),
-        ("BACKWARD ALL", _Direction, {"count": None, "backward": True}),
+        ("BACKWARD ALL", c.Direction, {"count": None, "backward": True}),
         ("BACKWARD [count:count]", _backward),
     ),
-    absent=_Direction(),
+    absent=c.Direction(),
 )
 
 
-def _fetched(position: int, name: str, direction: _Direction, moves: bool = False) -> c.FetchCursor:
+def _fetched(
+    position: int, name: str, direction: c.Direction, moves: bool = False
+) -> c.FetchCursor:
     return c.FetchCursor(**asdict(direction), name=name, moves=moves, position=position)
 
 
 def _of_subscription(
-    position: int, name: str, direction: _Direction, options: tuple[Option, ...]
+    position: int, name: str, direction: c.Direction, options: tuple[Option, ...]
 ) -> FetchSubscription:
     if direction.origin is not c.From.HERE or direction.single or direction.backward:
         raise SQLError(
@@ -277,9 +269,9 @@ CURSORS: tuple[Row, ...] = (
         _of_subscription,
     ),
     ("FETCH [direction:direction] [FROM/IN] ^ name:cursor", _fetched),
-    ("FETCH ^ name:cursor", _fetched, {"direction": _Direction()}),
+    ("FETCH ^ name:cursor", _fetched, {"direction": c.Direction()}),
     ("MOVE [direction:direction] [FROM/IN] ^ name:cursor", _fetched, {"moves": True}),
-    ("MOVE ^ name:cursor", _fetched, {"direction": _Direction(), "moves": True}),
+    ("MOVE ^ name:cursor", _fetched, {"direction": c.Direction(), "moves": True}),
     ("CLOSE ^ name:cursor", c.CloseCursor),
 )
 
