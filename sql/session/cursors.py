@@ -244,12 +244,12 @@ def _reached(statement: s.FetchCursor, place: int, count: int) -> tuple[int, int
 def _rows(result: Result, first: int, count: int, *, backward: bool) -> Result:
     start = first - 1
     tag = f"FETCH {count}"
-    if result.table is not None and not backward:
-        part = result.table.slice(start, count)
-        return Result(tag=tag, columns=result.columns, table=part, row_count=count)
     if result.table is not None:
         part = result.table.slice(start, count)
-        rows = Result(tag=tag, columns=result.columns, table=part).fetch_rows()
+        forward = Result(tag=tag, columns=result.columns, table=part, row_count=count)
+        if not backward:
+            return forward
+        rows = forward.fetch_rows()
     else:
         rows = list((result.rows or ())[start : start + count])
     if backward:

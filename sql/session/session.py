@@ -462,7 +462,8 @@ class Session:
             if type(statement) in AUDITED:
                 self._record(statement, ASKED)
             if self.variables.get(STATEMENT_TIMEOUT):
-                result = await self._transactions.timed(self._run(asked))
+                async with self._transactions.time_limit():
+                    result = await self._run(asked)
             else:
                 result = await self._run(asked)
             self._calls.note_commit(result.commit_timestamp)

@@ -391,11 +391,6 @@ class SessionTransactions:
             )
         return self.terminated
 
-    async def timed(self, work: Awaitable[Result]) -> Result:
-        """Runs a statement for `statement_timeout` at most. Raises SQLError 57014."""
-        async with self.time_limit():
-            return await work
-
     @asynccontextmanager
     async def time_limit(self, otherwise: float = 0.0) -> AsyncIterator[None]:
         """Limits the block to `statement_timeout`, or to `otherwise` where the session has none.

@@ -31,7 +31,7 @@ class DropConnection(NamedStatement):
 class ShowConnections(Statement):
     """SHOW EXTERNAL CONNECTIONS, or SHOW EXTERNAL CONNECTION name."""
 
-    name: str | None
+    name: str | None = None
 
 
 ConnectionChange = CreateConnection | AlterConnection | DropConnection

@@ -76,10 +76,10 @@ class ActAs(Statement):
     """SET [LOCAL] ROLE, or SET [LOCAL] SESSION AUTHORIZATION where `session`. `name` is None for
     NONE and DEFAULT, and for RESET of either."""
 
-    name: str | None
-    session: bool
-    local: bool
-    reset: bool
+    name: str | None = None
+    session: bool = False
+    local: bool = False
+    reset: bool = False
     position: int
 
 

@@ -203,8 +203,8 @@ class ShowJobs(Statement):
     """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id. With `watched` each feed's tables
     are told with their states."""
 
-    changefeeds_only: bool
-    job_id: int | None
+    changefeeds_only: bool = False
+    job_id: int | None = None
     watched: bool = False
 
 

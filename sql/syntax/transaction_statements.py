@@ -65,6 +65,6 @@ class SetVariable(TransactionStatement):
     """
 
     name: str
-    value: str | None
-    local: bool
+    value: str | None = None
+    local: bool = False
     position: int

@@ -53,15 +53,13 @@ define("role_options", _options)
 define("some_role_options", _some_options)
 
 USERS: tuple[Row, ...] = (
-    (
-        "CREATE USER if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options",
-        CreateUser,
-        {"login": True},
-    ),
-    (
-        "CREATE ROLE if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options",
-        CreateUser,
-        {"login": False},
+    *(
+        (
+            f"CREATE {what} if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options",
+            CreateUser,
+            {"login": login},
+        )
+        for what, login in (("USER", True), ("ROLE", False))
     ),
     ("ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options", AlterUser),
     ("DROP USER/ROLE if_exists:[IF EXISTS] names:user,…", DropUser),
@@ -91,23 +89,22 @@ def _table_pattern(cursor: Cursor) -> ObjectName:
     return ObjectName((*parts, "*"), position)
 
 
+def _operand(kind: s.TargetKind) -> str:
+    """Returns the kind of operand that names such objects, or what they are in."""
+    word = kind.value.rpartition(" ")[2]
+    return f"{word}_name" if word in ("schema", "database") else word
+
+
 define("privilege", _privilege)
 define("table_pattern", _table_pattern)
 define_rules(
     "grant_target",
     Rules(
-        ("DATABASE names:database_name,…", s.GrantTarget, {"kind": s.TargetKind.DATABASE}),
-        ("SCHEMA names:schema_name,…", s.GrantTarget, {"kind": s.TargetKind.SCHEMA}),
         *(
-            (f"{kind.value.upper()} names:schema_name,…", s.GrantTarget, {"kind": kind})
-            for kind in (
-                s.TargetKind.TABLES_IN_SCHEMA,
-                s.TargetKind.SEQUENCES_IN_SCHEMA,
-                s.TargetKind.TYPES_IN_SCHEMA,
-            )
+            (f"{kind.value.upper()} names:{_operand(kind)},…", s.GrantTarget, {"kind": kind})
+            for kind in s.TargetKind
+            if kind not in (s.TargetKind.TABLE, s.TargetKind.SYSTEM)
         ),
-        ("SEQUENCE names:sequence,…", s.GrantTarget, {"kind": s.TargetKind.SEQUENCE}),
-        ("TYPE names:type,…", s.GrantTarget, {"kind": s.TargetKind.TYPE}),
         ("[TABLE] names:table_pattern,…", s.GrantTarget, {"kind": s.TargetKind.TABLE}),
     ),
 )

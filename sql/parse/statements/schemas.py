@@ -244,15 +244,13 @@ def _comment_on_column(name: ObjectName, text: str | None, what: s.Commented) ->
 
 define("schema_parts", lambda cursor: object_name(cursor, "a schema's name").parts)
 _SCHEMAS: tuple[Row, ...] = (
-    (
-        "COMMENT ON TABLE table:table IS ( NULL | text:text )",
-        s.CommentOn,
-        {"what": s.Commented.TABLE, "column": None},
-    ),
-    (
-        "COMMENT ON VIEW table:view IS ( NULL | text:text )",
-        s.CommentOn,
-        {"what": s.Commented.VIEW, "column": None},
+    *(
+        (
+            f"COMMENT ON {what.value} table:{what.value.lower()} IS ( NULL | text:text )",
+            s.CommentOn,
+            {"what": what, "column": None},
+        )
+        for what in (s.Commented.TABLE, s.Commented.VIEW)
     ),
     (
         "COMMENT ON COLUMN name:column_name IS ( NULL | text:text )",

@@ -102,11 +102,8 @@ def _zone(value: str, local: bool, position: int) -> t.SetVariable:
 
 def _role(name: str | None, local: bool, position: int) -> ActAs:
     named = None if name == "none" else name
-    return ActAs(name=named, session=False, local=local, reset=False, position=position)
+    return ActAs(name=named, local=local, position=position)
 
-
-_RESET = {"value": None, "local": False}
-_RESET_ROLE = {"name": None, "local": False, "reset": True}
 
 TRANSACTIONS: tuple[Row, ...] = (
     ("BEGIN [WORK/TRANSACTION] modes:modes", t.Begin),
@@ -130,7 +127,7 @@ VARIABLES: tuple[Row, ...] = (
         (
             f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )",
             ActAs,
-            {"local": False, "session": True, "reset": False},
+            {"session": True},
         )
         for words in (
             "SESSION AUTHORIZATION",
@@ -146,12 +143,12 @@ VARIABLES: tuple[Row, ...] = (
         {"name": "timezone"},
     ),
     ("SET [local:LOCAL | SESSION] ^ name:variable TO/= ( DEFAULT | value:values )", _variable),
-    ("RESET ^ ROLE", ActAs, {**_RESET_ROLE, "session": False}),
-    ("RESET ^ SESSION AUTHORIZATION", ActAs, {**_RESET_ROLE, "session": True}),
-    ("RESET ^ SESSION_AUTHORIZATION", ActAs, {**_RESET_ROLE, "session": True}),
-    ("RESET ^ TIME ZONE", t.SetVariable, {**_RESET, "name": "timezone"}),
-    ("RESET ^ ALL", t.SetVariable, {**_RESET, "name": "all"}),
-    ("RESET ^ name:variable", t.SetVariable, _RESET),
+    ("RESET ^ ROLE", ActAs, {"reset": True}),
+    ("RESET ^ SESSION AUTHORIZATION", ActAs, {"reset": True, "session": True}),
+    ("RESET ^ SESSION_AUTHORIZATION", ActAs, {"reset": True, "session": True}),
+    ("RESET ^ TIME ZONE", t.SetVariable, {"name": "timezone"}),
+    ("RESET ^ ALL", t.SetVariable, {"name": "all"}),
+    ("RESET ^ name:variable", t.SetVariable),
     ("USE name:database", s.UseDatabase),
 )
 

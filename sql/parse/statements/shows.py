@@ -57,8 +57,6 @@ _CATALOGS = {
     ),
 }
 """What SHOW does not tell, with where it stands."""
-_ALL_JOBS = {"changefeeds_only": False, "job_id": None}
-_ALL_FEEDS = {"changefeeds_only": True, "job_id": None}
 
 SHOWS: tuple[Row, ...] = (
     ("SHOW DATABASES", s.ShowDatabases),
@@ -72,11 +70,10 @@ SHOWS: tuple[Row, ...] = (
     ("SHOW [CLUSTER/LOCAL/ALL] QUERIES/STATEMENTS", s.ShowQueries),
     ("SHOW USERS/ROLES", ShowUsers),
     ("SHOW JOBS/JOB WHEN COMPLETE ( query:query | job_ids:job,… )", s.AwaitJobs),
-    ("SHOW JOBS", s.ShowJobs, _ALL_JOBS),
-    ("SHOW JOB job_id:job", s.ShowJobs, {"changefeeds_only": False}),
-    ("SHOW CHANGEFEED JOBS watched:[WITH WATCHED_TABLES]", s.ShowJobs, _ALL_FEEDS),
+    ("SHOW JOBS", s.ShowJobs),
+    ("SHOW JOB job_id:job", s.ShowJobs),
     (
-        "SHOW CHANGEFEED JOB job_id:job watched:[WITH WATCHED_TABLES]",
+        "SHOW CHANGEFEED ( JOBS | JOB job_id:job ) watched:[WITH WATCHED_TABLES]",
         s.ShowJobs,
         {"changefeeds_only": True},
     ),
@@ -90,7 +87,7 @@ SHOWS: tuple[Row, ...] = (
     ("SHOW PAUSED SCHEDULES [FOR CHANGEFEED]", c.ShowSchedules, {"paused": True}),
     ("SHOW SCHEDULE schedule_id:schedule_id", c.ShowSchedules),
     ("SHOW SUBSCRIPTIONS", c.ShowSubscriptions),
-    ("SHOW EXTERNAL CONNECTIONS", ShowConnections, {"name": None}),
+    ("SHOW EXTERNAL CONNECTIONS", ShowConnections),
     ("SHOW EXTERNAL CONNECTION name:connection", ShowConnections),
     ("SHOW RELAXED LOGS", ShowRelaxedLogs),
     ("SHOW KEYSPACES", ShowKeyspaces),
