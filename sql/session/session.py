@@ -112,10 +112,7 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        opened = self._transactions.opened
-        if opened is None or self._transactions.batch:
-            return SessionState.IDLE
-        return SessionState.FAILED if opened.failed else SessionState.IN_TRANSACTION
+        return self._transactions.state
 
     @property
     def in_batch(self) -> bool:
@@ -177,7 +174,7 @@ class Session:
 
     @property
     def transaction_status(self) -> str:
-        return self._transactions.status
+        return self._transactions.state.value
 
     @property
     def transaction_opened_at(self) -> datetime | None:

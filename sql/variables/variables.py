@@ -238,18 +238,19 @@ def declare_timeout(name: str, description: str) -> Variable[float]:
     return Variable(name, 0.0, parse=parse_timeout, show=show_timeout, description=description)
 
 
-_LEVELS = {
+LEVELS = {
     "serializable": Isolation.SERIALIZABLE,
     "repeatable read": Isolation.REPEATABLE_READ,
-    "snapshot": Isolation.REPEATABLE_READ,
+    "snapshot": Isolation.REPEATABLE_READ,  # CockroachDB's word
     "read committed": Isolation.READ_COMMITTED,
-    "read uncommitted": Isolation.READ_COMMITTED,
+    "read uncommitted": Isolation.READ_COMMITTED,  # as in Postgres: nobody reads such rows
 }
+"""Levels by their names in SET and BEGIN."""
 
 
 def parse_isolation(text: str) -> Isolation:
     """The level that is meant: of two names for one level, the one that SHOW says is kept."""
-    level = _LEVELS.get(" ".join(text.lower().replace("-", " ").split()))
+    level = LEVELS.get(" ".join(text.lower().replace("-", " ").split()))
     if level is None:
         raise ValueError("Write serializable, repeatable read or read committed.")
     return level

@@ -29,7 +29,7 @@ from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, object_name, padded, refused, refuses
 from ..kinds import query as read_query
 from ..queries import parse_tree
-from ..rules import Row, Rules
+from ..rules import Make, Row, Rules
 from .tables import INDEX, index_definition
 
 _CASCADE = "[cascade:CASCADE | RESTRICT]"
@@ -58,12 +58,8 @@ def _index_name(path: ObjectName, index: str | None) -> tuple[ObjectName | None,
 define_rules("qualified_index", Rules(("path:index_path [@ index:index]", _index_name)))
 
 
-def _drop_index(index: tuple[ObjectName | None, str], **fields: object) -> s.DropIndex:
-    return s.DropIndex(table=index[0], name=index[1], **fields)  # type: ignore[arg-type]
-
-
-def _rename_index(index: tuple[ObjectName | None, str], **fields: object) -> s.RenameIndex:
-    return s.RenameIndex(table=index[0], name=index[1], **fields)  # type: ignore[arg-type]
+def _of_index(make: Make) -> Make:
+    return lambda index, **fields: make(table=index[0], name=index[1], **fields)
 
 
 # Ranges.
@@ -143,10 +139,6 @@ def _by_index(name: str) -> s.IgnoredAlteration:
     return s.IgnoredAlteration(what=f"the order or identity by index {name}")
 
 
-def _stored_column(name: str, position: int, what: str) -> s.IgnoredAlteration:
-    return s.IgnoredAlteration(what=what, column=name, position=position)
-
-
 def _set_identity(name: str, position: int, said: dict[str, object]) -> s.SetIdentity:
     options = {field: value for field, value in said.items() if field != "identity"}
     return s.SetIdentity(
@@ -176,7 +168,11 @@ def _identity_changes(cursor: Cursor) -> dict[str, object]:
 
 define("identity_changes", _identity_changes, _identity_change.begins)
 _COLUMN = "ALTER [COLUMN] ^ name:column"
-_STORE = "( DEFAULT | _:word )"
+_STORED_COLUMN = {
+    "SET STATISTICS": "_:number",
+    "SET STORAGE": "( DEFAULT | _:word )",
+    "SET COMPRESSION": "( DEFAULT | _:word )",
+}
 define_rules(
     "alteration",
     Rules(
@@ -202,9 +198,10 @@ define_rules(
         (f"{_COLUMN} DROP EXPRESSION {_IF}", s.DropExpression),
         (f"{_COLUMN} ADD clause:identity", s.AddIdentity),
         (f"{_COLUMN} DROP IDENTITY {_IF}", s.DropIdentity),
-        (f"{_COLUMN} SET STATISTICS _:number", _stored_column, {"what": "SET STATISTICS"}),
-        (f"{_COLUMN} SET STORAGE {_STORE}", _stored_column, {"what": "SET STORAGE"}),
-        (f"{_COLUMN} SET COMPRESSION {_STORE}", _stored_column, {"what": "SET COMPRESSION"}),
+        *(
+            (f"ALTER [COLUMN] ^ column:column {what} {value}", s.IgnoredAlteration, {"what": what})
+            for what, value in _STORED_COLUMN.items()
+        ),
         (f"{_COLUMN} [SET DATA] TYPE type:column_type [USING using:expression]", s.AlterType),
         (f"{_COLUMN} said:identity_changes", _set_identity),
         ("^ SET SCHEMA schema:schema", s.SetSchema),
@@ -349,11 +346,11 @@ SCHEMAS: tuple[Row, ...] = (
     ),
     (
         f"DROP INDEX [CONCURRENTLY] {_IF} ^ index:qualified_index {_CASCADE} text:whole_text",
-        _drop_index,
+        _of_index(s.DropIndex),
     ),
     (
         f"ALTER INDEX {_IF} ^ index:qualified_index RENAME TO new_name:index text:whole_text",
-        _rename_index,
+        _of_index(s.RenameIndex),
     ),
     (
         "TRUNCATE [TABLE] [ONLY] tables:table,… [restart_identity:RESTART IDENTITY | "

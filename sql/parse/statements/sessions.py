@@ -9,13 +9,13 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
-from ....kvlayer.transaction_modes import Isolation
 from ...syntax import cursor_statements as c
 from ...syntax import statements as s
 from ...syntax import transaction_statements as t
 from ...syntax.changefeed_statements import FetchSubscription
 from ...syntax.names import Option
 from ...syntax.rights_statements import ActAs
+from ...variables.variables import LEVELS
 from ..cursor import Cursor, syntax_error
 from ..kinds import define, define_rules, gathered, itself, one_of, refused, refuses
 from ..lexer import like
@@ -25,14 +25,7 @@ from ..rules import Row, Rules
 define_rules(
     "isolation",
     one_of(
-        {
-            "SERIALIZABLE": Isolation.SERIALIZABLE,
-            "REPEATABLE READ": Isolation.REPEATABLE_READ,
-            "READ COMMITTED": Isolation.READ_COMMITTED,
-            "SNAPSHOT": Isolation.REPEATABLE_READ,  # CockroachDB's word
-            # As in Postgres: nobody reads what is not committed.
-            "READ UNCOMMITTED": Isolation.READ_COMMITTED,
-        },
+        {name.upper(): level for name, level in LEVELS.items()},
         "SERIALIZABLE, REPEATABLE READ or READ COMMITTED",
     ),
 )

@@ -13,7 +13,7 @@ from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
 from ...syntax import schema_statements as s
-from ...syntax.names import ObjectName, Option, TypeName
+from ...syntax.names import ObjectName, TypeName
 from ...syntax.refusals import unsupported
 from ...syntax.statements import CreateDatabase, CreateTable, CreateTableAs, OnCommit, Query
 from ...syntax.type_statements import SequenceChange
@@ -244,7 +244,6 @@ def _no_match(word: str, position: int | None) -> SQLError:
 
 
 def _reference(
-    position: int,
     columns: tuple[str, ...],
     full: int | None,
     said: tuple[int, bool, bool],
@@ -258,7 +257,6 @@ def _reference(
         columns=columns,
         on_delete=on_delete or "NO ACTION",
         on_update=on_update or "NO ACTION",
-        position=position,
         deferrable=said[1],
         initially_deferred=said[2],
         **fields,  # type: ignore[arg-type]
@@ -490,10 +488,9 @@ def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCo
 def _table(
     table: ObjectName,
     temporary: bool,
-    if_not_exists: bool,
     elements: tuple[s.ColumnDefinition | _Key | s.TableConstraint | s.IndexDefinition, ...],
-    parameters: tuple[Option, ...],
     ends: OnCommit | None,
+    **fields: object,
 ) -> CreateTable:
     keys = [each for each in elements if isinstance(each, _Key)]
     if len(keys) > 1:
@@ -507,9 +504,8 @@ def _table(
         elements=tuple(
             each for each in elements if not isinstance(each, s.ColumnDefinition | _Key)
         ),
-        if_not_exists=if_not_exists,
-        parameters=parameters,
         temporary=_lifetime(table, temporary, ends),
+        **fields,  # type: ignore[arg-type]
     )
 
 
