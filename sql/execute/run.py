@@ -48,7 +48,7 @@ from ..runtime.relations import SEQUENCE_RELATIONS, LeaseScope, changed_tables, 
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
-from ..syntax.as_of_clause import AsOf
+from ..syntax.names import AsOf
 from ..syntax.statements import PlannedStatement
 from ..variables.variables import DEFAULT_READ_ONLY, SessionVariables
 from .ddl.named_enums import bind_named_enums

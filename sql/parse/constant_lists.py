@@ -19,6 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...kvlayer.fibre import give_way
 from ..syntax.tree_copies import E, copied
 from ..syntax.walks import find_all
+from .constant_rows import constant
 
 LIST = "constant_list"
 """Where an IN keeps the list of which its tree has the first constant."""
@@ -110,22 +111,11 @@ def _read(written: str) -> Item:
 
 
 def _tree(written: str, start: int) -> exp.Expr:
-    item = _read(written)
-    match item:
-        case None:
-            return exp.Null()
-        case Given(number=number):
-            literal = exp.Literal.number(number)
-            literal.meta["start"] = start + 1
-            return exp.Parameter(this=literal)
-        case str():
-            literal = exp.Literal(this=item, is_string=True)
-            literal.meta["start"] = start
-            return literal
-    negative = written[0] == "-"
-    literal = exp.Literal(this=written.removeprefix("-"), is_string=False)
-    literal.meta["start"] = start + negative
-    return exp.Neg(this=literal) if negative else literal
+    if written[0] != "$":
+        return constant(written, start).tree
+    number = exp.Literal.number(int(written[1:]))
+    number.meta["start"] = start + 1
+    return exp.Parameter(this=number)
 
 
 def constant_list(text: str, at: int) -> ConstantList | None:

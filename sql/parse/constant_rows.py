@@ -88,10 +88,11 @@ class ConstantRows:
             give_way()
             at = found.end()
             items = _ITEM.finditer(self.statement, found.start(), at)
-            yield tuple([_constant(item.group(), item.start()) for item in items])
+            yield tuple([constant(item.group(), item.start()) for item in items])
 
 
-def _constant(written: str, start: int) -> Constant:
+def constant(written: str, start: int) -> Constant:
+    """Returns what is written at a place of the statement."""
     if written[0] == "'":
         return Constant(TokenType.STRING, written[1:-1].replace("''", "'"), start)
     word = _WORDS.get(written.lower())

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
-from ...catalog.values.errors import SQLError
+from ..syntax.refusals import error_at
 from ..syntax.walks import find_all
 from .lexer import tokenize
-from .queries import folded, parse_tree, position_of
+from .queries import folded, parse_tree
 from .repairs.meant_tokens import as_written
 
 
@@ -37,10 +37,8 @@ def columns_in(tree: exp.Expr) -> tuple[str, ...]:
     """
     refused = tree.find(*_NOT_OF_ONE_ROW)
     if refused is not None:
-        raise SQLError(
-            "0A000",
-            f"an expression of one row cannot contain {refused.sql('postgres')}",
-            position=position_of(tree),
+        raise error_at(
+            tree, "0A000", f"an expression of one row cannot contain {refused.sql('postgres')}"
         )
     names = (folded(column.this) for column in find_all(tree, exp.Column))
     return tuple(dict.fromkeys(names))

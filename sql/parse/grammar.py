@@ -17,11 +17,10 @@ from ..syntax.statements import (
     Delete,
     Explain,
     Insert,
+    PlannedStatement,
     Prepare,
-    Query,
     Statement,
     Update,
-    WithWrites,
 )
 from .constant_lists import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
@@ -41,8 +40,6 @@ from .statements.schemas import SCHEMAS
 from .statements.sessions import CHORES, CURSORS, PREPARED, TRANSACTIONS, VARIABLES
 from .statements.shows import SHOWS
 from .statements.tables import TABLES
-
-Planned = Query | Insert | Update | Delete | WithWrites
 
 STATEMENTS_MAX = 10_000
 """Statements in one text: more are a file, and files are loaded."""
@@ -188,11 +185,11 @@ def _format(position: int, name: str) -> bool:
     return False
 
 
-def _explained(options: tuple[bool, ...], statement: Planned) -> Explain:
+def _explained(options: tuple[bool, ...], statement: PlannedStatement) -> Explain:
     return Explain(analyze=any(options), statement=statement)
 
 
-define("planned", _inner(Planned, _PLANNED))
+define("planned", _inner(PlannedStatement, _PLANNED))
 define(
     "truth",
     lambda cursor: _TRUTHS[cursor.advance().text.lower()],

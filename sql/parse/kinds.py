@@ -11,8 +11,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax.as_of_clause import AsOf
-from ..syntax.names import ObjectName, Option, TypeName
+from ..syntax.names import AsOf, ObjectName, Option, TypeName
 from ..syntax.refusals import unsupported
 from ..syntax.statements import Query
 from .cursor import RESERVED, Cursor, LexemeKind, Unmatched

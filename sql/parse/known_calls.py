@@ -15,12 +15,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ...catalog.values.errors import SQLError
 from ..builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ..builtins.macros import PREFIX
 from ..builtins.session_functions import SESSION_FUNCTIONS
-from ..syntax.refusals import unsupported
-from ..syntax.tree_names import position_of
+from ..syntax.refusals import error_at, unsupported
 from ..syntax.walks import find_all
 from .expansions.catalog_functions import CATALOG_CALLS
 
@@ -136,5 +134,5 @@ def known_calls(tree: exp.Expr) -> exp.Expr:
         if hint is not None:
             raise unsupported(f"{plain}()", node, hint)
         if name not in _KNOWN and not name.startswith(_PREFIXES):
-            raise SQLError("42883", f"function {name} does not exist", position=position_of(node))
+            raise error_at(node, "42883", f"function {name} does not exist")
     return tree

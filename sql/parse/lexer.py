@@ -75,6 +75,11 @@ def is_string(token: Token) -> bool:
     return token.token_type in _LITERALS
 
 
+def like(token: Token, kind: TokenType, text: str) -> Token:
+    """Another token in the place of one."""
+    return Token(kind, text, token.line, token.col, token.start, token.end)
+
+
 def tokenize(text: str) -> list[Token]:
     """The tokens of `text`, commands opened. Raises SQLError 42601 with a position, and 54000 or
     54001 for a text that is beyond what `pieces` allows."""

@@ -15,8 +15,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
-from ..syntax.as_of_clause import AsOf
 from ..syntax.balanced import CHAINED, balance
+from ..syntax.names import AsOf
 from ..syntax.refusals import unsupported
 from ..syntax.row_locks import cut_row_locks
 from ..syntax.statements import Query
@@ -32,9 +32,8 @@ from .known_calls import REFUSED_NODES, known_calls, offered_operators
 from .lexer import POSTGRES, give_way_for, is_string
 from .pieces import NESTING_MAX, OPERATORS_MAX
 from .repairs.array_syntax import plain_arrays
-from .repairs.called_types import plain_names
+from .repairs.called_types import plain_documents, plain_names
 from .repairs.derived_tables import plain_derived
-from .repairs.json_functions import plain_documents
 from .repairs.meant_tokens import meant_tokens
 from .repairs.row_syntax import plain_rows
 from .repairs.shown_tables import shown_tables

@@ -18,7 +18,7 @@ from ...catalog.values.errors import SQLError
 from ..results.results import Result
 from ..syntax.rights_statements import ActAs
 from ..variables.client_variables import IS_SUPERUSER
-from ..variables.variables import SessionVariables, declare, show_bool
+from ..variables.variables import SessionVariables, Variable, show_bool
 from .authorization import Actor
 from .transactions import OpenTransaction
 
@@ -31,14 +31,14 @@ def _checked(text: str) -> str:
     raise ValueError("SET ROLE and SET SESSION AUTHORIZATION set it.")
 
 
-ROLE = declare(
+ROLE = Variable(
     "role",
     NONE,
     parse=_checked,
     description="the role whose rights the session has, by SET ROLE",
     reset_by_all=False,
 )
-SESSION_AUTHORIZATION = declare(
+SESSION_AUTHORIZATION = Variable(
     "session_authorization",
     ROOT,
     parse=_checked,

@@ -120,23 +120,6 @@ def zoned(database: str) -> str:
     return database if zone == UTC_NAME else f"{database} {zone}"
 
 
-class TypedTexts:
-    """Statements whose parameters have types, by text, declared types and database.
-
-    What is kept is its maker's own (`sql.session.prepared`), who also knows whether it still holds.
-    """
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, tuple[object, ...], str], object] = {}
-
-    def find(self, key: tuple[str, tuple[object, ...], str]) -> object | None:
-        return self._kept.get(key)
-
-    def keep(self, key: tuple[str, tuple[object, ...], str], statement: object) -> None:
-        if len(key[0]) <= TEXT_LENGTH_MAX:
-            _keep(self._kept, key, statement)
-
-
 class Template:
     """The statement of a shape, and whether a plan was found that all its texts can share."""
 
@@ -155,13 +138,23 @@ class Template:
         return made
 
 
+TypedKey = tuple[str, tuple[object, ...], str]
+"""A text, the types that are declared for its parameters, and the database (`zoned`)."""
+
+
 class PlanCache:
     """The texts that were prepared last, shared by a node's sessions."""
 
     def __init__(self) -> None:
-        self.typed = TypedTexts()
+        self.typed: dict[TypedKey, object] = {}
+        """Statements whose parameters have types. Each is its maker's own (`sql.session.prepared`),
+        who also knows whether it still holds."""
         self._texts: dict[str, Prepared] = {}
         self._templates: dict[str, Template] = {}
+
+    def keep_typed(self, key: TypedKey, statement: object) -> None:
+        if len(key[0]) <= TEXT_LENGTH_MAX:
+            _keep(self.typed, key, statement)
 
     def knows(self, text: str) -> bool:
         """Whether the text is parsed already."""

@@ -116,13 +116,7 @@ class OpenTransaction:
             self.modes = modes
             await self.begin_anew()
             return
-        only_reads = Modes(
-            isolation=self.modes.isolation,
-            read_only=True,
-            deferrable=self.modes.deferrable,
-            as_of=self.modes.as_of,
-        )
-        if modes not in (self.modes, only_reads):
+        if modes not in (self.modes, replace(self.modes, read_only=True)):
             raise SQLError(
                 "25001", "transaction modes must be set before any statement of the transaction"
             )

@@ -10,8 +10,7 @@ It ends with its transaction, by COMMIT or not, and where ROLLBACK TO takes its 
 that was declared WITH HOLD outlives the commit.
 
 One that goes both ways (SCROLL) holds all its rows. Of any other the rows come in batches while
-FETCH goes forward by counts, and those that were fetched are gone; what asks for the end of it
-(LAST, ABSOLUTE -1) has the rest of the rows held from there on.
+FETCH goes forward, and those that were fetched are gone.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ CURSORS_MAX = 100
 
 @dataclass(slots=True, eq=False)
 class _Declared:
-    """A cursor. `result` has the rows behind the first `gone`."""
+    """A cursor. `result` has its rows, unless they come in batches."""
 
     statement: s.DeclareCursor
     result: Result
@@ -44,13 +43,8 @@ class _Declared:
     transaction: Transaction | None
     savepoint: int = 0  # the last that was made before it
     place: int = 0
-    gone: int = 0
     rows: ForwardRows | None = None  # of one whose rows come in batches
     fetched: ResultBatches | None = None  # of a FETCH that its client has perhaps not read yet
-
-    @property
-    def count(self) -> int:
-        return self.gone + self.result.row_count
 
 
 class RunText(Protocol):
@@ -137,23 +131,19 @@ class Cursors:
             cursor.fetched = None
         if cursor.rows is not None:
             wanted, skipped = _ahead(statement, cursor.rows)
-            if skipped is not None:
-                async for _ in cursor.rows.take(skipped):
-                    pass
-                asked = replace(statement, count=wanted)
-                return await self._fetch_forward(asked, cursor, cursor.rows, streamed=streamed)
-            await _hold_rest(cursor, cursor.rows)
-        first, last, place = _reached(statement, cursor.place, cursor.count)
+            async for _ in cursor.rows.take(skipped):
+                pass
+            asked = replace(statement, count=wanted)
+            return await self._fetch_forward(asked, cursor, cursor.rows, streamed=streamed)
+        first, last, place = _reached(statement, cursor.place, cursor.result.row_count)
         backward = statement.backward or place < cursor.place
         if backward and cursor.statement.scroll is False:
             raise _forward_only()
         count = max(0, last - first + 1)
-        if count and first <= cursor.gone:
-            raise _forward_only()
         cursor.place = place
         if statement.moves:
             return Result(tag=f"MOVE {count}", row_count=count)
-        return _rows(cursor.result, first - cursor.gone, count, backward=statement.backward)
+        return _rows(cursor.result, first, count, backward=statement.backward)
 
     async def _fetch_forward(
         self, statement: s.FetchCursor, cursor: _Declared, rows: ForwardRows, *, streamed: bool
@@ -200,32 +190,17 @@ class Cursors:
                 await self._end(cursor)
 
 
-def _ahead(statement: s.FetchCursor, rows: ForwardRows) -> tuple[int | None, int | None]:
-    """Returns how many rows to fetch, and how many to skip before them; (None, None) for a FETCH
-    that counts from the end.
-
-    Raises SQLError 55000 for rows that were fetched before.
-    """
+def _ahead(statement: s.FetchCursor, rows: ForwardRows) -> tuple[int | None, int]:
+    """Returns how many rows to fetch, and how many to skip before them. Raises SQLError 55000 for
+    rows that were fetched before, and for those that are counted from the end."""
     if not statement.single and not statement.backward:
         return statement.count, 0
     place = rows.taken + rows.ended
     if statement.single and statement.count is not None:
-        if statement.origin is s.From.START and statement.count < 0:
-            return None, None
         behind = statement.count - (place if statement.origin is s.From.START else 0)
         if behind > 0:
             return 1, behind - 1
     raise _forward_only()
-
-
-async def _hold_rest(cursor: _Declared, rows: ForwardRows) -> None:
-    """From here on the cursor holds the rows that it has not fetched."""
-    cursor.gone = rows.taken
-    cursor.place = rows.taken + rows.ended
-    columns = cursor.result.columns
-    table = await rows.rest(arrow_schema(columns))
-    cursor.rows = None
-    cursor.result = Result(tag="SELECT", columns=columns, table=table, row_count=table.num_rows)
 
 
 def _forward_only() -> SQLError:
@@ -269,12 +244,12 @@ def _reached(statement: s.FetchCursor, place: int, count: int) -> tuple[int, int
 def _rows(result: Result, first: int, count: int, *, backward: bool) -> Result:
     start = first - 1
     tag = f"FETCH {count}"
-    if result.table is not None and not backward:
-        part = result.table.slice(start, count)
-        return Result(tag=tag, columns=result.columns, table=part, row_count=count)
     if result.table is not None:
         part = result.table.slice(start, count)
-        rows = Result(tag=tag, columns=result.columns, table=part).fetch_rows()
+        forward = Result(tag=tag, columns=result.columns, table=part, row_count=count)
+        if not backward:
+            return forward
+        rows = forward.fetch_rows()
     else:
         rows = list((result.rows or ())[start : start + count])
     if backward:
@@ -306,10 +281,3 @@ class ForwardRows:
                 count -= part.num_rows
             self.taken += part.num_rows
             yield part
-
-    async def rest(self, schema: pa.Schema) -> pa.Table:
-        """All that has not been taken; nobody takes any more."""
-        parts = [] if self._left is None else [self._left]
-        while (part := await self._batches.next()) is not None:
-            parts.append(part)
-        return pa.concat_tables(parts) if parts else schema.empty_table()

@@ -80,7 +80,7 @@ class MirrorSession(Session):
         count = len(piece.named_parameters)
         known = [hint if isinstance(hint, type(STRING)) else STRING for hint in hints]
         types = [*known, *[STRING] * count][:count]
-        prepared = Prepared(ParsedText((statements.ReadMirror(piece.query),), count))
+        prepared = Prepared(ParsedText((statements.ReadMirror(text=piece.query),), count))
         return PreparedStatement(piece.query, prepared, 0, tuple(types))
 
     async def _own(self, text: str) -> bool:

@@ -52,6 +52,7 @@ from ..syntax.statements import (
     ExecutePrepared,
     Explain,
     Insert,
+    PlannedStatement,
     Query,
     Statement,
     Update,
@@ -59,7 +60,6 @@ from ..syntax.statements import (
 )
 
 STRING = ColumnType(TypeKind.STRING)
-PLANNED = Query | Insert | Update | Delete | WithWrites
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +88,7 @@ class PreparedStatement:
     def __post_init__(self) -> None:
         statements = self.prepared.statements
         self.statement = statements[self.index] if statements else None
-        self.planned = isinstance(self.statement, PLANNED)
+        self.planned = isinstance(self.statement, PlannedStatement)
 
 
 class Asked(Struct, frozen=True):
@@ -164,8 +164,7 @@ class Preparing:
         kept."""
         hints = await self._resolved(declared)
         key = (text, tuple(hints), zoned(self._database))
-        typed = self._services.plans.typed
-        known = typed.find(key)
+        known = self._services.plans.typed.get(key)
         if isinstance(known, PreparedStatement) and await self._current(known):
             needs = known.prepared.needs(0, self._database)
             await require(self._services, self._user, needs, self._opened)
@@ -175,7 +174,7 @@ class Preparing:
             raise SQLError("42601", "cannot insert multiple commands into a prepared statement")
         made = await self._typed(text, prepared, hints)
         if made.planned and made.lasting and not self._changed():
-            typed.keep(key, made)
+            self._services.plans.keep_typed(key, made)
         return made
 
     async def _resolved(self, declared: DeclaredTypes) -> Hints:
@@ -198,7 +197,7 @@ class Preparing:
             return PreparedStatement(text, prepared, 0, inner.parameter_types)
         if count and isinstance(statement, CopyFrom | CopyTo):
             raise _no_parameter("COPY takes none: write the values.")
-        if not isinstance(statement, PLANNED):
+        if not isinstance(statement, PlannedStatement):
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)
         scope = LeaseScope(self._services.leases)

@@ -37,10 +37,24 @@ FREED_AT_ONCE = 4 * 1024
 NamedStatement = Prepare | ExecutePrepared | Deallocate
 
 
-class PreparedNames:
-    """One session's prepared statements."""
+class RunPrepared(Protocol):
+    """Runs a prepared statement with its parameters."""
 
-    def __init__(self) -> None:
+    def __call__(
+        self, prepared: PreparedStatement, parameters: Sequence[object], *, streamed: bool
+    ) -> Awaitable[Result]: ...
+
+
+class PreparedNames:
+    """One session's prepared statements, and the statements about them; `preparing` prepares and
+    `run_prepared` runs for the session."""
+
+    def __init__(
+        self, store: StoreAccess, preparing: Callable[[], Preparing], run_prepared: RunPrepared
+    ) -> None:
+        self._store = store
+        self._preparing = preparing
+        self._run_prepared = run_prepared
         self._by_name: dict[str, PreparedStatement] = {}
         self._length = 0
         """Characters of all named statements."""
@@ -93,6 +107,41 @@ class PreparedNames:
             if freed >= FREED_AT_ONCE:
                 freed = 0
                 await asyncio.sleep(0)
+
+    async def run(self, statement: NamedStatement, *, streamed: bool) -> Result:
+        match statement:
+            case statements.Prepare(name=name, text=text):
+                hints = declared_types(statement)
+                self.check_new(name, text)
+                preparing = self._preparing()
+                prepared = await preparing.prepare(text, hints)
+                if prepared.planned:
+                    await preparing.describe(prepared)  # EXECUTE is held to its columns
+                self.keep(name, prepared)
+                return Result(tag="PREPARE")
+            case statements.ExecutePrepared():
+                found = self.executed(statement)
+                given = argument_values(statement, found, await self._store.now())
+                result = await self._run_prepared(found, given, streamed=streamed)
+                if found.planned:
+                    async with ClosedOnError(result):
+                        check_columns_same(found.columns, result.columns)
+                return result
+            case statements.Deallocate(name=None):
+                await self.clear()
+                return Result(tag="DEALLOCATE ALL")
+            case statements.Deallocate(name=name):
+                assert name is not None, statement
+                self.find(name)
+                self.forget(name)
+                return Result(tag="DEALLOCATE")
+
+    def executed(self, statement: statements.ExecutePrepared) -> PreparedStatement:
+        """Returns the statement that an EXECUTE runs. Raises SQLError."""
+        found = self.find(statement.name, statement.position)
+        if isinstance(found.statement, statements.ExecutePrepared):
+            raise SQLError("0A000", "EXECUTE cannot run an EXECUTE", position=statement.position)
+        return found
 
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
@@ -153,63 +202,3 @@ def _taken(type: ColumnType, value: object) -> object:
     if type.broad.kind is not TypeKind.INT8:
         return value
     return coerce(type, value) if isinstance(value, str | Decimal | float) else value
-
-
-class RunPrepared(Protocol):
-    """Runs a prepared statement with its parameters."""
-
-    def __call__(
-        self, prepared: PreparedStatement, parameters: Sequence[object], *, streamed: bool
-    ) -> Awaitable[Result]: ...
-
-
-class NamedStatements:
-    """Carries out statements about `names`; `preparing` prepares and `run` runs for the session."""
-
-    def __init__(
-        self,
-        names: PreparedNames,
-        store: StoreAccess,
-        preparing: Callable[[], Preparing],
-        run: RunPrepared,
-    ) -> None:
-        self._names = names
-        self._store = store
-        self._preparing = preparing
-        self._run = run
-
-    async def run(self, statement: NamedStatement, *, streamed: bool) -> Result:
-        names = self._names
-        match statement:
-            case statements.Prepare(name=name, text=text):
-                hints = declared_types(statement)
-                names.check_new(name, text)
-                preparing = self._preparing()
-                prepared = await preparing.prepare(text, hints)
-                if prepared.planned:
-                    await preparing.describe(prepared)  # EXECUTE is held to its columns
-                names.keep(name, prepared)
-                return Result(tag="PREPARE")
-            case statements.ExecutePrepared():
-                found = self.executed(statement)
-                given = argument_values(statement, found, await self._store.now())
-                result = await self._run(found, given, streamed=streamed)
-                if found.planned:
-                    async with ClosedOnError(result):
-                        check_columns_same(found.columns, result.columns)
-                return result
-            case statements.Deallocate(name=None):
-                await names.clear()
-                return Result(tag="DEALLOCATE ALL")
-            case statements.Deallocate(name=name):
-                assert name is not None, statement
-                names.find(name)
-                names.forget(name)
-                return Result(tag="DEALLOCATE")
-
-    def executed(self, statement: statements.ExecutePrepared) -> PreparedStatement:
-        """Returns the statement that an EXECUTE runs. Raises SQLError."""
-        found = self._names.find(statement.name, statement.position)
-        if isinstance(found.statement, statements.ExecutePrepared):
-            raise SQLError("0A000", "EXECUTE cannot run an EXECUTE", position=statement.position)
-        return found

@@ -64,7 +64,7 @@ from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
 from .cursors import Cursors
 from .immediate import ImmediateStatements
 from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of
-from .prepared_names import NamedStatements, PreparedNames
+from .prepared_names import PreparedNames
 from .session_transactions import SessionState, SessionTransactions, refuse_where_it_stands
 from .session_turn import SessionTurn
 from .temporary_tables import TemporaryTables
@@ -97,8 +97,7 @@ class Session:
         self._turn = SessionTurn(self.variables, partial(_asker, ref(self)), share)
         self._sequences = SessionSequences()
         self._temporary = TemporaryTables(services, self._turn.temporary)
-        self.prepared_names = names = PreparedNames()
-        self._named = NamedStatements(names, self._store, self._preparing, self._run_prepared)
+        self.prepared_names = PreparedNames(self._store, self._preparing, self._run_prepared)
         self.cursors = Cursors(
             lambda: self._open, self._run_text, services.waiting_results.of(user)
         )
@@ -112,10 +111,7 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        opened = self._transactions.opened
-        if opened is None or self._transactions.batch:
-            return SessionState.IDLE
-        return SessionState.FAILED if opened.failed else SessionState.IN_TRANSACTION
+        return self._transactions.state
 
     @property
     def in_batch(self) -> bool:
@@ -177,7 +173,7 @@ class Session:
 
     @property
     def transaction_status(self) -> str:
-        return self._transactions.status
+        return self._transactions.state.value
 
     @property
     def transaction_opened_at(self) -> datetime | None:
@@ -395,7 +391,7 @@ class Session:
         if prepared.planned:
             return prepared.columns
         if isinstance(statement, statements.ExecutePrepared):
-            return self.columns_of(self._named.executed(statement))
+            return self.columns_of(self.prepared_names.executed(statement))
         if isinstance(statement, FetchCursor) and not statement.moves:
             return self.cursors.columns(statement.name)
         if prepared.columns is not None:
@@ -425,7 +421,7 @@ class Session:
     async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
         statement = prepared.statement
         if isinstance(statement, statements.ExecutePrepared):
-            return await self._describe(self._named.executed(statement))
+            return await self._describe(self.prepared_names.executed(statement))
         if prepared.planned:
             self._transactions.refuse_failed()
             return await self._preparing().describe(prepared)
@@ -462,7 +458,8 @@ class Session:
             if type(statement) in AUDITED:
                 self._record(statement, ASKED)
             if self.variables.get(STATEMENT_TIMEOUT):
-                result = await self._transactions.timed(self._run(asked))
+                async with self._transactions.time_limit():
+                    result = await self._run(asked)
             else:
                 result = await self._run(asked)
             self._calls.note_commit(result.commit_timestamp)
@@ -529,7 +526,7 @@ class Session:
             case statements.Prepare() | statements.ExecutePrepared() | statements.Deallocate():
                 if self._open is not None and not isinstance(statement, statements.ExecutePrepared):
                     self._open.shown = True  # what it does to names is not undone, nor done twice
-                return await self._named.run(statement, streamed=streamed)
+                return await self.prepared_names.run(statement, streamed=streamed)
             case statements.ShowSession(name=name, position=position) if name != "database":
                 return self._transactions.show(name, position)
             case statements.SetConstraints():

@@ -31,8 +31,8 @@ from ..syntax import changefeed_statements
 from ..syntax import transaction_statements as statements
 from ..syntax.connection_statements import ConnectionChange
 from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
-from ..syntax.show_statements import SHOWN
 from ..syntax.statements import (
+    SHOWN,
     AwaitJobs,
     ControlJobs,
     Delete,
@@ -157,8 +157,8 @@ class SessionTransactions:
             case statements.SetCharacteristics(modes=modes):
                 self._set_characteristics(modes)
                 return Result(tag="SET")
-            case statements.SetVariable():
-                return await self._set_variable(statement)
+        assert isinstance(statement, statements.SetVariable), statement
+        return await self._set_variable(statement)
 
     # At once
 
@@ -391,11 +391,6 @@ class SessionTransactions:
             )
         return self.terminated
 
-    async def timed(self, work: Awaitable[Result]) -> Result:
-        """Runs a statement for `statement_timeout` at most. Raises SQLError 57014."""
-        async with self.time_limit():
-            return await work
-
     @asynccontextmanager
     async def time_limit(self, otherwise: float = 0.0) -> AsyncIterator[None]:
         """Limits the block to `statement_timeout`, or to `otherwise` where the session has none.
@@ -469,17 +464,17 @@ class SessionTransactions:
 
     def _mode_shown(self, name: str) -> str:
         if name == "transaction_status":
-            return self.status
+            return self.state.value
         modes = self.default_modes if self.opened is None else self.opened.modes
         mode = name.removeprefix("transaction_")
         return _MODES[mode][2](getattr(modes, mode))
 
     @property
-    def status(self) -> str:
-        """Returns the text of SHOW TRANSACTION STATUS."""
-        if self.opened is None or self.batch:
-            return "NoTxn"
-        return "Aborted" if self.opened.failed else "Open"
+    def state(self) -> SessionState:
+        opened = self.opened
+        if opened is None or self.batch:
+            return SessionState.IDLE
+        return SessionState.FAILED if opened.failed else SessionState.IN_TRANSACTION
 
     @property
     def opened_at(self) -> datetime | None:
@@ -523,11 +518,12 @@ def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
 
 
 class SessionState(Enum):
-    """The transaction status that ReadyForQuery tells a client."""
+    """The transaction status that ReadyForQuery tells a client, and the words of SHOW TRANSACTION
+    STATUS for it."""
 
-    IDLE = "idle"
-    IN_TRANSACTION = "in a transaction"
-    FAILED = "in a failed transaction"
+    IDLE = "NoTxn"
+    IN_TRANSACTION = "Open"
+    FAILED = "Aborted"
 
     __hash__ = object.__hash__  # each answer looks one up, and Enum's is slow
 

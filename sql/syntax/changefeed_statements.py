@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from .names import ObjectName, Option
+from .statement import NamedStatement, Statement, Syntax
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedSelect:
+class FeedSelect(Syntax):
     """The query of CREATE CHANGEFEED … AS: its text, its tree, which nobody may change, and its
     table. Functions that tell of an event are columns of names such as `event_op()` in it."""
 
@@ -19,8 +17,7 @@ class FeedSelect:
     table: ObjectName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseFeed:
+class DatabaseFeed(Syntax):
     """FOR DATABASE name [INCLUDE TABLES t, … | EXCLUDE TABLES t, …]."""
 
     name: str
@@ -29,53 +26,45 @@ class DatabaseFeed:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddTables:
+class AddTables(Syntax):
     """ADD t, … [WITH initial_scan | no_initial_scan]."""
 
     tables: tuple[ObjectName, ...]
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropTables:
+class DropTables(Syntax):
     tables: tuple[ObjectName, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlTables:
+class ControlTables(Syntax):
     """`action` is PAUSE, RESUME or RESCAN."""
 
     action: str
     tables: tuple[ObjectName, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetFeedOptions:
+class SetFeedOptions(Syntax):
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsetFeedOptions:
+class UnsetFeedOptions(Syntax):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowFeedLatency:
+class ShowFeedLatency(Statement):
     """SHOW CHANGEFEED LATENCY."""
 
     job_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowFeedLag:
+class ShowFeedLag(Statement):
     """SHOW CHANGEFEED LAG."""
 
     job_id: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LetterChoice:
+class LetterChoice(Syntax):
     """The dead letters that a statement is about: those of one `table` if it is given, and of
     one `key`, written as the letter shows it."""
 
@@ -84,22 +73,19 @@ class LetterChoice:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShowDeadLetters:
+class ShowDeadLetters(Statement):
     """SHOW DEAD LETTERS."""
 
     chosen: LetterChoice
 
 
-@dataclass(frozen=True, slots=True)
-class RetryDeadLetters:
+class RetryDeadLetters(Statement):
     """RETRY DEAD LETTERS: sends them again."""
 
     chosen: LetterChoice
 
 
-@dataclass(frozen=True, slots=True)
-class SkipDeadLetters:
+class SkipDeadLetters(Statement):
     """SKIP DEAD LETTERS: forgets them."""
 
     chosen: LetterChoice
@@ -110,56 +96,41 @@ LetterStatement = ShowDeadLetters | RetryDeadLetters | SkipDeadLetters
 FeedClause = AddTables | DropTables | ControlTables | SetFeedOptions | UnsetFeedOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterChangefeed:
+class AlterChangefeed(Statement):
     """The clauses in their order; at least one."""
 
     job_id: int
     clauses: tuple[FeedClause, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSubscription:
-    name: str
+class CreateSubscription(NamedStatement):
     tables: tuple[ObjectName, ...]
     options: tuple[Option, ...]
     if_not_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropSubscription:
-    name: str
+class DropSubscription(NamedStatement):
     if_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AcknowledgeSubscription:
+class AcknowledgeSubscription(NamedStatement):
     """`upto` is the timestamp as it was written."""
 
-    name: str
     upto: str
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSubscription:
+class FetchSubscription(NamedStatement):
     """The next `count` rows, or all that are there where it is None; `timeout` is a duration."""
 
-    name: str
     count: int | None
     timeout: Option | None
-    position: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShowSubscriptions:
+class ShowSubscriptions(Statement):
     """SHOW SUBSCRIPTIONS."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSchedule:
+class CreateSchedule(Statement):
     """CREATE SCHEDULE: a changefeed of the tables into the sink at each time of the crontab. Where
     it has no `label`, it is called by when it was made."""
 
@@ -173,8 +144,7 @@ class CreateSchedule:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowSchedules:
+class ShowSchedules(Statement):
     """SHOW [RUNNING | PAUSED] SCHEDULES, SHOW SCHEDULE id."""
 
     schedule_id: int | None = None

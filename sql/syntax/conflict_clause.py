@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from sqlglot import exp
 
+from .statement import Syntax
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnConflict:
+
+class OnConflict(Syntax):
     """The ON CONFLICT clause.
 
     `columns` or `constraint` name the unique index that it is about; both are None for each of the

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from .statement import NamedStatement, Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateConnection:
+class CreateConnection(NamedStatement):
     """CREATE EXTERNAL CONNECTION [IF NOT EXISTS] name AS 'uri'."""
 
-    name: str
     uri: str = field(repr=False)
     if_not_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConnection:
+class AlterConnection(NamedStatement):
     """ALTER EXTERNAL CONNECTION [IF EXISTS] name AS 'uri' | OWNER TO role: one of the two."""
 
-    name: str
     uri: str | None = field(repr=False)
     owner: str | None
     if_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropConnection:
+class DropConnection(NamedStatement):
     """DROP EXTERNAL CONNECTION [IF EXISTS] name."""
 
-    name: str
     if_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowConnections:
+class ShowConnections(Statement):
     """SHOW EXTERNAL CONNECTIONS, or SHOW EXTERNAL CONNECTION name."""
 
-    name: str | None
+    name: str | None = None
 
 
 ConnectionChange = CreateConnection | AlterConnection | DropConnection

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from .statement import Syntax
 
 
 class CopyFormat(Enum):
@@ -12,8 +13,7 @@ class CopyFormat(Enum):
     BINARY = "binary"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyOptions:
+class CopyOptions(Syntax):
     """How rows are written. `header` says that the first line names the columns, and is passed over
     when it is read."""
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from .statement import NamedStatement, Syntax
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclareCursor:
+
+class DeclareCursor(NamedStatement):
     """`text` is the query, with blanks in front so that its positions are true. `scroll` is None
     where nothing is said: then it may go backwards as long as it holds all of its rows."""
 
-    name: str
     text: str
     scroll: bool | None
     hold: bool
-    position: int
 
 
 class From(Enum):
@@ -25,24 +23,24 @@ class From(Enum):
     START = "absolute"  # from the first row, or from the last where the count is negative
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchCursor:
-    """FETCH, or MOVE. With `single` the row at `count` from `origin`; else the next `count` rows,
-    backwards where it is negative, and all of that direction where it is None."""
+class Direction(Syntax):
+    """With `single` the row at `count` from `origin`; else the next `count` rows, backwards where
+    it is negative, and all of that direction where it is None."""
 
-    name: str
-    origin: From
-    count: int | None
-    single: bool
-    backward: bool
+    origin: From = From.HERE
+    count: int | None = 1
+    single: bool = False
+    backward: bool = False
+
+
+class FetchCursor(NamedStatement, Direction):
+    """FETCH, or MOVE."""
+
     moves: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloseCursor:
-    name: str
-    position: int
+class CloseCursor(NamedStatement):
+    pass
 
 
 CursorStatement = DeclareCursor | FetchCursor | CloseCursor

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from .as_of_clause import AsOf
-from .names import ObjectName, Option
+from .names import AsOf, ObjectName, Option
+from .statement import Statement, Syntax
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateKeyspace:
+class CreateKeyspace(Statement):
     name: ObjectName
     if_not_exists: bool
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropKeyspace:
+class DropKeyspace(Statement):
     name: ObjectName
     if_exists: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PromoteKeyspace:
+class PromoteKeyspace(Statement):
     """ALTER KEYSPACE name PROMOTE: a replica is written by its own store from here on."""
 
     name: ObjectName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupKeyspace:
+class BackupKeyspace(Statement):
     """BACKUP KEYSPACE name INTO 'uri' [AS OF SYSTEM TIME …]."""
 
     name: ObjectName
@@ -37,8 +33,7 @@ class BackupKeyspace:
     as_of: AsOf | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreKeyspace:
+class RestoreKeyspace(Statement):
     """RESTORE KEYSPACE name FROM 'uri' [WITH (role = 'replica')]."""
 
     name: ObjectName
@@ -46,50 +41,43 @@ class RestoreKeyspace:
     options: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TransferKeyspace:
+class TransferKeyspace(Statement):
     """ALTER KEYSPACE name TRANSFER TO 'tailrace://…': the replica there leads from here on."""
 
     name: ObjectName
     target: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class SplitKeyspace:
+class SplitKeyspace(Statement):
     """ALTER KEYSPACE name SPLIT AT 'key' [, …]: ranges begin at these keys."""
 
     name: ObjectName
     keys: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShowKeyspaces:
+class ShowKeyspaces(Statement):
     """SHOW KEYSPACES."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShowKeyspaceRanges:
+class ShowKeyspaceRanges(Statement):
     """SHOW RANGES FROM KEYSPACE name."""
 
     name: ObjectName
 
 
-@dataclass(frozen=True, slots=True)
-class ShowReplications:
+class ShowReplications(Statement):
     """SHOW REPLICATIONS, or SHOW REPLICATION name TASKS."""
 
     tasks_of: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceReplication:
+class RebalanceReplication(Statement):
     """REBALANCE REPLICATION name: the replication's keys are dealt anew to its tasks."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyspaceFeed:
+class KeyspaceFeed(Syntax):
     """The keyspace of a changefeed, and which of its keys: `[start, end)`, None for no end."""
 
     name: ObjectName

@@ -1,4 +1,4 @@
-"""Names, types and options as statements write them."""
+"""Names, types, options and moments as statements write them."""
 
 from __future__ import annotations
 
@@ -46,3 +46,14 @@ class Option:
     name: str
     value: str | None
     position: int
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The time of AS OF SYSTEM TIME: the text of a literal, the number of a parameter, or the name
+    of a function."""
+
+    literal: str | None
+    parameter: int | None
+    position: int
+    function: str | None = None

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .names import ObjectName
+from .statement import NamedStatement, Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateRelaxedLog:
-    name: str
+class CreateRelaxedLog(NamedStatement):
     tables: tuple[ObjectName, ...]
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropRelaxedLog:
-    name: str
+class DropRelaxedLog(NamedStatement):
     if_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShowRelaxedLogs:
+class ShowRelaxedLogs(Statement):
     """SHOW RELAXED LOGS."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .names import ObjectName
+from .statement import Statement, Syntax
 
 
 class TargetKind(Enum):
@@ -22,8 +23,7 @@ class TargetKind(Enum):
     SYSTEM = "system"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantTarget:
+class GrantTarget(Syntax):
     """`names` is empty for the system. A table's last part may be `*`."""
 
     kind: TargetKind
@@ -38,8 +38,7 @@ class PrivilegeName:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantPrivileges:
+class GrantPrivileges(Statement):
     """GRANT and REVOKE of privileges. `option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
 
     privileges: tuple[PrivilegeName, ...]
@@ -49,8 +48,7 @@ class GrantPrivileges:
     revoke: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrantRoles:
+class GrantRoles(Statement):
     """GRANT and REVOKE of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
 
     roles: tuple[str, ...]
@@ -59,8 +57,7 @@ class GrantRoles:
     revoke: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetOwner:
+class SetOwner(Statement):
     """ALTER TABLE, SCHEMA or DATABASE … OWNER TO."""
 
     target: GrantTarget
@@ -68,23 +65,21 @@ class SetOwner:
     if_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignOwned:
+class ReassignOwned(Statement):
     """REASSIGN OWNED BY … TO; `to` is None for DROP OWNED BY, which takes grants away too."""
 
     roles: tuple[str, ...]
     to: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActAs:
+class ActAs(Statement):
     """SET [LOCAL] ROLE, or SET [LOCAL] SESSION AUTHORIZATION where `session`. `name` is None for
     NONE and DEFAULT, and for RESET of either."""
 
-    name: str | None
-    session: bool
-    local: bool
-    reset: bool
+    name: str | None = None
+    session: bool = False
+    local: bool = False
+    reset: bool = False
     position: int
 
 

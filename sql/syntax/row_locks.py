@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
+from .statement import Syntax
 from .walks import find_all
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowLock:
+class RowLock(Syntax):
     """One clause. `tables` are the names or aliases that it is OF; empty means all.
 
     Postgres has four strengths. FOR NO KEY UPDATE is FOR UPDATE here, and FOR KEY SHARE is FOR

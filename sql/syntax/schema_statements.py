@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import Identity
 from .names import ObjectName, Option, TypeName
+from .statement import NamedStatement, Statement, Syntax
 from .type_statements import SequenceChange
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Syntax):
     """`name` is None where the statement gives none."""
 
     name: str | None
@@ -22,15 +21,13 @@ class Check:
     not_valid: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unique:
+class Unique(Syntax):
     name: str | None
     columns: tuple[str, ...]
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(Syntax):
     """A foreign key. `referenced_columns` is empty where the primary key is meant; actions are as
     written, in capitals."""
 
@@ -49,8 +46,7 @@ class Reference:
 TableConstraint = Check | Unique | Reference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexDefinition:
+class IndexDefinition(Syntax):
     """INDEX of CREATE TABLE, and what CREATE INDEX makes. `descending` are the columns that are
     asked for in another order than every index has."""
 
@@ -62,8 +58,7 @@ class IndexDefinition:
     descending: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnDefinition:
+class ColumnDefinition(Syntax):
     """One column of CREATE TABLE or ADD COLUMN. `default` is None without a DEFAULT clause."""
 
     name: str
@@ -79,8 +74,7 @@ class ColumnDefinition:
     primary_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IdentityClause:
+class IdentityClause(Syntax):
     """`GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY [(options of its sequence)]`"""
 
     identity: Identity
@@ -90,180 +84,118 @@ class IdentityClause:
 # What ALTER TABLE takes.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddColumn:
+class AlterCommand(Syntax):
+    """A command of ALTER TABLE, and where it stands; zero where no error tells of it."""
+
+    position: int = 0
+
+
+class ElementCommand(AlterCommand):
+    """A command about the column or the constraint of a name."""
+
+    name: str
+
+
+class AddColumn(AlterCommand):
     definition: ColumnDefinition
     if_not_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropColumn:
-    name: str
+class DropColumn(ElementCommand):
     if_exists: bool
     cascade: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameColumn:
-    name: str
+class RenameColumn(ElementCommand):
     new_name: str
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameTable:
+class RenameTable(AlterCommand):
     new_name: str
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetSchema:
+class SetSchema(AlterCommand):
     schema: str
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterType:
-    name: str
+class AlterType(ElementCommand):
     type: TypeName
     using: exp.Expr | None
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetDefault:
+class SetDefault(ElementCommand):
     """`default` is None to drop it."""
 
-    name: str
     default: exp.Expr | None
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddIdentity:
-    name: str
+class AddIdentity(ElementCommand):
     clause: IdentityClause
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetIdentity:
+class SetIdentity(ElementCommand):
     """SET GENERATED, and SET or RESTART of the sequence's options; what is None stays."""
 
-    name: str
     identity: Identity | None
     options: SequenceChange | None
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropIdentity:
-    name: str
+class DropIdentity(ElementCommand):
     if_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropExpression:
+class DropExpression(ElementCommand):
     """A computed column becomes one that is written, and keeps its values."""
 
-    name: str
     if_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoredAlteration:
+class IgnoredAlteration(AlterCommand):
     """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
 
     what: str
     column: str | None = None
-    position: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetNotNull:
-    name: str
+class SetNotNull(ElementCommand):
     not_null: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddConstraint:
+class AddConstraint(AlterCommand):
     constraint: TableConstraint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropConstraint:
-    name: str
+class DropConstraint(ElementCommand):
     if_exists: bool
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateConstraint:
-    name: str
-    position: int
+class ValidateConstraint(ElementCommand):
+    pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameConstraint:
-    name: str
+class RenameConstraint(ElementCommand):
     new_name: str
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddPrimaryKey:
+class AddPrimaryKey(AlterCommand):
     """ADD PRIMARY KEY: of a table that was made without one."""
 
     columns: tuple[str, ...]
-    position: int
     name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterPrimaryKey:
+class AlterPrimaryKey(AlterCommand):
     columns: tuple[str, ...]
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetParameters:
+class SetParameters(AlterCommand):
     """SET (…) or RESET (…) among other clauses."""
 
     parameters: tuple[Option, ...]
     reset: bool
-    position: int
 
 
-AlterCommand = (
-    AddColumn
-    | DropColumn
-    | RenameColumn
-    | RenameTable
-    | SetSchema
-    | AlterType
-    | SetDefault
-    | AddIdentity
-    | SetIdentity
-    | DropIdentity
-    | DropExpression
-    | IgnoredAlteration
-    | SetNotNull
-    | AddConstraint
-    | DropConstraint
-    | ValidateConstraint
-    | RenameConstraint
-    | AddPrimaryKey
-    | AlterPrimaryKey
-    | SetParameters
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterTable:
+class AlterTable(Statement):
     """`text` is the statement as written."""
 
     table: ObjectName
@@ -272,38 +204,30 @@ class AlterTable:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateIndex:
+class CreateIndex(Statement):
     table: ObjectName
     index: IndexDefinition
     if_not_exists: bool
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropIndex:
+class DropIndex(NamedStatement):
     """`table` is None where the statement names only the index."""
 
     table: ObjectName | None
-    name: str
     if_exists: bool
     cascade: bool
-    position: int
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameIndex:
+class RenameIndex(NamedStatement):
     table: ObjectName | None
-    name: str
     new_name: str
     if_exists: bool
-    position: int
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truncate:
+class Truncate(Statement):
     """`within` says that it is part of a transaction that goes on, whose it then is whole."""
 
     tables: tuple[ObjectName, ...]
@@ -319,8 +243,7 @@ class Commented(Enum):
     COLUMN = "COLUMN"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentOn:
+class CommentOn(Statement):
     """`text` is None to take the comment away."""
 
     what: Commented
@@ -329,27 +252,22 @@ class CommentOn:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSchema:
+class CreateSchema(Statement):
     parts: tuple[str, ...]
     if_not_exists: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropSchema:
+class DropSchema(Statement):
     parts: tuple[str, ...]
     if_exists: bool
     cascade: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropDatabase:
-    name: str
+class DropDatabase(NamedStatement):
     if_exists: bool
     cascade: bool
-    position: int
 
 
 TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate

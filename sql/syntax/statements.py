@@ -7,61 +7,25 @@ their own offsets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from sqlglot import exp
 
-from .as_of_clause import AsOf
-from .changefeed_statements import (
-    AlterChangefeed,
-    CreateSchedule,
-    DatabaseFeed,
-    FeedSelect,
-    FetchSubscription,
-    LetterStatement,
-    ShowFeedLag,
-    ShowFeedLatency,
-    ShowSchedules,
-    ShowSubscriptions,
-    SubscriptionChange,
-)
+from .changefeed_statements import DatabaseFeed, FeedSelect
 from .conflict_clause import OnConflict, Overriding
-from .connection_statements import ConnectionChange, ShowConnections
 from .copy_options import CopyOptions
-from .cursor_statements import CursorStatement
-from .keyspace_statements import (
-    BackupKeyspace,
-    KeyspaceFeed,
-    KeyspaceStatement,
-    RebalanceReplication,
-    RestoreKeyspace,
-    ShowKeyspaceRanges,
-    ShowKeyspaces,
-    ShowReplications,
-)
-from .maintenance_statements import Maintain
+from .keyspace_statements import KeyspaceFeed
+from .names import AsOf
 from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
-from .relaxed_statements import RelaxedStatement, ShowRelaxedLogs
-from .rights_statements import RightsStatement
 from .row_locks import RowLock
-from .schema_statements import (
-    ColumnDefinition,
-    IndexDefinition,
-    SchemaStatement,
-    TableConstraint,
-)
-from .show_statements import Cancel, ShowQueries, ShowSessions
-from .transaction_statements import TransactionStatement
-from .type_statements import SequenceStatement, TypeStatement
-from .user_statements import UserStatement
-from .view_statements import ViewStatement
+from .schema_statements import ColumnDefinition, IndexDefinition, TableConstraint
+from .statement import DropObjects, NamedStatement, Syntax
+from .statement import Statement as Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateDatabase:
+class CreateDatabase(Statement):
     name: str
     if_not_exists: bool
 
@@ -74,8 +38,7 @@ class OnCommit(Enum):
     DROP = "DROP"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTable:
+class CreateTable(Statement):
     """`primary_key` is the table-level constraint, empty without one, and `primary_name` what it is
     called; `elements` are the others."""
 
@@ -89,8 +52,7 @@ class CreateTable:
     temporary: OnCommit | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTableAs:
+class CreateTableAs(Statement):
     """`columns` are the names given for the query's first columns; `with_data` is false where the
     table is to stay empty."""
 
@@ -103,15 +65,11 @@ class CreateTableAs:
     temporary: OnCommit | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropTable:
-    names: tuple[ObjectName, ...]
-    if_exists: bool
-    cascade: bool = False
+class DropTable(DropObjects):
+    pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterTableSet:
+class AlterTableSet(Statement):
     """ALTER TABLE … SET (…), and RESET (…) where every value is None."""
 
     table: ObjectName
@@ -120,8 +78,7 @@ class AlterTableSet:
     reset: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RangesOf:
+class RangesOf(Syntax):
     """A table's ranges, or those of its index `index`."""
 
     table: ObjectName
@@ -129,8 +86,7 @@ class RangesOf:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitAt:
+class SplitAt(Statement):
     """`rows` are the borders: some values of the key's first columns each."""
 
     of: RangesOf
@@ -138,8 +94,7 @@ class SplitAt:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsplitAt:
+class UnsplitAt(Statement):
     """`rows` as in SPLIT AT; None for ALL."""
 
     of: RangesOf
@@ -147,8 +102,7 @@ class UnsplitAt:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowRanges:
+class ShowRanges(Statement):
     of: RangesOf
     details: bool
 
@@ -158,8 +112,7 @@ class InsertMode(Enum):
     UPSERT = "UPSERT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insert:
+class Insert(Statement):
     """`columns` is None where the statement names none; `source` is None for DEFAULT VALUES."""
 
     table: ObjectName
@@ -172,8 +125,7 @@ class Insert:
     overriding: Overriding | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class Update(Statement):
     table: ObjectName
     alias: str | None
     assignments: tuple[tuple[exp.Column, exp.Expr], ...]
@@ -185,8 +137,7 @@ class Update:
     limit: exp.Limit | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class Delete(Statement):
     """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it.
     With a `limit` only so many rows are concerned, the first in `order`."""
 
@@ -200,8 +151,7 @@ class Delete:
     limit: exp.Limit | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Statement):
     """SELECT, WITH, VALUES or TABLE, less its AS OF clause and its locking clauses."""
 
     tree: exp.Expr
@@ -209,8 +159,7 @@ class Query:
     locks: tuple[RowLock, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WritingStep:
+class WritingStep(Syntax):
     """A CTE that writes. What it returns the parts behind it read as table `$with.name`."""
 
     name: str
@@ -219,8 +168,7 @@ class WritingStep:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithWrites:
+class WithWrites(Statement):
     """A statement whose WITH writes. All its parts see the rows as they were before it."""
 
     steps: tuple[WritingStep, ...]
@@ -231,8 +179,7 @@ PlannedStatement = Query | Insert | Update | Delete | WithWrites
 """A query or DML: what the planner makes a plan of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateChangefeed:
+class CreateChangefeed(Statement):
     """`sink` is None for a feed whose rows go to the client.
 
     With `relaxed_log` the tables are those of that log; with `keyspace` it is the only one, and so
@@ -252,13 +199,12 @@ class CreateChangefeed:
     """Then it names no tables: they are those of that database, later ones too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowJobs:
+class ShowJobs(Statement):
     """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id. With `watched` each feed's tables
     are told with their states."""
 
-    changefeeds_only: bool
-    job_id: int | None
+    changefeeds_only: bool = False
+    job_id: int | None = None
     watched: bool = False
 
 
@@ -268,8 +214,7 @@ class JobAction(Enum):
     RESUME = "RESUME"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlJobs:
+class ControlJobs(Statement):
     """PAUSE, RESUME and CANCEL of the jobs named, of those that `query` finds, or of a
     `replication`'s. With `schedules` the ids are of schedules, and CANCEL drops them."""
 
@@ -280,16 +225,14 @@ class ControlJobs:
     schedules: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitJobs:
+class AwaitJobs(Statement):
     """SHOW JOBS WHEN COMPLETE: the jobs that are named or that `query` finds, when all are over."""
 
     job_ids: tuple[int, ...]
     query: Query | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyChangefeed:
+class VerifyChangefeed(Statement):
     """Compares a feed's sink with its tables: as of now, or `at_resolved` where the feed stands.
     What differs is sent again with `repairs`."""
 
@@ -300,77 +243,61 @@ class VerifyChangefeed:
     """Instead of the job's id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetClusterSetting:
+class SetClusterSetting(NamedStatement):
     """The value is its text; None resets to the default."""
 
-    name: str
     value: str | None
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowClusterSettings:
+class ShowClusterSettings(Statement):
     """All settings, or the one that is named."""
 
     name: str | None
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowTables:
+class ShowTables(Statement):
     database: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ShowDatabases:
+class ShowDatabases(Statement):
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowCreateTable:
+class ShowCreateTable(Statement):
     """SHOW CREATE of a table or a view; with `view`, of a view alone."""
 
     table: ObjectName
     view: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowColumns:
+class ShowColumns(Statement):
     table: ObjectName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UseDatabase:
+class UseDatabase(Statement):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowSession:
+class ShowSession(NamedStatement):
     """SHOW name: a fact of the session (`database`)."""
 
-    name: str
-    position: int
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explain:
+class Explain(Statement):
     """EXPLAIN; with ANALYZE the statement is carried out."""
 
     analyze: bool = False
-    statement: Query | Insert | Update | Delete | WithWrites
+    statement: PlannedStatement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainChangefeed:
+class ExplainChangefeed(Statement):
     """EXPLAIN CHANGEFEED; `sample` is how many messages are asked for, None for facts alone."""
 
     changefeed: CreateChangefeed
     sample: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepare:
+class Prepare(Statement):
     """`text` is the inner statement, with blanks in front so that its positions are true."""
 
     name: str
@@ -378,29 +305,23 @@ class Prepare:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutePrepared:
-    name: str
+class ExecutePrepared(NamedStatement):
     arguments: tuple[exp.Expr, ...]
-    position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deallocate:
+class Deallocate(Statement):
     """`name` is None for ALL."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discard:
+class Discard(Statement):
     """DISCARD, which a pool sends between two clients; `target` is the command tag."""
 
     target: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetConstraints:
+class SetConstraints(Statement):
     """When the open transaction looks at foreign keys that are deferrable: all, where none has a
     name here."""
 
@@ -408,8 +329,7 @@ class SetConstraints:
     deferred: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyFrom:
+class CopyFrom(Statement):
     """`columns` is None for all of the table's that are not computed."""
 
     table: ObjectName
@@ -417,8 +337,7 @@ class CopyFrom:
     options: CopyOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopyTo:
+class CopyTo(Statement):
     """`whole` is the table whose rows `query` reads without naming columns."""
 
     query: Query
@@ -426,76 +345,47 @@ class CopyTo:
     whole: ObjectName | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMirror:
+class ReadMirror(Statement):
     """A mirror client's query in DuckDB's SQL, checked by the mirror's reader."""
 
     text: str
 
 
-Statement = (
-    CreateDatabase
-    | CreateTable
-    | CreateTableAs
-    | DropTable
-    | AlterTableSet
-    | SplitAt
-    | UnsplitAt
-    | ShowRanges
-    | SchemaStatement
-    | ExplainChangefeed
-    | PlannedStatement
-    | TransactionStatement
-    | CreateChangefeed
-    | AlterChangefeed
-    | RebalanceReplication
-    | ShowFeedLag
-    | LetterStatement
-    | CreateSchedule
-    | ShowSchedules
-    | ShowFeedLatency
-    | ShowJobs
-    | ControlJobs
-    | AwaitJobs
-    | VerifyChangefeed
-    | SetClusterSetting
-    | ShowClusterSettings
-    | ShowTables
-    | ShowDatabases
-    | ShowCreateTable
-    | ShowColumns
-    | ShowSession
-    | UseDatabase
-    | Explain
-    | Prepare
-    | ExecutePrepared
-    | Deallocate
-    | UserStatement
-    | TypeStatement
-    | SequenceStatement
-    | ViewStatement
-    | RelaxedStatement
-    | ShowRelaxedLogs
-    | KeyspaceStatement
-    | ShowKeyspaces
-    | ShowKeyspaceRanges
-    | ShowReplications
-    | BackupKeyspace
-    | RestoreKeyspace
-    | SubscriptionChange
-    | ConnectionChange
-    | ShowConnections
-    | FetchSubscription
-    | ShowSubscriptions
-    | RightsStatement
-    | ShowQueries
-    | ShowSessions
-    | Cancel
-    | Discard
-    | SetConstraints
-    | CopyFrom
-    | CopyTo
-    | CursorStatement
-    | Maintain
-    | ReadMirror
-)
+class Chore(Enum):
+    """A maintenance command. The value is the command tag."""
+
+    VACUUM = "VACUUM"
+    ANALYZE = "ANALYZE"
+    LOCK = "LOCK TABLE"
+
+
+class Maintain(Statement):
+    """A chore that has nothing to do here, and the tables that it names."""
+
+    chore: Chore
+    tables: tuple[ObjectName, ...]
+
+
+class ShowSessions(Statement):
+    pass
+
+
+class ShowQueries(Statement):
+    """SHOW QUERIES, and SHOW STATEMENTS."""
+
+
+class Cancel(Statement):
+    """CANCEL QUERY and CANCEL SESSION, with their plurals."""
+
+    ids: tuple[str, ...]
+    session: bool
+    if_exists: bool
+    position: int
+
+
+SHOWN = (
+    "changefeed jobs", "changefeed lag", "changefeed latency", "cluster settings", "columns",
+    "create table", "databases", "jobs", "queries", "ranges", "roles", "sessions",
+    "statements", "tables", "transaction", "users",
+)  # fmt: skip
+"""Words that SHOW takes beside variables, suggested for a misspelt name."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...kvlayer.transaction_modes import Isolation
-from .as_of_clause import AsOf
+from .names import AsOf
+from .statement import Statement, Syntax
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionModes:
+class TransactionStatement(Statement):
+    """A statement about transactions, or about the variables that they go by."""
+
+
+class TransactionModes(Syntax):
     """Modes in BEGIN or SET TRANSACTION; None for a mode that is not given."""
 
     isolation: Isolation | None = None
@@ -18,73 +20,51 @@ class TransactionModes:
     as_of: AsOf | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(TransactionStatement):
     modes: TransactionModes
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(TransactionStatement):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Rollback:
+class Rollback(TransactionStatement):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class MakeSavepoint:
+class MakeSavepoint(TransactionStatement):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseSavepoint:
+class ReleaseSavepoint(TransactionStatement):
     name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackTo:
+class RollbackTo(TransactionStatement):
     name: str
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class SetTransaction:
+class SetTransaction(TransactionStatement):
     """SET TRANSACTION: the modes of the open transaction."""
 
     modes: TransactionModes
 
 
-@dataclass(frozen=True, slots=True)
-class SetCharacteristics:
+class SetCharacteristics(TransactionStatement):
     """SET SESSION CHARACTERISTICS AS TRANSACTION: the modes of those to come."""
 
     modes: TransactionModes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetVariable:
+class SetVariable(TransactionStatement):
     """SET [LOCAL] name = value, and RESET name where the value is None.
 
     The value is its text; of a list, the texts with commas between. RESET ALL has the name `all`.
     """
 
     name: str
-    value: str | None
-    local: bool
+    value: str | None = None
+    local: bool = False
     position: int
-
-
-TransactionStatement = (
-    Begin
-    | Commit
-    | Rollback
-    | MakeSavepoint
-    | ReleaseSavepoint
-    | RollbackTo
-    | SetTransaction
-    | SetCharacteristics
-    | SetVariable
-)

@@ -14,6 +14,9 @@ CAST_TYPE = "cast_type"
 DECLARED = "declared_type"
 """Where a column, or what stands for a cast, keeps the type that CREATE TABLE or the cast says."""
 
+CALLED = "called"
+"""Where what stands for a function keeps the name that its column has; empty for none."""
+
 CUT_BLANKS = "cut_blanks"
 """Marks a parameter that is compared with a CHAR(n)."""
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .names import ObjectName
+from .statement import DropObjects, Statement, Syntax
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateEnum:
+class CreateEnum(Statement):
     name: ObjectName
     labels: tuple[str, ...]
     if_not_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddEnumValue:
+class AddEnumValue(Statement):
     """ALTER TYPE … ADD VALUE: behind all others unless a neighbour is named."""
 
     name: ObjectName
@@ -25,31 +22,25 @@ class AddEnumValue:
     if_not_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameEnumValue:
+class RenameEnumValue(Statement):
     name: ObjectName
     label: str
     new_label: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameType:
+class RenameType(Statement):
     name: ObjectName
     new_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropType:
-    names: tuple[ObjectName, ...]
-    if_exists: bool
-    cascade: bool
+class DropType(DropObjects):
+    pass
 
 
 TypeStatement = CreateEnum | AddEnumValue | RenameEnumValue | RenameType | DropType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceChange:
+class SequenceChange(Syntax):
     """The options that are said of a sequence, None for the others.
 
     `owned_by` are the parts of a column's name, empty for NONE. `restarts` tells RESTART from none,
@@ -71,26 +62,21 @@ class SequenceChange:
     """SEQUENCE NAME, of a sequence that is made with its column."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSequence:
+class CreateSequence(Statement):
     name: ObjectName
     change: SequenceChange
     if_not_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterSequence:
+class AlterSequence(Statement):
     name: ObjectName
     change: SequenceChange
     new_name: str | None
     if_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropSequence:
-    names: tuple[ObjectName, ...]
-    if_exists: bool
-    cascade: bool
+class DropSequence(DropObjects):
+    pass
 
 
 SequenceStatement = CreateSequence | AlterSequence | DropSequence

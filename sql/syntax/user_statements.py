@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .statement import Statement, Syntax
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleOptions:
+class RoleOptions(Syntax):
     """The options behind a role's name; None for one that is not given. `password_given` tells
     PASSWORD NULL from no PASSWORD. `granted` and `revoked` name system privileges, in capitals."""
 
@@ -18,8 +17,7 @@ class RoleOptions:
     in_roles: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateUser:
+class CreateUser(Statement):
     """CREATE USER, and CREATE ROLE, which may not log in unless it says so."""
 
     name: str
@@ -28,21 +26,18 @@ class CreateUser:
     login: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterUser:
+class AlterUser(Statement):
     name: str
     options: RoleOptions
     if_exists: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropUser:
+class DropUser(Statement):
     names: tuple[str, ...]
     if_exists: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ShowUsers:
+class ShowUsers(Statement):
     pass
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .names import ObjectName
+from .statement import DropObjects, Statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateView:
+class CreateView(Statement):
     """`text` is the query, with blanks in front so that its positions are true. `columns` are the
     names given for the query's first columns."""
 
@@ -19,19 +17,15 @@ class CreateView:
     replaces: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenameView:
+class RenameView(Statement):
     name: ObjectName
     new_name: str
     if_exists: bool
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropView:
-    names: tuple[ObjectName, ...]
-    if_exists: bool
-    cascade: bool
+class DropView(DropObjects):
+    pass
 
 
 ViewStatement = CreateView | RenameView | DropView

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...catalog.values.session_zone import UTC_NAME, known_zone
-from .variables import Variable, declare, declare_bool, find
+from .variables import Variable, declare_bool, find
 
 SERVER_VERSION = "15.8"
 """The version of PostgreSQL whose protocol, functions and catalogs this server goes by."""
@@ -83,25 +83,25 @@ def _search_path(text: str) -> str:
 
 def _shown(name: str, value: str, description: str) -> Variable[str]:
     """A variable that is shown only."""
-    return declare(name, value, parse=None, description=description)
+    return Variable(name, value, parse=None, description=description)
 
 
-APPLICATION_NAME = declare(
+APPLICATION_NAME = Variable(
     "application_name", "", parse=_text, description="the client's name for itself"
 )
-TIME_ZONE = declare(
+TIME_ZONE = Variable(
     "timezone", UTC_NAME, parse=known_zone, title="TimeZone",
     description="the zone that moments are shown in, and that texts without an offset are of",
 )  # fmt: skip
-declare(
+Variable(
     "datestyle", "ISO, MDY", parse=_date_style, title="DateStyle",
     description="dates and timestamps are written and read in ISO 8601 alone",
 )  # fmt: skip
-declare(
+Variable(
     "search_path", '"$user", public', parse=_search_path,
     description="of the schemas with tables of users, public is searched",
 )  # fmt: skip
-declare(
+Variable(
     "extra_float_digits", "1", parse=_digits,
     description="floats are written with the digits that they need: 1, 2 and 3 are the same",
 )  # fmt: skip
@@ -109,7 +109,7 @@ SEVERITIES = (
     "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error",
 )  # fmt: skip
 """From the least severe message to the most severe one."""
-CLIENT_MIN_MESSAGES = declare(
+CLIENT_MIN_MESSAGES = Variable(
     "client_min_messages",
     "notice",
     parse=_one_of(*SEVERITIES),
@@ -134,7 +134,7 @@ _ONE_VALUE: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 )  # fmt: skip
 """Variables that take one value: its spellings beside it, and what that says."""
 for _name, _value, _spellings, _description in _ONE_VALUE:
-    declare(
+    Variable(
         _name.lower(), _value, parse=_only(_value, *_spellings), description=_description,
         title=_name,
     )  # fmt: skip

@@ -11,7 +11,7 @@ ROLLBACK and by ROLLBACK TO alike; what it sets LOCAL ends with it in any case.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from typing import Generic, TypeVar, cast
 
@@ -22,9 +22,9 @@ from ...kvlayer.transaction_modes import Isolation
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Variable(Generic[V]):
-    """A session variable.
+    """A session variable, which is registered as it is made. Names are unique in the process.
 
     `parse` takes what SET was given and raises ValueError; `show` gives SHOW's text back. A
     variable without `parse` is shown only.
@@ -32,42 +32,22 @@ class Variable(Generic[V]):
 
     name: str
     default: V
+    _: KW_ONLY
     parse: Callable[[str], V] | None
-    show: Callable[[V], str]
+    show: Callable[[V], str] = str
     description: str
     reset_by_all: bool = True
     """Whether RESET ALL resets it."""
     title: str = ""
     """The name as PostgreSQL shows it, where that is another."""
 
+    def __post_init__(self) -> None:
+        assert self.name not in REGISTRY, self.name
+        REGISTRY[self.name] = cast(Variable[object], self)
+
 
 REGISTRY: dict[str, Variable[object]] = {}
 """Every variable, by name."""
-
-
-def declare(
-    name: str,
-    default: V,
-    *,
-    parse: Callable[[str], V] | None,
-    show: Callable[[V], str] = str,
-    description: str,
-    reset_by_all: bool = True,
-    title: str = "",
-) -> Variable[V]:
-    """Registers a variable. Names are unique in the process."""
-    assert name not in REGISTRY, name
-    variable = Variable(
-        name=name,
-        default=default,
-        parse=parse,
-        show=show,
-        description=description,
-        reset_by_all=reset_by_all,
-        title=title,
-    )
-    REGISTRY[name] = cast(Variable[object], variable)
-    return variable
 
 
 def find(name: str, position: int | None = None) -> Variable[object]:
@@ -233,7 +213,7 @@ def show_bool(value: bool) -> str:
 
 def declare_bool(name: str, default: bool, description: str) -> Variable[bool]:
     """Registers a variable that is on or off."""
-    return declare(name, default, parse=parse_bool, show=show_bool, description=description)
+    return Variable(name, default, parse=parse_bool, show=show_bool, description=description)
 
 
 def parse_timeout(text: str) -> float:
@@ -255,21 +235,22 @@ def show_timeout(seconds: float) -> str:
 
 def declare_timeout(name: str, description: str) -> Variable[float]:
     """Registers a variable of seconds, of which zero is none."""
-    return declare(name, 0.0, parse=parse_timeout, show=show_timeout, description=description)
+    return Variable(name, 0.0, parse=parse_timeout, show=show_timeout, description=description)
 
 
-_LEVELS = {
+LEVELS = {
     "serializable": Isolation.SERIALIZABLE,
     "repeatable read": Isolation.REPEATABLE_READ,
-    "snapshot": Isolation.REPEATABLE_READ,
+    "snapshot": Isolation.REPEATABLE_READ,  # CockroachDB's word
     "read committed": Isolation.READ_COMMITTED,
-    "read uncommitted": Isolation.READ_COMMITTED,
+    "read uncommitted": Isolation.READ_COMMITTED,  # as in Postgres: nobody reads such rows
 }
+"""Levels by their names in SET and BEGIN."""
 
 
 def parse_isolation(text: str) -> Isolation:
     """The level that is meant: of two names for one level, the one that SHOW says is kept."""
-    level = _LEVELS.get(" ".join(text.lower().replace("-", " ").split()))
+    level = LEVELS.get(" ".join(text.lower().replace("-", " ").split()))
     if level is None:
         raise ValueError("Write serializable, repeatable read or read committed.")
     return level
@@ -279,7 +260,7 @@ def show_isolation(level: Isolation) -> str:
     return level.value
 
 
-DEFAULT_ISOLATION = declare(
+DEFAULT_ISOLATION = Variable(
     "default_transaction_isolation",
     Isolation.SERIALIZABLE,
     parse=parse_isolation,

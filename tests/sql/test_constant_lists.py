@@ -15,7 +15,7 @@ from tailrace.sql.parse import parse
 from tailrace.sql.parse.constant_lists import LIST, written_out
 from tailrace.sql.plan.planner import plan_statement
 from tailrace.sql.plan.plans import Engine, engine_of
-from tailrace.sql.syntax.statements import Delete, Query, Update
+from tailrace.sql.syntax.statements import Delete, Explain, Query, Update
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -121,9 +121,11 @@ def test_a_list_written_out_is_as_it_is_parsed() -> None:
         (short,) = parse(text).statements
         (whole,) = parse(f"EXPLAIN {text}").statements
         assert isinstance(short, Delete)
+        assert isinstance(whole, Explain)
+        assert isinstance(whole.statement, Delete)
         assert short.where is not None
         made = written_out(short.where)
-        assert made == whole.statement.where  # type: ignore[union-attr]
+        assert made == whole.statement.where
         node = made.find(exp.In)
         assert node is not None
         assert LIST not in node.meta

@@ -78,10 +78,10 @@ def test_other_node_learns_of_a_drop() -> None:
 def test_typed_texts_and_shapes_are_bounded() -> None:
     cache = PlanCache()
     for number in range(2 * TEXTS_MAX):
-        cache.typed.keep((f"SELECT ${number}", (), "defaultdb"), number)
+        cache.keep_typed((f"SELECT ${number}", (), "defaultdb"), number)
         cache.prepare(f"SELECT a{number} FROM t WHERE k = 1")
-    cache.typed.keep(("x" * (TEXT_LENGTH_MAX + 1), (), "defaultdb"), 0)
-    assert len(cache.typed._kept) == len(cache._templates) == TEXTS_MAX
+    cache.keep_typed(("x" * (TEXT_LENGTH_MAX + 1), (), "defaultdb"), 0)
+    assert len(cache.typed) == len(cache._templates) == TEXTS_MAX
     assert len(cache._texts) <= TEXTS_MAX
 
 

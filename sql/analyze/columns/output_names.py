@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from ...builtins.macros import PREFIX
 from ...parse import folded
-from ...syntax.output_marks import CALLED
+from ...syntax.tree_names import CALLED
 
 UNNAMED = "?column?"
 

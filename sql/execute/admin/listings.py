@@ -9,10 +9,10 @@ from typing import Any
 from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as feed_statements
-from ...syntax import keyspace_statements, show_statements, statements
+from ...syntax import keyspace_statements, statements
 from ...syntax.connection_statements import ShowConnections
-from ...syntax.maintenance_statements import Maintain
 from ...syntax.relaxed_statements import ShowRelaxedLogs
+from ...syntax.statements import Maintain
 from ...syntax.user_statements import ShowUsers
 from ..ddl import keyspaces, relaxed_logs
 from . import feed_reports, jobs, show
@@ -46,9 +46,9 @@ LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     keyspace_statements.ShowKeyspaceRanges: keyspaces.show_keyspace_ranges,
     keyspace_statements.ShowKeyspaces: keyspaces.show_keyspaces,
     keyspace_statements.ShowReplications: jobs.show_replications,
-    show_statements.Cancel: show.cancel,
-    show_statements.ShowQueries: show.show_queries,
-    show_statements.ShowSessions: show.show_sessions,
+    statements.Cancel: show.cancel,
+    statements.ShowQueries: show.show_queries,
+    statements.ShowSessions: show.show_sessions,
     statements.SetClusterSetting: show.set_cluster_setting,
     statements.ShowClusterSettings: show.show_cluster_settings,
     statements.ShowColumns: show.show_columns,

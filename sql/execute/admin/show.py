@@ -17,9 +17,8 @@ from ...runtime.authorization import Actor
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax import statements
-from ...syntax.maintenance_statements import Chore, Maintain
 from ...syntax.names import ObjectName
-from ...syntax.show_statements import Cancel, ShowQueries, ShowSessions
+from ...syntax.statements import Cancel, Chore, Maintain, ShowQueries, ShowSessions
 from .session_calls import may_end
 
 

@@ -16,7 +16,7 @@ from sqlglot.optimizer.scope import Scope
 
 from ...analyze.binder import Relations, descriptor_of
 from ...parse import folded
-from ...syntax.output_marks import CALLED
+from ...syntax.tree_names import CALLED
 
 
 def name_elements(relations: Relations, scopes: Sequence[Scope]) -> None:

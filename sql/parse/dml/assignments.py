@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
 from ...syntax.conflict_clause import OnConflict
-from ...syntax.refusals import unsupported
+from ...syntax.refusals import error_at, unsupported
 from ...syntax.tree_names import position_of
 
 Assigned = tuple[exp.Column, exp.Expr]
@@ -39,14 +39,10 @@ def _assigned(item: exp.Expr) -> Sequence[Assigned]:
         )
     targets = target.expressions if isinstance(target, exp.Tuple) else [target.unnest()]
     if not all(isinstance(column, exp.Column) for column in targets):
-        raise SQLError("42601", "SET takes column = value", position=position_of(target))
+        raise error_at(target, "42601", "SET takes column = value")
     values = _values(value, len(targets))
     if len(targets) != len(values):
-        raise SQLError(
-            "42601",
-            "number of columns does not match number of values",
-            position=position_of(target),
-        )
+        raise error_at(target, "42601", "number of columns does not match number of values")
     return list(zip(targets, values, strict=True))
 
 
@@ -61,10 +57,10 @@ def _values(value: exp.Expr, count: int) -> Sequence[exp.Expr]:
             return [_item_of(value, place, count) for place in range(count)]
     if count == 1:
         return [value]
-    raise SQLError(
+    raise error_at(
+        value,
         "0A000",
         "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
-        position=position_of(value),
     )
 
 
@@ -74,11 +70,7 @@ def _item_of(query: exp.Subquery, place: int, count: int) -> exp.Expr:
     plain = isinstance(select, exp.Select) and not select.args.get("distinct")
     if plain and not any(item.find(exp.Star) for item in select.expressions):
         if len(select.expressions) != count:
-            raise SQLError(
-                "42601",
-                "number of columns does not match number of values",
-                position=position_of(query),
-            )
+            raise error_at(query, "42601", "number of columns does not match number of values")
         if not select.args.get("order"):
             single = query.copy()
             single.this.set("expressions", [select.expressions[place].copy()])

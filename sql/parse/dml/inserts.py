@@ -10,6 +10,7 @@ from ...syntax.conflict_clause import Overriding
 from ...syntax.names import ObjectName
 from ...syntax.statements import InsertMode
 from ..cursor import syntax_error
+from ..lexer import like
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,7 @@ def plain_inserts(text: str, tokens: list[Token]) -> tuple[list[Token], Inserts]
             table = tokens[place + 2].start
             if word == "upsert":
                 found.upserts.add(table)
-                token = Token(
-                    TokenType.INSERT, "INSERT", token.line, token.col, token.start, token.end
-                )
+                token = like(token, TokenType.INSERT, "INSERT")
         elif (
             word == "overriding" and place and tokens[place - 1].text in (")", _name(tokens, table))
         ):

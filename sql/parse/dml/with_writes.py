@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from ....catalog.values.errors import SQLError
+from ...syntax.refusals import error_at
 from ...syntax.statements import Delete, Insert, Query, Update, WithWrites, WritingStep
 from ...syntax.tree_names import folded, position_of
 from ...syntax.walks import find_all
@@ -127,8 +128,8 @@ def _refuse_within(tree: exp.Expr) -> None:
     """WITH clauses that write may stand at the top only, as in Postgres."""
     for inner in find_all(tree, *_WRITES):
         if inner is not tree:
-            raise SQLError(
+            raise error_at(
+                inner,
                 "0A000",
                 "WITH clause containing a data-modifying statement must be at the top level",
-                position=position_of(inner),
             )

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
-from ...syntax.refusals import unsupported
+from ...syntax.refusals import error_at, unsupported
 from ...syntax.statements import Delete, Insert, InsertMode, Update
 from ...syntax.tree_names import folded, position_of, table_name
 from ...syntax.walks import find_all
@@ -97,7 +97,7 @@ def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert
         _refuse_ragged(source)
     elif source is not None and source.find(exp.Into) is not None:
         message = "SELECT ... INTO is not allowed here"
-        raise SQLError("42601", message, position=position_of(source))
+        raise error_at(source, "42601", message)
     table = table_name(target)
     mode, overriding = inserts.of(table)
     if conflict is not None and mode is InsertMode.UPSERT:
@@ -175,9 +175,7 @@ def _refuse_sets(assigned: Sequence[Assigned]) -> None:
     value."""
     for _, value in assigned:
         if isinstance(value, exp.Star) or isinstance(value.this, exp.Star):
-            raise SQLError(
-                "42804", "a whole row cannot be assigned to a column", position=position_of(value)
-            )
+            raise error_at(value, "42804", "a whole row cannot be assigned to a column")
         for kind, sqlstate, message in _OF_SETS:
             for node in find_all(value, kind):
                 if node.find_ancestor(exp.Query, exp.Subquery) is None:
@@ -187,11 +185,7 @@ def _refuse_sets(assigned: Sequence[Assigned]) -> None:
 def _refuse_column_aliases(table: exp.Expr) -> None:
     alias = table.args.get("alias")
     for name in () if alias is None else alias.args.get("columns") or ():
-        raise SQLError(
-            "42601",
-            "the table that is written has no aliases of columns",
-            position=position_of(name),
-        )
+        raise error_at(name, "42601", "the table that is written has no aliases of columns")
 
 
 def ctes_of(tree: exp.Expr) -> tuple[exp.CTE, ...]:
@@ -262,17 +256,15 @@ def _limited(tree: exp.Expr, *, several: bool) -> _Limited:
     """ORDER BY and LIMIT of an UPDATE or DELETE, as CockroachDB has them. Raises SQLError."""
     order, limit = tree.args.get("order"), tree.args.get("limit")
     if order is not None and limit is None:
-        raise SQLError(
-            "42601",
-            f"{type(tree).__name__.upper()} needs a LIMIT where it has an ORDER BY",
-            position=position_of(order),
+        raise error_at(
+            order, "42601", f"{type(tree).__name__.upper()} needs a LIMIT where it has an ORDER BY"
         )
     if limit is not None and several:
-        raise SQLError(
+        raise error_at(
+            limit,
             "0A000",
             "LIMIT is not supported beside FROM or USING",
-            hint="Find the rows by a subquery in WHERE.",
-            position=position_of(limit),
+            "Find the rows by a subquery in WHERE.",
         )
     return {"order": order, "limit": limit}
 

@@ -29,9 +29,8 @@ from .registered_names import (
     keep_id,
     named_relation,
     registered_cast,
+    table_id,
 )
-from .size_functions import SIZE_FUNCTIONS
-from .system_columns import table_id
 
 PREFIX = "pg_catalog"
 _TEXT = ColumnType(TypeKind.STRING)
@@ -217,23 +216,16 @@ WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS 
 """
 
 
-def _has(kind: str, *, of_column: bool = False) -> Make:
+def _has(text: str, *, of_column: bool = False) -> Make:
     """`has_table_privilege([user,] table, privilege)` and its kin; a column is as its table."""
-    held = query(_HELD.format(kind=kind))
+    held = query(text)
 
     def make(arguments: Arguments) -> exp.Expr:
         if of_column and len(arguments) >= 3:
             arguments = [*arguments[:-2], arguments[-1]]
-        given = arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments]
-        return held(given)
+        return held(arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments])
 
     return make
-
-
-def _has_role(arguments: Arguments) -> exp.Expr:
-    """`pg_has_role([user,] role, privilege)`"""
-    given = arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments]
-    return query(_MEMBER)(given)
 
 
 _VISIBLE = """
@@ -256,6 +248,16 @@ WHERE _a.attname = CAST($2 AS TEXT) AND (
 """
 _TRUE = _constant("TRUE")
 _NULL_TEXT = _constant("CAST(NULL AS TEXT)")
+_ALL_VISIBLE = (
+    "type", "function", "operator", "collation", "conversion", "opclass", "opfamily",
+    "statistics_obj", "ts_config", "ts_dict", "ts_parser", "ts_template",
+)  # fmt: skip
+_NOT_THERE = (
+    "pg_get_function_sqlbody", "pg_get_functiondef", "pg_get_statisticsobjdef",
+    "pg_get_function_arg_default", "shobj_description", "pg_get_triggerdef", "pg_get_partkeydef",
+    "pg_get_statisticsobjdef_columns",
+)  # fmt: skip
+"""Functions that tell of what there is none of."""
 
 _OWNERS_LETTERS = {
     "r": "arwdDxt", "s": "rwU", "d": "CTc", "f": "X", "l": "U", "L": "rw", "n": "UC", "p": "sA",
@@ -280,49 +282,62 @@ def _default_acl() -> str:
     )
 
 
-_VIEW_DEFINITION = query(
-    "SELECT min(_d.ev_action) FROM pg_catalog.pg_rewrite AS _d WHERE _d.ev_class = $1"
-)
-
-
-def _view_definition(arguments: Arguments) -> exp.Expr:
-    """`pg_get_viewdef(view [, pretty])`: an object id, or a name as text."""
-    return _VIEW_DEFINITION([named_relation(arguments)])
-
-
 def _owned_sequence(arguments: Arguments) -> exp.Expr:
     """A text, and plainly so: drivers cast it to `regclass`."""
     return exp.cast(query(_OWNED_SEQUENCE)(arguments), "text", dialect="postgres")
 
 
+# Sizes: queries on what the store says of them.
+
+_ONE = "SELECT min({column}) FROM tailrace_internal.sizes AS _z WHERE _z.oid = $1"
+_MAIN = query(_ONE.format(column="_z.main_bytes"))
+_INDEXES = query(_ONE.format(column="_z.total_bytes - _z.main_bytes"))
+_TOTAL = query(_ONE.format(column="_z.total_bytes"))
+
+
+def _of_relation(make: Make) -> Make:
+    """The first argument is a relation's object id, or its name as text."""
+    return lambda arguments: make([named_relation(arguments)])
+
+
+def _relation_size(arguments: Arguments) -> exp.Expr:
+    """`pg_relation_size(relation [, fork])`: the forks beside the main one are PostgreSQL's."""
+    size = _of_relation(_MAIN)(arguments)
+    if len(arguments) < 2:
+        return size
+    main = exp.EQ(this=arguments[1].copy(), expression=exp.Literal.string("main"))
+    zero = exp.cast(exp.Literal.number(0), "INT8", dialect="postgres")
+    return exp.Case(ifs=[exp.If(this=main, true=size)], default=zero)
+
+
+_SIZES: dict[str, Make] = {
+    "pg_relation_size": _relation_size,
+    "pg_table_size": _of_relation(_MAIN),
+    "pg_indexes_size": _of_relation(_INDEXES),
+    "pg_total_relation_size": _of_relation(_TOTAL),
+    "pg_tablespace_size": query(
+        "SELECT CAST(sum(_z.bytes) AS INT8) FROM tailrace_internal.database_sizes AS _z "
+        "WHERE CAST($1 AS TEXT) IN ('pg_default', '1663')"
+    ),
+    "pg_database_size": query(
+        "SELECT min(_z.bytes) FROM tailrace_internal.database_sizes AS _z "
+        "WHERE CAST($1 AS TEXT) IN (_z.name, CAST(_z.oid AS TEXT))"
+    ),
+}
+
+
 FUNCTIONS: dict[str, Make] = {
     "pg_table_is_visible": query(_VISIBLE),
-    "pg_type_is_visible": _TRUE,
-    "pg_function_is_visible": _TRUE,
-    "pg_operator_is_visible": _TRUE,
-    "pg_collation_is_visible": _TRUE,
-    **{
-        f"pg_{kind}_is_visible": _TRUE
-        for kind in (
-            "conversion",
-            "opclass",
-            "opfamily",
-            "statistics_obj",
-            "ts_config",
-            "ts_dict",
-            "ts_parser",
-            "ts_template",
-        )
-    },
+    **{f"pg_{kind}_is_visible": _TRUE for kind in _ALL_VISIBLE},
     "pg_relation_is_publishable": _TRUE,
-    "has_table_privilege": _has("table"),
-    "has_any_column_privilege": _has("table"),
-    "has_column_privilege": _has("table", of_column=True),
-    "has_schema_privilege": _has("schema"),
-    "has_database_privilege": _has("database"),
-    "has_sequence_privilege": _has("sequence"),
-    "has_type_privilege": _has("type"),
-    "pg_has_role": _has_role,
+    **{
+        f"has_{kind}_privilege": _has(_HELD.format(kind=kind))
+        for kind in ("table", "schema", "database", "sequence", "type")
+    },
+    "has_any_column_privilege": _has(_HELD.format(kind="table")),
+    "has_column_privilege": _has(_HELD.format(kind="table"), of_column=True),
+    "pg_has_role": _has(_MEMBER),
+    **dict.fromkeys(_NOT_THERE, _NULL_TEXT),
     "pg_is_in_recovery": _constant("FALSE"),
     "pg_last_xact_replay_timestamp": _constant("CAST(NULL AS TIMESTAMPTZ)"),
     "pg_blocking_pids": query(
@@ -362,34 +377,26 @@ FUNCTIONS: dict[str, Make] = {
     ),
     "getdatabaseencoding": _constant("'UTF8'"),
     "pg_tablespace_location": _constant("''"),
-    "pg_get_function_sqlbody": _NULL_TEXT,
-    "pg_get_functiondef": _NULL_TEXT,
-    "pg_get_statisticsobjdef": _NULL_TEXT,
-    "pg_get_function_arg_default": _NULL_TEXT,
     "pg_encoding_to_char": query("CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END"),
     **TO_REGISTERED,
-    "shobj_description": _NULL_TEXT,
-    "pg_get_triggerdef": _NULL_TEXT,
-    "pg_get_viewdef": _view_definition,
+    "pg_get_viewdef": _of_relation(
+        query("SELECT min(_d.ev_action) FROM pg_catalog.pg_rewrite AS _d WHERE _d.ev_class = $1")
+    ),
     "pg_get_ruledef": query(
         "SELECT min('CREATE RULE \"_RETURN\" AS ON SELECT TO ' || _r.relname || ' DO INSTEAD ' "
         "|| ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
         "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1"
     ),
     "pg_get_serial_sequence": _owned_sequence,
-    "pg_get_partkeydef": _NULL_TEXT,
-    "pg_get_statisticsobjdef_columns": _NULL_TEXT,
     "pg_get_function_result": query(
         "SELECT min(_f.result) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
     ),
-    "pg_get_function_arguments": query(
-        "SELECT min(_f.arguments) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
-    ),
-    "pg_get_function_identity_arguments": query(
-        "SELECT min(_f.arguments) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
+    **dict.fromkeys(
+        ("pg_get_function_arguments", "pg_get_function_identity_arguments"),
+        query("SELECT min(_f.arguments) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"),
     ),
     "pg_stat_get_numscans": _constant("CAST(NULL AS INT8)"),
-    **SIZE_FUNCTIONS,
+    **_SIZES,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
 }
 

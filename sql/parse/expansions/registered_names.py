@@ -4,6 +4,7 @@
     SELECT 'orders'::regclass           SELECT 'orders': what a client is shown is the name
     SELECT oid::regtype FROM pg_type    SELECT (the type's name)
     to_regclass($1)                     the id, or NULL
+    SELECT l.tableoid FROM pg_language l    SELECT 'pg_catalog.pg_language'::regclass::oid
 
 So an id is a number wherever something is done with it, and its name where it is only shown.
 Functions have no ids of their own: what a column says of them is a name, and `regproc` is text.
@@ -15,7 +16,7 @@ from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import CatalogName, TypeKind
-from ...syntax.tree_names import CAST_TYPE
+from ...syntax.tree_names import CAST_TYPE, folded
 from .catalog_queries import Arguments, Make, parse_text, query
 
 OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
@@ -136,6 +137,31 @@ def id_of_relation(name: str) -> exp.Expr:
     made = exp.cast(_CHECKED["regclass"]([exp.Literal.string(name)]), "BIGINT")
     made.meta[CAST_TYPE] = OID
     return made
+
+
+def table_id(column: exp.Column) -> exp.Expr | None:
+    """Returns the replacement of `tableoid`, the one system column of a table in FROM; None for all
+    other columns. `ctid`, `xmin` and their kin say where a row lies in a file of PostgreSQL's."""
+    if not isinstance(column.this, exp.Identifier) or column.name.lower() != "tableoid":
+        return None
+    select = column.find_ancestor(exp.Select)
+    first = None if select is None else select.args.get("from_")
+    if select is None or first is None:
+        return None
+    sources = [first.this, *(join.this for join in select.args.get("joins") or ())]
+    qualifier = column.args.get("table")
+    if qualifier is not None:
+        wanted = folded(qualifier)
+        sources = [source for source in sources if _name_of(source) == wanted]
+    if len(sources) != 1 or not isinstance(sources[0], exp.Table):
+        return None
+    return id_of_relation(exp.table_name(sources[0], identify=True))
+
+
+def _name_of(source: exp.Expr) -> str:
+    alias = source.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else source.this
+    return folded(named) if isinstance(named, exp.Identifier) else ""
 
 
 def _function_name(cast: exp.Cast) -> exp.Expr:

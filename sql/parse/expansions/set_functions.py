@@ -12,7 +12,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...builtins.macros import PREFIX
-from ...syntax.output_marks import CALLED
+from ...syntax.tree_names import CALLED
 from ...syntax.walks import find_all
 
 _LISTS: dict[str, tuple[str, str | None]] = {

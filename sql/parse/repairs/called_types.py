@@ -4,13 +4,15 @@ stand for functions.
     int8('5')               CAST('5' AS INT8), in a column named int8
     "time"('12:00')         CAST('12:00' AS TIME)
     user, current_role      CURRENT_USER: reserved words, unless they are quoted
+    nextval('s'::regclass)  nextval('s'): the name is looked for when it is called
+    f(((doc)) -> 'a')       f(doc -> 'a'), so written by `meant_tokens`
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from ...syntax.output_marks import CALLED
+from ...syntax.tree_names import CALLED
 from ...syntax.walks import find_all
 from ..lexer import POSTGRES
 
@@ -24,7 +26,7 @@ _WORDS: dict[str, type[exp.Expr]] = {"user": exp.CurrentUser, "current_role": ex
 
 
 def plain_names(tree: exp.Expr) -> exp.Expr:
-    """The tree with all of these in the form that everything behind it reads."""
+    """The tree with the others in the form that everything behind it reads."""
     made: exp.Expr = exp.Paren(this=tree)
     kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)
     for node in reversed(list(find_all(made, *kinds))):  # inner ones first
@@ -68,3 +70,16 @@ def _target(name: str) -> exp.DataType | None:
         return exp.DataType(this=exp.DType.MEDIUMINT)
     type = _TYPES.get(name)
     return None if type is None else exp.DataType.build(type, dialect=POSTGRES)
+
+
+def plain_documents(tree: exp.Expr) -> exp.Expr:
+    """Returns the tree with the last two repaired."""
+    for node in list(find_all(tree, exp.JSONExtract)):
+        if isinstance(node.this, exp.Paren) and isinstance(node.this.unnest(), exp.Column):
+            node.set("this", node.this.unnest())
+    for call in list(find_all(tree, exp.Anonymous)):
+        if call.name.lower() in ("nextval", "currval", "setval") and call.expressions:
+            first = call.expressions[0]
+            if isinstance(first, exp.Cast) and isinstance(first.this, exp.Literal):
+                first.replace(first.this)
+    return tree

@@ -24,7 +24,7 @@ from ....kvlayer.fibre import give_way
 from ...builtins.macros import CALLED, PREFIX
 from ...syntax.refusals import unsupported
 from ...syntax.walks import find_all
-from ..lexer import is_string
+from ..lexer import is_string, like
 
 INT4 = TokenType.MEDIUMINT
 """A type that PostgreSQL lacks, and so is free to stand for INT4."""
@@ -57,17 +57,17 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         if kind == TokenType.NUMBER and following in _WORDS:
             _refuse_junk(token, tokens[place + 1])
         if following == TokenType.L_PAREN and _called(token, before):
-            made.append(_like(token, TokenType.VAR, f"{PREFIX}{token.text.lower()}"))
+            made.append(like(token, TokenType.VAR, f"{PREFIX}{token.text.lower()}"))
         elif following == TokenType.ARROW and before in _ARGUMENT_BEHIND and not is_string(token):
-            left, right = (_like(token, TokenType.L_PAREN, "("),
-                           _like(token, TokenType.R_PAREN, ")"))  # fmt: skip
+            left = like(token, TokenType.L_PAREN, "(")
+            right = like(token, TokenType.R_PAREN, ")")
             made += [left, left, token, right, right]
         elif kind in _QUANTIFIERS and _behind_not_like(tokens, place):
-            made.append(_like(token, *_QUANTIFIERS[kind]))
+            made.append(like(token, *_QUANTIFIERS[kind]))
         elif kind == TokenType.INT and token.text.lower() == "int4":
-            made.append(_like(token, INT4, token.text))
+            made.append(like(token, INT4, token.text))
         elif kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
-            made.append(_like(token, OID if token.text.lower() == "oid" else kind, token.text))
+            made.append(like(token, OID if token.text.lower() == "oid" else kind, token.text))
         elif kind == TokenType.INTERVAL and _whole_interval(tokens, place):
             pass  # its type comes behind it
         elif kind == TokenType.INTERVAL:
@@ -75,17 +75,17 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
             made.append(token)
         elif is_string(token) and place and _whole_interval(tokens, place - 1):
             interval = tokens[place - 1]
-            made += [token, _like(token, TokenType.DCOLON, "::"), interval]
+            made += [token, like(token, TokenType.DCOLON, "::"), interval]
         elif kind in _MOMENTS and _typed_literal(tokens, place):
-            made += [_like(token, TokenType.L_PAREN, "("), token]
+            made += [like(token, TokenType.L_PAREN, "("), token]
         elif is_string(token) and before in _MOMENTS and _typed_literal(tokens, place - 1):
-            made += [token, _like(token, TokenType.R_PAREN, ")")]
+            made += [token, like(token, TokenType.R_PAREN, ")")]
         elif kind == TokenType.VAR and _names_type(tokens, place):
-            made.append(_like(token, TokenType.L_PAREN, "("))
+            made.append(like(token, TokenType.L_PAREN, "("))
         elif is_string(token) and before == TokenType.VAR and _names_type(tokens, place - 1):
             word = tokens[place - 1]
-            made += [token, _like(token, TokenType.DCOLON, "::"), word]
-            made.append(_like(token, TokenType.R_PAREN, ")"))
+            made += [token, like(token, TokenType.DCOLON, "::"), word]
+            made.append(like(token, TokenType.R_PAREN, ")"))
         else:
             made.append(token)
     return made
@@ -175,10 +175,6 @@ def _refuse_fields(tokens: list[Token], place: int) -> None:
             tokens[place].start + 1,
             "INTERVAL '1 year 2 mons' and '1 day 02:00' say them within.",
         )
-
-
-def _like(token: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, token.line, token.col, token.start, token.end)
 
 
 def as_written(tree: exp.Expr) -> exp.Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
+from ..lexer import like
 
 _TABLES = {"jobs": "jobs", "changefeed jobs": "changefeed_jobs"}
 """Words of SHOW, and the table in `tailrace_internal` for each."""
@@ -30,12 +31,7 @@ def shown_tables(tokens: list[Token]) -> list[Token]:
                 hint="In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.",
                 position=bracket.start + 1,
             )
-        names = [_like(bracket, TokenType.VAR, "tailrace_internal")]
-        names += [_like(bracket, TokenType.DOT, "."), _like(bracket, TokenType.VAR, table)]
+        names = [like(bracket, TokenType.VAR, "tailrace_internal")]
+        names += [like(bracket, TokenType.DOT, "."), like(bracket, TokenType.VAR, table)]
         made = [*made[:place], *names, *made[end + 1 :]]
     return made
-
-
-def _like(token: Token, kind: TokenType, text: str) -> Token:
-    """Another token in the place of one."""
-    return Token(kind, text, token.line, token.col, token.start, token.end)

@@ -20,7 +20,7 @@ from ...syntax.changefeed_statements import FeedSelect
 from ...syntax.names import ObjectName
 from ...syntax.walks import walk
 from ..cursor import Cursor
-from ..lexer import tokenize
+from ..lexer import like, tokenize
 from ..queries import parse_query, position_of, table_name
 
 EVENT_FUNCTIONS = frozenset({"event_op", "event_schema_timestamp", "changefeed_creation_timestamp"})
@@ -138,28 +138,17 @@ def _check(tree: exp.Expr) -> None:
 def _with_event_columns(tokens: list[Token]) -> list[Token]:
     """The tokens with a column, `"event_op()"`, for each call of an event function."""
     made: list[Token] = []
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
-        called = [each.token_type for each in tokens[place + 1 : place + 3]]
-        parens = [TokenType.L_PAREN, TokenType.R_PAREN]
-        if token.text.lower() in EVENT_FUNCTIONS and called == parens:
-            name = f"{token.text.lower()}()"
-            made.append(
-                Token(
-                    TokenType.IDENTIFIER,
-                    text=name,
-                    line=token.line,
-                    col=token.col,
-                    start=token.start,
-                    end=tokens[place + 2].end,
-                )
-            )
-            place += 3
-        else:
-            made.append(token)
-            place += 1
+    for token in tokens:
+        made.append(token)
+        call = [each.token_type for each in made[-2:]] == _PARENTHESES and len(made) > 2
+        if call and made[-3].text.lower() in EVENT_FUNCTIONS:
+            called = like(made[-3], TokenType.IDENTIFIER, f"{made[-3].text.lower()}()")
+            called.end = token.end
+            made[-3:] = [called]
     return made
+
+
+_PARENTHESES = [TokenType.L_PAREN, TokenType.R_PAREN]
 
 
 def _refuse(what: str, node: exp.Expr | None, hint: str | None = None) -> NoReturn:

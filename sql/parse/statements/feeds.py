@@ -5,32 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ....catalog.values.errors import SQLError
-from ...syntax.changefeed_statements import (
-    AcknowledgeSubscription,
-    AddTables,
-    AlterChangefeed,
-    ControlTables,
-    CreateSchedule,
-    CreateSubscription,
-    DatabaseFeed,
-    DropSubscription,
-    DropTables,
-    FeedSelect,
-    SetFeedOptions,
-    UnsetFeedOptions,
-)
+from ...syntax import changefeed_statements as c
+from ...syntax import statements as s
 from ...syntax.connection_statements import AlterConnection, CreateConnection, DropConnection
 from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import ObjectName, Option
 from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog
-from ...syntax.show_statements import Cancel
-from ...syntax.statements import (
-    ControlJobs,
-    CreateChangefeed,
-    ExplainChangefeed,
-    JobAction,
-    VerifyChangefeed,
-)
+from ...syntax.statements import Cancel
 from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, refuses
 from ..rules import Row, Rules
@@ -53,19 +34,19 @@ define_rules("feed_table", Rules(("[TABLE] name:table [_:family]", itself)))
 define_rules(
     "whole_database",
     Rules(
-        ("^ name:database INCLUDE TABLES include:feed_table,…", DatabaseFeed),
-        ("^ name:database EXCLUDE TABLES exclude:feed_table,…", DatabaseFeed),
-        ("^ name:database", DatabaseFeed),
+        ("^ name:database INCLUDE TABLES include:feed_table,…", c.DatabaseFeed),
+        ("^ name:database EXCLUDE TABLES exclude:feed_table,…", c.DatabaseFeed),
+        ("^ name:database", c.DatabaseFeed),
     ),
 )
 define("feed_select", feed_select)
 _clause = Rules(
-    ("ADD [TABLE] tables:table,… [WITH options:option,…]", AddTables),
-    ("DROP [TABLE] tables:table,…", DropTables),
-    ("SET options:option,…", SetFeedOptions),
-    ("UNSET names:option_name,…", UnsetFeedOptions),
+    ("ADD [TABLE] tables:table,… [WITH options:option,…]", c.AddTables),
+    ("DROP [TABLE] tables:table,…", c.DropTables),
+    ("SET options:option,…", c.SetFeedOptions),
+    ("UNSET names:option_name,…", c.UnsetFeedOptions),
     *(
-        (f"{action} TABLE tables:table,…", ControlTables, {"action": action})
+        (f"{action} TABLE tables:table,…", c.ControlTables, {"action": action})
         for action in ("PAUSE", "RESUME", "RESCAN")
     ),
     expected="ADD, DROP, SET, UNSET, PAUSE TABLE, RESUME TABLE or RESCAN TABLE",
@@ -84,25 +65,16 @@ define("feed_clauses", _clauses)
 
 
 def _changefeed(
-    sink: str | None,
-    options: tuple[Option, ...],
-    tables: tuple[ObjectName, ...],
-    relaxed_log: str | None,
-    keyspace: KeyspaceFeed | None,
-    whole_database: DatabaseFeed | None,
-) -> CreateChangefeed:
-    return CreateChangefeed(
-        tables=tables if keyspace is None else (keyspace.name,),
-        sink=sink,
-        options=options,
-        relaxed_log=relaxed_log,
-        keyspace=keyspace,
-        whole_database=whole_database,
-    )
+    tables: tuple[ObjectName, ...], keyspace: KeyspaceFeed | None, **fields: object
+) -> s.CreateChangefeed:
+    named = tables if keyspace is None else (keyspace.name,)
+    return s.CreateChangefeed(tables=named, keyspace=keyspace, **fields)  # type: ignore[arg-type]
 
 
-def _of_query(sink: str | None, options: tuple[Option, ...], query: FeedSelect) -> CreateChangefeed:
-    return CreateChangefeed(tables=(query.table,), sink=sink, options=options, query=query)
+def _of_query(
+    sink: str | None, options: tuple[Option, ...], query: c.FeedSelect
+) -> s.CreateChangefeed:
+    return s.CreateChangefeed(tables=(query.table,), sink=sink, options=options, query=query)
 
 
 _FEED = (
@@ -117,12 +89,12 @@ _FEED = (
 define_rules("feed", Rules(*_FEED))
 
 
-def _explained(changefeed: CreateChangefeed) -> ExplainChangefeed:
+def _explained(changefeed: s.CreateChangefeed) -> s.ExplainChangefeed:
     """The grammar of CREATE CHANGEFEED, with one option more: `sample = n`."""
     samples = [option for option in changefeed.options if option.name == "sample"]
     options = tuple(option for option in changefeed.options if option.name != "sample")
     if not samples:
-        return ExplainChangefeed(changefeed=changefeed, sample=None)
+        return s.ExplainChangefeed(changefeed=changefeed, sample=None)
     value = samples[-1].value
     if len(samples) > 1 or value is None or not value.isdecimal() or not 0 < int(value) <= 1_000:
         raise SQLError(
@@ -130,7 +102,7 @@ def _explained(changefeed: CreateChangefeed) -> ExplainChangefeed:
             "sample takes how many messages to show: from 1 to 1000",
             position=samples[-1].position,
         )
-    return ExplainChangefeed(changefeed=replace(changefeed, options=options), sample=int(value))
+    return s.ExplainChangefeed(changefeed=replace(changefeed, options=options), sample=int(value))
 
 
 _SCHEDULED = (
@@ -138,37 +110,41 @@ _SCHEDULED = (
     "RECURRING crontab:crontab [WITH SCHEDULE OPTIONS schedule_options:option,…]"
 )
 _SCHEDULE_ACTIONS = (
-    ("PAUSE", JobAction.PAUSE), ("RESUME", JobAction.RESUME), ("DROP", JobAction.CANCEL)
+    ("PAUSE", s.JobAction.PAUSE), ("RESUME", s.JobAction.RESUME), ("DROP", s.JobAction.CANCEL)
 )  # fmt: skip
 
 FEEDS: tuple[Row, ...] = (
     *((f"CREATE/EXPERIMENTAL {words}", make) for words, make in _FEED),
     ("EXPLAIN [CREATE] changefeed:feed", _explained),
-    ("ALTER CHANGEFEED job_id:job clauses:feed_clauses", AlterChangefeed),
-    ("VERIFY CHANGEFEED job_id:job at_resolved:[AT RESOLVED] repairs:[REPAIR]", VerifyChangefeed),
+    ("ALTER CHANGEFEED job_id:job clauses:feed_clauses", c.AlterChangefeed),
+    ("VERIFY CHANGEFEED job_id:job at_resolved:[AT RESOLVED] repairs:[REPAIR]", s.VerifyChangefeed),
     *(
-        (f"{action.name} JOB/JOBS ( query:query | job_ids:job,… )", ControlJobs, {"action": action})
-        for action in JobAction
+        (
+            f"{action.name} JOB/JOBS ( query:query | job_ids:job,… )",
+            s.ControlJobs,
+            {"action": action},
+        )
+        for action in s.JobAction
     ),
     *(
         (
             f"{verb} SCHEDULE/SCHEDULES ( query:query | job_ids:schedule_id,… )",
-            ControlJobs,
+            s.ControlJobs,
             {"action": action, "schedules": True},
         )
         for verb, action in _SCHEDULE_ACTIONS
     ),
     ("CANCEL QUERY/QUERIES if_exists:[IF EXISTS] ^ ids:query_id,…", Cancel, {"session": False}),
     ("CANCEL SESSION/SESSIONS if_exists:[IF EXISTS] ^ ids:session_id,…", Cancel, {"session": True}),
-    (f"CREATE SCHEDULE if_not_exists:[IF NOT EXISTS] ^ label:label {_SCHEDULED}", CreateSchedule),
-    (f"CREATE SCHEDULE ^ {_SCHEDULED}", CreateSchedule, {"label": None, "if_not_exists": False}),
+    (f"CREATE SCHEDULE if_not_exists:[IF NOT EXISTS] ^ label:label {_SCHEDULED}", c.CreateSchedule),
+    (f"CREATE SCHEDULE ^ {_SCHEDULED}", c.CreateSchedule, {"label": None, "if_not_exists": False}),
     (
         "CREATE SUBSCRIPTION if_not_exists:[IF NOT EXISTS] ^ name:subscription "
         "FOR tables:feed_table,… [options:with]",
-        CreateSubscription,
+        c.CreateSubscription,
     ),
-    ("DROP SUBSCRIPTION if_exists:[IF EXISTS] ^ name:subscription", DropSubscription),
-    ("ACKNOWLEDGE SUBSCRIPTION ^ name:subscription UP TO upto:value", AcknowledgeSubscription),
+    ("DROP SUBSCRIPTION if_exists:[IF EXISTS] ^ name:subscription", c.DropSubscription),
+    ("ACKNOWLEDGE SUBSCRIPTION ^ name:subscription UP TO upto:value", c.AcknowledgeSubscription),
     (
         "CREATE EXTERNAL CONNECTION if_not_exists:[IF NOT EXISTS] ^ name:connection "
         "AS uri:sink_uri",

@@ -6,6 +6,7 @@ is CREATE CHANGEFEED FOR KEYSPACE ks INTO 'tailrace://host/ks?concurrency=8' WIT
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NoReturn
 from urllib.parse import urlencode
@@ -13,7 +14,6 @@ from urllib.parse import urlencode
 from ....catalog.values.errors import SQLError
 from ....changefeed import WORKERS_MAX
 from ....changefeed.sinks.tailrace import SPARK_SCHEME
-from ...syntax.as_of_clause import AsOf
 from ...syntax.keyspace_statements import (
     BackupKeyspace,
     CreateKeyspace,
@@ -25,7 +25,7 @@ from ...syntax.keyspace_statements import (
     SplitKeyspace,
     TransferKeyspace,
 )
-from ...syntax.names import Option
+from ...syntax.names import AsOf, Option
 from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, VerifyChangefeed
 from ..cursor import Cursor
 from ..kinds import at_string, define, define_rules, string
@@ -102,6 +102,17 @@ ENGINES = ("local", "spark")
 """What sends the entries: jobs of the nodes, or tasks of a Spark application."""
 KNOWN = (*SENDING, "backup", "bootstrap", "engine", "master", "start_ts", "workers")
 _SCANS = {"scan": "initial_scan", "backup": "initial_scan", "none": "no_initial_scan"}
+_CHOICES: dict[str, tuple[Collection[str | None], str]] = {
+    "bootstrap": (
+        (*_SCANS,),
+        "'scan' sends the keys that are there first, 'backup' has them restored there from a "
+        "folder, and 'none' sends only what is written from here on.",
+    ),
+    "engine": (
+        ENGINES,
+        "'local' has the nodes send the entries, and 'spark' a Spark application.",
+    ),
+}
 
 
 def _check(given: dict[str, Option], *, whole: bool) -> None:
@@ -113,8 +124,8 @@ def _check(given: dict[str, Option], *, whole: bool) -> None:
 
     for name in given:
         if name not in KNOWN:
-            known = f"There are {', '.join(sorted(KNOWN))}."
-            refuse(name, f'unknown option "{name}" of a replication', known)
+            hint = f"There are {', '.join(sorted(KNOWN))}."
+            refuse(name, f'unknown option "{name}" of a replication', hint)
     by_backup = values.get("bootstrap") == "backup"
     if by_backup is not ("backup" in given):
         raise SQLError(
@@ -126,23 +137,13 @@ def _check(given: dict[str, Option], *, whole: bool) -> None:
         raise SQLError(
             "22023", "a backup is of a whole keyspace as of now: leave out FROM, TO and start_ts"
         )
-    if "bootstrap" in given and values["bootstrap"] not in _SCANS:
-        refuse(
-            "bootstrap",
-            f'bootstrap "{values["bootstrap"]}" is not known',
-            "'scan' sends the keys that are there first, 'backup' has them restored "
-            "there from a folder, and 'none' sends only what is written from here on.",
-        )
+    for name, (known, hint) in _CHOICES.items():
+        if name in given and values[name] not in known:
+            refuse(name, f'{name} "{values[name]}" is not known', hint)
     if "workers" in given:
         text = values["workers"] or ""
         if not text.isdecimal() or not 1 <= int(text) <= WORKERS_MAX:
             refuse("workers", f"workers is a whole number from 1 to {WORKERS_MAX}")
-    if "engine" in given and values["engine"] not in ENGINES:
-        refuse(
-            "engine",
-            f'engine "{values["engine"]}" is not known',
-            "'local' has the nodes send the entries, and 'spark' a Spark application.",
-        )
     if "master" in given and values.get("engine") != "spark":
         refuse("master", "a master is named for engine = 'spark' alone")
 

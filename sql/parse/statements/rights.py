@@ -10,16 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....catalog.rights.privileges import ALL_OF, SecurableKind
+from ...syntax import rights_statements as s
 from ...syntax.names import ObjectName
-from ...syntax.rights_statements import (
-    GrantPrivileges,
-    GrantRoles,
-    GrantTarget,
-    PrivilegeName,
-    ReassignOwned,
-    SetOwner,
-    TargetKind,
-)
 from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptions
 from ..cursor import Cursor, LexemeKind
 from ..kinds import define, define_rules, gathered, identifier, refuses
@@ -61,15 +53,13 @@ define("role_options", _options)
 define("some_role_options", _some_options)
 
 USERS: tuple[Row, ...] = (
-    (
-        "CREATE USER if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options",
-        CreateUser,
-        {"login": True},
-    ),
-    (
-        "CREATE ROLE if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options",
-        CreateUser,
-        {"login": False},
+    *(
+        (
+            f"CREATE {what} if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options",
+            CreateUser,
+            {"login": login},
+        )
+        for what, login in (("USER", True), ("ROLE", False))
     ),
     ("ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options", AlterUser),
     ("DROP USER/ROLE if_exists:[IF EXISTS] names:user,…", DropUser),
@@ -79,14 +69,14 @@ USERS: tuple[Row, ...] = (
 # Rights.
 
 
-def _privilege(cursor: Cursor) -> PrivilegeName:
+def _privilege(cursor: Cursor) -> s.PrivilegeName:
     position, lexeme = cursor.position, cursor.current
     if lexeme.kind not in (LexemeKind.WORD, LexemeKind.QUOTED):
         cursor.fail("a privilege or a role")
     cursor.advance()
     if lexeme.text == "all":
         cursor.accept("privileges")
-    return PrivilegeName(lexeme.text.upper(), position)
+    return s.PrivilegeName(lexeme.text.upper(), position)
 
 
 def _table_pattern(cursor: Cursor) -> ObjectName:
@@ -99,58 +89,61 @@ def _table_pattern(cursor: Cursor) -> ObjectName:
     return ObjectName((*parts, "*"), position)
 
 
+def _operand(kind: s.TargetKind) -> str:
+    """Returns the kind of operand that names such objects, or what they are in."""
+    word = kind.value.rpartition(" ")[2]
+    return f"{word}_name" if word in ("schema", "database") else word
+
+
 define("privilege", _privilege)
 define("table_pattern", _table_pattern)
 define_rules(
     "grant_target",
     Rules(
-        ("DATABASE names:database_name,…", GrantTarget, {"kind": TargetKind.DATABASE}),
-        ("SCHEMA names:schema_name,…", GrantTarget, {"kind": TargetKind.SCHEMA}),
         *(
-            (f"{kind.value.upper()} names:schema_name,…", GrantTarget, {"kind": kind})
-            for kind in (
-                TargetKind.TABLES_IN_SCHEMA,
-                TargetKind.SEQUENCES_IN_SCHEMA,
-                TargetKind.TYPES_IN_SCHEMA,
-            )
+            (f"{kind.value.upper()} names:{_operand(kind)},…", s.GrantTarget, {"kind": kind})
+            for kind in s.TargetKind
+            if kind not in (s.TargetKind.TABLE, s.TargetKind.SYSTEM)
         ),
-        ("SEQUENCE names:sequence,…", GrantTarget, {"kind": TargetKind.SEQUENCE}),
-        ("TYPE names:type,…", GrantTarget, {"kind": TargetKind.TYPE}),
-        ("[TABLE] names:table_pattern,…", GrantTarget, {"kind": TargetKind.TABLE}),
+        ("[TABLE] names:table_pattern,…", s.GrantTarget, {"kind": s.TargetKind.TABLE}),
     ),
 )
 
 
-def _owner(kind: TargetKind) -> Callable[..., SetOwner]:
-    def make(name: ObjectName, owner: str, if_exists: bool = False) -> SetOwner:
-        target = GrantTarget(kind=kind, names=(name,))
-        return SetOwner(target=target, owner=owner, if_exists=if_exists)
+def _owner(kind: s.TargetKind) -> Callable[..., s.SetOwner]:
+    def make(name: ObjectName, owner: str, if_exists: bool = False) -> s.SetOwner:
+        target = s.GrantTarget(kind=kind, names=(name,))
+        return s.SetOwner(target=target, owner=owner, if_exists=if_exists)
 
     return make
 
 
 _GRANT, _REVOKE = {"revoke": False}, {"revoke": True}
-_SYSTEM = GrantTarget(kind=TargetKind.SYSTEM)
+_SYSTEM = s.GrantTarget(kind=s.TargetKind.SYSTEM)
 _TO = "TO grantees:role,… option:[WITH GRANT OPTION]"
 _FROM = "FROM grantees:role,… [CASCADE/RESTRICT]"
 
 RIGHTS: tuple[Row, ...] = (
-    (f"GRANT SYSTEM privileges:privilege,… {_TO}", GrantPrivileges, {**_GRANT, "target": _SYSTEM}),
-    (f"GRANT privileges:privilege,… ON target:grant_target {_TO}", GrantPrivileges, _GRANT),
-    ("GRANT roles:role,… TO members:role,… option:[WITH ADMIN OPTION]", GrantRoles, _GRANT),
+    (
+        f"GRANT SYSTEM privileges:privilege,… {_TO}",
+        s.GrantPrivileges,
+        {**_GRANT, "target": _SYSTEM},
+    ),
+    (f"GRANT privileges:privilege,… ON target:grant_target {_TO}", s.GrantPrivileges, _GRANT),
+    ("GRANT roles:role,… TO members:role,… option:[WITH ADMIN OPTION]", s.GrantRoles, _GRANT),
     (
         f"REVOKE option:[GRANT OPTION FOR] SYSTEM privileges:privilege,… {_FROM}",
-        GrantPrivileges,
+        s.GrantPrivileges,
         {**_REVOKE, "target": _SYSTEM},
     ),
     (
         f"REVOKE option:[GRANT OPTION FOR] privileges:privilege,… ON target:grant_target {_FROM}",
-        GrantPrivileges,
+        s.GrantPrivileges,
         _REVOKE,
     ),
     (
         "REVOKE option:[ADMIN OPTION FOR] roles:role,… FROM members:role,… [CASCADE/RESTRICT]",
-        GrantRoles,
+        s.GrantRoles,
         _REVOKE,
     ),
     *(
@@ -158,10 +151,10 @@ RIGHTS: tuple[Row, ...] = (
             f"ALTER {kind.name} if_exists:[IF EXISTS] [ONLY] name:{kind.value} OWNER TO owner:role",
             _owner(kind),
         )
-        for kind in (TargetKind.TABLE, TargetKind.SEQUENCE, TargetKind.TYPE)
+        for kind in (s.TargetKind.TABLE, s.TargetKind.SEQUENCE, s.TargetKind.TYPE)
     ),
-    ("ALTER SCHEMA name:schema_name OWNER TO owner:role", _owner(TargetKind.SCHEMA)),
-    ("ALTER DATABASE name:database_name OWNER TO owner:role", _owner(TargetKind.DATABASE)),
-    ("REASSIGN OWNED BY roles:role,… TO to:role", ReassignOwned),
-    ("DROP OWNED BY roles:role,… [CASCADE/RESTRICT]", ReassignOwned, {"to": None}),
+    ("ALTER SCHEMA name:schema_name OWNER TO owner:role", _owner(s.TargetKind.SCHEMA)),
+    ("ALTER DATABASE name:database_name OWNER TO owner:role", _owner(s.TargetKind.DATABASE)),
+    ("REASSIGN OWNED BY roles:role,… TO to:role", s.ReassignOwned),
+    ("DROP OWNED BY roles:role,… [CASCADE/RESTRICT]", s.ReassignOwned, {"to": None}),
 )

@@ -26,10 +26,10 @@ from ...syntax.type_statements import (
 )
 from ...syntax.view_statements import CreateView, DropView, RenameView
 from ..cursor import Cursor
-from ..kinds import define, define_rules, itself, padded, refused, refuses
+from ..kinds import define, define_rules, itself, object_name, padded, refused, refuses
 from ..kinds import query as read_query
 from ..queries import parse_tree
-from ..rules import Row, Rules
+from ..rules import Make, Row, Rules
 from .tables import INDEX, index_definition
 
 _CASCADE = "[cascade:CASCADE | RESTRICT]"
@@ -58,12 +58,8 @@ def _index_name(path: ObjectName, index: str | None) -> tuple[ObjectName | None,
 define_rules("qualified_index", Rules(("path:index_path [@ index:index]", _index_name)))
 
 
-def _drop_index(index: tuple[ObjectName | None, str], **fields: object) -> s.DropIndex:
-    return s.DropIndex(table=index[0], name=index[1], **fields)  # type: ignore[arg-type]
-
-
-def _rename_index(index: tuple[ObjectName | None, str], **fields: object) -> s.RenameIndex:
-    return s.RenameIndex(table=index[0], name=index[1], **fields)  # type: ignore[arg-type]
+def _of_index(make: Make) -> Make:
+    return lambda index, **fields: make(table=index[0], name=index[1], **fields)
 
 
 # Ranges.
@@ -143,10 +139,6 @@ def _by_index(name: str) -> s.IgnoredAlteration:
     return s.IgnoredAlteration(what=f"the order or identity by index {name}")
 
 
-def _stored_column(name: str, position: int, what: str) -> s.IgnoredAlteration:
-    return s.IgnoredAlteration(what=what, column=name, position=position)
-
-
 def _set_identity(name: str, position: int, said: dict[str, object]) -> s.SetIdentity:
     options = {field: value for field, value in said.items() if field != "identity"}
     return s.SetIdentity(
@@ -176,7 +168,11 @@ def _identity_changes(cursor: Cursor) -> dict[str, object]:
 
 define("identity_changes", _identity_changes, _identity_change.begins)
 _COLUMN = "ALTER [COLUMN] ^ name:column"
-_STORE = "( DEFAULT | _:word )"
+_STORED_COLUMN = {
+    "SET STATISTICS": "_:number",
+    "SET STORAGE": "( DEFAULT | _:word )",
+    "SET COMPRESSION": "( DEFAULT | _:word )",
+}
 define_rules(
     "alteration",
     Rules(
@@ -202,9 +198,10 @@ define_rules(
         (f"{_COLUMN} DROP EXPRESSION {_IF}", s.DropExpression),
         (f"{_COLUMN} ADD clause:identity", s.AddIdentity),
         (f"{_COLUMN} DROP IDENTITY {_IF}", s.DropIdentity),
-        (f"{_COLUMN} SET STATISTICS _:number", _stored_column, {"what": "SET STATISTICS"}),
-        (f"{_COLUMN} SET STORAGE {_STORE}", _stored_column, {"what": "SET STORAGE"}),
-        (f"{_COLUMN} SET COMPRESSION {_STORE}", _stored_column, {"what": "SET COMPRESSION"}),
+        *(
+            (f"ALTER [COLUMN] ^ column:column {what} {value}", s.IgnoredAlteration, {"what": what})
+            for what, value in _STORED_COLUMN.items()
+        ),
         (f"{_COLUMN} [SET DATA] TYPE type:column_type [USING using:expression]", s.AlterType),
         (f"{_COLUMN} said:identity_changes", _set_identity),
         ("^ SET SCHEMA schema:schema", s.SetSchema),
@@ -242,34 +239,23 @@ def _comment_on_column(name: ObjectName, text: str | None, what: s.Commented) ->
     return s.CommentOn(what=what, table=table, column=name.parts[-1], text=text)
 
 
-def _create_schema(name: ObjectName, if_not_exists: bool) -> s.CreateSchema:
-    return s.CreateSchema(parts=name.parts, if_not_exists=if_not_exists, position=name.position)
-
-
-def _drop_schema(name: ObjectName, if_exists: bool, cascade: bool) -> s.DropSchema:
-    return s.DropSchema(
-        parts=name.parts, if_exists=if_exists, cascade=cascade, position=name.position
-    )
-
-
+define("schema_parts", lambda cursor: object_name(cursor, "a schema's name").parts)
 _SCHEMAS: tuple[Row, ...] = (
-    (
-        "COMMENT ON TABLE table:table IS ( NULL | text:text )",
-        s.CommentOn,
-        {"what": s.Commented.TABLE, "column": None},
-    ),
-    (
-        "COMMENT ON VIEW table:view IS ( NULL | text:text )",
-        s.CommentOn,
-        {"what": s.Commented.VIEW, "column": None},
+    *(
+        (
+            f"COMMENT ON {what.value} table:{what.value.lower()} IS ( NULL | text:text )",
+            s.CommentOn,
+            {"what": what, "column": None},
+        )
+        for what in (s.Commented.TABLE, s.Commented.VIEW)
     ),
     (
         "COMMENT ON COLUMN name:column_name IS ( NULL | text:text )",
         _comment_on_column,
         {"what": s.Commented.COLUMN},
     ),
-    (f"CREATE SCHEMA {_UNLESS} name:schema_name", _create_schema),
-    (f"DROP SCHEMA {_IF} name:schema_name {_CASCADE}", _drop_schema),
+    (f"CREATE SCHEMA {_UNLESS} ^ parts:schema_parts", s.CreateSchema),
+    (f"DROP SCHEMA {_IF} ^ parts:schema_parts {_CASCADE}", s.DropSchema),
     (f"DROP DATABASE {_IF} ^ name:database {_CASCADE}", s.DropDatabase),
 )
 
@@ -360,11 +346,11 @@ SCHEMAS: tuple[Row, ...] = (
     ),
     (
         f"DROP INDEX [CONCURRENTLY] {_IF} ^ index:qualified_index {_CASCADE} text:whole_text",
-        _drop_index,
+        _of_index(s.DropIndex),
     ),
     (
         f"ALTER INDEX {_IF} ^ index:qualified_index RENAME TO new_name:index text:whole_text",
-        _rename_index,
+        _of_index(s.RenameIndex),
     ),
     (
         "TRUNCATE [TABLE] [ONLY] tables:table,… [restart_identity:RESTART IDENTITY | "

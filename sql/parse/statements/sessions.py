@@ -3,55 +3,29 @@ shape, for which a store of this kind has nothing to do."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
-from ....kvlayer.transaction_modes import Isolation
+from ...syntax import cursor_statements as c
+from ...syntax import statements as s
+from ...syntax import transaction_statements as t
 from ...syntax.changefeed_statements import FetchSubscription
-from ...syntax.cursor_statements import CloseCursor, DeclareCursor, FetchCursor, From
-from ...syntax.maintenance_statements import Chore, Maintain
 from ...syntax.names import Option
 from ...syntax.rights_statements import ActAs
-from ...syntax.statements import (
-    Deallocate,
-    Discard,
-    ExecutePrepared,
-    Prepare,
-    SetClusterSetting,
-    SetConstraints,
-    UseDatabase,
-)
-from ...syntax.transaction_statements import (
-    Begin,
-    Commit,
-    MakeSavepoint,
-    ReleaseSavepoint,
-    Rollback,
-    RollbackTo,
-    SetCharacteristics,
-    SetTransaction,
-    SetVariable,
-    TransactionModes,
-)
+from ...variables.variables import LEVELS
 from ..cursor import Cursor, syntax_error
 from ..kinds import define, define_rules, gathered, itself, one_of, refused, refuses
+from ..lexer import like
 from ..queries import parse_tree
 from ..rules import Row, Rules
 
 define_rules(
     "isolation",
     one_of(
-        {
-            "SERIALIZABLE": Isolation.SERIALIZABLE,
-            "REPEATABLE READ": Isolation.REPEATABLE_READ,
-            "READ COMMITTED": Isolation.READ_COMMITTED,
-            "SNAPSHOT": Isolation.REPEATABLE_READ,  # CockroachDB's word
-            # As in Postgres: nobody reads what is not committed.
-            "READ UNCOMMITTED": Isolation.READ_COMMITTED,
-        },
+        {name.upper(): level for name, level in LEVELS.items()},
         "SERIALIZABLE, REPEATABLE READ or READ COMMITTED",
     ),
 )
@@ -76,8 +50,8 @@ _modes_given = gathered(
 )
 
 
-def _modes(cursor: Cursor) -> TransactionModes:
-    modes = TransactionModes(**_modes_given(cursor))  # type: ignore[arg-type]
+def _modes(cursor: Cursor) -> t.TransactionModes:
+    modes = t.TransactionModes(**_modes_given(cursor))  # type: ignore[arg-type]
     if modes.as_of is None:
         return modes
     if modes.read_only is False:
@@ -85,13 +59,13 @@ def _modes(cursor: Cursor) -> TransactionModes:
     return replace(modes, read_only=True)
 
 
-def _some_modes(cursor: Cursor) -> TransactionModes:
+def _some_modes(cursor: Cursor) -> t.TransactionModes:
     if cursor.finished:
         cursor.fail("a transaction mode")
     return _modes(cursor)
 
 
-def _characteristics(position: int, modes: TransactionModes) -> SetCharacteristics:
+def _characteristics(position: int, modes: t.TransactionModes) -> t.SetCharacteristics:
     if modes.as_of is not None:
         raise SQLError(
             "0A000",
@@ -99,7 +73,7 @@ def _characteristics(position: int, modes: TransactionModes) -> SetCharacteristi
             position=position,
             hint="SET TRANSACTION AS OF SYSTEM TIME sets it in a transaction.",
         )
-    return SetCharacteristics(modes)
+    return t.SetCharacteristics(modes=modes)
 
 
 define("modes", _modes)
@@ -108,48 +82,45 @@ define("some_modes", _some_modes)
 
 def _variable(
     name: str, value: str | None, local: bool, position: int
-) -> SetVariable | UseDatabase:
+) -> t.SetVariable | s.UseDatabase:
     if name == "database" and value is not None and not local:
-        return UseDatabase(name=value)
-    return SetVariable(name=name, value=value, local=local, position=position)
+        return s.UseDatabase(name=value)
+    return t.SetVariable(name=name, value=value, local=local, position=position)
 
 
-def _zone(value: str, local: bool, position: int) -> SetVariable:
+def _zone(value: str, local: bool, position: int) -> t.SetVariable:
     hours = value.removesuffix(":00")
-    return SetVariable(name="timezone", value=hours, local=local, position=position)
+    return t.SetVariable(name="timezone", value=hours, local=local, position=position)
 
 
 def _role(name: str | None, local: bool, position: int) -> ActAs:
     named = None if name == "none" else name
-    return ActAs(name=named, session=False, local=local, reset=False, position=position)
+    return ActAs(name=named, local=local, position=position)
 
-
-_RESET = {"value": None, "local": False}
-_RESET_ROLE = {"name": None, "local": False, "reset": True}
 
 TRANSACTIONS: tuple[Row, ...] = (
-    ("BEGIN [WORK/TRANSACTION] modes:modes", Begin),
-    ("START TRANSACTION modes:modes", Begin),
-    ("COMMIT/END [WORK/TRANSACTION]", Commit),
-    ("ROLLBACK/ABORT [WORK/TRANSACTION]", Rollback),
-    ("ROLLBACK/ABORT [WORK/TRANSACTION] TO [SAVEPOINT] ^ name:savepoint", RollbackTo),
-    ("SAVEPOINT name:savepoint", MakeSavepoint),
-    ("RELEASE [SAVEPOINT] ^ name:savepoint", ReleaseSavepoint),
-    ("SET TRANSACTION modes:some_modes", SetTransaction),
+    ("BEGIN [WORK/TRANSACTION] modes:modes", t.Begin),
+    ("START TRANSACTION modes:modes", t.Begin),
+    ("COMMIT/END [WORK/TRANSACTION]", t.Commit),
+    ("ROLLBACK/ABORT [WORK/TRANSACTION]", t.Rollback),
+    ("ROLLBACK/ABORT [WORK/TRANSACTION] TO [SAVEPOINT] ^ name:savepoint", t.RollbackTo),
+    ("SAVEPOINT name:savepoint", t.MakeSavepoint),
+    ("RELEASE [SAVEPOINT] ^ name:savepoint", t.ReleaseSavepoint),
+    ("SET TRANSACTION modes:some_modes", t.SetTransaction),
     ("SET SESSION CHARACTERISTICS AS TRANSACTION ^ modes:some_modes", _characteristics),
     (
         "SET CONSTRAINTS ( ALL | names:constraints_name,… ) ( deferred:DEFERRED | IMMEDIATE )",
-        SetConstraints,
+        s.SetConstraints,
     ),
 )
 VARIABLES: tuple[Row, ...] = (
-    ("SET CLUSTER SETTING ^ name:setting TO/= ( DEFAULT | value:value )", SetClusterSetting),
-    ("RESET CLUSTER SETTING ^ name:setting", SetClusterSetting, {"value": None}),
+    ("SET CLUSTER SETTING ^ name:setting TO/= ( DEFAULT | value:value )", s.SetClusterSetting),
+    ("RESET CLUSTER SETTING ^ name:setting", s.SetClusterSetting, {"value": None}),
     *(
         (
             f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )",
             ActAs,
-            {"local": False, "session": True, "reset": False},
+            {"session": True},
         )
         for words in (
             "SESSION AUTHORIZATION",
@@ -161,17 +132,17 @@ VARIABLES: tuple[Row, ...] = (
     ("SET [local:LOCAL | SESSION] ^ TIME ZONE INTERVAL value:hours [HOUR TO MINUTE]", _zone),
     (  # the server's, LOCAL, is UTC, as is the default
         "SET [local:LOCAL | SESSION] ^ TIME ZONE ( LOCAL/DEFAULT | value:values )",
-        SetVariable,
+        t.SetVariable,
         {"name": "timezone"},
     ),
     ("SET [local:LOCAL | SESSION] ^ name:variable TO/= ( DEFAULT | value:values )", _variable),
-    ("RESET ^ ROLE", ActAs, {**_RESET_ROLE, "session": False}),
-    ("RESET ^ SESSION AUTHORIZATION", ActAs, {**_RESET_ROLE, "session": True}),
-    ("RESET ^ SESSION_AUTHORIZATION", ActAs, {**_RESET_ROLE, "session": True}),
-    ("RESET ^ TIME ZONE", SetVariable, {**_RESET, "name": "timezone"}),
-    ("RESET ^ ALL", SetVariable, {**_RESET, "name": "all"}),
-    ("RESET ^ name:variable", SetVariable, _RESET),
-    ("USE name:database", UseDatabase),
+    ("RESET ^ ROLE", ActAs, {"reset": True}),
+    ("RESET ^ SESSION AUTHORIZATION", ActAs, {"reset": True, "session": True}),
+    ("RESET ^ SESSION_AUTHORIZATION", ActAs, {"reset": True, "session": True}),
+    ("RESET ^ TIME ZONE", t.SetVariable, {"name": "timezone"}),
+    ("RESET ^ ALL", t.SetVariable, {"name": "all"}),
+    ("RESET ^ name:variable", t.SetVariable),
+    ("USE name:database", s.UseDatabase),
 )
 
 
@@ -188,8 +159,7 @@ def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
     if len(tokens) == 2:
         return ()
     first = tokens[0]
-    select = Token(TokenType.SELECT, "SELECT", first.line, first.col, first.start, first.end)
-    tree = parse_tree(cursor.text, [select, *tokens[1:-1]])
+    tree = parse_tree(cursor.text, [like(first, TokenType.SELECT, "SELECT"), *tokens[1:-1]])
     if not isinstance(tree, exp.Select) or any(
         part for name, part in tree.args.items() if name != "expressions"
     ):
@@ -201,37 +171,27 @@ define("arguments", _arguments, lambda cursor: cursor.keys[cursor.index] == "(",
 
 
 PREPARED: tuple[Row, ...] = (
-    ("PREPARE name:name [types:(parameter_type,…)] AS text:statement_text", Prepare),
-    ("EXECUTE ^ name:prepared [arguments:arguments]", ExecutePrepared),
-    ("DEALLOCATE [PREPARE] ( ALL | name:name )", Deallocate),
+    ("PREPARE name:name [types:(parameter_type,…)] AS text:statement_text", s.Prepare),
+    ("EXECUTE ^ name:prepared [arguments:arguments]", s.ExecutePrepared),
+    ("DEALLOCATE [PREPARE] ( ALL | name:name )", s.Deallocate),
     *(
-        (f"DISCARD {words}", Discard, {"target": f"DISCARD {words.partition('/')[0]}"})
+        (f"DISCARD {words}", s.Discard, {"target": f"DISCARD {words.partition('/')[0]}"})
         for words in ("ALL", "PLANS", "SEQUENCES", "TEMP/TEMPORARY")
     ),
-    ("CLOSE ALL", Discard, {"target": "CLOSE CURSOR ALL"}),
-    ("UNLISTEN ( * | _:channel )", Discard, {"target": "UNLISTEN"}),
+    ("CLOSE ALL", s.Discard, {"target": "CLOSE CURSOR ALL"}),
+    ("UNLISTEN ( * | _:channel )", s.Discard, {"target": "UNLISTEN"}),
 )
 
 
 # Cursors.
 
 
-@dataclass(frozen=True, slots=True)
-class _Direction:
-    """From where, how many, whether it is one row alone, and whether it goes back."""
-
-    origin: From = From.HERE
-    count: int | None = 1
-    single: bool = False
-    backward: bool = False
-
-
-def _counted(count: int | None) -> _Direction:
+def _counted(count: int | None) -> c.Direction:
     number = 1 if count is None else count
-    return _Direction(count=number, single=number == 0, backward=number < 0)
+    return c.Direction(count=number, single=number == 0, backward=number < 0)
 
 
-def _backward(count: int | None) -> _Direction:
+def _backward(count: int | None) -> c.Direction:
     return _counted(-1 if count is None else -count)
 
 
@@ -239,30 +199,32 @@ define_rules(
     "direction",
     Rules(
         ("count:count", _counted),
-        ("NEXT", _Direction),
+        ("NEXT", c.Direction),
         ("PRIOR", _counted, {"count": -1}),
-        ("FIRST", _Direction, {"origin": From.START, "count": 1, "single": True}),
-        ("LAST", _Direction, {"origin": From.START, "count": -1, "single": True}),
-        ("ABSOLUTE count:count", _Direction, {"origin": From.START, "single": True}),
-        ("RELATIVE count:count", _Direction, {"single": True}),
-        ("ALL", _Direction, {"count": None}),
-        ("FORWARD ALL", _Direction, {"count": None}),
+        ("FIRST", c.Direction, {"origin": c.From.START, "count": 1, "single": True}),
+        ("LAST", c.Direction, {"origin": c.From.START, "count": -1, "single": True}),
+        ("ABSOLUTE count:count", c.Direction, {"origin": c.From.START, "single": True}),
+        ("RELATIVE count:count", c.Direction, {"single": True}),
+        ("ALL", c.Direction, {"count": None}),
+        ("FORWARD ALL", c.Direction, {"count": None}),
         ("FORWARD [count:count]", _counted),
-        ("BACKWARD ALL", _Direction, {"count": None, "backward": True}),
+        ("BACKWARD ALL", c.Direction, {"count": None, "backward": True}),
         ("BACKWARD [count:count]", _backward),
     ),
-    absent=_Direction(),
+    absent=c.Direction(),
 )
 
 
-def _fetched(position: int, name: str, direction: _Direction, moves: bool = False) -> FetchCursor:
-    return FetchCursor(**asdict(direction), name=name, moves=moves, position=position)
+def _fetched(
+    position: int, name: str, direction: c.Direction, moves: bool = False
+) -> c.FetchCursor:
+    return c.FetchCursor(**asdict(direction), name=name, moves=moves, position=position)
 
 
 def _of_subscription(
-    position: int, name: str, direction: _Direction, options: tuple[Option, ...]
+    position: int, name: str, direction: c.Direction, options: tuple[Option, ...]
 ) -> FetchSubscription:
-    if direction.origin is not From.HERE or direction.single or direction.backward:
+    if direction.origin is not c.From.HERE or direction.single or direction.backward:
         raise SQLError(
             "42601",
             "a subscription is not fetched in that direction",
@@ -286,7 +248,7 @@ CURSORS: tuple[Row, ...] = (
     (
         "DECLARE ^ name:cursor [INSENSITIVE/ASENSITIVE] [scroll:scroll] CURSOR "
         "[hold:WITH HOLD | WITHOUT HOLD] FOR text:query_text",
-        DeclareCursor,
+        c.DeclareCursor,
     ),
     (
         "DECLARE _:cursor ^ BINARY _:rest",
@@ -297,10 +259,10 @@ CURSORS: tuple[Row, ...] = (
         _of_subscription,
     ),
     ("FETCH [direction:direction] [FROM/IN] ^ name:cursor", _fetched),
-    ("FETCH ^ name:cursor", _fetched, {"direction": _Direction()}),
+    ("FETCH ^ name:cursor", _fetched, {"direction": c.Direction()}),
     ("MOVE [direction:direction] [FROM/IN] ^ name:cursor", _fetched, {"moves": True}),
-    ("MOVE ^ name:cursor", _fetched, {"direction": _Direction(), "moves": True}),
-    ("CLOSE ^ name:cursor", CloseCursor),
+    ("MOVE ^ name:cursor", _fetched, {"direction": c.Direction(), "moves": True}),
+    ("CLOSE ^ name:cursor", c.CloseCursor),
 )
 
 
@@ -319,15 +281,19 @@ CHORES: tuple[Row, ...] = (
     (
         "VACUUM [_:(chore_option,…)] [FULL] [FREEZE] [VERBOSE] [ANALYZE/ANALYSE] "
         "[tables:cleaned,…]",
-        Maintain,
-        {"chore": Chore.VACUUM},
+        s.Maintain,
+        {"chore": s.Chore.VACUUM},
     ),
     (
         "ANALYZE/ANALYSE [_:(chore_option,…)] [VERBOSE] [tables:cleaned,…]",
-        Maintain,
-        {"chore": Chore.ANALYZE},
+        s.Maintain,
+        {"chore": s.Chore.ANALYZE},
     ),
-    ("LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]", Maintain, {"chore": Chore.LOCK}),
+    (
+        "LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]",
+        s.Maintain,
+        {"chore": s.Chore.LOCK},
+    ),
     (
         "LOCK ^ [TABLE] _:locked,… [IN _:rest]",
         refused("LOCK TABLE but IN ACCESS SHARE MODE", _ONLY_SHARED),

@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-from ...syntax.changefeed_statements import (
-    LetterChoice,
-    RetryDeadLetters,
-    ShowDeadLetters,
-    ShowFeedLag,
-    ShowFeedLatency,
-    ShowSchedules,
-    ShowSubscriptions,
-    SkipDeadLetters,
-)
+from ...syntax import changefeed_statements as c
+from ...syntax import statements as s
 from ...syntax.connection_statements import ShowConnections
 from ...syntax.keyspace_statements import ShowKeyspaceRanges, ShowKeyspaces, ShowReplications
 from ...syntax.relaxed_statements import ShowRelaxedLogs
-from ...syntax.show_statements import ShowQueries, ShowSessions
-from ...syntax.statements import (
-    AwaitJobs,
-    RangesOf,
-    ShowClusterSettings,
-    ShowColumns,
-    ShowCreateTable,
-    ShowDatabases,
-    ShowJobs,
-    ShowRanges,
-    ShowSession,
-    ShowTables,
-)
 from ...syntax.user_statements import ShowUsers
 from ..cursor import Cursor, Unmatched
 from ..kinds import define, define_rules, dotted, refused
@@ -36,13 +15,13 @@ from ..rules import Row, Rules
 define_rules(
     "shown_ranges",
     Rules(
-        ("TABLE table:table", RangesOf, {"index": None}),
-        ("INDEX table:table @ index:index", RangesOf),
+        ("TABLE table:table", s.RangesOf, {"index": None}),
+        ("INDEX table:table @ index:index", s.RangesOf),
     ),
 )
 define_rules(
     "letters",
-    Rules(("FOR CHANGEFEED job_id:job [TABLE table:table] [KEY key:letter]", LetterChoice)),
+    Rules(("FOR CHANGEFEED job_id:job [TABLE table:table] [KEY key:letter]", c.LetterChoice)),
 )
 
 _LONGER = frozenset(
@@ -78,56 +57,53 @@ _CATALOGS = {
     ),
 }
 """What SHOW does not tell, with where it stands."""
-_ALL_JOBS = {"changefeeds_only": False, "job_id": None}
-_ALL_FEEDS = {"changefeeds_only": True, "job_id": None}
 
 SHOWS: tuple[Row, ...] = (
-    ("SHOW DATABASES", ShowDatabases),
-    ("SHOW TABLES [FROM database:database]", ShowTables),
-    ("SHOW COLUMNS FROM [TABLE] table:table", ShowColumns),
-    ("SHOW CREATE view:VIEW table:view", ShowCreateTable),
-    ("SHOW CREATE [TABLE] table:table", ShowCreateTable),
-    ("SHOW RANGES FROM of:shown_ranges details:[WITH DETAILS]", ShowRanges),
+    ("SHOW DATABASES", s.ShowDatabases),
+    ("SHOW TABLES [FROM database:database]", s.ShowTables),
+    ("SHOW COLUMNS FROM [TABLE] table:table", s.ShowColumns),
+    ("SHOW CREATE view:VIEW table:view", s.ShowCreateTable),
+    ("SHOW CREATE [TABLE] table:table", s.ShowCreateTable),
+    ("SHOW RANGES FROM of:shown_ranges details:[WITH DETAILS]", s.ShowRanges),
     ("SHOW RANGES FROM KEYSPACE name:keyspace", ShowKeyspaceRanges),
-    ("SHOW [CLUSTER/LOCAL/ALL] SESSIONS", ShowSessions),
-    ("SHOW [CLUSTER/LOCAL/ALL] QUERIES/STATEMENTS", ShowQueries),
+    ("SHOW [CLUSTER/LOCAL/ALL] SESSIONS", s.ShowSessions),
+    ("SHOW [CLUSTER/LOCAL/ALL] QUERIES/STATEMENTS", s.ShowQueries),
     ("SHOW USERS/ROLES", ShowUsers),
-    ("SHOW JOBS/JOB WHEN COMPLETE ( query:query | job_ids:job,… )", AwaitJobs),
-    ("SHOW JOBS", ShowJobs, _ALL_JOBS),
-    ("SHOW JOB job_id:job", ShowJobs, {"changefeeds_only": False}),
-    ("SHOW CHANGEFEED JOBS watched:[WITH WATCHED_TABLES]", ShowJobs, _ALL_FEEDS),
+    ("SHOW JOBS/JOB WHEN COMPLETE ( query:query | job_ids:job,… )", s.AwaitJobs),
+    ("SHOW JOBS", s.ShowJobs),
+    ("SHOW JOB job_id:job", s.ShowJobs),
     (
-        "SHOW CHANGEFEED JOB job_id:job watched:[WITH WATCHED_TABLES]",
-        ShowJobs,
+        "SHOW CHANGEFEED ( JOBS | JOB job_id:job ) watched:[WITH WATCHED_TABLES]",
+        s.ShowJobs,
         {"changefeeds_only": True},
     ),
-    ("SHOW CHANGEFEED LATENCY job_id:job", ShowFeedLatency),
-    ("SHOW CHANGEFEED LAG job_id:job", ShowFeedLag),
-    ("SHOW DEAD LETTERS chosen:letters", ShowDeadLetters),
-    ("RETRY DEAD LETTERS chosen:letters", RetryDeadLetters),
-    ("SKIP DEAD LETTERS chosen:letters", SkipDeadLetters),
-    ("SHOW SCHEDULES [FOR CHANGEFEED]", ShowSchedules),
-    ("SHOW RUNNING SCHEDULES [FOR CHANGEFEED]", ShowSchedules, {"paused": False}),
-    ("SHOW PAUSED SCHEDULES [FOR CHANGEFEED]", ShowSchedules, {"paused": True}),
-    ("SHOW SCHEDULE schedule_id:schedule_id", ShowSchedules),
-    ("SHOW SUBSCRIPTIONS", ShowSubscriptions),
-    ("SHOW EXTERNAL CONNECTIONS", ShowConnections, {"name": None}),
+    ("SHOW CHANGEFEED LATENCY job_id:job", c.ShowFeedLatency),
+    ("SHOW CHANGEFEED LAG job_id:job", c.ShowFeedLag),
+    ("SHOW DEAD LETTERS chosen:letters", c.ShowDeadLetters),
+    ("RETRY DEAD LETTERS chosen:letters", c.RetryDeadLetters),
+    ("SKIP DEAD LETTERS chosen:letters", c.SkipDeadLetters),
+    ("SHOW SCHEDULES [FOR CHANGEFEED]", c.ShowSchedules),
+    ("SHOW RUNNING SCHEDULES [FOR CHANGEFEED]", c.ShowSchedules, {"paused": False}),
+    ("SHOW PAUSED SCHEDULES [FOR CHANGEFEED]", c.ShowSchedules, {"paused": True}),
+    ("SHOW SCHEDULE schedule_id:schedule_id", c.ShowSchedules),
+    ("SHOW SUBSCRIPTIONS", c.ShowSubscriptions),
+    ("SHOW EXTERNAL CONNECTIONS", ShowConnections),
     ("SHOW EXTERNAL CONNECTION name:connection", ShowConnections),
     ("SHOW RELAXED LOGS", ShowRelaxedLogs),
     ("SHOW KEYSPACES", ShowKeyspaces),
     ("SHOW REPLICATIONS", ShowReplications),
     ("SHOW REPLICATION tasks_of:replication TASKS", ShowReplications),
-    ("SHOW [ALL] CLUSTER SETTINGS ^", ShowClusterSettings, {"name": None}),
-    ("SHOW CLUSTER SETTING ^ ( ALL | name:setting )", ShowClusterSettings),
+    ("SHOW [ALL] CLUSTER SETTINGS ^", s.ShowClusterSettings, {"name": None}),
+    ("SHOW CLUSTER SETTING ^ ( ALL | name:setting )", s.ShowClusterSettings),
     *(
-        (f"SHOW TRANSACTION ^ {words}", ShowSession, {"name": f"transaction_{name}"})
+        (f"SHOW TRANSACTION ^ {words}", s.ShowSession, {"name": f"transaction_{name}"})
         for words, name in (("ISOLATION LEVEL", "isolation"), ("STATUS", "status"))
     ),
     *(
         (f"SHOW {words} ^ _:rest", refused(f"SHOW {words}", hint))
         for words, hint in _CATALOGS.items()
     ),
-    ("SHOW ^ ALL", ShowSession, {"name": "all"}),
-    ("SHOW ^ TIME ZONE", ShowSession, {"name": "timezone"}),
-    ("SHOW ^ name:shown", ShowSession),
+    ("SHOW ^ ALL", s.ShowSession, {"name": "all"}),
+    ("SHOW ^ TIME ZONE", s.ShowSession, {"name": "timezone"}),
+    ("SHOW ^ name:shown", s.ShowSession),
 )  # fmt: skip

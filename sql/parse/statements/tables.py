@@ -12,17 +12,9 @@ from sqlglot import exp
 from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
-from ...syntax.names import ObjectName, Option, TypeName
+from ...syntax import schema_statements as s
+from ...syntax.names import ObjectName, TypeName
 from ...syntax.refusals import unsupported
-from ...syntax.schema_statements import (
-    Check,
-    ColumnDefinition,
-    IdentityClause,
-    IndexDefinition,
-    Reference,
-    TableConstraint,
-    Unique,
-)
 from ...syntax.statements import CreateDatabase, CreateTable, CreateTableAs, OnCommit, Query
 from ...syntax.type_statements import SequenceChange
 from ..cursor import Cursor, Unmatched
@@ -89,8 +81,10 @@ def sequence_change(cursor: Cursor) -> SequenceChange:
 define("sequence_options", sequence_change)
 
 
-def _identity(identity: Identity, position: int, options: SequenceChange | None) -> IdentityClause:
-    return IdentityClause(identity, options or SequenceChange(position=position))
+def _identity(
+    identity: Identity, position: int, options: SequenceChange | None
+) -> s.IdentityClause:
+    return s.IdentityClause(identity=identity, options=options or SequenceChange(position=position))
 
 
 _OPTIONS = "['(' options:sequence_options ')']"
@@ -184,9 +178,9 @@ _STORING = f"columns:(index_column,…) [STORING/INCLUDE/COVERING storing:(colum
 INDEX = f"[name:index] ON table:table [USING _:index_method] {_STORING} [_:partial]"
 
 
-def index_definition(columns: Sequence[tuple[str, bool]], **fields: object) -> IndexDefinition:
+def index_definition(columns: Sequence[tuple[str, bool]], **fields: object) -> s.IndexDefinition:
     """An index of these columns, each with whether it is to be in another order."""
-    return IndexDefinition(
+    return s.IndexDefinition(
         columns=tuple(name for name, _ in columns),
         descending=tuple(name for name, other in columns if other),
         **fields,  # type: ignore[arg-type]
@@ -250,21 +244,19 @@ def _no_match(word: str, position: int | None) -> SQLError:
 
 
 def _reference(
-    position: int,
     columns: tuple[str, ...],
     full: int | None,
     said: tuple[int, bool, bool],
     on_delete: str | None,
     on_update: str | None,
     **fields: object,
-) -> Reference:
+) -> s.Reference:
     if full is not None and len(columns) > 1:
         raise _no_match("full", full)
-    return Reference(
+    return s.Reference(
         columns=columns,
         on_delete=on_delete or "NO ACTION",
         on_update=on_update or "NO ACTION",
-        position=position,
         deferrable=said[1],
         initially_deferred=said[2],
         **fields,  # type: ignore[arg-type]
@@ -294,8 +286,8 @@ _REFERENCES = (
     "not_valid:[NOT VALID]"
 )
 _CONSTRAINTS: tuple[Row, ...] = (
-    (f"{_NAMED} UNIQUE [_:using_index] {_NULLS} columns:(column,…) _:not_deferrable", Unique),
-    (f"{_NAMED} {_CHECK}", Check),
+    (f"{_NAMED} UNIQUE [_:using_index] {_NULLS} columns:(column,…) _:not_deferrable", s.Unique),
+    (f"{_NAMED} {_CHECK}", s.Check),
     (f"{_NAMED} FOREIGN KEY columns:(column,…) {_REFERENCES}", _reference),
 )
 define_rules("table_constraint", Rules(*_CONSTRAINTS))
@@ -319,7 +311,7 @@ _clause = Rules(
     ("identity:identity", dict),
     (f"GENERATED ALWAYS AS {_STORED}", dict),
     (f"AS {_STORED}", dict),
-    (f"UNIQUE {_NULLS} _:not_deferrable", lambda: {"constraint": Unique}),
+    (f"UNIQUE {_NULLS} _:not_deferrable", lambda: {"constraint": s.Unique}),
     (_CHECK, lambda **fields: {"constraint": partial(_check, **fields)}),
     (_REFERENCES, lambda **fields: {"constraint": partial(_reference, **fields)}),
     ("_:collated", dict),
@@ -333,15 +325,15 @@ _TWICE = {
 }
 
 
-def _check(columns: tuple[str, ...], **fields: object) -> Check:
-    return Check(**fields)  # type: ignore[arg-type]
+def _check(columns: tuple[str, ...], **fields: object) -> s.Check:
+    return s.Check(**fields)  # type: ignore[arg-type]
 
 
-def _column(cursor: Cursor) -> ColumnDefinition:
+def _column(cursor: Cursor) -> s.ColumnDefinition:
     """`name type [[CONSTRAINT name] clause …]`"""
     position, column = cursor.position, identifier(cursor, "a column's name")
     type, said = type_name(cursor), dict[str, object]()
-    constraints: list[TableConstraint] = []
+    constraints: list[s.TableConstraint] = []
 
     def conflict(what: str, at: int = position) -> SQLError:
         return SQLError("42601", f'{what} for column "{column}"', position=at)
@@ -371,7 +363,7 @@ def _column(cursor: Cursor) -> ColumnDefinition:
     said.setdefault("nullable", None)
     said.setdefault("default", None)
     said.setdefault("primary_key", False)
-    return ColumnDefinition(
+    return s.ColumnDefinition(
         name=column,
         type=type,
         constraints=tuple(constraints),
@@ -496,10 +488,9 @@ def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCo
 def _table(
     table: ObjectName,
     temporary: bool,
-    if_not_exists: bool,
-    elements: tuple[ColumnDefinition | _Key | TableConstraint | IndexDefinition, ...],
-    parameters: tuple[Option, ...],
+    elements: tuple[s.ColumnDefinition | _Key | s.TableConstraint | s.IndexDefinition, ...],
     ends: OnCommit | None,
+    **fields: object,
 ) -> CreateTable:
     keys = [each for each in elements if isinstance(each, _Key)]
     if len(keys) > 1:
@@ -507,13 +498,14 @@ def _table(
         raise SQLError("42P16", message, position=keys[1].position)
     return CreateTable(
         table=table,
-        columns=tuple(each for each in elements if isinstance(each, ColumnDefinition)),
+        columns=tuple(each for each in elements if isinstance(each, s.ColumnDefinition)),
         primary_key=keys[0].columns if keys else (),
         primary_name=keys[0].name if keys else None,
-        elements=tuple(each for each in elements if not isinstance(each, ColumnDefinition | _Key)),
-        if_not_exists=if_not_exists,
-        parameters=parameters,
+        elements=tuple(
+            each for each in elements if not isinstance(each, s.ColumnDefinition | _Key)
+        ),
         temporary=_lifetime(table, temporary, ends),
+        **fields,  # type: ignore[arg-type]
     )
 
 

@@ -189,19 +189,19 @@ position 31: sample takes how many messages to show: from 1 to 1000 (SQLSTATE 22
 
 CREATE SUBSCRIPTION IF NOT EXISTS s FOR TABLE a, b.c WITH (updated, resolved = '1s')
 ----
-CreateSubscription(name='s', tables=(ObjectName(parts=('a'), position=47), ObjectName(parts=('b', 'c'), position=50)), options=(Option(name='updated', value=None, position=60), Option(name='resolved', value='1s', position=69)), if_not_exists=True, position=35)
+CreateSubscription(name='s', position=35, tables=(ObjectName(parts=('a'), position=47), ObjectName(parts=('b', 'c'), position=50)), options=(Option(name='updated', value=None, position=60), Option(name='resolved', value='1s', position=69)), if_not_exists=True)
 
 DROP SUBSCRIPTION IF EXISTS s
 ----
-DropSubscription(name='s', if_exists=True, position=29)
+DropSubscription(name='s', position=29, if_exists=True)
 
 FETCH 100 FROM SUBSCRIPTION s WITH (timeout = '5s')
 ----
-FetchSubscription(name='s', count=100, timeout=Option(name='timeout', value='5s', position=37), position=29)
+FetchSubscription(name='s', position=29, count=100, timeout=Option(name='timeout', value='5s', position=37))
 
 FETCH ALL FROM SUBSCRIPTION s
 ----
-FetchSubscription(name='s', count=None, timeout=None, position=29)
+FetchSubscription(name='s', position=29, count=None, timeout=None)
 
 FETCH LAST FROM SUBSCRIPTION s
 ----
@@ -210,11 +210,11 @@ HINT: A subscription is read forwards: FETCH 100, or FETCH ALL.
 
 FETCH NEXT FROM subscription
 ----
-FetchCursor(name='subscription', origin=HERE, count=1, single=False, backward=False, moves=False, position=17)
+FetchCursor(origin=HERE, count=1, single=False, backward=False, name='subscription', position=17, moves=False)
 
 ACKNOWLEDGE SUBSCRIPTION s UP TO 1795423823000000000.0000000001
 ----
-AcknowledgeSubscription(name='s', upto='1795423823000000000.0000000001', position=26)
+AcknowledgeSubscription(name='s', position=26, upto='1795423823000000000.0000000001')
 
 SHOW SUBSCRIPTIONS
 ----
@@ -222,11 +222,11 @@ ShowSubscriptions()
 
 CREATE EXTERNAL CONNECTION IF NOT EXISTS mirror AS 'postgres://app:secret@host/db'
 ----
-CreateConnection(name='mirror', uri='postgres://app:secret@host/db', if_not_exists=True, position=42)
+CreateConnection(name='mirror', position=42, uri='postgres://app:secret@host/db', if_not_exists=True)
 
 CREATE EXTERNAL CONNECTION 'mirror' AS 'null://'
 ----
-CreateConnection(name='mirror', uri='null://', if_not_exists=False, position=28)
+CreateConnection(name='mirror', position=28, uri='null://', if_not_exists=False)
 
 CREATE EXTERNAL CONNECTION mirror 'postgres://app:secret@host/db'
 ----
@@ -235,15 +235,15 @@ HINT: Expected AS.
 
 ALTER EXTERNAL CONNECTION IF EXISTS mirror AS 'null://'
 ----
-AlterConnection(name='mirror', uri='null://', owner=None, if_exists=True, position=37)
+AlterConnection(name='mirror', position=37, uri='null://', owner=None, if_exists=True)
 
 ALTER EXTERNAL CONNECTION mirror OWNER TO feeders
 ----
-AlterConnection(name='mirror', uri=None, owner='feeders', if_exists=False, position=27)
+AlterConnection(name='mirror', position=27, uri=None, owner='feeders', if_exists=False)
 
 DROP EXTERNAL CONNECTION IF EXISTS mirror
 ----
-DropConnection(name='mirror', if_exists=True, position=36)
+DropConnection(name='mirror', position=36, if_exists=True)
 
 SHOW EXTERNAL CONNECTIONS
 ----

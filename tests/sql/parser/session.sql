@@ -24,19 +24,19 @@ UseDatabase(name='shop')
 
 SET CLUSTER SETTING changefeed.experimental_poll_interval = '200ms'
 ----
-SetClusterSetting(name='changefeed.experimental_poll_interval', value='200ms', position=21)
+SetClusterSetting(name='changefeed.experimental_poll_interval', position=21, value='200ms')
 
 SET CLUSTER SETTING a.b = -1
 ----
-SetClusterSetting(name='a.b', value='-1', position=21)
+SetClusterSetting(name='a.b', position=21, value='-1')
 
 SET CLUSTER SETTING a.b = DEFAULT
 ----
-SetClusterSetting(name='a.b', value=None, position=21)
+SetClusterSetting(name='a.b', position=21, value=None)
 
 RESET CLUSTER SETTING a.b
 ----
-SetClusterSetting(name='a.b', value=None, position=23)
+SetClusterSetting(name='a.b', position=23, value=None)
 
 SHOW CLUSTER SETTINGS
 ----
