@@ -1,4 +1,5 @@
-"""Which index a statement reads: the primary one, or a secondary one that narrows it more.
+"""The choice of the index that a statement reads: the primary one, or a secondary one that narrows
+it more.
 
 There are no statistics, so what counts is what a WHERE clause fixes, in this order:
 

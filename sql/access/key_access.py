@@ -1,4 +1,4 @@
-"""Which keys of an index a WHERE clause allows.
+"""The keys of an index that a WHERE clause allows.
 
 Equalities and IN lists on the first columns of the key, then at most one range on the next:
 
@@ -62,7 +62,7 @@ for an array whose elements are compared."""
 
 
 class TooManyRows(Exception):
-    """There is more to read than is worth being read row by row."""
+    """The rows are more than are worth being read one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,12 @@ class KeyAccess:
 
     @property
     def bounds(self) -> int:
-        """How many ends the range has."""
+        """The number of ends of the range."""
         return (self.lower is not None) + (self.upper is not None)
 
     @property
     def fixed_columns(self) -> int:
-        """How many columns of the key have one value only."""
+        """The number of the key's columns that have one value only."""
         count = 0
         for constants in self.alternatives:
             if isinstance(constants, Scalar) or len(constants) != 1:

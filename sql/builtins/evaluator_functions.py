@@ -1,4 +1,4 @@
-"""What an evaluator's DuckDB is given beside its own functions: those of Python, and macros.
+"""The functions that an evaluator's DuckDB is given beside its own: those of Python, and macros.
 
 A function of Python takes whole columns. A row with NULL among its values has NULL, and an SQLError
 passes through DuckDB.

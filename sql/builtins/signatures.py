@@ -1,4 +1,4 @@
-"""Which function or operator a call means, by the types of what it is given.
+"""The choice of the function or operator that a call means, by the types of its arguments.
 
 A signature is written as PostgreSQL's own error messages write it:
 
@@ -216,7 +216,7 @@ def _exact(words: Sequence[str], given: Sequence[Argument]) -> int:
 
 
 def _preferred(words: Sequence[str], given: Sequence[Argument]) -> int:
-    """How many operands that have a type are taken as they are or as the preferred one."""
+    """The number of typed operands that are taken as they are or as the preferred type."""
     return sum(
         isinstance(one, ColumnType)
         and (_KINDS.get(word) is one.kind or _KINDS.get(word) in _PREFERRED)

@@ -150,7 +150,7 @@ def _giving_way(write: _Write) -> _Write:
 
 
 def _positions(tree: exp.Expr) -> dict[str, int]:
-    """Where each name first stands, for errors that DuckDB finds."""
+    """The first position of each name, for errors that DuckDB finds."""
     positions: dict[str, int] = {}
     for node in find_all(tree, exp.Identifier, exp.Anonymous):
         start = node.meta.get("start")

@@ -85,7 +85,7 @@ class ConstantList:
         return [item.number for item in self.items() if isinstance(item, Given)]
 
     def trees(self) -> Iterator[exp.Expr]:
-        """What the parser would have made of the constants."""
+        """The trees that the parser would have made of the constants."""
         for start, end in self._parts():
             for found in _ITEMS.finditer(self.statement, start, end):
                 give_way()

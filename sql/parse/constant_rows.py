@@ -103,7 +103,7 @@ def constant(written: str, start: int) -> Constant:
 
 
 def further_rows(text: str, at: int) -> tuple[int, int] | None:
-    """Where the rows behind the first one begin and end, in a text that has VALUES before `at`.
+    """The begin and end of the rows behind the first one, in a text that has VALUES before `at`.
     None where a row is of more than constants, there are few, or they are part of something."""
     first = _ROW.match(text, at)
     if first is None:
@@ -115,7 +115,7 @@ def further_rows(text: str, at: int) -> tuple[int, int] | None:
 
 
 def _pieces(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """Where each `_ROWS_PER_STEP` further rows begin and end, or what is left of them."""
+    """The begin and end of each `_ROWS_PER_STEP` further rows, or of the rest."""
     while (found := _NEXT_ROWS.match(text, at)) is not None:
         give_way(1 + (found.end() - at) // _CHARACTERS_PER_STEP)
         yield at, found.end()

@@ -180,7 +180,7 @@ class Cursor:
             self._missed[count:] = [label]
 
     def missed_count(self) -> int:
-        """How much is expected at the current lexeme so far."""
+        """The number of expectations at the current lexeme so far."""
         return len(self._missed) if self.missed_at == self.index else 0
 
     def fail(self, expected: str | None = None, hint: str | None = None) -> NoReturn:

@@ -271,7 +271,7 @@ Gathered = dict[str, object]
 
 
 def itself(name: object) -> object:
-    """What rules make of a name with words around it."""
+    """The name itself: what rules make of one with words around it."""
     return name
 
 
@@ -315,7 +315,7 @@ def refuses(name: str, words: str, what: str | None = None, hint: str | None = N
 
 
 def refused(what: str, hint: str | None = None) -> Callable[..., object]:
-    """What a rule makes that is understood and not offered."""
+    """The result of a rule that is understood and not offered: it raises SQLError 0A000."""
 
     def make(*, position: int, **fields: object) -> object:
         raise unsupported(what, position, hint)

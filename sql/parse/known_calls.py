@@ -1,4 +1,4 @@
-"""Which functions a text may call by name: those of the registries, and no other of DuckDB's.
+"""The functions that a text may call by name: those of the registries, and no other of DuckDB's.
 
 What has no entry in a registry would go to DuckDB by its name, and DuckDB has functions that write
 its log, tell its settings and statistics, or hold a thread. A call that is no node of sqlglot's own

@@ -70,8 +70,8 @@ _OF_INSERTS = frozenset({"insert", "upsert", "select", "with", "table", "values"
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Where a text may be cut, and where a quoted part begins that never ends. `skipped` are the
-    cuts behind which the tokenizer goes on further on, and where."""
+    """The places where a text may be cut, and the begin of a quoted part that never ends. `skipped`
+    are the cuts behind which the tokenizer goes on further on, and where."""
 
     cuts: tuple[int, ...]
     unterminated: int | None
@@ -114,7 +114,7 @@ class _Reader:
         """Whether lists of the statement at hand are skipped; None before its first word."""
 
     def read(self, at: int) -> int:
-        """Where the piece that begins at `at` ends, or a run of constants."""
+        """The end of the piece, or of the run of constants, that begins at `at`."""
         # Where items are counted, each comma is seen.
         found = (_PIECE if self._items[-1] else _PIECE_OR_RUN).match(self._text, at)
         assert found is not None, at
@@ -171,7 +171,7 @@ class _Reader:
         return end
 
     def _behind_list(self, end: int) -> int:
-        """Where reading goes on: behind the list of constants that an IN has."""
+        """The place where reading goes on: behind the list of constants of an IN."""
         listed = constant_list(self._text, end)
         if listed is None:
             return end
@@ -181,7 +181,7 @@ class _Reader:
         return listed.end + 1
 
     def _behind_insert(self, piece: str, end: int) -> int:
-        """Where reading goes on: behind the rows of constants that an INSERT has."""
+        """The place where reading goes on: behind the rows of constants of an INSERT."""
         depth, inserting = len(self._operators), self._inserting
         if piece in ("insert", "upsert"):
             self._inserting = depth

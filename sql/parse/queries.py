@@ -123,7 +123,7 @@ makes a node of a kind that only a later pass is for."""
 
 @cache
 def _passes_over(kind: type[exp.Expr]) -> frozenset[int]:
-    """Which of them look for a kind of node."""
+    """The repairs that look for a kind of node."""
     return frozenset(place for place, (_, kinds) in enumerate(_PASSES) if issubclass(kind, kinds))
 
 
@@ -314,6 +314,6 @@ def _translated(text: str, tokens: list[Token], error: ParseError) -> SQLError:
 
 
 def word_at(tokens: list[Token], word: str) -> int | None:
-    """Where the last token that reads `word` stands."""
+    """The place of the last token that reads `word`."""
     starts = [token.start + 1 for token in tokens if token.text.lower() == word]
     return starts[-1] if starts else None

@@ -92,7 +92,7 @@ def _content(written: str, position: int) -> str:
 
 
 def _escaped(found: re.Match[str], position: int) -> bytes:
-    """What an escape stands for in UTF-8; a half of a surrogate pair has three bytes."""
+    """The character of an escape in UTF-8; a half of a surrogate pair has three bytes."""
     code = found["short"] or found["long"]
     if code is not None:
         value = int(code, 16)

@@ -34,8 +34,8 @@ Row = tuple[str, Make] | tuple[str, Make, Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an operand may be. `read` raises Unmatched, having told the cursor what it missed, and
-    SQLError; `begins` may be true before what it does not accept. `absent` is what the field holds
+    """A kind of operand. `read` raises Unmatched, having told the cursor what it missed, and
+    SQLError; `begins` may be true before what it does not accept. `absent` is the field's value
     where the operand is left out."""
 
     read: Callable[[Cursor], object]

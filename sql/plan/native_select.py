@@ -257,7 +257,7 @@ aggregate."""
 
 
 def piecewise(tree: exp.Expr, relations: Relations) -> Piecewise | None:
-    """How a query is answered piece by piece, or None where it cannot be."""
+    """The plan of a query that is answered piece by piece, or None where it cannot be."""
     source = single_table(tree)
     if source is None and not _over_one_table(tree):
         return None

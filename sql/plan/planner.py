@@ -344,7 +344,7 @@ def _finder(
     relations: Relations,
     computed: Sequence[exp.Expr],
 ) -> RowFinder:
-    """How the rows are found: by keys where WHERE fixes some, else by DuckDB."""
+    """The way to the rows: by keys where WHERE fixes some, else by DuckDB."""
     given = statement
     if statement.where is not None:
         statement = replace(statement, where=without_blanks(statement.where, relations))

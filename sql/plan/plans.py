@@ -201,7 +201,7 @@ class InsertPlan:
 
     @property
     def row_count(self) -> int:
-        """How many rows VALUES has."""
+        """The number of rows of VALUES."""
         return len(self.rows) + (0 if self.constants is None else self.constants.row_count)
 
 

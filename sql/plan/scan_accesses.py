@@ -1,4 +1,4 @@
-"""Which keys of its tables a query can be about, for DuckDB's scans.
+"""The keys of its tables that a query can be about, for DuckDB's scans.
 
     SELECT … FROM orders o JOIN lines l ON l.order_id = o.id WHERE o.id = 7
 

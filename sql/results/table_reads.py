@@ -1,5 +1,5 @@
-"""How a query's tables are read: who holds them in columns, who makes virtual ones, and what is
-told of each reading."""
+"""The readings of a query's tables: who holds them in columns, who makes virtual ones, and what is
+told of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...kvlayer.span import Span
 
 
 class Source(Enum):
-    """Where the rows of a table come from. The value is what EXPLAIN prints."""
+    """The sources of a table's rows. The value is what EXPLAIN prints."""
 
     CACHE = "columnar cache"  # an image, and what has changed since
     BUILD = "full scan, kept as columns"  # a scan that makes an image

@@ -82,7 +82,7 @@ class Activity:
         self._text_began = self._store.clock.last
 
     def end(self) -> None:
-        """What `begin` told of is over, and its client about to be told."""
+        """Ends the activity that `begin` told of: its client is about to be answered."""
         self.last_text, self.text = self.text, None
 
     def __enter__(self) -> None:

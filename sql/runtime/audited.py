@@ -1,4 +1,4 @@
-"""Which statements the audit log tells of, and what it says of each."""
+"""The statements of which the audit log tells, and its words for each."""
 
 from __future__ import annotations
 

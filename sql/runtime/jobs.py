@@ -114,12 +114,12 @@ class Jobs(Protocol):
         ...
 
     async def latency(self, job_id: int) -> Sequence[StageReport]:
-        """Where a feed's rows spend their time. Raises SQLError: 0A000 for a feed that runs on
-        another node."""
+        """The times and the waiting rows of each stage of a feed. Raises SQLError: 0A000 for a feed
+        that runs on another node."""
         ...
 
     async def lag(self, job_id: int) -> Sequence[SpanLag]:
-        """How far each span of a feed is behind: none, where the feed is over."""
+        """The lag of each span of a feed: none, where the feed is over."""
         ...
 
 

@@ -278,7 +278,7 @@ def shape_of(text: str) -> Shape | None:
 
 
 class _Elsewhere(Exception):
-    """There is something under which a number is no value that may change."""
+    """A part of a tree under which a number is no value that may change."""
 
 
 def give_slots(statement: Statement, shape: Shape) -> bool:

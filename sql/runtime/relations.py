@@ -223,8 +223,8 @@ async def name_in(
 
 
 def temporary_name(name: ObjectName, database: str) -> TableName | None:
-    """What a name is called where it is that of a temporary table of the session's, which come
-    before all others; None where it cannot be one."""
+    """The full name of a temporary table of the session's, which come before all others; None where
+    the name cannot be one's."""
     own = session_schema()
     if own is None or database not in own.databases:
         return None
@@ -419,13 +419,13 @@ async def make_temporary_schema(services: Services, transaction: Transaction, da
 
 
 def node_prefix(services: Services) -> str:
-    """How the schemas of this node's sessions begin. Those of each of its lives differ behind it:
-    a timestamp is never drawn twice."""
+    """The prefix of the schemas of this node's sessions. Those of each of its lives differ behind
+    it: a timestamp is never drawn twice."""
     return f"{TEMPORARY_PREFIX}{services.leases.node_id}_"
 
 
 def dropping(database: str, schema: str) -> DropSchema:
-    """What drops a temporary schema with all that is in it."""
+    """The statement that drops a temporary schema with all that is in it."""
     return DropSchema(parts=(database, schema), if_exists=True, cascade=True, position=1)
 
 

@@ -227,7 +227,7 @@ class ImmediateStatements:
         return known
 
     def _claim(self, known: Known, at: Timestamp) -> Timestamp:
-        """Where the claim ends that the statement's table is as it was planned for."""
+        """The end of the claim that the statement's table is as it was planned for."""
         end = self._leases.claim_end(known.table, at)
         if end is None:
             self._forget(known)
@@ -324,7 +324,7 @@ class ImmediateStatements:
 
 
 def _known(statement: PreparedStatement, plan: Plan, needs: Needs) -> Known | None:
-    """None where the plan is not of a statement that is carried out at once."""
+    """The plan's statement, if it is one of those that are carried out at once."""
     if len(plan.relations) != 1 or isinstance(plan, WithPlan):
         return None
     (table,) = plan.relations

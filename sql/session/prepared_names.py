@@ -92,7 +92,7 @@ class PreparedNames:
         return found
 
     def forget(self, name: str) -> None:
-        """Nothing happens to a name that is not there."""
+        """Forgets a name; one that is not there is none."""
         found = self._by_name.pop(name, None)
         if found is not None and name:
             self._length -= len(found.text)

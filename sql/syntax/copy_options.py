@@ -14,7 +14,7 @@ class CopyFormat(Enum):
 
 
 class CopyOptions(Syntax):
-    """How rows are written. `header` says that the first line names the columns, and is passed over
+    """The form of rows. `header` says that the first line names the columns, and is passed over
     when it is read."""
 
     format: CopyFormat = CopyFormat.TEXT

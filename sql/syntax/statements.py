@@ -31,7 +31,7 @@ class CreateDatabase(Statement):
 
 
 class OnCommit(Enum):
-    """What a temporary table becomes of at the end of each transaction. The value is its words."""
+    """The fates of a temporary table at the end of each transaction. The value is SQL's words."""
 
     PRESERVE = "PRESERVE ROWS"
     DELETE = "DELETE ROWS"

@@ -28,7 +28,7 @@ def folded(identifier: exp.Identifier) -> str:
 
 
 def position_of(node: exp.Expr | None) -> int | None:
-    """Where the first identifier or literal of `node` stands, if sqlglot kept it."""
+    """The position of the first identifier or literal of `node`, if sqlglot kept it."""
     if node is None:
         return None
     if isinstance(node, exp.Literal):

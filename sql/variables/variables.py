@@ -164,7 +164,7 @@ class SessionVariables:
         self._computed[variable.name] = value
 
     def source(self, variable: Variable[object]) -> str:
-        """Where the value is from, in pg_settings' words."""
+        """The source of the value, in pg_settings' words."""
         if variable.name in self._local or variable.name in self._session:
             return "session"
         return "client" if variable.name in self._given else "default"

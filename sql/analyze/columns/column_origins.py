@@ -1,4 +1,4 @@
-"""Which table's column a result's column is, for tools that let their users edit what they see.
+"""The table columns that a result's columns are, for tools that let their users edit what they see.
 
 SELECT o.id, total + 1, c.* FROM orders o JOIN customers c ON …
 orders.id, nothing, customers.id, customers.name

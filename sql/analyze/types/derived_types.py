@@ -50,7 +50,7 @@ def decimal(scale: int) -> ColumnType:
 
 
 def quotient_scale(left: int, right: int) -> int:
-    """How many fractional digits a quotient has: sixteen, as PostgreSQL's has from 1 to 9999."""
+    """The number of a quotient's fractional digits: sixteen, as PostgreSQL's has from 1 to 9999."""
     return max(16, left, right)
 
 

@@ -208,8 +208,8 @@ class CallingSession:
             return _shown(await keyspace.delete(key))
 
     async def _raw_delete_range(self, name: str, start: bytes | None, end: bytes | None) -> Datum:
-        """How many keys were deleted of `[start, end)`; NULL is the first key, and behind the
-        last."""
+        """Deletes the keys of `[start, end)` and returns their number; NULL is the first key, and
+        behind the last."""
         async with self._keyspace(name, Privilege.SELECT | Privilege.DELETE) as keyspace:
             return (await keyspace.delete_range(start or b"", end)).count
 

@@ -1,5 +1,5 @@
-"""Which tables are held in columns, within a bound of memory, and the feeds that say what has
-changed in them."""
+"""The tables that are held in columns, within a bound of memory, and the feeds that tell of their
+changes."""
 
 from __future__ import annotations
 

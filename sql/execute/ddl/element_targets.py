@@ -180,7 +180,7 @@ class ElementChanges:
         self.table = replace(self.table, constraints=(*rest, proven))
 
     def _unproven_place(self, name: str) -> int | None:
-        """Where among the targets a NOT VALID constraint of that name comes."""
+        """The place among the targets of a NOT VALID constraint of that name."""
         for place, target in enumerate(self.targets):
             match target:
                 case Target(ConstraintElement(constraint=coming, unproven=True), present=True):

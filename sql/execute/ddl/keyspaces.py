@@ -247,8 +247,8 @@ async def _keyspace(actor: Actor, name: ObjectName) -> TableDescriptor:
 def _led(
     store_id: str, table: TableDescriptor, state: ReplicaState | None
 ) -> tuple[str, str | None, str | None, int | None]:
-    """What the store is to the keyspace; its leader, which nobody knows while it is handed over;
-    where writes go from here; and the leader's epoch, from the first transfer on."""
+    """The store's role for the keyspace; its leader, which nobody knows while it is handed over;
+    the place where writes go from here; and the leader's epoch, from the first transfer on."""
     assert table.keyspace is not None, table
     place = source_of(store_id, table.id)
     if state is None:

@@ -319,7 +319,8 @@ def _answer(
 
 
 def _check_sizes(found: pa.Table) -> None:
-    """Whatever function made a value: writing one out to a client is one step of the loop."""
+    """Refuses values that are too large, whatever function made them: writing one out to a client
+    is one step of the loop."""
     if found.nbytes <= VALUE_BYTES_MAX:
         return
     for column in found.columns:

@@ -15,7 +15,7 @@ _NO_ROWS: Sequence[Row] = ()
 
 
 class PointRead:
-    """What a query whose primary key is fixed, and whose columns are the table's, does at a run."""
+    """A run of a query whose primary key is fixed, and whose columns are the table's."""
 
     __slots__ = ("_access", "_decode", "_pick", "_predicates", "names", "table")
 

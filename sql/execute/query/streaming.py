@@ -107,7 +107,7 @@ async def _answers(select: AnalyticSelect, transaction: Transaction, bindings: B
 
 
 def _spans(scan: TableScan, bindings: Bindings) -> Sequence[Span]:
-    """Where the rows of a scan lie in the order of their keys; none for an index's order.
+    """The spans of the rows of a scan, in the order of their keys; none for an index's order.
 
     Of several spans only the first would be seen as the statement saw it: a view is opened when the
     reading of a span begins.

@@ -168,8 +168,8 @@ def too_many_rows(table: TableDescriptor) -> SQLError:
 def _where_referred(
     key: ForeignKey, referrer: TableDescriptor, wanted: Sequence[tuple[Physical, ...]]
 ) -> tuple[Sequence[Span], bool]:
-    """Where the rows are found that refer with these values: in an index, if there is one that
-    begins with the foreign key's columns (then True), else among all rows."""
+    """The spans of the rows that refer with these values: in an index, if there is one that begins
+    with the foreign key's columns (then True), else those of all rows."""
     count = len(key.columns)
     for index in readable_indexes(referrer):
         if set(index.columns[:count]) == set(key.columns):

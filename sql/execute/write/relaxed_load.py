@@ -75,8 +75,8 @@ class RelaxedReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainState:
-    """How far a domain's log is understood. `position` is None while no state is known, and
-    `open_since` the begin of the epoch that has no record yet."""
+    """The progress of a domain's log. `position` is None while no state is known, and `open_since`
+    the begin of the epoch that has no record yet."""
 
     domain: int
     position: int | None
@@ -105,7 +105,7 @@ class _Domain:
 
 @dataclass(slots=True)
 class _Taken:
-    """What a call has come to so far."""
+    """The outcome of a call so far."""
 
     lines: int = 0
     change_sets: int = 0
@@ -167,7 +167,7 @@ class RelaxedLogs:
         return log
 
     async def states(self, name: str, *, user: str = ROOT) -> list[DomainState]:
-        """How far each domain of a log is. Raises SQLError 42704 and 42501, as `load` does."""
+        """The progress of each domain of a log. Raises SQLError 42704 and 42501, as `load` does."""
         log = await self.permit(name, user)
         reader = self._services.store.snapshot(await self._services.store.now())
         return await domain_states(self._services, reader, log)
@@ -181,7 +181,7 @@ class RelaxedLogs:
         ]
 
     async def _check_rights(self, log: RelaxedLog, user: str) -> None:
-        """Whoever loads a log writes its tables."""
+        """Checks that the user may write the log's tables. Raises SQLError 42501."""
         services = self._services
         at = await services.store.now()
         for table_id in log.table_ids:
@@ -319,7 +319,7 @@ def _looked_at(reader: Reader) -> DomainState:
 
 
 async def _beside(services: Services, reader: Reader, read: Callable[[], T]) -> T:
-    """What is read of a domain; beside the loop, where that takes long."""
+    """Reads of a domain; beside the loop, where that takes long."""
     if reader.pending_count + reader.cell_count <= BESIDE_EVENTS:
         return read()
     return await services.relaxed_lane.run(read)

@@ -236,8 +236,8 @@ _COMPILED_MAX = 256
 
 
 async def computed_values(text: str, count: int, bindings: Bindings) -> Sequence[object]:
-    """So many values of a default that takes more than Python, each of a row of its own. Raises
-    SQLError, and SequenceNeeded where the generators do."""
+    """Returns `count` values of a default that takes more than Python, each of a row of its own.
+    Raises SQLError, and SequenceNeeded where the generators do."""
     compiled = _compiled(text)
     rows = [
         tuple([scalar.evaluate((), bindings) for scalar in compiled.drawn])

@@ -1,4 +1,4 @@
-"""How much of a statement's rows one step of the loop handles: so many rows, or so many bytes.
+"""The division of a statement's rows into steps of the loop: by a number of rows, and of bytes.
 
 A row has some bytes or some megabytes. Rows that are many or wide are handled by a fibre, which
 gives way by what it has handled; what is read or written through a transaction is cut likewise.
@@ -60,8 +60,8 @@ def weight(rows: Iterable[Iterable[object]]) -> int:
 
 
 async def sliced(rows: Sequence[Iterable[object]], work: Callable[[], T]) -> T:
-    """What `work` returns or raises, which handles the rows: in slices, where they are many or
-    wide."""
+    """Returns or raises the outcome of `work`, which handles the rows: in slices, where they are
+    many or wide."""
     return await in_slices_where(
         len(rows) > SLICE_ROWS or (len(rows) > 1 and weight(rows) > SLICE_BYTES), work
     )
@@ -127,7 +127,7 @@ async def read_each(
 
 
 def following(count: int, found: Sequence[bytes | None], most: int) -> int:
-    """How many rows to read behind the `count` that were `found`: at most 8 times as many, for
+    """The number of rows to read behind the `count` that were `found`: at most 8 times as many, for
     those may be wider."""
     byte_count = sum(map(len, filter(None, found)))
     return max(1, min(most, 8 * count, SLICE_BYTES * len(found) // (byte_count or 1)))

@@ -1,4 +1,4 @@
-"""Which function each operator on documents is, in the tree of a query.
+"""The functions that operators on documents become in the tree of a query.
 
     doc -> 'a' ->> 0        jsonb_place_text(doc, '$."a"[0]', '["a", 0]')
     doc @> '{"a": 1}'       jsonb_contains(doc, '{"a": 1}'::JSONB)

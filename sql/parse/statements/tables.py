@@ -472,7 +472,7 @@ define("names_alone", _names_alone, lambda cursor: cursor.keys[cursor.index] == 
 
 
 def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCommit | None:
-    """What becomes of a temporary table at the end of a transaction; None for all others."""
+    """The fate of a temporary table at the end of a transaction; None for all others."""
     *schema, _ = table.parts
     if temporary and schema not in ([], [TEMPORARY]):
         message = "cannot create temporary relation in non-temporary schema"
