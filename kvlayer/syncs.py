@@ -67,7 +67,7 @@ class LaneSyncs:
         self._lane.run(file.fdatasync).add_done_callback(lambda synced: done(synced.exception()))
 
     def close(self) -> None:
-        """Nothing to give back: the lane is its owner's."""
+        """Does nothing: the lane is its owner's."""
 
 
 class KernelSyncs:

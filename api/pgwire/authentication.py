@@ -29,7 +29,7 @@ BINDING = "tls-server-end-point"
 
 
 class Method(Enum):
-    """How clients prove who they are. The value is what the command line calls it."""
+    """The ways of authentication. The value is the word of the command line."""
 
     SCRAM = "scram-sha-256"
     PASSWORD = "password"  # in the clear, and so only inside TLS
@@ -38,7 +38,7 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who a client says it is, where it comes from, and what is known of that user.
+    """A client's claim of a user, the address that it comes from, and what is known of the user.
 
     Where there is no such user, or none with a password, the verifier is one that no password
     matches: it has the same salt each time, and to be refused takes as long as with a real one.
@@ -63,7 +63,7 @@ class Claim:
 
 
 class Trusting:
-    """Nothing is asked, but the user must exist."""
+    """Asks for no proof, but the user must exist."""
 
     done = True
 
@@ -132,7 +132,7 @@ class Scram:
         return replies.sasl_mechanisms(self._mechanisms)
 
     async def receive(self, body: bytes) -> bytes:
-        """What is answered. Raises SQLError."""
+        """Returns the answer to a client's message. Raises SQLError."""
         server = self._server
         try:
             return self._first(body) if server is None else self._final(server, body)

@@ -115,7 +115,7 @@ class Channel(asyncio.Protocol):
             self._arrived = None
 
     def wake(self) -> None:
-        """Whoever waits for `more` is to look at what has arrived."""
+        """Wakes whoever waits for `more`, to look at what has arrived."""
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
 
@@ -125,7 +125,7 @@ class Channel(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _resume(self) -> None:
-        """There is no whole message: only more bytes can help."""
+        """Reads on: there is no whole message, and only more bytes can help."""
         if not self._reading and self._transport is not None and not self._transport.is_closing():
             self._reading = True
             self._transport.resume_reading()

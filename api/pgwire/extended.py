@@ -187,7 +187,7 @@ class Extended:
 
     @property
     def portal_count(self) -> int:
-        """How many portals there are beside what is `left`."""
+        """The number of portals beside those that are `left`."""
         return len(self._portals)
 
     def free_unnamed(self) -> None:

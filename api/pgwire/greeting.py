@@ -38,7 +38,8 @@ _NO_VARIABLES = frozenset({"user", "database", "options", "replication"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Greeting:
-    """Who a client is, and what it asked for. `cancels` is set where that is all it came for."""
+    """A client's greeting: its claim, and what it asked for. `cancels` is set where that is all it
+    came for."""
 
     user: str = ""
     database: str = DEFAULT_DATABASE

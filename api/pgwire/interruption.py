@@ -44,7 +44,8 @@ class Guard:
         return True
 
     async def run(self, work: Awaitable[T]) -> T:
-        """What `work` returns. Raises SQLError 57014 or 57P01, or HangUp, when interrupted."""
+        """Returns the result of `work`. Raises SQLError 57014 or 57P01, or HangUp, when
+        interrupted."""
         assert not self._running, "work inside work"
         self._running = True
         try:

@@ -1,4 +1,4 @@
-"""What clients send: frames taken apart into frozen values.
+"""Messages of clients: frames taken apart into frozen values.
 
 A frame is a kind (one byte), a length that counts itself (four bytes) and a body; the first ones of
 a connection have no kind. Everything is big-endian, and text is UTF-8 that ends in a zero byte.

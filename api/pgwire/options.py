@@ -1,4 +1,4 @@
-"""How the Postgres door lets clients in."""
+"""The options of the Postgres door."""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ _NULL = b"\xff\xff\xff\xff"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a client is told of result columns, in these formats, and of their rows."""
+    """The messages that describe result columns in these formats, and the encoding of their
+    rows."""
 
     columns: Sequence[ResultColumn]
     formats: tuple[int, ...]

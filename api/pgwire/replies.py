@@ -1,4 +1,4 @@
-"""What the server sends: values as frames."""
+"""Messages of the server: values as frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients are told of the session's variables without asking: ParameterStatus."""
+"""The session variables that clients are told of without asking: ParameterStatus."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class PostgresServer:
             place.leave()
 
     async def _greeted(self, channel: Channel, place: Place) -> Greeting | None:
-        """Who the client is; None for a connection that only came to cancel."""
+        """Reads the client's greeting; None for a connection that only came to cancel."""
         try:
             async with asyncio.timeout(GREETING_SECONDS):
                 greeting = await greet(channel, self._node, self._options, place)

@@ -274,7 +274,8 @@ class Machine:
         return bytes(buffer[5:])
 
     def take_lone(self) -> None:
-        """What `lone_run` or `lone_query` found is carried out: its answer ends with `ready`."""
+        """Takes the messages that `lone_run` or `lone_query` found: the answer ends with
+        `ready`."""
         assert self.state is State.READY, self.state
         self._buffer.clear()
         self.state = State.BUSY

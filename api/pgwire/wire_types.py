@@ -41,7 +41,7 @@ TEXT, BINARY = 0, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireType:
-    """How values of a type travel. `size` is -1 where it varies, as in pg_type.typlen."""
+    """The encoding of a type's values. `size` is -1 where it varies, as in pg_type.typlen."""
 
     oid: int
     size: int
@@ -217,7 +217,7 @@ def _enum_type(type_id: int) -> WireType:
 
 
 def input_type(type: ColumnType) -> InputType:
-    """How values of a column's type arrive."""
+    """The decoding of a column type's values."""
     oid = wire_type(type).oid
     return INPUT_TYPES.get(oid) or user_input(oid)
 
@@ -383,7 +383,7 @@ for _row in (*TYPE_ROWS.values(), *OTHER_ROWS):
 
 @lru_cache(maxsize=KNOWN_MAX)
 def user_input(oid: int) -> InputType:
-    """How labels of an enumeration arrive, or arrays of them: what they meet checks them."""
+    """The decoding of labels of an enumeration, or arrays of them: what they meet checks them."""
     found = user_type_of(oid)
     assert found is not None, oid
     type_id, is_array = found

@@ -40,7 +40,7 @@ _CRC_BYTES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Where a valid group lies in its segment, and what it says of itself."""
+    """The place of a valid group in its segment, and the fields of its header."""
 
     offset: int
     end: int

@@ -132,7 +132,7 @@ def _scan(disk: Disk, segment_id: int) -> _Scanned:
 
 
 def _written_end(content: bytes, start: int) -> int:
-    """Where the zeros begin that `content` ends with; `start` if all behind it are zeros."""
+    """The offset of the zeros that `content` ends with; `start` if all behind it are zeros."""
     end = len(content)
     # Comparing whole pieces first: to strip 16 MiB byte by byte takes 50 ms.
     while end > start:
@@ -158,7 +158,7 @@ def _check_torn(scanned: _Scanned) -> None:
 
 
 def _check_chain(scanned: list[_Scanned], flushed_index: int) -> int:
-    """How many segments are used; those behind them hold no group. Raises LogCorrupt."""
+    """The number of segments in use; those behind them hold no group. Raises LogCorrupt."""
     used = max((n for n, each in enumerate(scanned, 1) if each.last_group), default=1)
     first = scanned[0]
     if first.last_group is None and first.segment.id != 1:
@@ -213,7 +213,7 @@ def _describe_cut(scanned: _Scanned) -> str:
 
 
 def _notice(cut: list[str], log_index: int, flushed_index: int) -> str | None:
-    """What a person should know of this recovery, in sentences."""
+    """The sentences that tell a person of this recovery, if there is anything to tell."""
     sentences = []
     if cut:
         sentences.append(

@@ -32,7 +32,7 @@ class Retention:
         self.index = index
 
     def release(self) -> None:
-        """Nothing is needed any more. Releasing twice is once."""
+        """Ends the retention: nothing is needed any more. Releasing twice is once."""
         self._held.discard(self)
 
     def __repr__(self) -> str:

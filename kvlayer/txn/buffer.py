@@ -39,7 +39,7 @@ Written = tuple[int, bytes]
 
 @dataclass(slots=True)
 class _Restorable:
-    """What a standing savepoint restores: keys as they were, None for those not yet written."""
+    """The keys that a standing savepoint restores, as they were; None for those not yet written."""
 
     sequence: int
     earlier: dict[bytes, Written | None]
@@ -94,7 +94,7 @@ class WriteBuffer:
         self._restorable.append(_Restorable(sequence, {}))
 
     def release(self, sequence: int) -> None:
-        """That savepoint and those made since are forgotten."""
+        """Forgets that savepoint and those made since."""
         while self._restorable and self._restorable[-1].sequence >= sequence:
             released = self._restorable.pop().earlier
             if self._restorable:
@@ -108,7 +108,7 @@ class WriteBuffer:
                 self.byte_count -= _total(released)
 
     def roll_back_to(self, sequence: int) -> None:
-        """Everything is as it was when that savepoint was made. It stands."""
+        """Restores everything as it was when that savepoint was made. It stands."""
         while self._restorable and self._restorable[-1].sequence >= sequence:
             undone = self._restorable.pop().earlier
             for key, before in undone.items():

@@ -1,4 +1,4 @@
-"""What has changed in a span since some time, as a reader sees it now.
+"""The changes of a span since some time, as a reader sees them now.
 
 For whoever holds the span's rows as of an earlier time and wants to bring them up to a later one.
 
@@ -32,7 +32,8 @@ async def sliced_changes(
     track_read: Callable[[Span], None],
     lock_timeout: float | None,
 ) -> AsyncGenerator[list[Change], None]:
-    """What turns the span's rows as of `after` into those that `own` sees, in slices.
+    """Yields, in slices, the changes that turn the span's rows as of `after` into those that `own`
+    sees.
 
     It counts as a read of the whole span at the transaction's read timestamp, and costs what was
     written since `after`. Its own writes come last; what others are about to write is waited for.

@@ -1,4 +1,4 @@
-"""What transactions ask of the ranges that they read and write."""
+"""The interface of ranges to the transactions that read and write them."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ class TransactionHost(Protocol):
         ...
 
     def release(self, index: int) -> Release | None:
-        """What is to be told when `released` would return, or raise; None where that is so
-        already."""
+        """The registration of a callback for the moment when `released` would return, or raise;
+        None where that is so already."""
         ...
 
     def committed(self, at: Timestamp) -> None:

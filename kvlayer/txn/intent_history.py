@@ -1,4 +1,4 @@
-"""What a transaction writes over, so that a savepoint can bring it back.
+"""The versions that a transaction writes over, kept so that a savepoint can bring them back.
 
 An intent carries the earlier values of its transaction that a standing savepoint may restore, and
 no others, so it never holds more of them than there are savepoints:
@@ -68,7 +68,7 @@ def write_operations(
 def _histories(
     reader: Reader, record: TransactionRecord, replaced: Sequence[bytes]
 ) -> dict[bytes, History]:
-    """What the keys' new intents must remember, for those that must remember something."""
+    """The histories that the keys' new intents must remember, for those that must remember one."""
     histories: dict[bytes, History] = {}
     for key in replaced:
         intent = intent_on(reader, key)

@@ -1,5 +1,5 @@
-"""What intents, and its own buffered writes, are to one reader: decided by transaction, read with
-the rows.
+"""The effect of intents, and of its own buffered writes, on one reader: decided by transaction,
+read with the rows.
 
 Intents may be a million (a load leaves that many behind its commit, for as long as they take to
 become versions); the transactions that hold them are few. So a read decides in its first step what
@@ -60,8 +60,8 @@ class IntentsSeen:
     def over(
         self, reader: Reader, at: Timestamp, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes | None]]:
-        """What is put over the span's versions: bodies, or None for no row. `PASSED` at a key says
-        that a run of intents ends there, and puts nothing there."""
+        """Yields what is put over the span's versions: bodies, or None for no row. `PASSED` at a
+        key says that a run of intents ends there, and puts nothing there."""
         intents = self._intents_over(reader, at, reverse=reverse)
         if not self.buffered:
             return intents

@@ -1,4 +1,4 @@
-"""How a transaction locks keys one after another, and what it then reads of them."""
+"""Locking of keys one after another by a transaction, and its reads of them."""
 
 from __future__ import annotations
 

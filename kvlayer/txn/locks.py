@@ -14,7 +14,7 @@ from .record import TransactionRecord
 
 
 class Wish(Enum):
-    """What somebody wants of a key."""
+    """A wish for a lock of a key."""
 
     READ = "read"  # its value at a timestamp: only an intent is in the way
     SHARE = "share"  # to hold it beside others
@@ -105,7 +105,7 @@ class LockTable:
         self._waiting: dict[bytes, list[tuple[LockConflict, asyncio.Future[None]]]] = {}
 
     def holder(self, key: bytes) -> TransactionRecord | None:
-        """Who holds the key alone."""
+        """The transaction that holds the key alone."""
         return self.intents.get(key) or self.locks.get(key)
 
     def holders(self, key: bytes) -> Iterator[TransactionRecord]:
@@ -195,7 +195,8 @@ class LockTable:
             self.intent_holders.pop(record, None)
 
     def release_locks(self, record: TransactionRecord, *, after: int = -1) -> None:
-        """What the transaction locked since sequence `after` is free; all, when it has ended."""
+        """Frees the keys that the transaction locked since sequence `after`; all, when it has
+        ended."""
         if after < 0 and not record.shares and not self._queues:
             for key in record.locks:
                 del self.locks[key]

@@ -38,12 +38,12 @@ class DeletedSpan:
     omitted: bool
 
     def outside(self, span: Span) -> list[DeletedSpan]:
-        """What is left of it without `span`."""
+        """The parts of the deleted span outside `span`."""
         return [DeletedSpan(part, self.omitted) for part in self.span.minus(span)]
 
 
 class Evaluation:
-    """What a one-phase transaction may do, while its step lasts.
+    """The reads and writes of a one-phase transaction, while its step lasts.
 
     It reads everything that was committed before and its own writes, at `timestamp`, which is also
     the timestamp at which it will commit. It may be thrown away and evaluated again.
@@ -72,7 +72,7 @@ class Evaluation:
         return self._read(key)
 
     def get_each(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """What `get` returns for each of several keys."""
+        """Returns the result of `get` for each of several keys."""
         if self._writes or self._deleted:
             return [self.get(key) for key in keys]
         self._check_running()

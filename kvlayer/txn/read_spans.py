@@ -1,4 +1,4 @@
-"""What a transaction has read, for the day its timestamp moves."""
+"""The spans that a transaction has read, for the day its timestamp moves."""
 
 from __future__ import annotations
 

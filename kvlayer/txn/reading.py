@@ -46,7 +46,8 @@ def read_key(
 def read_version(
     host: TransactionHost, key: bytes, at: Timestamp, own: TransactionRecord | None
 ) -> tuple[bytes | None, Timestamp]:
-    """What `read_key` reads, and the timestamp of that version: its own write's, where it stands.
+    """Returns the result of `read_key`, and the timestamp of that version: its own write's, where
+    it stands.
 
     A deletion is a version without a body; where there is no version at all, it is `ZERO`'s.
     """
@@ -66,7 +67,7 @@ def read_version(
 def read_versions(
     host: TransactionHost, keys: Sequence[bytes], at: Timestamp, own: TransactionRecord | None
 ) -> list[tuple[bytes | None, Timestamp]]:
-    """What `read_version` reads of each of several keys. Raises LockConflict."""
+    """Returns the result of `read_version` for each of several keys. Raises LockConflict."""
     if _touched(host, keys, own):
         return [read_version(host, key, at, own) for key in keys]
     return [
@@ -78,7 +79,7 @@ def read_versions(
 def read_bodies(
     host: TransactionHost, keys: Sequence[bytes], at: Timestamp, own: TransactionRecord | None
 ) -> list[bytes | None]:
-    """What `read_key` reads of each of several keys. Raises LockConflict."""
+    """Returns the result of `read_key` for each of several keys. Raises LockConflict."""
     if _touched(host, keys, own):
         return [read_key(host, key, at, own) for key in keys]
     newest = newest_each(host.engine, keys, at)

@@ -1,4 +1,4 @@
-"""How transactions end: intents become versions, or go away.
+"""The end of transactions: intents become versions, or go away.
 
 A transaction whose intents fit one command ends in it. A larger one commits by its durable record
 first, and its intents follow in slices; until then whoever meets one consults the record.

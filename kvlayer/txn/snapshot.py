@@ -21,7 +21,7 @@ Version = tuple[bytes, Timestamp, bytes | None]
 
 
 class SnapshotReader:
-    """Everything as of `at`, however long reading takes.
+    """Reads as of `at`, however long reading takes.
 
     Each read waits for the transactions that may yet commit at or below `at` in what it reads,
     and makes all others commit above; so two reads of one reader agree, whenever they are made.

@@ -102,7 +102,7 @@ class Transaction:
 
     @property
     def write_timestamp(self) -> Timestamp:
-        """Where the transaction would commit; its commit timestamp once it has."""
+        """The timestamp at which the transaction would commit; its commit timestamp once it has."""
         return self._record.write_timestamp
 
     @property
@@ -132,7 +132,7 @@ class Transaction:
 
     @property
     def write_count(self) -> int:
-        """How many values and deletions were written, a key counted each time."""
+        """The number of values and deletions that were written, a key counted each time."""
         return self._write_count
 
     def check_running(self) -> None:
@@ -259,7 +259,8 @@ class Transaction:
                 yield rows
 
     def changed_slices(self, span: Span, after: Timestamp) -> AsyncGenerator[list[Change], None]:
-        """What turns the span's rows as of `after` into what the transaction sees of them now."""
+        """Yields the changes that turn the span's rows as of `after` into those that the
+        transaction sees now."""
         timeout = self.lock_timeout
         return sliced_changes(self._host, span, after, self._record, self.track_read, timeout)
 

@@ -1,4 +1,4 @@
-"""How a transaction takes keys, by writing or by locking them. Each function is part of a step."""
+"""Writing and locking of keys by a transaction. Each function is part of a step."""
 
 from __future__ import annotations
 

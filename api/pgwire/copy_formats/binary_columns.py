@@ -27,7 +27,8 @@ _MICROSECONDS_TO_2000 = _DAYS_TO_2000 * 86_400 * 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """How values of a type are packed, what makes Arrow's number of one, and what that may be."""
+    """The packing of a type's values, their conversion into Arrow's numbers, and the bounds of
+    those."""
 
     code: str
     size: int

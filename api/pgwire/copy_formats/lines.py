@@ -40,7 +40,7 @@ class LineSplitter:
         del self._rest[:start]
 
     def end(self) -> Iterator[bytes]:
-        """What is left: the last line may lack its end."""
+        """Yields the rest: the last line may lack its end."""
         rest = bytes(self._rest).removesuffix(b"\n") if self._rest else None
         self._rest.clear()
         if rest is not None:
