@@ -188,7 +188,10 @@ class CommandLog:
         if index > self.durable_index:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.when_durable(index, partial(_settle, future))
-            await future
+            try:
+                await future
+            finally:
+                future.cancel()  # for who was left at this wait: nobody asks for what it would hold
 
     def when_durable(self, index: int, told: Told) -> None:
         """Calls `told` in the step in which the entry becomes durable, or is known to be none that

@@ -7,9 +7,10 @@ from functools import partial
 
 import pytest
 
-from tailrace.kvlayer.errors import StoreClosed
+from tailrace.kvlayer.errors import StoreClosed, TakesWaiting
 from tailrace.kvlayer.log import CommandLog, LogFull, LogTruncated
 from tailrace.kvlayer.log.command_log import LINGER_BYTES_MAX, LINGER_SECONDS, TOLD_MAX
+from tailrace.kvlayer.txn.immediate import finished
 from tests.harness.sim_disk import Operation
 from tests.harness.simulation import Simulation
 
@@ -173,6 +174,18 @@ def test_who_is_told_may_append() -> None:
 
     sim = Simulation(12)
     sim.run(scenario(sim))
+
+
+def test_one_who_was_left_at_the_wait_hears_of_no_failure() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log._flush_lane.hold()  # type: ignore[attr-defined]
+        log.append(b"x")
+        with pytest.raises(TakesWaiting):
+            finished(log.wait_durable(1))
+
+    sim = Simulation(14)
+    sim.run(scenario(sim))  # which fails for an error that nobody has asked for
 
 
 def test_so_many_are_told_in_a_step() -> None:
