@@ -40,8 +40,9 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     sha256(bytea) bytea
     encode convert_from(bytea, text) text
     decode convert_to(text, text) bytea
+    quote_literal quote_nullable(any) text
     concat(*any) text
-    concat_ws(text, *any) text
+    concat_ws format(text, *any) text
     string_to_array(text, text, text?) text[]
     regexp_replace(text, text, text, text?) text
 

@@ -73,6 +73,9 @@ _QUOTE_IDENT = """
 (s) AS CASE WHEN regexp_full_match(s, '[a-z_][a-z0-9_]*') AND s NOT IN ({words}) THEN s
     ELSE '"' || replace(s, '"', '""') || '"' END
 """
+_QUOTE_LITERAL = r"""
+if(contains(s, '\'), 'E', '') || '''' || replace(replace(s, '\', '\\'), '''', '''''') || ''''
+"""
 _UPPER = """
 (s) AS CASE WHEN contains(s, 'ß')
     THEN array_to_string(list_transform(string_split(s, 'ß'), lambda p: upper(p)), 'ß')
@@ -201,6 +204,8 @@ MACROS: dict[str, str] = {
     "convert_from": "(b, e) AS " + _UTF8.format(made="decode(b)"),
     "convert_to": "(s, e) AS " + _UTF8.format(made="encode(s)"),
     "quote_ident": _QUOTE_IDENT.format(words=", ".join(f"'{word}'" for word in sorted(RESERVED))),
+    "quote_literal": f"(s) AS {_QUOTE_LITERAL}",
+    "quote_nullable": f"(s) AS CASE WHEN s IS NULL THEN 'NULL' ELSE {_QUOTE_LITERAL} END",
     "string_to_array": f"(s, d) AS {_SPLIT}, "
     f"(s, d, n) AS list_transform({_SPLIT}, lambda e: nullif(e, n))",
     "mod": "(a, b) AS a % b",

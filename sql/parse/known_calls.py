@@ -84,9 +84,6 @@ _REFUSED = {
     **dict.fromkeys(("num_nulls", "num_nonnulls"), "(a IS NULL)::INT8 + (b IS NULL)::INT8 counts."),
     "date_bin": "date_trunc() cuts a moment to its unit.",
     **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),
-    **dict.fromkeys(
-        ("format", "quote_literal", "quote_nullable"), "|| and concat() put texts together."
-    ),
     "scale": "The digits of a column are those of its type.",
     **dict.fromkeys(("min_scale", "trim_scale"), "round(x, 2)::TEXT has as many digits as that."),
     **dict.fromkeys(

@@ -54,7 +54,7 @@ from .rows import (
 )
 from .sets import check_series
 from .siblings import check_siblings
-from .types import BOOL, Types, untyped
+from .types import BOOL, STRING, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
 
@@ -242,6 +242,8 @@ def _check_call(node: exp.Expr, types: Types) -> None:
     for operand, wanted in zip(given, chosen.wanted, strict=True):
         if wanted is not None:
             _as_wanted(name, operand, wanted, types)
+        elif name in _QUOTED and types.kind(operand) not in (None, TypeKind.STRING):
+            cast_in_place(operand, STRING)
 
 
 def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -> None:
@@ -255,6 +257,7 @@ def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -
         as_type(operand, wanted, types)
 
 
+_QUOTED = ("quote_literal", "quote_nullable")
 _WHOLE = ("ceil", "ceiling", "floor", "trunc", "round")
 """Functions of DuckDB's that return integers of integers."""
 
