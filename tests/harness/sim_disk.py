@@ -177,6 +177,15 @@ class SimDisk:
         """How many bytes were written and not synced: the places where a crash can cut."""
         return sum(len(data) for content in self._files.values() for _, data in content.unsynced)
 
+    @property
+    def unsynced_writes(self) -> frozenset[tuple[str, int]]:
+        """Those writes, by file and offset."""
+        return frozenset(
+            (name, offset)
+            for name, content in self._files.items()
+            for offset, _ in content.unsynced
+        )
+
     def killed(self) -> SimDisk:
         """What the next process finds when this one dies now and the machine goes on.
 

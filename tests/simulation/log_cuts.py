@@ -11,6 +11,7 @@ What a cut leaves must be a prefix of the history: with more bytes there, never 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ class Recording:
         self._folder = folder
         self._bounds = MemoryBoundStore()
         self._explicit = 0
+        self._numbers = itertools.count()
         self.world = World(self.sim, DuckDBMirror(folder / "recorded"), schema_changes=False)
         # Small commands, so that a commit's record and its intents' ends are entries of their own.
         with (
@@ -115,6 +117,8 @@ class Recording:
         disk = self.sim.disk.killed()
         if not disk.unsynced_bytes:
             return
+        if self.points and self.points[-1].disk.unsynced_writes <= disk.unsynced_writes:
+            self.points.pop()  # another file was synced meanwhile: nothing became durable
         assert isinstance(store.engine, MemoryEngine)
         self.points.append(
             CrashPoint(
@@ -131,7 +135,7 @@ class Recording:
 
     def _copy_mirror(self) -> DuckDBMirror:
         assert isinstance(self.world.mirror, DuckDBMirror)
-        return self.world.mirror.crash(self._folder / f"point{len(self.points)}")
+        return self.world.mirror.crash(self._folder / f"point{next(self._numbers)}")
 
 
 class Recovery:
