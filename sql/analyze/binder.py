@@ -141,13 +141,6 @@ def table_called(parts: Sequence[str], alias: str) -> exp.Table:
     return exp.Table(**places, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
 
 
-def folded_alias(table: exp.Expr) -> str:
-    """Returns the name by which a query calls an item of FROM; the empty text for none."""
-    alias = table.args.get("alias")
-    named = alias.this if alias is not None and alias.this is not None else table.this
-    return folded(named) if isinstance(named, exp.Identifier) else ""
-
-
 def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
     made = with_ctes(query, statement.ctes)
     assert isinstance(made, exp.Select), made

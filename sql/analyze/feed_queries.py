@@ -26,8 +26,9 @@ from ..builtins.session_functions import STORE_TIMESTAMP
 from ..parse import folded, parse_expression, position_of
 from ..syntax.changefeed_statements import FeedSelect
 from ..syntax.refusals import error_at
+from ..syntax.tree_names import folded_alias
 from ..syntax.walks import walk
-from .binder import folded_alias, unknown_column
+from .binder import unknown_column
 from .calls.client_functions import client_fact
 from .calls.session_calls import session_function
 from .columns.output_names import output_name

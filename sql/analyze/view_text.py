@@ -23,8 +23,9 @@ from ..parse.lexer import tokenize
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.statements import Query
+from ..syntax.tree_names import folded_alias
 from ..syntax.walks import find_all
-from .binder import Relations, folded_alias, scopes_in, tables_in
+from .binder import Relations, scopes_in, tables_in
 from .columns.stars import Stars, Unclear
 
 Edit = tuple[int, int, str]

@@ -31,7 +31,7 @@ from ...catalog.values.json_text import write_json
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.fibre import give_way
 from ..access.key_access import KeyAccess
-from ..analyze.binder import Relations, folded_alias, scopes_in, tables_in
+from ..analyze.binder import Relations, scopes_in, tables_in
 from ..analyze.calls.client_functions import CLIENT_NODES, client_fact
 from ..analyze.calls.sequence_calls import is_sequence_call
 from ..analyze.calls.session_calls import refuse_session_call
@@ -60,6 +60,7 @@ from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.tree_copies import copied, dismantle, wrap
+from ..syntax.tree_names import folded_alias
 from ..syntax.walks import find_all, stepping
 from .aggregation.grouped_keys import group_by_keys
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter

@@ -30,7 +30,7 @@ from ...kvlayer.fibre import give_way
 from ..access.index_choice import ranked_accesses
 from ..access.key_access import KeyAccess
 from ..access.predicates import compile_predicates
-from ..analyze.binder import Relations, check_columns, folded_alias, row_scope, single_table
+from ..analyze.binder import Relations, check_columns, row_scope, single_table
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
@@ -38,6 +38,7 @@ from ..lower.analytic_select import Piecewise
 from ..parse import folded
 from ..parse.queries import table_name
 from ..results.results import ResultColumn
+from ..syntax.tree_names import folded_alias
 from ..syntax.walks import find_all
 from .plans import NativeSelect
 

@@ -19,7 +19,6 @@ from ..analyze.binder import (
     STEPS,
     Relations,
     check_columns,
-    folded_alias,
     joined,
     places_of,
     row_scope,
@@ -53,6 +52,7 @@ from ..syntax.refusals import error_at
 from ..syntax.row_locks import RowLock
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ..syntax.tree_copies import copied
+from ..syntax.tree_names import folded_alias
 from .conflict_plan import plan_conflict
 from .drawn_items import DrawnItems, split_items, without_draws
 from .native_select import native_select, piecewise, row_count

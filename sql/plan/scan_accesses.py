@@ -25,12 +25,13 @@ from ...kvlayer.fibre import give_way
 from ..access.index_choice import best_access
 from ..access.key_access import KeyAccess
 from ..access.predicates import NullTest, Predicate, compile_predicates
-from ..analyze.binder import Relations, folded_alias, is_plain, row_scope
+from ..analyze.binder import Relations, is_plain, row_scope
 from ..analyze.scalars import NotNative, Scope
 from ..analyze.virtual_ids import is_virtual
 from ..lower.transpile import names_used
 from ..parse import folded
 from ..parse.queries import table_name
+from ..syntax.tree_names import folded_alias
 from ..syntax.walks import find_all
 
 _CARRIED = frozenset(

@@ -27,6 +27,13 @@ def folded(identifier: exp.Identifier) -> str:
     return name if identifier.args.get("quoted") else name.lower()
 
 
+def folded_alias(table: exp.Expr) -> str:
+    """Returns the name by which a query calls an item of FROM; the empty text for none."""
+    alias = table.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else table.this
+    return folded(named) if isinstance(named, exp.Identifier) else ""
+
+
 def position_of(node: exp.Expr | None) -> int | None:
     """The position of the first identifier or literal of `node`, if sqlglot kept it."""
     if node is None:

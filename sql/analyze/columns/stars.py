@@ -17,8 +17,9 @@ from ....catalog.values.errors import SQLError
 from ...parse import folded
 from ...parse.queries import table_name
 from ...syntax.refusals import error_at
+from ...syntax.tree_names import folded_alias
 from ...syntax.walks import find_all
-from ..binder import TABLE_FUNCTIONS, Relations, folded_alias, sources_named
+from ..binder import TABLE_FUNCTIONS, Relations, sources_named
 from .output_names import output_name
 
 Item = tuple[str, ...]

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import CatalogName, TypeKind
-from ...syntax.tree_names import CAST_TYPE, folded
+from ...syntax.tree_names import CAST_TYPE, folded, folded_alias
 from .catalog_queries import Arguments, Make, parse_text, query
 
 OID = ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)
@@ -152,16 +152,10 @@ def table_id(column: exp.Column) -> exp.Expr | None:
     qualifier = column.args.get("table")
     if qualifier is not None:
         wanted = folded(qualifier)
-        sources = [source for source in sources if _name_of(source) == wanted]
+        sources = [source for source in sources if folded_alias(source) == wanted]
     if len(sources) != 1 or not isinstance(sources[0], exp.Table):
         return None
     return id_of_relation(exp.table_name(sources[0], identify=True))
-
-
-def _name_of(source: exp.Expr) -> str:
-    alias = source.args.get("alias")
-    named = alias.this if alias is not None and alias.this is not None else source.this
-    return folded(named) if isinstance(named, exp.Identifier) else ""
 
 
 def _function_name(cast: exp.Cast) -> exp.Expr:
