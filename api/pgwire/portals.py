@@ -61,6 +61,8 @@ class WireStatement:
     form: BindForm | None = None
     """The form of the last Bind that was answered at once."""
     _shape: Shape | None = None
+    _bound_shape: tuple[tuple[int, ...], Shape] | None = None
+    """The result formats of the last Bind, and the shape in them."""
     _decoders: tuple[tuple[int, ...], list[Decoder]] | None = None
 
     def decoders(self, formats: tuple[int, ...]) -> list[Decoder]:
@@ -75,7 +77,11 @@ class WireStatement:
 
     def shape_of(self, columns: Sequence[ResultColumn], formats: tuple[int, ...]) -> Shape:
         """The shape in the result formats of a Bind. Raises SQLError where they do not fit."""
-        return self.shape(columns, spread_formats(formats, len(columns), "result columns"))
+        known = self._bound_shape
+        if known is None or known[0] != formats or known[1].columns is not columns:
+            spread = spread_formats(formats, len(columns), "result columns")
+            known = self._bound_shape = formats, self.shape(columns, spread)
+        return known[1]
 
     def shape(self, columns: Sequence[ResultColumn], formats: tuple[int, ...]) -> Shape:
         """The last one is remembered: as a rule a statement has the same columns at each run."""

@@ -163,6 +163,11 @@ def to_utc(moment: datetime) -> datetime:
 
 
 def _read_moment(text: str, type_name: str) -> datetime:
+    if _PLAIN_MOMENT.fullmatch(text) is not None:
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            raise invalid_text(type_name, text, "22007") from None
     body = text.strip()
     if body[-4:].upper() == " UTC":
         body = body[:-4] + "+00:00"
@@ -179,6 +184,11 @@ def _read_moment(text: str, type_name: str) -> datetime:
         raise SQLError("22007", f'{type_name} "{text}" is finer than a microsecond')
     return moment
 
+
+_PLAIN_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:[+-](?:0\d|1[0-5])(?::[0-5]\d)?)?", re.ASCII
+)
+"""What drivers send and the standard library reads as it is."""
 
 _OFFSET = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d\S*?))? ?([+-])"

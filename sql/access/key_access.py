@@ -91,12 +91,21 @@ class KeyAccess:
     """Whether entries of an index are read, and not rows."""
     points: bool = field(init=False)
     """Whether the whole primary key is fixed."""
+    lone: tuple[Scalar, ...] = field(init=False)
+    """The values of the one key that is allowed; empty where there may be several."""
 
     def __post_init__(self) -> None:
         secondary = self.index.kind is IndexKind.SECONDARY
         points = not secondary and len(self.alternatives) == len(self.columns)
         object.__setattr__(self, "secondary", secondary)
         object.__setattr__(self, "points", points)
+        lone: list[Scalar] = []
+        for allowed in self.alternatives:
+            match allowed:
+                case (Scalar() as only,):
+                    lone.append(only)
+        whole = points and len(lone) == len(self.columns)
+        object.__setattr__(self, "lone", tuple(lone) if whole else ())
 
     @property
     def unique(self) -> bool:
@@ -148,8 +157,21 @@ class KeyAccess:
         """The keys, ascending, each once. Only where the whole primary key is fixed. Raises
         TooManyRows for arrays of more than PREFIXES_MAX elements."""
         assert self.points, self
+        if self.lone:
+            key = self._lone_key(bindings)
+            return [] if key is None else [key]
         found = self._prefixes(bindings)
         return found if len(found) == 1 else sorted(set(found))
+
+    def _lone_key(self, bindings: Bindings) -> bytes | None:
+        """Returns the one key that is allowed; None where a row cannot have it."""
+        key = self.prefix
+        for column, write, constant in zip(self.columns, self.writers, self.lone, strict=True):
+            part = self._part_of(column.type, write, constant.evaluate((), bindings))
+            if part is None:
+                return None
+            key += part
+        return key
 
     def spans(self, bindings: Bindings) -> list[Span]:
         """The spans, ascending and disjoint; none where no key can match. Raises TooManyRows for
@@ -189,10 +211,12 @@ class KeyAccess:
         """Returns the key's encoding of a value; None where no value of the column equals it."""
         if value is _IS_NULL:
             return _NULL
-        value = _exact(type, value)
-        if value is None:
+        if type.kind is TypeKind.INT8 and value is not None:
+            part = write(value)  # stored as it is
+        elif (exact := _exact(type, value)) is not None:
+            part = write(physical_of(type, exact))
+        else:
             return None
-        part = write(physical_of(type, value))
         return _VALUE + part if self.secondary else part
 
     def _span(self, prefix: bytes, bindings: Bindings) -> Span | None:

@@ -9,9 +9,9 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.rows.arrow_conform import broad_schema

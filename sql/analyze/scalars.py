@@ -10,12 +10,14 @@ it takes the type of what it meets, as in PostgreSQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 from uuid import UUID
 
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import ForeignKey
@@ -88,8 +90,7 @@ class Deferral(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Bindings:
+class Bindings(Struct, frozen=True):
     """The values that a plan is run with: parameters as given, the statement's time in UTC.
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the

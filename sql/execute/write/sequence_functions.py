@@ -14,9 +14,11 @@ are drawn in the same way.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from ....catalog.descriptors.named_objects import SequenceDescriptor
 from ....catalog.values.errors import SQLError
