@@ -7,8 +7,9 @@ Psycopg's prepared statements on a table of five columns, in transactions (BEGIN
 `copy_1000_txn` and one COPY of `--rows` (`copy_all_txn`) in rows a second; `executemany` of 100
 rows a transaction and `pipeline` of 100 INSERTs, in rows a second. A number of clients above 1 is
 in the name: `select_8`. Clients are threads of one process, so beyond some rate it is their
-interpreter that is measured, on both sides. Runs alternate; metrics are medians, `…_over_postgres`
-is ours over PostgreSQL's.
+interpreter that is measured, on both sides. The sides take turns at each metric, so that what else
+the machine does is in both; metrics are medians, and `…_over_postgres` is the median of each turn's
+ratio of ours to PostgreSQL's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -130,30 +132,50 @@ def rate(
     return sum(done) / took
 
 
-def measure(server: Server, sizes: argparse.Namespace) -> dict[str, float]:
-    found: dict[str, float] = {}
+Case = Callable[[Server], float]
+
+
+def cases_of(sizes: argparse.Namespace) -> dict[str, Case]:
+    """What is measured of a server, by the metric's name."""
+    seconds: float = sizes.seconds
+    cases: dict[str, Case] = {}
     for clients in sizes.clients:
         suffix = "" if clients == 1 else f"_{clients}"
         for name in ("insert", "update", "select"):
             for transactions in (True, False):
                 shown = f"{name}_txn{suffix}" if transactions else f"{name}{suffix}"
-                found[shown] = rate(
-                    server, getattr(server, name), clients=clients, seconds=sizes.seconds,
-                    transactions=transactions,
-                )  # fmt: skip
+                cases[shown] = partial(
+                    rate_of, name, clients=clients, seconds=seconds, transactions=transactions
+                )
     for name in ("executemany", "pipeline"):
-        work = getattr(server, name)
-        per_s = rate(server, work, clients=1, seconds=sizes.seconds, transactions=True)
-        found[f"{name}_txn"] = BATCH * per_s
+        cases[f"{name}_txn"] = partial(rate_of, name, rows=BATCH, seconds=seconds)
     for rows in (100, 1000, sizes.rows):
-        name = "copy_all_txn" if rows == sizes.rows else f"copy_{rows}_txn"
+        shown = "copy_all_txn" if rows == sizes.rows else f"copy_{rows}_txn"
+        cases[shown] = partial(copied_per_s, rows=rows, seconds=seconds)
+    return cases
 
-        def copy(client: Client, rows: int = rows) -> None:
-            server.copy(client, rows)
 
-        seconds = sizes.seconds
-        found[name] = rows * rate(server, copy, clients=1, seconds=seconds, transactions=True)
-    return found
+def rate_of(
+    name: str,
+    server: Server,
+    *,
+    seconds: float,
+    rows: int = 1,
+    clients: int = 1,
+    transactions: bool = True,
+) -> float:
+    """Rows a second by the method `name`, each call of which is about so many."""
+    work: Callable[[Client], None] = getattr(server, name)
+    return rows * rate(server, work, clients=clients, seconds=seconds, transactions=transactions)
+
+
+def copied_per_s(server: Server, *, rows: int, seconds: float) -> float:
+    """Rows a second by COPYs of so many."""
+
+    def copy(client: Client) -> None:
+        server.copy(client, rows)
+
+    return rows * rate(server, copy, clients=1, seconds=seconds, transactions=True)
 
 
 def main() -> None:
@@ -167,18 +189,24 @@ def main() -> None:
     sizes = parser.parse_args()
     if not postgres_installed():
         parser.exit(1, "the other side is PostgreSQL 15, which is not installed\n")
-    found: dict[str, list[float]] = defaultdict(list)
+    ours: dict[str, list[float]] = defaultdict(list)
+    theirs: dict[str, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="tailrace-door-") as name:
         folder = Path(name)
-        with tailrace_server(folder) as (_, ours), postgres_server(folder) as theirs:
-            sides = [("", Server(ours, "defaultdb")), ("postgres_", Server(theirs, "postgres"))]
+        with tailrace_server(folder) as (_, port), postgres_server(folder) as postgres_port:
+            sides = [
+                (ours, Server(port, "defaultdb")),
+                (theirs, Server(postgres_port, "postgres")),
+            ]
             for run in range(sizes.runs):
-                for prefix, server in sides if run % 2 == 0 else reversed(sides):
-                    for metric, value in measure(server, sizes).items():
-                        found[prefix + metric].append(value)
-    metrics = {metric: statistics.median(values) for metric, values in found.items()}
-    for metric in [metric for metric in metrics if not metric.startswith("postgres_")]:
-        metrics[f"{metric}_over_postgres"] = metrics[metric] / metrics[f"postgres_{metric}"]
+                for metric, case in cases_of(sizes).items():
+                    for found, server in sides if run % 2 == 0 else reversed(sides):
+                        found[metric].append(case(server))
+    metrics = {metric: statistics.median(values) for metric, values in ours.items()}
+    metrics |= {f"postgres_{metric}": statistics.median(theirs[metric]) for metric in ours}
+    for metric, values in ours.items():
+        ratios = [one / other for one, other in zip(values, theirs[metric], strict=True)]
+        metrics[f"{metric}_over_postgres"] = statistics.median(ratios)
     print_outcome("door", metrics)
 
 
