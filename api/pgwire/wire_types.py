@@ -95,7 +95,8 @@ def _timestamp_text(value: datetime) -> bytes:
 def _timestamptz_text(value: datetime) -> bytes:
     zone = session_zone()
     if zone is UTC:
-        return _timestamp_text(value.replace(tzinfo=None)) + b"+00"
+        written = value.isoformat(" ")[: -len("+00:00")]
+        return (written.rstrip("0") if value.microsecond else written).encode() + b"+00"
     local = shown(value)
     written = local.strftime("%z")
     sign, hours, rest = written[0], written[1:3], written[3:5]
