@@ -14,8 +14,8 @@ free (SCHED_IDLE). The parts of a round take turns in pieces. Ratios are medians
   adds to a latency of the open loop, as a part of that without one; `put_avg_overhead_in_process`.
 - `put_avg_ms`, `get_avg_ms`: the averages without a capture.
 - `put_throughput_ratio`: puts of the closed loop with a capture, over those without.
-- `replication_rows_over_offered`: rows a second into the replica, from the first that it resolves
-  to the last, over those offered.
+- `replication_rows_over_offered`: rows a second into the replica, while it resolves them, over
+  those offered.
 - `recovery_point_s_p99`: the age of the oldest acknowledged write that the recovery lacks.
 - `main_us_per_row`, `capture_us_per_row`, `recovery_us_per_row`: processor time of a row that is
   replicated; the main's is what it spends more than without a capture.
@@ -278,13 +278,14 @@ class Bench:
         return ages
 
     def rows_per_s(self, looks: Sequence[Look]) -> float:
-        """Acknowledged rows a second that the recovery resolved: from the first look that saw some
-        of them to the first that saw all."""
+        """Acknowledged rows a second that the recovery resolved: between the first look that saw
+        some of them and the last that did not see all. The first that saw all came up to
+        `LOOK_SECONDS` after the last row, in which there was nothing to do."""
         written = sorted(self.acknowledged)
         seen = [(now, bisect_right(written, resolved)) for now, resolved in looks]
-        began, had = next(look for look in seen if look[1] > 0)
-        ended, all_rows = next(look for look in seen if look[1] == len(written))
-        return (all_rows - had) / seconds_between(began, ended)
+        partial = [look for look in seen if 0 < look[1] < len(written)]
+        (began, had), (ended, has) = partial[0], partial[-1]
+        return (has - had) / seconds_between(began, ended)
 
     async def backlog(self, name: str, link: Relay, rows: int, sending: str = "") -> float:
         """Rows a second into a replica that has to catch up with so many."""
