@@ -30,6 +30,10 @@ def buffer_step(
     Who reads one of them reads what was there before, and so the transaction will commit above
     (`settle`). It holds no closed timestamp back, for where it stands is nothing to a feed yet.
     """
+    if record.locks.keys() >= set(keys):  # since it locked them nobody else has written them
+        record.sequence += 1
+        record.buffer.put(keys, values, record.sequence)
+        return False
     host.locks.check_writable(keys, record, turn)
     newer = _newer_version(host, record, keys)
     if newer:
