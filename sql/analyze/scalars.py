@@ -26,9 +26,11 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.literals import read_decimal
 from ...catalog.values.physical import Physical
 from ...catalog.values.type_kinds import TypeKind
+from ...kvlayer.clock import Timestamp
 from ...kvlayer.fibre import give_way
 from ..parse import folded, position_of
 from ..results.arithmetic import negate, operation
+from ..results.as_of import datetime_of
 from ..results.query_evaluator import QueryEvaluator
 from ..results.table_reads import Images, Trace, VirtualRows
 from ..syntax.refusals import unsupported
@@ -91,7 +93,7 @@ class Deferral(Protocol):
 
 
 class Bindings(Struct, frozen=True):
-    """The values that a plan is run with: parameters as given, the statement's time in UTC.
+    """The values that a plan is run with: parameters as given, and `at`, the statement's time.
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
     `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out
@@ -100,7 +102,7 @@ class Bindings(Struct, frozen=True):
     computes what Python does not."""
 
     parameters: Sequence[object]
-    now: datetime
+    at: Timestamp
     virtual_rows: VirtualRows | None = None
     generators: Generators | None = None
     client: ClientFacts = SOMEBODY
@@ -110,6 +112,11 @@ class Bindings(Struct, frozen=True):
     calls: SessionCalls | None = None
     deferral: Deferral | None = None
     analytics: QueryEvaluator | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The statement's time in UTC, which is now()."""
+        return datetime_of(self.at)
 
     @property
     def evaluator(self) -> QueryEvaluator:

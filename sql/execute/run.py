@@ -38,7 +38,7 @@ from ..lower.analytic_select import TableScan
 from ..plan.needs import needs_of
 from ..plan.planner import plan_statement
 from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan, engine_of
-from ..results.as_of import datetime_of, resolve_as_of
+from ..results.as_of import resolve_as_of
 from ..results.results import Result, ResultColumn, Row, listing
 from ..results.table_reads import Images, Source, Trace
 from ..runtime.authorization import require
@@ -331,7 +331,7 @@ def _bindings(
     )
     return Bindings(
         execution.parameters,
-        datetime_of(now),
+        now,
         virtual_rows,
         execution.generators or services.generators,
         facts,

@@ -47,7 +47,6 @@ from ..execute.query.result_shape import check_columns_same
 from ..execute.write.dml import DML, OnePhase, at_once_applies, run_in, tag_of
 from ..plan.needs import Needs
 from ..plan.plans import Plan, SelectPlan, WithPlan
-from ..results.as_of import datetime_of
 from ..results.results import ResultColumn, Row
 from ..runtime.acting_user import current_user
 from ..runtime.activity import Activity
@@ -245,7 +244,7 @@ class ImmediateStatements:
     def _bindings(self, known: Known, parameters: Sequence[object], at: Timestamp) -> Bindings:
         return Bindings(
             parameters,
-            datetime_of(at),
+            at,
             generators=self._services.generators,
             client=UNTOLD,
             slots=known.statement.prepared.slots,

@@ -19,7 +19,6 @@ from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ..analyze.scalars import Bindings, NotNative, compile_scalar
 from ..execute.query.result_shape import check_columns_same
-from ..results.as_of import datetime_of
 from ..results.results import ClosedOnError, Result
 from ..syntax import statements
 from ..syntax.statements import Deallocate, ExecutePrepared, Prepare
@@ -180,7 +179,7 @@ def argument_values(
             detail=f"Expected {wanted} parameters but got {given}.",
             position=statement.position,
         )
-    bindings = Bindings((), datetime_of(at))
+    bindings = Bindings((), at)
     values: list[object] = []
     for tree, type in zip(statement.arguments, prepared.parameter_types, strict=True):
         try:

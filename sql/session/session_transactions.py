@@ -299,7 +299,7 @@ class SessionTransactions:
                 modes = replace(modes, **{name: getattr(said, name)})
         if said.as_of is not None:
             now = await self._store.now()
-            bindings = Bindings(given, datetime_of(now))
+            bindings = Bindings(given, now)
             at = resolve_as_of(said.as_of, bindings.parameters, now, self._store.settings)
             modes = replace(modes, as_of=at, read_only=True)
         elif said.read_only is False and modes.as_of is not None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tailrace.catalog.values.column_types import Datum
 from tailrace.catalog.values.errors import SQLError
+from tailrace.kvlayer.clock import timestamp_at
 from tailrace.sql.analyze.scalars import Bindings
 from tailrace.sql.execute.query.reading import run_select
 from tailrace.sql.lower.analytic_select import AnalyticSelect
@@ -23,6 +24,7 @@ from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AT = timestamp_at(unix_us=int(NOW.timestamp()) * 1_000_000)
 
 VALUES: dict[str, list[Datum]] = {
     "INT8": [-(2**63), -1, 0, 1, 2, 3, 2**63 - 1],
@@ -102,7 +104,7 @@ async def ask(node: SqlNode, query: str, parameters: list[object]) -> None:
     table = await node.services.catalog.list_tables(node.store.begin(read_only=True), "defaultdb")
     plan = plan_statement(statement, {("t",): table[0]})
     assert isinstance(plan, SelectPlan)
-    bindings = Bindings(parameters, NOW, analytics=node.services.analytics)
+    bindings = Bindings(parameters, AT, analytics=node.services.analytics)
     whole = SelectPlan(relations=plan.relations, native=None, make_analytic=lambda: plan.analytic)
     transaction = node.store.begin(read_only=True)
     ours = await run_select(plan, transaction, bindings)

@@ -9,14 +9,16 @@ import pytest
 from sqlglot import parse_one
 
 from tailrace.catalog.values.errors import SQLError
+from tailrace.kvlayer.clock import timestamp_at
 from tailrace.sql.analyze.scalars import Bindings, NotNative, compile_scalar
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AT = timestamp_at(unix_us=int(NOW.timestamp()) * 1_000_000)
 
 
 def value(text: str, *parameters: object) -> object:
     scalar = compile_scalar(parse_one(text, dialect="postgres"), {})
-    return scalar.value(Bindings(parameters, NOW))
+    return scalar.value(Bindings(parameters, AT))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from ....kvlayer.ranges import RangeInfo
 from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
 from ...parse import position_of
-from ...results.as_of import datetime_of
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import resolve
@@ -44,7 +43,7 @@ async def run_ranges(
         if error.sqlstate != "42P01" or not statement.of.if_exists:
             raise
         return Result(tag=_tag(statement.of), notice=f"{error.message}, skipping")
-    bindings = Bindings(parameters, datetime_of(actor.services.store.clock.last))
+    bindings = Bindings(parameters, actor.services.store.clock.last)
     index = _index(table, statement.of)
     match statement:
         case statements.SplitAt() | statements.UnsplitAt():

@@ -18,7 +18,6 @@ from ....kvlayer.background import give_way
 from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.default_expressions import StoreGenerators, draw_defaults
 from ...analyze.scalars import Bindings
-from ...results.as_of import datetime_of
 from ...results.query_evaluator import QueryEvaluator
 from ..write.row_expressions import (
     compile_check,
@@ -83,7 +82,7 @@ class AnalyticRows:
         return await first_violation(table.writable, compiled, rows_of(rows), bindings)
 
     async def _bindings(self) -> Bindings:
-        now = datetime_of(await self._store.now())
+        now = await self._store.now()
         return Bindings((), now, generators=self._generators, analytics=self._analytics)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from sqlglot import exp
 
@@ -14,6 +13,7 @@ from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import FLOATS, TypeKind
+from ....kvlayer.clock import ZERO
 from ...analyze.columns.column_values import check_assignable
 from ...analyze.default_expressions import compile_default, generator_of, volatile
 from ...analyze.scalars import Bindings
@@ -24,7 +24,7 @@ from ...syntax import statements
 from ...syntax.names import TypeName, UserTypeName
 from ..write.row_expressions import compile_check, compile_expression, result_types
 
-EPOCH = Bindings((), datetime(1970, 1, 1, tzinfo=UTC))
+EPOCH = Bindings((), ZERO)
 
 
 def column_type(given: TypeName) -> ColumnType:

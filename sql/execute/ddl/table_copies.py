@@ -21,7 +21,6 @@ from ...introspection.registry import Introspection
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
-from ...results.as_of import datetime_of
 from ...results.results import Result
 from ...runtime.authorization import require
 from ...syntax.statements import CreateTableAs
@@ -41,7 +40,7 @@ async def create_table_as(changer: Changer, statement: CreateTableAs) -> Result:
     services, user, database = changer.services, changer.user, changer.database
     bindings = Bindings(
         (),
-        datetime_of(changer.transaction.read_timestamp),
+        changer.transaction.read_timestamp,
         Introspection(services, database, user),
         services.generators,
         ClientFacts(user=user, database=database),

@@ -41,7 +41,6 @@ from ...analyze.scalars import Bindings
 from ...lower.analytic_select import AnalyticSelect
 from ...lower.transpile import parameter_values, transpile
 from ...parse.statements.feed_query import parse_feed_select
-from ...results.as_of import datetime_of
 from ...results.query_evaluator import QueryEvaluator
 from ...runtime.analytic_lanes import ask_as
 from ...runtime.plan_cache import planned
@@ -156,7 +155,7 @@ class CompiledFeedQuery:
 
         with _nobodys_session():
             tables = await planned(given_tables, lengthy=len(changes) > CHANGES_SMALL)
-            bindings = Bindings((), datetime_of(max(changes.timestamps)))
+            bindings = Bindings((), max(changes.timestamps))
             values = parameter_values(self.analytic, bindings)
             with asked_of_duckdb(self.analytic, [self.table]):
                 answer = await self.analytics.run(

@@ -22,7 +22,6 @@ from ...analyze.binder import column_of
 from ...analyze.default_expressions import computed_given
 from ...analyze.scalars import Bindings
 from ...analyze.views import refuse_view
-from ...results.as_of import datetime_of
 from ...results.errors import from_kv
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_table, resolve_all
@@ -54,7 +53,7 @@ class CopyIn:
         transaction = opened.transaction
         self._bindings = Bindings(
             (),
-            datetime_of(opened.began),
+            opened.began,
             generators=services.generators,
             deferral=opened.deferred,
             analytics=services.analytics,

@@ -27,7 +27,6 @@ from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.errors import DeadlineExceeded, KVError
 from ....kvlayer.txn import Evaluation, Pending
 from ...analyze.scalars import Bindings
-from ...results.as_of import datetime_of
 from ...results.errors import from_kv
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
@@ -137,9 +136,7 @@ class _Load:
                 hint="Use INSERT, or drop the foreign keys and add them again behind the load.",
             )
         services = self._services
-        bindings = Bindings(
-            (), datetime_of(at), generators=services.generators, analytics=services.analytics
-        )
+        bindings = Bindings((), at, generators=services.generators, analytics=services.analytics)
         sequences = StoredSequences(services.store, services.catalog, DEFAULT_DATABASE)
         mutation = await with_draws_of(
             sequences, bindings, lambda bindings: encode_batch(rules, batch, bindings)

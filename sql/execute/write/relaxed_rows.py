@@ -35,7 +35,6 @@ from ....kvlayer.offload import OffloadLane
 from ....kvlayer.relaxed.events import rows_where
 from ....kvlayer.relaxed.reader import ChangeSet
 from ...analyze.scalars import Bindings
-from ...results.as_of import datetime_of
 from ...runtime.services import Services
 from .mutations import Mutation
 from .row_rules import RowRules, encode_batch
@@ -138,7 +137,7 @@ class _TableWrite:
         (self._key,) = table.key_columns
         self._columns = [each for each in table.visible_columns if each.id != self._key.id]
         self._bindings = Bindings(
-            (), datetime_of(at), generators=services.generators, analytics=services.analytics
+            (), at, generators=services.generators, analytics=services.analytics
         )
 
     async def write(self, changes: _ByColumn, *, snapshot: bool) -> None:

@@ -32,6 +32,7 @@ from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.physical import to_physical
 from ....catalog.values.type_kinds import TypeKind
+from ....kvlayer.clock import ZERO
 from ...access.predicates import (
     Comparison,
     Membership,
@@ -48,7 +49,6 @@ from ...analyze.types.blanks import without_blanks
 from ...lower.analytic_select import AnalyticSelect
 from ...lower.transpile import parameter_values, transpile
 from ...parse import parse_expression
-from ...results.as_of import datetime_of
 from ...results.query_evaluator import QueryEvaluator
 from ...results.results import Result, Row
 from ...syntax.walks import find_all
@@ -112,7 +112,7 @@ def _compares_with_null(predicate: Predicate) -> bool:
     return any(constant.evaluate((), _NOTHING) is None for constant in constants)
 
 
-_NOTHING = Bindings((), datetime_of(1 << 40))  # type: ignore[arg-type]
+_NOTHING = Bindings((), ZERO)
 
 
 def _holds(predicates: Sequence[Predicate], row: Row, bindings: Bindings) -> bool:
