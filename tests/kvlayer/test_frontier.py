@@ -97,7 +97,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(STEPS)
 def test_agrees_with_naive_model(steps: list[tuple[bool, int, int, int]]) -> None:
     """The model keeps a timestamp for each key."""

@@ -56,7 +56,7 @@ def all_of(feed: RangeFeed) -> list[Event]:
 SPANS = st.tuples(st.integers(0, 7), st.integers(1, 8)).filter(lambda pair: pair[0] < pair[1])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(SPANS, st.integers(1, 9)), max_size=8, unique_by=lambda found: found[1]))
 def test_fragments_agree_with_naive_model(written: list[tuple[tuple[int, int], int]]) -> None:
     spans = [(Span(bytes((low,)), bytes((high,))), ts) for (low, high), ts in written]

@@ -228,7 +228,7 @@ PAIRS = st.tuples(st.sampled_from(ACTIONS), st.sampled_from(ACTIONS))
 CHANGES = st.lists(st.tuples(st.integers(0, 2), KEYS, st.none() | KEYS), min_size=1, max_size=6)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(st.lists(PAIRS, min_size=2, max_size=2), CHANGES, st.booleans(), st.randoms())
 def test_levels_of_tables_are_as_in_a_model(
     actions: list[tuple[str, str]],

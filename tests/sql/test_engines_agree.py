@@ -121,7 +121,7 @@ def without_access(plan: SelectPlan) -> AnalyticSelect:
     return replace(plan.analytic, scans=scans)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(questions())
 def test_native_and_duckdb_answers_are_equal(
     question: tuple[str, list[str], list[list[Datum]], str, list[object]],
@@ -150,7 +150,7 @@ sums = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(items=st.lists(sums, min_size=1, max_size=6))
 def test_computed_items_are_those_of_duckdb(items: list[str]) -> None:
     """Their types too, whoever computes them."""

@@ -123,7 +123,7 @@ CONDITIONS = st.lists(CONJUNCTS, min_size=1, max_size=3).map(" AND ".join)
 COLUMNS = st.sampled_from(["*", "k, a", "k, a, b, c", "u"])
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(STATEMENTS, CONDITIONS, COLUMNS), min_size=3, max_size=8))
 def test_statements_do_the_same_with_indexes_as_without(
     statements: list[tuple[str, str, str]],

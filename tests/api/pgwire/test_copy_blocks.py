@@ -77,7 +77,7 @@ def told(options: CopyOptions, columns: list[Column], data: bytes) -> object:
     return [repr(tuple(row.values())) for batch in batches for row in batch.to_pylist()]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(question=questions(), block_bytes=st.sampled_from([1, 7, 64]))
 def test_blocks_read_what_lines_read(
     question: tuple[CopyOptions, list[Column], bytes], block_bytes: int

@@ -54,7 +54,7 @@ def check_reads(reader: Reader, model: dict[bytes, bytes], start: bytes, end: by
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(steps=batches, start=keys, end=keys)
 def test_reads_equal_a_sorted_map(
     kind: str,

@@ -12,7 +12,7 @@ KEYS = st.sampled_from([bytes((letter,)) for letter in b"abcdef"])
 BATCHES = st.lists(st.tuples(st.dictionaries(KEYS, st.binary(max_size=1)), st.lists(KEYS)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(below=st.dictionaries(KEYS, st.binary(max_size=1)), over=BATCHES, low=KEYS, high=KEYS)
 def test_overlay_reads_as_an_engine_that_was_written(
     below: dict[bytes, bytes],

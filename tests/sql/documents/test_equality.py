@@ -31,7 +31,7 @@ def _numbers(first: object, second: object) -> bool:
     return not kinds and first == second
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(DOCUMENTS, DOCUMENTS)
 def test_equal_documents_share_a_text(first: str, second: str) -> None:
     assert (same(first) == same(second)) == compared(read_json(first), read_json(second))

@@ -41,9 +41,7 @@ HOLDERS = st.one_of(
 ).map(write_json)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(HOLDERS, min_size=1, max_size=20))
 def test_macros_follow_steps_as_python_does(
     evaluator: duckdb.DuckDBPyConnection, documents: list[str]

@@ -55,7 +55,7 @@ def documents_compared(first: str, second: str) -> int:
     return compared(*wrapped)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(DOCUMENTS, DOCUMENTS)
 def test_keys_are_in_the_order_of_documents(first: str, second: str) -> None:
     assert _sign(sort_key(first), sort_key(second)) == documents_compared(first, second)

@@ -246,7 +246,7 @@ HISTORIES = st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, ma
 FLUSHES = st.lists(st.tuples(st.sampled_from(FlushKind), st.integers(0, 6)), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(HISTORIES, FLUSHES, st.integers(0, 8))
 def test_any_history_of_replays_equals_the_model(
     history: list[tuple[int, bool]], flushes: list[tuple[FlushKind, int]], behind: int

@@ -45,7 +45,7 @@ def newest_of(changes: RowChanges | ColumnChanges) -> dict[int, tuple[int, str |
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(BATCHES, st.dictionaries(st.integers(0, 5), st.integers(1, 30), max_size=3))
 def test_reduction_keeps_the_newest(
     batches: list[tuple[list[tuple[int, bool]], bool, int]], dead: dict[int, int]
