@@ -8,29 +8,30 @@ from .statement import NamedStatement, Statement
 
 
 class CreateConnection(NamedStatement):
-    """CREATE EXTERNAL CONNECTION [IF NOT EXISTS] name AS 'uri'."""
-
+    grammar = (
+        "CREATE EXTERNAL CONNECTION if_not_exists:[IF NOT EXISTS] ^ name:connection AS uri:sink_uri"
+    )
     uri: str = field(repr=False)
     if_not_exists: bool
 
 
 class AlterConnection(NamedStatement):
-    """ALTER EXTERNAL CONNECTION [IF EXISTS] name AS 'uri' | OWNER TO role: one of the two."""
-
+    grammar = (
+        "ALTER EXTERNAL CONNECTION if_exists:[IF EXISTS] ^ name:connection "
+        "( AS uri:sink_uri | OWNER TO owner:role )"
+    )
     uri: str | None = field(repr=False)
     owner: str | None
     if_exists: bool
 
 
 class DropConnection(NamedStatement):
-    """DROP EXTERNAL CONNECTION [IF EXISTS] name."""
-
+    grammar = "DROP EXTERNAL CONNECTION if_exists:[IF EXISTS] ^ name:connection"
     if_exists: bool
 
 
 class ShowConnections(Statement):
-    """SHOW EXTERNAL CONNECTIONS, or SHOW EXTERNAL CONNECTION name."""
-
+    grammar = ("SHOW EXTERNAL CONNECTIONS", "SHOW EXTERNAL CONNECTION name:connection")
     name: str | None = None
 
 

@@ -22,10 +22,24 @@ class TargetKind(Enum):
     TYPES_IN_SCHEMA = "all types in schema"
     SYSTEM = "system"
 
+    @property
+    def operand(self) -> str:
+        """The kind of operand that names such objects, or what they are in."""
+        word = self.value.rpartition(" ")[2]
+        return f"{word}_name" if word in ("schema", "database") else word
+
 
 class GrantTarget(Syntax):
     """`names` is empty for the system. A table's last part may be `*`."""
 
+    grammar = (
+        *(
+            (f"{kind.value.upper()} names:{kind.operand},…", {"kind": kind})
+            for kind in TargetKind
+            if kind not in (TargetKind.TABLE, TargetKind.SYSTEM)
+        ),
+        ("[TABLE] names:table_pattern,…", {"kind": TargetKind.TABLE}),
+    )
     kind: TargetKind
     names: tuple[ObjectName, ...] = ()
 
@@ -38,23 +52,48 @@ class PrivilegeName:
     position: int
 
 
-class GrantPrivileges(Statement):
-    """GRANT and REVOKE of privileges. `option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
+_TO = "TO grantees:role,… option:[WITH GRANT OPTION]"
+_FROM = "FROM grantees:role,… [CASCADE/RESTRICT]"
+_SYSTEM = {"target": GrantTarget(kind=TargetKind.SYSTEM)}
 
+
+class GrantPrivileges(Statement):
+    """`option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
+
+    grammar = (
+        (f"GRANT SYSTEM privileges:privilege,… {_TO}", _SYSTEM),
+        f"GRANT privileges:privilege,… ON target:grant_target {_TO}",
+        (
+            f"REVOKE option:[GRANT OPTION FOR] SYSTEM privileges:privilege,… {_FROM}",
+            {"revoke": True} | _SYSTEM,
+        ),
+        (
+            "REVOKE option:[GRANT OPTION FOR] privileges:privilege,… ON target:grant_target "
+            f"{_FROM}",
+            {"revoke": True},
+        ),
+    )
     privileges: tuple[PrivilegeName, ...]
     target: GrantTarget
     grantees: tuple[str, ...]
     option: bool
-    revoke: bool
+    revoke: bool = False
 
 
 class GrantRoles(Statement):
-    """GRANT and REVOKE of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
+    """Of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
 
+    grammar = (
+        "GRANT roles:role,… TO members:role,… option:[WITH ADMIN OPTION]",
+        (
+            "REVOKE option:[ADMIN OPTION FOR] roles:role,… FROM members:role,… [CASCADE/RESTRICT]",
+            {"revoke": True},
+        ),
+    )
     roles: tuple[str, ...]
     members: tuple[str, ...]
     option: bool
-    revoke: bool
+    revoke: bool = False
 
 
 class SetOwner(Statement):
@@ -66,16 +105,33 @@ class SetOwner(Statement):
 
 
 class ReassignOwned(Statement):
-    """REASSIGN OWNED BY … TO; `to` is None for DROP OWNED BY, which takes grants away too."""
+    """`to` is None for DROP OWNED BY, which takes grants away too."""
 
+    grammar = (
+        "REASSIGN OWNED BY roles:role,… TO to:role",
+        "DROP OWNED BY roles:role,… [CASCADE/RESTRICT]",
+    )
     roles: tuple[str, ...]
-    to: str | None
+    to: str | None = None
 
 
 class ActAs(Statement):
-    """SET [LOCAL] ROLE, or SET [LOCAL] SESSION AUTHORIZATION where `session`. `name` is None for
-    NONE and DEFAULT, and for RESET of either."""
+    """SET ROLE, or SET SESSION AUTHORIZATION where `session`. `name` is None for NONE and DEFAULT,
+    and for RESET of either."""
 
+    grammar = (
+        *(
+            (f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )", {"session": True})
+            for words in (
+                "SESSION AUTHORIZATION",
+                "[local:LOCAL | SESSION] SESSION AUTHORIZATION",
+                "[local:LOCAL | SESSION] SESSION_AUTHORIZATION",
+            )
+        ),
+        ("RESET ^ ROLE", {"reset": True}),
+        ("RESET ^ SESSION AUTHORIZATION", {"reset": True, "session": True}),
+        ("RESET ^ SESSION_AUTHORIZATION", {"reset": True, "session": True}),
+    )
     name: str | None = None
     session: bool = False
     local: bool = False

@@ -18,8 +18,15 @@ class RoleOptions(Syntax):
 
 
 class CreateUser(Statement):
-    """CREATE USER, and CREATE ROLE, which may not log in unless it says so."""
+    """A role may not log in unless it says so."""
 
+    grammar = tuple(
+        (
+            f"CREATE {what} if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options",
+            {"login": what == "USER"},
+        )
+        for what in ("USER", "ROLE")
+    )
     name: str
     options: RoleOptions
     if_not_exists: bool
@@ -27,18 +34,20 @@ class CreateUser(Statement):
 
 
 class AlterUser(Statement):
+    grammar = "ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options"
     name: str
     options: RoleOptions
     if_exists: bool
 
 
 class DropUser(Statement):
+    grammar = "DROP USER/ROLE if_exists:[IF EXISTS] names:user,…"
     names: tuple[str, ...]
     if_exists: bool
 
 
 class ShowUsers(Statement):
-    pass
+    grammar = "SHOW USERS/ROLES"
 
 
 UserStatement = CreateUser | AlterUser | DropUser | ShowUsers

@@ -396,8 +396,8 @@ async def _alterations(changer: Changer, clause: s.FeedClause) -> Sequence[Alter
         case s.SetFeedOptions(options=options):
             refuse_twice(options)
             return [SetOptions({option.name: option.value for option in options})]
-        case s.UnsetFeedOptions(names=names):
-            return [UnsetOptions(names)]
+    assert isinstance(clause, s.UnsetFeedOptions), clause
+    return [UnsetOptions(clause.names)]
 
 
 async def _added(changer: Changer, clause: s.AddTables) -> Sequence[AddTarget]:
