@@ -54,7 +54,7 @@ class PrivilegeName:
 
 _TO = "TO grantees:role,… option:[WITH GRANT OPTION]"
 _FROM = "FROM grantees:role,… [CASCADE/RESTRICT]"
-_SYSTEM = {"target": GrantTarget(kind=TargetKind.SYSTEM)}
+_SYSTEM: dict[str, object] = {"target": GrantTarget(kind=TargetKind.SYSTEM)}
 
 
 class GrantPrivileges(Statement):
@@ -65,7 +65,7 @@ class GrantPrivileges(Statement):
         f"GRANT privileges:privilege,… ON target:grant_target {_TO}",
         (
             f"REVOKE option:[GRANT OPTION FOR] SYSTEM privileges:privilege,… {_FROM}",
-            {"revoke": True} | _SYSTEM,
+            {"revoke": True, **_SYSTEM},
         ),
         (
             "REVOKE option:[GRANT OPTION FOR] privileges:privilege,… ON target:grant_target "

@@ -7,7 +7,7 @@ and special forms of its grammar (`coalesce`, `extract`) are no functions there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,9 +19,8 @@ from ...builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ...builtins.operators import OPERATORS
 from ...builtins.session_functions import SESSION_FUNCTIONS
 from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, Signature
-from ...results.results import Row
 from ..type_rows import ALL_ROWS, TYPE_ROWS, TypeRow
-from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
+from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 _INTERNAL_LANGUAGE = 12
 
@@ -129,25 +128,23 @@ def functions() -> tuple[_Function, ...]:
     proparallel:c pronargs:i pronargdefaults:i prorettype:o proargtypes:V proallargtypes:O
     proargmodes:S proargnames:S proargdefaults protrftypes:O prosrc probin prosqlbody
     proconfig:S proacl:S""")
-async def function_rows(context: IntrospectionContext) -> Sequence[Row]:
-    owner, rows = user_oid("root"), list[Row]()
+async def function_rows(context: IntrospectionContext) -> Rows:
+    owner = user_oid("root")
     for one in functions():
         *arguments, result = one.oids
-        rows.append(
-            (
-                one.oid, one.name, NAMESPACE, owner, _INTERNAL_LANGUAGE, 1.0,
-                1000.0 if one.name in _SETS else 0.0, arguments[-1] if one.variadic else 0, None,
-                one.kind, False, False, True, one.name in _SETS, "v", "s", len(arguments), 0,
-                result, arguments, None, None, None, None, None, one.name, None, None, None, None,
-            )
+        yield (
+            one.oid, one.name, NAMESPACE, owner, _INTERNAL_LANGUAGE, 1.0,
+            1000.0 if one.name in _SETS else 0.0, arguments[-1] if one.variadic else 0, None,
+            one.kind, False, False, True, one.name in _SETS, "v", "s", len(arguments), 0,
+            result, arguments, None, None, None, None, None, one.name, None, None, None, None,
         )  # fmt: skip
-    return rows
 
 
 @TAILRACE_INTERNAL.table("functions 6 oid:i arguments result")
-async def function_texts(context: IntrospectionContext) -> Sequence[Row]:
+async def function_texts(context: IntrospectionContext) -> Rows:
     """`tailrace_internal.functions`: what pg_get_function_arguments() and its kin return."""
-    return [(one.oid, one.argument_text, one.result_text) for one in functions()]
+    for one in functions():
+        yield (one.oid, one.argument_text, one.result_text)
 
 
 def _operators() -> Iterator[tuple[str, _Function]]:
@@ -163,18 +160,15 @@ def _operators() -> Iterator[tuple[str, _Function]]:
 @PG_CATALOG.table("""pg_operator 64
     oid:o oprname oprnamespace:o oprowner:o oprkind:c oprcanmerge:b oprcanhash:b oprleft:o
     oprright:o oprresult:o oprcom:o oprnegate:o oprcode oprrest oprjoin""")
-async def operator_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def operator_rows(context: IntrospectionContext) -> Rows:
     """pg_operator. An operator is no function here, so it has no `oprcode`."""
-    owner, rows = user_oid("root"), list[Row]()
+    owner = user_oid("root")
     for sign, one in _operators():
         left, right, result = one.oids
-        rows.append(
-            (
-                derived("operator", sign, left, right), sign, NAMESPACE, owner, "b",
-                sign == "=", sign == "=", left, right, result, 0, 0, None, None, None,
-            )
+        yield (
+            derived("operator", sign, left, right), sign, NAMESPACE, owner, "b",
+            sign == "=", sign == "=", left, right, result, 0, 0, None, None, None,
         )  # fmt: skip
-    return rows
 
 
 FIRST_CAST = 10_000
@@ -183,15 +177,14 @@ FIRST_CAST = 10_000
 
 @PG_CATALOG.table("""pg_cast 55
     oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c""")
-async def cast_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def cast_rows(context: IntrospectionContext) -> Rows:
     """pg_cast, without those to and from text, which every type has there and here."""
-    rows: list[Row] = []
+    oid = FIRST_CAST
     for source, targets in CASTS.items():
         for target in sorted(targets - {source}, key=lambda kind: kind.value):
             pair = TYPE_ROWS[source].oid, TYPE_ROWS[target].oid
-            oid = FIRST_CAST + len(rows)
-            rows.append((oid, *pair, 0, _context(source, target), "f"))
-    return rows
+            yield (oid, *pair, 0, _context(source, target), "f")
+            oid += 1
 
 
 def _context(source: TypeKind, target: TypeKind) -> str:
