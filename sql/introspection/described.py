@@ -17,7 +17,7 @@ from ...catalog.descriptors.elements import (
 from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import quote_identifier
 from ...catalog.descriptors.view_query import ViewQuery
-from ...catalog.store.show_create import literal
+from ...catalog.store.show_create import default_text as written_default
 from ..analyze.calls.oids import constraint_oid
 from ..analyze.view_text import within_database
 from .virtual_table import IntrospectionContext
@@ -163,13 +163,9 @@ def constraint_definition(
 
 def default_text(column: Column) -> str | None:
     """The default, or the computation, as SQL; an identity column's is not called one."""
-    if column.computed is not None:
+    if column.computed is not None or column.identity is not None:
         return column.computed
-    if column.identity is not None:
-        return None
-    if column.default_expression is not None:
-        return column.default_expression
-    return literal(column.default) if column.has_default else None
+    return written_default(column)
 
 
 async def described_sequences(

@@ -202,4 +202,4 @@ async def enum_rows(context: IntrospectionContext) -> Rows:
                 user_type_oid(type.id),
                 float(order),
                 member.label,
-            )  # fmt: skip
+            )

@@ -12,7 +12,7 @@ from typing import cast
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax import connection_statements, relaxed_statements, statements, view_statements
+from ..syntax import relaxed_statements, statements, view_statements
 from ..syntax.refusals import unsupported
 from ..syntax.statement import rows_of
 from ..syntax.statements import (
@@ -217,7 +217,7 @@ _EXPLAINS: tuple[Row, ...] = (
     ("EXPLAIN [analyze:ANALYZE] [_:never_told] statement:planned", Explain),
 )
 
-_DECLARING = (connection_statements, relaxed_statements, view_statements)
+_DECLARING = (relaxed_statements, view_statements)
 """Modules of statements of which nothing here names one: they are imported for their grammar."""
 
 _DECLARED = sorted(rows_of(Statement), key=lambda row: row[1].__module__ != statements.__name__)

@@ -230,16 +230,14 @@ define("value", value)
 define("values", _values)
 
 
-def _option(cursor: Cursor) -> Option:
-    """`name [= value]`"""
-    position, name = cursor.position, dotted(cursor, "an option")
-    return Option(name, value(cursor) if cursor.accept("=") else None, position)
+def _option(what: str, alone: str | None = None) -> Callable[[Cursor], Option]:
+    """`name [= value]`, with the value that a name alone stands for."""
 
+    def read(cursor: Cursor) -> Option:
+        position, name = cursor.position, dotted(cursor, what)
+        return Option(name, value(cursor) if cursor.accept("=") else alone, position)
 
-def _parameter(cursor: Cursor) -> Option:
-    """`name [= value]`: a boolean parameter may stand alone, as in Postgres."""
-    position, name = cursor.position, dotted(cursor, "a parameter")
-    return Option(name, value(cursor) if cursor.accept("=") else "true", position)
+    return read
 
 
 def _reset_parameter(cursor: Cursor) -> Option:
@@ -247,8 +245,8 @@ def _reset_parameter(cursor: Cursor) -> Option:
     return Option(dotted(cursor, "a parameter"), None, position)
 
 
-define("option", _option, begins_name)
-define("parameter", _parameter, begins_name)
+define("option", _option("an option"), begins_name)
+define("parameter", _option("a parameter", "true"), begins_name)  # a boolean one, as in Postgres
 define("reset_parameter", _reset_parameter, begins_name)
 define_rules(
     "with",

@@ -21,7 +21,6 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
-from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
 from ..analyze.columns.column_origins import with_origins
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
@@ -258,16 +257,12 @@ class Preparing:
     async def _current(self, statement: PreparedStatement) -> bool:
         """Whether the tables are still as they were when the statement was typed."""
         assert statement._plan is not None, statement
-        scope = LeaseScope(self._services.leases)
+        scope, opened = LeaseScope(self._services.leases), self._opened
+        now = await self._services.store.now() if opened is None else opened.read_timestamp
         try:
-            return await holds(statement._plan, scope, await self._now(), self._changed())
+            return await holds(statement._plan, scope, now, self._changed())
         finally:
             scope.release()
-
-    async def _now(self) -> Timestamp:
-        if self._opened is not None:
-            return self._opened.read_timestamp
-        return await self._services.store.now()
 
     def _changed(self) -> frozenset[int]:
         return changed_tables(self._opened)

@@ -29,7 +29,7 @@ from ..runtime.services import Services
 from ..runtime.transactions import Modes, OpenTransaction
 from ..syntax import changefeed_statements
 from ..syntax import transaction_statements as statements
-from ..syntax.connection_statements import ConnectionChange
+from ..syntax.changefeed_statements import ConnectionChange
 from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
 from ..syntax.statements import (
     SHOWN,

@@ -10,7 +10,7 @@ from ....catalog.values.errors import SQLError
 from ....changefeed import CONNECTION_QUOTA, list_connections
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
-from ...syntax import connection_statements as s
+from ...syntax import changefeed_statements as s
 from ..positions import at
 
 

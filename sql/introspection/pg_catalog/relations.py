@@ -74,13 +74,20 @@ async def class_rows(context: IntrospectionContext) -> Rows:
         checks = sum(constraint.kind == "c" for constraint in found.constraints)
         options = [f"{name}={value}" for name, value in table.parameters.items()] or None
         yield _class(
-            table.id, table.name, namespace, "r" if table.view is None else "v",
-            HEAP if table.view is None else 0, len(found.columns), checks, options,
+            table.id,
+            table.name,
+            namespace,
+            "r" if table.view is None else "v",
+            HEAP if table.view is None else 0,
+            len(found.columns),
+            checks,
+            options,
             rules=table.view is not None,
             # PostgreSQL enforces foreign keys by triggers, and psql looks for them only then.
             triggers=bool(table.foreign_keys or table.referenced_by),
-            owner=user_oid(rights.owner(table.id)), acl=acl(rights, securable(table)),
-        )  # fmt: skip
+            owner=user_oid(rights.owner(table.id)),
+            acl=acl(rights, securable(table)),
+        )
         for index in found.indexes:
             oid = index_oid(table.id, index.id)
             width = len(index.columns) + len(index.storing)

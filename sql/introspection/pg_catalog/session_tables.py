@@ -72,7 +72,7 @@ async def activity_rows(context: IntrospectionContext) -> Rows:
             session,
             databases.get(session.database),
             everything or session.activity.user == context.user,
-        )  # fmt: skip
+        )
 
 
 def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Row:

@@ -10,9 +10,14 @@ from collections.abc import Callable
 
 from ....catalog.rights.privileges import ALL_OF, SecurableKind
 from ...syntax.names import ObjectName
-from ...syntax.rights_statements import GrantTarget, PrivilegeName, SetOwner, TargetKind
+from ...syntax.rights_statements import (
+    GrantTarget,
+    PrivilegeName,
+    RoleOptions,
+    SetOwner,
+    TargetKind,
+)
 from ...syntax.statement import rows_of
-from ...syntax.user_statements import RoleOptions
 from ..cursor import Cursor, LexemeKind
 from ..kinds import define, define_rules, gathered, identifier, refuses
 from ..rules import Row, Rules

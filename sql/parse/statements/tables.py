@@ -37,6 +37,7 @@ from ..kinds import (
     identifier,
     itself,
     one_of,
+    refused,
     refuses,
     type_name,
 )
@@ -232,23 +233,7 @@ define_rules(
 define_rules("not_deferrable", Rules(("said:deferral", _not_deferrable)))
 
 
-def _match(cursor: Cursor) -> int | None:
-    """`SIMPLE`, or `FULL`, which is the same for one column: where FULL stands."""
-    position, word = cursor.position, cursor.keys[cursor.index]
-    if word == "partial":
-        raise _no_match(word, position)
-    if word not in ("simple", "full"):
-        cursor.fail("SIMPLE or FULL")
-    cursor.advance()
-    return position if word == "full" else None
-
-
-def _no_match(word: str, position: int | None) -> SQLError:
-    return unsupported(
-        f"MATCH {word.upper()}",
-        position,
-        "Leave it out, and let a CHECK say which columns may be NULL beside others.",
-    )
+_NO_MATCH = "Leave it out, and let a CHECK say which columns may be NULL beside others."
 
 
 def _reference(
@@ -260,7 +245,7 @@ def _reference(
     **fields: object,
 ) -> Reference:
     if full is not None and len(columns) > 1:
-        raise _no_match("full", full)
+        raise unsupported("MATCH FULL", full, _NO_MATCH)
     return Reference(
         columns=columns,
         on_delete=on_delete or "NO ACTION",
@@ -271,7 +256,15 @@ def _reference(
     )
 
 
-define("match", _match)
+define_rules(
+    "match",  # SIMPLE and FULL are the same for one column: where FULL stands
+    Rules(
+        ("SIMPLE", lambda: None),
+        ("^ FULL", lambda position: position),
+        ("^ PARTIAL", refused("MATCH PARTIAL", _NO_MATCH)),
+        expected="SIMPLE or FULL",
+    ),
+)
 _ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT")
 define_rules(
     "action",
