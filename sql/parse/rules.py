@@ -23,7 +23,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from .cursor import Cursor, Unmatched
 
@@ -45,14 +44,6 @@ class Kind:
 
 KINDS: dict[str, Kind] = {}
 """Operands by their names in rules."""
-
-
-class _Item(Protocol):
-    def begins(self, cursor: Cursor) -> bool: ...
-
-    def match(self, cursor: Cursor, fields: Fields) -> None: ...
-
-    def defaults(self) -> Iterable[tuple[str, object]]: ...
 
 
 class _Words:
@@ -184,6 +175,9 @@ class _Group:
 def _said(items: list[_Item], fields: Fields) -> bool:
     """Whether a field of these has a value already."""
     return any(fields[field] != absent for item in items for field, absent in item.defaults())
+
+
+_Item = _Words | _Operand | _Group
 
 
 class Rule:

@@ -54,6 +54,7 @@ class PrivilegeName:
 
 _TO = "TO grantees:role,… option:[WITH GRANT OPTION]"
 _FROM = "FROM grantees:role,… [CASCADE/RESTRICT]"
+_REVOKE = "revoke:REVOKE option:[GRANT OPTION FOR]"
 _SYSTEM: dict[str, object] = {"target": GrantTarget(kind=TargetKind.SYSTEM)}
 
 
@@ -63,15 +64,8 @@ class GrantPrivileges(Statement):
     grammar = (
         (f"GRANT SYSTEM privileges:privilege,… {_TO}", _SYSTEM),
         f"GRANT privileges:privilege,… ON target:grant_target {_TO}",
-        (
-            f"REVOKE option:[GRANT OPTION FOR] SYSTEM privileges:privilege,… {_FROM}",
-            {"revoke": True, **_SYSTEM},
-        ),
-        (
-            "REVOKE option:[GRANT OPTION FOR] privileges:privilege,… ON target:grant_target "
-            f"{_FROM}",
-            {"revoke": True},
-        ),
+        (f"{_REVOKE} SYSTEM privileges:privilege,… {_FROM}", _SYSTEM),
+        f"{_REVOKE} privileges:privilege,… ON target:grant_target {_FROM}",
     )
     privileges: tuple[PrivilegeName, ...]
     target: GrantTarget
@@ -85,10 +79,8 @@ class GrantRoles(Statement):
 
     grammar = (
         "GRANT roles:role,… TO members:role,… option:[WITH ADMIN OPTION]",
-        (
-            "REVOKE option:[ADMIN OPTION FOR] roles:role,… FROM members:role,… [CASCADE/RESTRICT]",
-            {"revoke": True},
-        ),
+        "revoke:REVOKE option:[ADMIN OPTION FOR] roles:role,… FROM members:role,… "
+        "[CASCADE/RESTRICT]",
     )
     roles: tuple[str, ...]
     members: tuple[str, ...]
@@ -121,16 +113,16 @@ class ActAs(Statement):
 
     grammar = (
         *(
-            (f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )", {"session": True})
+            f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )"
             for words in (
-                "SESSION AUTHORIZATION",
-                "[local:LOCAL | SESSION] SESSION AUTHORIZATION",
-                "[local:LOCAL | SESSION] SESSION_AUTHORIZATION",
+                "session:SESSION AUTHORIZATION",
+                "[local:LOCAL | SESSION] session:SESSION AUTHORIZATION",
+                "[local:LOCAL | SESSION] session:SESSION_AUTHORIZATION",
             )
         ),
-        ("RESET ^ ROLE", {"reset": True}),
-        ("RESET ^ SESSION AUTHORIZATION", {"reset": True, "session": True}),
-        ("RESET ^ SESSION_AUTHORIZATION", {"reset": True, "session": True}),
+        "reset:RESET ^ ROLE",
+        "reset:RESET ^ session:SESSION AUTHORIZATION",
+        "reset:RESET ^ session:SESSION_AUTHORIZATION",
     )
     name: str | None = None
     session: bool = False
@@ -155,16 +147,13 @@ class CreateUser(Statement):
     """A role may not log in unless it says so."""
 
     grammar = tuple(
-        (
-            f"CREATE {what} if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options",
-            {"login": what == "USER"},
-        )
-        for what in ("USER", "ROLE")
+        f"CREATE {what} if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options"
+        for what in ("login:USER", "ROLE")
     )
     name: str
     options: RoleOptions
     if_not_exists: bool
-    login: bool
+    login: bool = False
 
 
 class AlterUser(Statement):

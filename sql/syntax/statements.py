@@ -458,17 +458,11 @@ class Maintain(Statement):
 
 class Cancel(Statement):
     grammar = (
-        (
-            "CANCEL QUERY/QUERIES if_exists:[IF EXISTS] ^ ids:query_id,…",
-            {"session": False},
-        ),
-        (
-            "CANCEL SESSION/SESSIONS if_exists:[IF EXISTS] ^ ids:session_id,…",
-            {"session": True},
-        ),
+        "CANCEL QUERY/QUERIES if_exists:[IF EXISTS] ^ ids:query_id,…",
+        "CANCEL session:SESSION/SESSIONS if_exists:[IF EXISTS] ^ ids:session_id,…",
     )
     ids: tuple[str, ...]
-    session: bool
+    session: bool = False
     if_exists: bool
     position: int
 

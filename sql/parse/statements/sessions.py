@@ -194,8 +194,8 @@ CURSORS: tuple[Row, ...] = (
     ),
     ("FETCH [direction:direction] [FROM/IN] ^ name:cursor", _fetched),
     ("FETCH ^ name:cursor", _fetched, {"direction": Direction()}),
-    ("MOVE [direction:direction] [FROM/IN] ^ name:cursor", _fetched, {"moves": True}),
-    ("MOVE ^ name:cursor", _fetched, {"direction": Direction(), "moves": True}),
+    ("moves:MOVE [direction:direction] [FROM/IN] ^ name:cursor", _fetched),
+    ("moves:MOVE ^ name:cursor", _fetched, {"direction": Direction()}),
 )
 
 
