@@ -31,11 +31,6 @@ class DescribedTable:
     table: TableDescriptor
 
     @property
-    def columns(self) -> Sequence[tuple[int, Column]]:
-        """With the numbers by which catalogs call them, which never change: their ids."""
-        return [(column.id, column) for column in self.table.shown_columns]
-
-    @property
     def indexes(self) -> Sequence[Index]:
         """The primary one first, if the table was given a key."""
         public = [i for i in self.table.indexes if i.state is ElementState.PUBLIC]

@@ -149,7 +149,7 @@ async def _tables(context: IntrospectionContext) -> Rows:
 async def _columns(context: IntrospectionContext) -> Rows:
     schemas = await _schemas_of_types(context)
     for found in await _visible_tables(context):
-        for place, (_, column) in enumerate(found.columns, start=1):
+        for place, column in enumerate(found.table.shown_columns, start=1):
             yield _column(context.database, found, place, column, schemas)
 
 
@@ -242,7 +242,7 @@ async def _column_privileges(context: IntrospectionContext) -> Rows:
     for found in await described_relations(context):
         for grantee, privilege, grantable in privileges_on(rights, securable(found.table)):
             if privilege in _COLUMN_PRIVILEGES:
-                for _, column in found.columns:
+                for column in found.table.shown_columns:
                     yield (
                         rights.owner(found.table.id), grantee, context.database, found.schema,
                         found.table.name, column.name, privilege.name, "YES" if grantable else "NO",

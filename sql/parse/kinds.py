@@ -6,6 +6,7 @@ A kind that has rules of its own stands with the statements that it is for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -418,12 +419,12 @@ define("moment", _moment)
 _SEVERAL_WORDS = {"double": "precision", "character": "varying"}
 
 
-def type_name(cursor: Cursor) -> TypeName:
+def type_name(cursor: Cursor, what: str = "a column's type") -> TypeName:
     """`name[.name] [(number, …)] [WITH | WITHOUT TIME ZONE] [[]]`. Raises SQLError 0A000 for arrays
     of several dimensions."""
     position = cursor.position
     if cursor.current.kind not in (LexemeKind.WORD, LexemeKind.QUOTED):
-        cursor.fail("a column's type")
+        cursor.fail(what)
     words = [cursor.advance().text]
     while cursor.accept("."):  # a user's type, in its schema
         words[0] += f".{identifier(cursor, 'a type')}"
@@ -459,18 +460,9 @@ def _array_marks(cursor: Cursor) -> bool:
 
 
 def _parameter_type(cursor: Cursor) -> TypeName:
-    """A type of PREPARE, with all words that stand there: `pg_catalog.oid`"""
-    position, words = cursor.position, []
-    if cursor.accept("pg_catalog"):
-        cursor.expect(".")
-    while cursor.current.kind is LexemeKind.WORD:
-        words.append(cursor.advance().text)
-    if not words:
-        cursor.fail("a type")
-    arguments: tuple[int, ...] = ()
-    if cursor.keys[cursor.index] == "(":
-        arguments = cursor.enclosed(lambda cursor: integer(cursor, "a number"))
-    return TypeName(" ".join(words), arguments, position)
+    """A type of PREPARE: `pg_catalog.oid` is `oid`."""
+    type = type_name(cursor, "a type")
+    return replace(type, name=type.name.removeprefix("pg_catalog."))
 
 
 define("column_type", type_name, begins_name)

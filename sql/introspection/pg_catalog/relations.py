@@ -79,7 +79,7 @@ async def class_rows(context: IntrospectionContext) -> Rows:
             namespace,
             "r" if table.view is None else "v",
             HEAP if table.view is None else 0,
-            len(found.columns),
+            len(table.shown_columns),
             checks,
             options,
             rules=table.view is not None,
@@ -139,11 +139,11 @@ async def attribute_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_attribute: the columns of every relation of pg_class."""
     for found in await described_relations(context):
         table = found.table
-        for number, column in found.columns:
+        for column in table.shown_columns:
             default = default_text(column) is not None
             generated = "s" if column.computed is not None else ""
             yield _attribute(
-                table.id, column.name, column.type, number,
+                table.id, column.name, column.type, column.id,
                 required=not column.nullable, default=default, generated=generated,
                 identity=_IDENTITIES[column.identity],
             )  # fmt: skip
@@ -190,10 +190,10 @@ def default_oid(table: TableDescriptor, number: int) -> int:
 async def default_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_attrdef, one for each column with a default or a computed expression."""
     for found in await described_tables(context):
-        for number, column in found.columns:
+        for column in found.table.shown_columns:
             text = default_text(column)
             if text is not None:
-                yield (default_oid(found.table, number), found.table.id, number, text)
+                yield (default_oid(found.table, column.id), found.table.id, column.id, text)
 
 
 @PG_CATALOG.table("""pg_index 6
@@ -266,9 +266,9 @@ async def description_rows(context: IntrospectionContext) -> Rows:
     for found in await described_relations(context):
         if found.table.comment is not None:
             yield (found.table.id, PG_CLASS, 0, found.table.comment)
-        for number, column in found.columns:
+        for column in found.table.shown_columns:
             if column.comment is not None:
-                yield (found.table.id, PG_CLASS, number, column.comment)
+                yield (found.table.id, PG_CLASS, column.id, column.comment)
 
 
 @TAILRACE_INTERNAL.table("definitions 5 oid:i class_oid:i definition")
@@ -349,9 +349,9 @@ async def _drawn_defaults(context: IntrospectionContext) -> list[Row]:
         if schema == "public":
             ids[sequence.name] = sequence.id
     return [
-        (PG_ATTRDEF, default_oid(found.table, number), 0, PG_CLASS, ids[name], 0, _NORMAL)
+        (PG_ATTRDEF, default_oid(found.table, column.id), 0, PG_CLASS, ids[name], 0, _NORMAL)
         for found in await described_tables(context)
-        for number, column in found.columns
+        for column in found.table.shown_columns
         for name in _NEXTVAL.findall(column.default_expression or "")
         if name in ids
     ]
