@@ -208,11 +208,7 @@ async def _references(context: IntrospectionContext) -> Rows:
     for found in await _visible_tables(context):
         for key in found.table.foreign_keys:
             other = by_id[key.referenced_id]
-            unique = next(
-                index.name
-                for index in other.indexes
-                if index.unique and set(index.columns) == set(key.referenced_columns)
-            )
+            unique = other.referenced_index(key).name
             yield (
                 context.database, found.schema, key.name, context.database, other.schema,
                 unique, "NONE", key.on_update.value, key.on_delete.value,

@@ -28,12 +28,12 @@ from ...catalog.jobs.record import decode_progress as decode_saved
 from ...catalog.jobs.record import progress_key
 from ...catalog.leases import LeaseRow, SessionRow
 from ...catalog.leases.rows import LEASES, SESSIONS
-from ...catalog.leases.waits import LeaseWait, held_since
+from ...catalog.leases.waits import held_since
 from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT, list_users
 from ...catalog.schema_change.job import JOB_KIND
-from ...catalog.schema_change.payload import SchemaChange, decode_change, decode_progress
+from ...catalog.schema_change.payload import decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.values.column_types import Datum
@@ -79,7 +79,9 @@ async def _leases(context: IntrospectionContext) -> Rows:
     for key, body in await reader.scan(LEASES):
         lease = LeaseRow.decode(key, body)
         if lease.descriptor_id not in names:
-            names[lease.descriptor_id] = await _newest(context, lease.descriptor_id)
+            found = await context.services.catalog.descriptors.read(reader, lease.descriptor_id)
+            assert found is not None, lease
+            names[lease.descriptor_id] = found.name, found.version
         name, newest = names[lease.descriptor_id]
         stored = await reader.get_with_timestamp(key)
         assert stored is not None, "one transaction reads alike"
@@ -89,12 +91,6 @@ async def _leases(context: IntrospectionContext) -> Rows:
             int(await held_since(context.services.store, lease, stored[1])),
             None if end == MAX_TIMESTAMP else int(end), end > reader.read_timestamp,
         )  # fmt: skip
-
-
-async def _newest(context: IntrospectionContext, descriptor_id: int) -> tuple[str, int]:
-    found = await context.services.catalog.descriptors.read(context.reader, descriptor_id)
-    assert found is not None, descriptor_id
-    return found.name, found.version
 
 
 async def _sessions(context: IntrospectionContext) -> list[SessionRow]:
@@ -180,35 +176,27 @@ async def _seen(context: IntrospectionContext, *, changefeeds_only: bool) -> Seq
     job_id:i table_id:i table_name statement state stage:i stage_count:i doing undoing:b
     rows_done:i waiting_for waiting_since:i""")
 async def schema_change_rows(context: IntrospectionContext) -> Rows:
-    waits = {wait.descriptor_id: wait for wait in context.services.leases.waits.under_way()}
-    for key, body in await context.reader.scan(JOBS.primary_span):
+    services, reader = context.services, context.reader
+    waits = {wait.descriptor_id: wait for wait in services.leases.waits.under_way()}
+    for key, body in await reader.scan(JOBS.primary_span):
         job = JobRecord.decode(key, body)
-        if job.kind == JOB_KIND:
-            change = decode_change(job.payload)
-            row = await _row(context, job, change, waits.get(change.table_id))
-            if row is not None:
-                yield row
-
-
-async def _row(
-    context: IntrospectionContext, job: JobRecord, change: SchemaChange, wait: LeaseWait | None
-) -> Row | None:
-    """Returns the row of a schema change; None where every stage is done and only the job is to
-    finish."""
-    saved_at = progress_key(job.id)
-    saved = await context.reader.get(saved_at)
-    progress = decode_progress(None if saved is None else decode_saved(saved_at, saved), change)
-    status = status_of(change, progress)
-    if not status.stage_count:
-        return None
-    table = await context.services.catalog.descriptors.read(context.reader, change.table_id)
-    holders = () if wait is None else wait.holders
-    waiting_for = "; ".join(map(str, holders)) or job.running_status
-    return (
-        job.id, change.table_id, None if table is None else table.name, job.description,
-        job.state.value, status.stage, status.stage_count, status.doing, status.undoing,
-        status.row_count, waiting_for, int(wait.since) if wait is not None and holders else None,
-    )  # fmt: skip
+        if job.kind != JOB_KIND:
+            continue
+        change, saved_at = decode_change(job.payload), progress_key(job.id)
+        saved = await reader.get(saved_at)
+        progress = decode_progress(None if saved is None else decode_saved(saved_at, saved), change)
+        status = status_of(change, progress)
+        if not status.stage_count:  # only the job is to finish
+            continue
+        table = await services.catalog.descriptors.read(reader, change.table_id)
+        wait = waits.get(change.table_id)
+        holders = () if wait is None else wait.holders
+        yield (
+            job.id, change.table_id, None if table is None else table.name, job.description,
+            job.state.value, status.stage, status.stage_count, status.doing, status.undoing,
+            status.row_count, "; ".join(map(str, holders)) or job.running_status,
+            int(wait.since) if wait is not None and holders else None,
+        )  # fmt: skip
 
 
 _EMPTY = 0

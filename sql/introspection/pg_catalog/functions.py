@@ -7,7 +7,7 @@ and special forms of its grammar (`coalesce`, `extract`) are no functions there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -49,40 +49,25 @@ class _Function:
     """A function as pg_proc has it."""
 
     name: str
-    arguments: tuple[TypeRow, ...]
-    result: TypeRow
+    types: tuple[tuple[int, str], ...]
+    """Of its arguments, and of its result behind them: the oid and the words of each."""
     variadic: bool = False
-    arrays: tuple[bool, ...] = ()
-    """Whether each argument, and the result behind them, is an array of that type."""
 
     @property
     def oid(self) -> int:
-        return derived("function", self.name, *self._words)
-
-    @property
-    def _words(self) -> list[str]:
-        types = (*self.arguments, self.result)
-        pairs = zip(types, self.arrays, strict=True)
-        return [f"{row.words}[]" if array else row.words for row, array in pairs]
+        return derived("function", self.name, *(words for _, words in self.types))
 
     @property
     def argument_text(self) -> str:
-        words = self._words[:-1]
+        words = [words for _, words in self.types[:-1]]
         if self.variadic:
             words[-1] = f"VARIADIC {words[-1]}"
         return ", ".join(words)
 
     @property
     def result_text(self) -> str:
-        text = self._words[-1]
+        _, text = self.types[-1]
         return f"SETOF {text}" if self.name in _SETS else text
-
-    @property
-    def oids(self) -> list[int]:
-        """Returns the oids of the argument types, and of the result type."""
-        types = (*self.arguments, self.result)
-        pairs = zip(types, self.arrays, strict=True)
-        return [row.array if array else row.oid for row, array in pairs]
 
     @property
     def kind(self) -> str:
@@ -100,10 +85,16 @@ def _of_signature(found: Signature) -> _Function:
             result = _SUMS[found.arguments[0]]
         case "avg":
             result = _AVERAGES[found.arguments[0]]
-    words = (*found.arguments, result)
-    rows = [_BY_NAME[_PSEUDO.get(word, word).removesuffix("[]")] for word in words]
-    arrays = tuple(word.endswith("[]") for word in words)
-    return _Function(found.name, tuple(rows[:-1]), rows[-1], found.variadic, arrays)
+    types: list[tuple[int, str]] = []
+    for word in (*found.arguments, result):
+        row = _BY_NAME[_PSEUDO.get(word, word).removesuffix("[]")]
+        array = word.endswith("[]")
+        types.append((row.array, f"{row.words}[]") if array else (row.oid, row.words))
+    return _Function(found.name, tuple(types), found.variadic)
+
+
+def _of_rows(name: str, rows: Iterable[TypeRow]) -> _Function:
+    return _Function(name, tuple((row.oid, row.words) for row in rows))
 
 
 @cache
@@ -116,8 +107,8 @@ def functions() -> tuple[_Function, ...]:
         if function.result.catalog_name:
             result = _BY_NAME["void"]
         for count in function.counts:
-            arguments = tuple(TYPE_ROWS[function.argument(place).kind] for place in range(count))
-            found.append(_Function(name, arguments, result, False, (False,) * (count + 1)))
+            arguments = [TYPE_ROWS[function.argument(place).kind] for place in range(count)]
+            found.append(_of_rows(name, (*arguments, result)))
     unique = {function.oid: function for function in found}
     return tuple(sorted(unique.values(), key=lambda one: (one.name, one.argument_text)))
 
@@ -131,7 +122,7 @@ def functions() -> tuple[_Function, ...]:
 async def function_rows(context: IntrospectionContext) -> Rows:
     owner = user_oid("root")
     for one in functions():
-        *arguments, result = one.oids
+        *arguments, result = [oid for oid, _ in one.types]
         yield (
             one.oid, one.name, NAMESPACE, owner, _INTERNAL_LANGUAGE, 1.0,
             1000.0 if one.name in _SETS else 0.0, arguments[-1] if one.variadic else 0, None,
@@ -154,7 +145,7 @@ def _operators() -> Iterator[tuple[str, _Function]]:
     for kind in CASTS:
         row = TYPE_ROWS[kind]
         for sign in ("=", "<>", "<", "<=", ">", ">="):
-            yield sign, _Function(sign, (row, row), truth, arrays=(False,) * 3)
+            yield sign, _of_rows(sign, (row, row, truth))
 
 
 @PG_CATALOG.table("""pg_operator 64
@@ -164,7 +155,7 @@ async def operator_rows(context: IntrospectionContext) -> Rows:
     """pg_operator. An operator is no function here, so it has no `oprcode`."""
     owner = user_oid("root")
     for sign, one in _operators():
-        left, right, result = one.oids
+        left, right, result = [oid for oid, _ in one.types]
         yield (
             derived("operator", sign, left, right), sign, NAMESPACE, owner, "b",
             sign == "=", sign == "=", left, right, result, 0, 0, None, None, None,

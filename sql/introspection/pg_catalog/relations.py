@@ -4,7 +4,6 @@ pg_views and pg_rewrite, which is how PostgreSQL keeps views, and of pg_depend."
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import Identity
@@ -33,7 +32,6 @@ from ...analyze.calls.oids import (
 )
 from ...results.results import Row
 from ..described import (
-    DescribedTable,
     constraint_definition,
     default_text,
     described_relations,
@@ -224,37 +222,26 @@ async def index_rows(context: IntrospectionContext) -> Rows:
 async def constraint_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_constraint: keys, foreign keys, checks and unique constraints."""
     tables = await described_tables(context)
+    by_id = {found.table.id: found for found in tables}
     for found in tables:
-        for row in _constraints(found, tables):
-            yield row
-
-
-def _constraints(found: DescribedTable, tables: Sequence[DescribedTable]) -> Iterator[Row]:
-    table = found.table
-    by_id = {other.table.id: other for other in tables}
-    for constraint in found.constraints:
-        index = 0 if constraint.index is None else index_oid(table.id, constraint.index.id)
-        other, other_columns, update, delete = 0, None, "", ""
-        deferrable = deferred = False
-        if constraint.key is not None:
-            key = constraint.key
-            other, other_columns = key.referenced_id, list(key.referenced_columns)
-            deferrable, deferred = key.deferrable, key.initially_deferred
-            update, delete = _ACTIONS[key.on_update.value], _ACTIONS[key.on_delete.value]
-            target = by_id[other]
-            index = next(
-                index_oid(other, candidate.id)
-                for candidate in target.indexes
-                if candidate.unique and set(candidate.columns) == set(key.referenced_columns)
-            )
-        expression = constraint.check.expression if constraint.check is not None else None
-        match = "s" if constraint.key is not None else ""
-        yield (
-            constraint.oid, constraint.name, table.schema_id, constraint.kind, deferrable, deferred,
-            constraint.validated, table.id, 0, index, 0, other, update, delete, match, True, 0,
-            True, list(constraint.columns), other_columns, None, None, None, None, None,
-            expression,
-        )  # fmt: skip
+        table = found.table
+        for constraint in found.constraints:
+            index = 0 if constraint.index is None else index_oid(table.id, constraint.index.id)
+            other, other_columns, update, delete, match = 0, None, "", "", ""
+            deferrable = deferred = False
+            if constraint.key is not None:
+                key = constraint.key
+                other, other_columns, match = key.referenced_id, list(key.referenced_columns), "s"
+                deferrable, deferred = key.deferrable, key.initially_deferred
+                update, delete = _ACTIONS[key.on_update.value], _ACTIONS[key.on_delete.value]
+                index = index_oid(other, by_id[other].referenced_index(key).id)
+            yield (
+                constraint_oid(table.id, constraint.name), constraint.name, table.schema_id,
+                constraint.kind, deferrable, deferred, constraint.validated, table.id, 0, index, 0,
+                other, update, delete, match, True, 0, True, list(constraint.columns),
+                other_columns, None, None, None, None, None,
+                None if constraint.check is None else constraint.check.expression,
+            )  # fmt: skip
 
 
 @PG_CATALOG.table("pg_description 14 objoid:o classoid:o objsubid:i description")

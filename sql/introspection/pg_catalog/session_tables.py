@@ -8,7 +8,7 @@ from ....kvlayer.transaction_modes import LockMode
 from ...analyze.calls.oids import user_oid
 from ...results.results import Row
 from ...runtime.activity import SessionView, shown
-from ...variables.variables import REGISTRY, SessionVariables, Variable
+from ...variables.variables import REGISTRY
 from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows
 
 _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
@@ -33,19 +33,15 @@ async def lock_rows(context: IntrospectionContext) -> Rows:
     name setting unit category short_desc extra_desc context vartype source min_val max_val
     enumvals:S boot_val reset_val sourcefile sourceline:i pending_restart:b""")
 async def setting_rows(context: IntrospectionContext) -> Rows:
+    variables = context.variables
     for variable in REGISTRY.values():
-        yield _setting_row(variable, context.variables)
-
-
-def _setting_row(variable: Variable[object], variables: SessionVariables) -> Row:
-    boot = variable.show(variable.default)
-    context = "internal" if variable.parse is None else "user"
-    kind = "bool" if isinstance(variable.default, bool) else "string"
-    return (
-        variable.title or variable.name, variables.show(variable), None, "Session",
-        variable.description, None, context, kind, variables.source(variable), None, None, None,
-        boot, variables.reset_text(variable), None, None, False,
-    )  # fmt: skip
+        kind = "bool" if isinstance(variable.default, bool) else "string"
+        yield (
+            variable.title or variable.name, variables.show(variable), None, "Session",
+            variable.description, None, "internal" if variable.parse is None else "user", kind,
+            variables.source(variable), None, None, None, variable.show(variable.default),
+            variables.reset_text(variable), None, None, False,
+        )  # fmt: skip
 
 
 _HIDDEN = "<insufficient privilege>"
