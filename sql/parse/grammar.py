@@ -39,8 +39,7 @@ from .statements.keyspaces import KEYSPACES
 from .statements.refused import REFUSED
 from .statements.rights import RIGHTS
 from .statements.schemas import SCHEMAS
-from .statements.sessions import CHORES, CURSORS, VARIABLES
-from .statements.shows import SHOWS
+from .statements.sessions import CHORES, CURSORS, SHOWS, VARIABLES
 from .statements.tables import TABLES
 
 STATEMENTS_MAX = 10_000

@@ -17,7 +17,6 @@ from typing import cast
 
 from msgspec import Struct
 
-from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
@@ -47,15 +46,11 @@ from ..syntax.statements import (
     CopyFrom,
     CopyTo,
     CreateChangefeed,
-    Delete,
     ExecutePrepared,
     Explain,
-    Insert,
     PlannedStatement,
     Query,
     Statement,
-    Update,
-    WithWrites,
 )
 
 STRING = ColumnType(TypeKind.STRING)
@@ -148,7 +143,7 @@ class Preparing:
     """Prepares and describes for one session: what its open transaction sees, if it has one."""
 
     def __init__(
-        self, services: Services, database: str, opened: Transaction | None, user: str = ROOT
+        self, services: Services, database: str, opened: Transaction | None, user: str
     ) -> None:
         self._user = user
         self._services = services
@@ -285,10 +280,8 @@ def joins_batch(statement: Statement | None) -> bool:
             return as_of is None
         case CreateChangefeed(sink=sink):
             return sink is not None
-        case AlterChangefeed() | RebalanceReplication():
-            return True
-        case ExecutePrepared():
+        case AlterChangefeed() | RebalanceReplication() | ExecutePrepared():
             return True
         case Explain(analyze=analyze):
             return analyze
-    return isinstance(statement, Insert | Update | Delete | WithWrites | DDL)
+    return isinstance(statement, PlannedStatement | DDL)

@@ -22,7 +22,7 @@ from .subscriptions import show_subscriptions
 from .users import show_users
 
 
-async def run_listing(actor: Actor, statement: object, parameters: Sequence[object] = ()) -> Result:
+async def run_listing(actor: Actor, statement: object, parameters: Sequence[object]) -> Result:
     """Runs one of `LISTINGS`, or a statement about ranges. Raises SQLError 42501."""
     if isinstance(statement, RangeStatement):
         return await run_ranges(actor, statement, parameters)
