@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ...catalog.descriptors.descriptor import Column
 from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.type_kinds import TypeKind
-from ..results.results import Row
 from .described import (
     DescribedTable,
     constraint_definition,
@@ -31,40 +27,6 @@ _OCTETS_MAX = 1 << 30
 """The octet length that PostgreSQL shows for texts without a limit."""
 _TIMES = (TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL)
 _UNLIMITED = (TypeKind.STRING, TypeKind.VARCHAR)
-
-Schemas = Mapping[int, str]
-"""The names of the schemas that users' types are in, by the ids of the types."""
-
-
-def _column(
-    database: str, found: DescribedTable, place: int, column: Column, schemas: Schemas
-) -> Row:
-    type, computed, identity = column.type, column.computed, column.identity
-    updatable = computed is None and found.table.view is None
-    return (
-        database, found.schema, found.table.name, column.name, place,
-        default_text(column) if computed is None else None,
-        "YES" if column.nullable else "NO", standard_words(type), *_lengths(type),
-        *_numbers(type), _time_precision(type), *[None] * 11,
-        database, _schema_of(type, schemas), udt_name(type), *[None] * 4, str(place), "NO",
-        "NO" if identity is None else "YES", None if identity is None else identity.value,
-        *[None] * 4, "NO",
-        "ALWAYS" if computed is not None else "NEVER", computed, "YES" if updatable else "NO",
-    )  # fmt: skip
-
-
-async def _schemas_of_types(context: IntrospectionContext) -> Schemas:
-    names: dict[int, str] = {}
-    for type in await user_types(context):
-        schema = await context.services.catalog.descriptors.read(context.reader, type.schema_id)
-        assert schema is not None, type
-        names[type.id] = schema.name
-    return names
-
-
-def _schema_of(type: ColumnType, schemas: Schemas) -> str:
-    enum = (type.element or type).enum
-    return "pg_catalog" if enum is None else schemas.get(enum.id, "pg_catalog")
 
 
 def _lengths(type: ColumnType) -> tuple[int | None, int | None]:
@@ -147,10 +109,26 @@ async def _tables(context: IntrospectionContext) -> Rows:
     identity_generation identity_start identity_increment identity_maximum identity_minimum
     identity_cycle is_generated generation_expression is_updatable""")
 async def _columns(context: IntrospectionContext) -> Rows:
-    schemas = await _schemas_of_types(context)
+    database, schemas = context.database, dict[int, str]()
+    for enum in await user_types(context):
+        schema = await context.services.catalog.descriptors.read(context.reader, enum.schema_id)
+        assert schema is not None, enum
+        schemas[enum.id] = schema.name
     for found in await _visible_tables(context):
         for place, column in enumerate(found.table.shown_columns, start=1):
-            yield _column(context.database, found, place, column, schemas)
+            type, computed, identity = column.type, column.computed, column.identity
+            own = (type.element or type).enum
+            yield (
+                database, found.schema, found.table.name, column.name, place,
+                default_text(column) if computed is None else None,
+                _yes(column.nullable), standard_words(type), *_lengths(type), *_numbers(type),
+                _time_precision(type), *[None] * 11, database,
+                "pg_catalog" if own is None else schemas.get(own.id, "pg_catalog"),
+                udt_name(type), *[None] * 4, str(place), "NO", _yes(identity is not None),
+                None if identity is None else identity.value, *[None] * 4, "NO",
+                "ALWAYS" if computed is not None else "NEVER", computed,
+                _yes(computed is None and found.table.view is None),
+            )  # fmt: skip
 
 
 @INFORMATION_SCHEMA.table("""views 4

@@ -186,10 +186,6 @@ def _format(position: int, name: str) -> bool:
     return False
 
 
-def _explained(options: tuple[bool, ...], statement: PlannedStatement) -> Explain:
-    return Explain(analyze=any(options), statement=statement)
-
-
 define("planned", _inner(PlannedStatement, _PLANNED))
 define(
     "truth",
@@ -212,7 +208,10 @@ _EXPLAINS: tuple[Row, ...] = (
             "EXPLAIN (DDL)", "tailrace_internal.schema_changes tells at which stage a change is."
         ),
     ),
-    ("EXPLAIN options:(explain_option,…) statement:planned", _explained),
+    (
+        "EXPLAIN options:(explain_option,…) statement:planned",
+        lambda options, statement: Explain(analyze=any(options), statement=statement),
+    ),
     ("EXPLAIN [analyze:ANALYZE] [_:never_told] statement:planned", Explain),
 )
 

@@ -162,13 +162,15 @@ class PlanCache:
 
     async def prepared(self, text: str) -> Prepared:
         """`prepare`, with a long text in slices of the loop."""
-        known = self._texts.get(text)
-        return known or await planned(lambda: self.prepare(text), lengthy=lengthy(text))
+        if text in self._texts:
+            return self._texts[text]
+        return await planned(lambda: self.prepare(text), lengthy=lengthy(text))
 
     async def reading(self, text: str) -> Prepared:
         """`read`, with a long text in slices of the loop."""
-        known = self._texts.get(text)
-        return known or await planned(lambda: self.read(text), lengthy=lengthy(text))
+        if text in self._texts:
+            return self._texts[text]
+        return await planned(lambda: self.read(text), lengthy=lengthy(text))
 
     def prepare(self, text: str) -> Prepared:
         """The text's statements, to be run. Raises SQLError."""

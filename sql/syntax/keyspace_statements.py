@@ -82,6 +82,7 @@ class RebalanceReplication(Statement):
 class KeyspaceFeed(Syntax):
     """The keyspace of a changefeed, and which of its keys: `[start, end)`, None for no end."""
 
+    grammar = "name:keyspace [FROM start:first_key] [TO end:key]"
     name: ObjectName
     start: bytes = b""
     end: bytes | None = None

@@ -16,6 +16,7 @@ from ....changefeed import WORKERS_MAX
 from ....changefeed.sinks.tailrace import SPARK_SCHEME
 from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import AsOf, Option
+from ...syntax.statement import rows_of
 from ...syntax.statements import CreateChangefeed
 from ..cursor import Cursor
 from ..kinds import at_string, define, define_rules, string
@@ -42,13 +43,10 @@ def _as_of(cursor: Cursor) -> AsOf:
     return AsOf(string(cursor, "a timestamp"), None, position)
 
 
-def _keys_of(start: bytes | None, **fields: object) -> KeyspaceFeed:
-    return KeyspaceFeed(start=start or b"", **fields)  # type: ignore[arg-type]
-
-
 define("key", _key, at_string)
+define("first_key", _key, at_string, absent=b"")
 define("timestamp", _as_of, at_string)
-define_rules("keyspace_feed", Rules(("name:keyspace [FROM start:key] [TO end:key]", _keys_of)))
+define_rules("keyspace_feed", Rules(*rows_of(KeyspaceFeed)))
 
 
 def _part_of(position: int, **_: object) -> NoReturn:
