@@ -638,7 +638,8 @@ class Session:
     async def _discard(self, target: str) -> Result:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no channels."""
         if target == "DISCARD ALL":
-            await self._transactions.discard()
+            self._transactions.refuse_block("DISCARD ALL")
+            await self.advisory_locks.release_all()
             act_as_login(self.variables)
             self.variables.reset("all")
             await self._subscriptions.close()

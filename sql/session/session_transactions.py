@@ -262,11 +262,6 @@ class SessionTransactions:
                 "25001", f"{what} cannot run inside a transaction block that has read or written"
             )
 
-    async def discard(self) -> None:
-        """DISCARD ALL: no locks are left. Raises SQLError 25001 in a transaction."""
-        self.refuse_block("DISCARD ALL")
-        await self.advisory_locks.release_all()
-
     def _in_block(self, what: str) -> OpenTransaction:
         if self.opened is None or self.batch:
             raise SQLError("25P01", f"{what} can only be used in transaction blocks")
