@@ -24,8 +24,12 @@ from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
 from ..syntax import schema_statements as s
 from ..syntax import statements
-from ..syntax.changefeed_statements import AlterChangefeed, CreateSchedule, SubscriptionChange
-from ..syntax.connection_statements import ConnectionChange
+from ..syntax.changefeed_statements import (
+    AlterChangefeed,
+    ConnectionChange,
+    CreateSchedule,
+    SubscriptionChange,
+)
 from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
 from ..syntax.statements import AlterTableSet
 from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables

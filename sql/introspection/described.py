@@ -17,8 +17,7 @@ from ...catalog.descriptors.elements import (
 from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import quote_identifier
 from ...catalog.descriptors.view_query import ViewQuery
-from ...catalog.store.show_create import literal
-from ..analyze.calls.oids import constraint_oid
+from ...catalog.store.show_create import default_text as written_default
 from ..analyze.view_text import within_database
 from .virtual_table import IntrospectionContext
 
@@ -31,16 +30,16 @@ class DescribedTable:
     table: TableDescriptor
 
     @property
-    def columns(self) -> Sequence[tuple[int, Column]]:
-        """With the numbers by which catalogs call them, which never change: their ids."""
-        return [(column.id, column) for column in self.table.shown_columns]
-
-    @property
     def indexes(self) -> Sequence[Index]:
         """The primary one first, if the table was given a key."""
         public = [i for i in self.table.indexes if i.state is ElementState.PUBLIC]
         keyed = self.table.view is None and not self.table.keyless
         return [self.table.primary_index, *public] if keyed else public
+
+    def referenced_index(self, key: ForeignKey) -> Index:
+        """Returns the unique index that a foreign key to the table refers to."""
+        columns = set(key.referenced_columns)
+        return next(i for i in self.indexes if i.unique and set(i.columns) == columns)
 
     @property
     def constraints(self) -> Iterator[NamedConstraint]:
@@ -49,28 +48,18 @@ class DescribedTable:
         for index in self.indexes:
             if index.unique:
                 kind = "p" if index.kind is IndexKind.PRIMARY else "u"
-                oid = constraint_oid(table.id, index.name)
-                yield NamedConstraint(oid, kind, index.name, index.columns, index=index)
+                yield NamedConstraint(kind, index.name, index.columns, index=index)
         for check in table.checks:
             if check.not_null_column is None:
-                yield NamedConstraint(
-                    constraint_oid(table.id, check.name),
-                    "c",
-                    check.name,
-                    check.columns,
-                    check=check,
-                )
+                yield NamedConstraint("c", check.name, check.columns, check=check)
         for key in table.foreign_keys:
-            yield NamedConstraint(
-                constraint_oid(table.id, key.name), "f", key.name, key.columns, key=key
-            )
+            yield NamedConstraint("f", key.name, key.columns, key=key)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedConstraint:
     """`kind` is pg_constraint.contype's letter; of `index`, `check` and `key` one is there."""
 
-    oid: int
     kind: str
     name: str
     columns: tuple[int, ...]
@@ -163,13 +152,9 @@ def constraint_definition(
 
 def default_text(column: Column) -> str | None:
     """The default, or the computation, as SQL; an identity column's is not called one."""
-    if column.computed is not None:
+    if column.computed is not None or column.identity is not None:
         return column.computed
-    if column.identity is not None:
-        return None
-    if column.default_expression is not None:
-        return column.default_expression
-    return literal(column.default) if column.has_default else None
+    return written_default(column)
 
 
 async def described_sequences(

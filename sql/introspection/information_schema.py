@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from ...catalog.descriptors.descriptor import Column
 from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.type_kinds import TypeKind
-from ..results.results import Row
 from .described import (
     DescribedTable,
     constraint_definition,
@@ -23,7 +19,7 @@ from .described import (
 )
 from .rights import privileges_on
 from .type_rows import standard_words, udt_name, user_types
-from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext
+from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext, Rows
 
 _BITS = {"INT2": 16, "INT4": 32, "INT8": 64, "FLOAT4": 24, "FLOAT8": 53}
 _BYTES_OF_CHARACTER = 4
@@ -31,52 +27,6 @@ _OCTETS_MAX = 1 << 30
 """The octet length that PostgreSQL shows for texts without a limit."""
 _TIMES = (TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL)
 _UNLIMITED = (TypeKind.STRING, TypeKind.VARCHAR)
-
-Schemas = Mapping[int, str]
-"""The names of the schemas that users' types are in, by the ids of the types."""
-
-
-async def column_rows(
-    context: IntrospectionContext, tables: Sequence[DescribedTable]
-) -> Sequence[Row]:
-    """Rows of information_schema.columns for the tables."""
-    schemas = await _schemas_of_types(context)
-    return [
-        _column(context.database, found, place, column, schemas)
-        for found in tables
-        for place, (_, column) in enumerate(found.columns, start=1)
-    ]
-
-
-def _column(
-    database: str, found: DescribedTable, place: int, column: Column, schemas: Schemas
-) -> Row:
-    type, computed, identity = column.type, column.computed, column.identity
-    updatable = computed is None and found.table.view is None
-    return (
-        database, found.schema, found.table.name, column.name, place,
-        default_text(column) if computed is None else None,
-        "YES" if column.nullable else "NO", standard_words(type), *_lengths(type),
-        *_numbers(type), _time_precision(type), *[None] * 11,
-        database, _schema_of(type, schemas), udt_name(type), *[None] * 4, str(place), "NO",
-        "NO" if identity is None else "YES", None if identity is None else identity.value,
-        *[None] * 4, "NO",
-        "ALWAYS" if computed is not None else "NEVER", computed, "YES" if updatable else "NO",
-    )  # fmt: skip
-
-
-async def _schemas_of_types(context: IntrospectionContext) -> Schemas:
-    names: dict[int, str] = {}
-    for type in await user_types(context):
-        schema = await context.services.catalog.descriptors.read(context.reader, type.schema_id)
-        assert schema is not None, type
-        names[type.id] = schema.name
-    return names
-
-
-def _schema_of(type: ColumnType, schemas: Schemas) -> str:
-    enum = (type.element or type).enum
-    return "pg_catalog" if enum is None else schemas.get(enum.id, "pg_catalog")
 
 
 def _lengths(type: ColumnType) -> tuple[int | None, int | None]:
@@ -120,42 +70,32 @@ async def _visible_tables(context: IntrospectionContext) -> list[DescribedTable]
 @INFORMATION_SCHEMA.table("""schemata 1
     catalog_name schema_name schema_owner default_character_set_catalog
     default_character_set_schema default_character_set_name sql_path""")
-async def _schemata(context: IntrospectionContext) -> Sequence[Row]:
+async def _schemata(context: IntrospectionContext) -> Rows:
     catalog, reader = context.services.catalog, context.reader
     stored = await catalog.list_schemas(reader, context.database)
     virtual = {table.schema for table in context.services.virtual_tables}
     rights = await read_rights(context.reader)
-    rows: list[Row] = []
     for name in [*stored, *sorted(virtual)]:
         owner = ROOT
         if name not in virtual:
             parents = await catalog.descriptors.resolve_schema(reader, context.database, name)
             owner = rights.owner(parents[1])
-        rows.append((context.database, name, owner, None, None, None, None))
-    return rows
+        yield (context.database, name, owner, None, None, None, None)
 
 
 @INFORMATION_SCHEMA.table("""tables 2
     table_catalog table_schema table_name table_type self_referencing_column_name
     reference_generation user_defined_type_catalog user_defined_type_schema
     user_defined_type_name is_insertable_into is_typed commit_action""")
-async def _tables(context: IntrospectionContext) -> Sequence[Row]:
-    rows: list[Row] = [
-        _table_row(
-            context.database,
-            found.schema,
-            found.table.name,
-            *(("BASE TABLE", "YES") if found.table.view is None else ("VIEW", "NO")),
-        )
+async def _tables(context: IntrospectionContext) -> Rows:
+    known = [
+        (found.schema, found.table.name, "BASE TABLE" if found.table.view is None else "VIEW")
         for found in await _visible_tables(context)
     ]
-    for table in context.services.virtual_tables:
-        rows.append(_table_row(context.database, table.schema, table.name, "SYSTEM VIEW", "NO"))
-    return rows
-
-
-def _table_row(database: str, schema: str, name: str, kind: str, insertable: str) -> Row:
-    return (database, schema, name, kind, *[None] * 5, insertable, "NO", None)
+    virtual = context.services.virtual_tables
+    for schema, name, kind in (*known, *((of.schema, of.name, "SYSTEM VIEW") for of in virtual)):
+        insertable = _yes(kind == "BASE TABLE")
+        yield (context.database, schema, name, kind, *[None] * 5, insertable, "NO", None)
 
 
 @INFORMATION_SCHEMA.table("""columns 3
@@ -168,41 +108,54 @@ def _table_row(database: str, schema: str, name: str, kind: str, insertable: str
     scope_name maximum_cardinality:i dtd_identifier is_self_referencing is_identity
     identity_generation identity_start identity_increment identity_maximum identity_minimum
     identity_cycle is_generated generation_expression is_updatable""")
-async def _columns(context: IntrospectionContext) -> Sequence[Row]:
-    return await column_rows(context, await _visible_tables(context))
+async def _columns(context: IntrospectionContext) -> Rows:
+    database, schemas = context.database, dict[int, str]()
+    for enum in await user_types(context):
+        schema = await context.services.catalog.descriptors.read(context.reader, enum.schema_id)
+        assert schema is not None, enum
+        schemas[enum.id] = schema.name
+    for found in await _visible_tables(context):
+        for place, column in enumerate(found.table.shown_columns, start=1):
+            type, computed, identity = column.type, column.computed, column.identity
+            own = (type.element or type).enum
+            yield (
+                database, found.schema, found.table.name, column.name, place,
+                default_text(column) if computed is None else None,
+                _yes(column.nullable), standard_words(type), *_lengths(type), *_numbers(type),
+                _time_precision(type), *[None] * 11, database,
+                "pg_catalog" if own is None else schemas.get(own.id, "pg_catalog"),
+                udt_name(type), *[None] * 4, str(place), "NO", _yes(identity is not None),
+                None if identity is None else identity.value, *[None] * 4, "NO",
+                "ALWAYS" if computed is not None else "NEVER", computed,
+                _yes(computed is None and found.table.view is None),
+            )  # fmt: skip
 
 
 @INFORMATION_SCHEMA.table("""views 4
     table_catalog table_schema table_name view_definition check_option is_updatable
     is_insertable_into is_trigger_updatable is_trigger_deletable is_trigger_insertable_into""")
-async def _views(context: IntrospectionContext) -> Sequence[Row]:
+async def _views(context: IntrospectionContext) -> Rows:
     """A query is shown to the view's owner and to admins, as PostgreSQL does."""
     rights = await read_rights(context.reader)
     visible = {found.table.id for found in await _visible_tables(context)}
-    rows: list[Row] = []
     for found, text in await described_views(context):
         if found.table.id in visible:
             shown = text if rights.owns(context.user, found.table.id) else None
-            rows.append(
-                (context.database, found.schema, found.table.name, shown, "NONE", *["NO"] * 5)
-            )
-    return rows
+            yield (context.database, found.schema, found.table.name, shown, "NONE", *["NO"] * 5)
 
 
 @INFORMATION_SCHEMA.table("""table_constraints 5
     constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name
     constraint_type is_deferrable initially_deferred""")
-async def _constraints(context: IntrospectionContext) -> Sequence[Row]:
-    return [
-        (
-            context.database, found.schema, constraint.name, context.database, found.schema,
-            found.table.name, _KINDS[constraint.kind],
-            _yes(constraint.key is not None and constraint.key.deferrable),
-            _yes(constraint.key is not None and constraint.key.initially_deferred),
-        )
-        for found in await _visible_tables(context)
-        for constraint in found.constraints
-    ]  # fmt: skip
+async def _constraints(context: IntrospectionContext) -> Rows:
+    for found in await _visible_tables(context):
+        for constraint in found.constraints:
+            yield (
+                context.database, found.schema, constraint.name, context.database, found.schema,
+                found.table.name, _KINDS[constraint.kind],
+                _yes(constraint.key is not None and constraint.key.deferrable),
+                _yes(constraint.key is not None and constraint.key.initially_deferred),
+            )  # fmt: skip
 
 
 def _yes(whether: bool) -> str:
@@ -212,114 +165,94 @@ def _yes(whether: bool) -> str:
 @INFORMATION_SCHEMA.table("""key_column_usage 6
     constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name
     column_name ordinal_position:i position_in_unique_constraint:i""")
-async def _key_columns(context: IntrospectionContext) -> Sequence[Row]:
-    return [
-        (
-            context.database, found.schema, constraint.name, context.database, found.schema,
-            found.table.name, found.table.column_by_id(column_id).name, place,
-            place if constraint.kind == "f" else None,
-        )
-        for found in await _visible_tables(context)
-        for constraint in found.constraints
-        if constraint.kind != "c"
-        for place, column_id in enumerate(constraint.columns, start=1)
-    ]  # fmt: skip
+async def _key_columns(context: IntrospectionContext) -> Rows:
+    for found in await _visible_tables(context):
+        for constraint in found.constraints:
+            if constraint.kind != "c":
+                for place, column_id in enumerate(constraint.columns, start=1):
+                    yield (
+                        context.database, found.schema, constraint.name, context.database,
+                        found.schema, found.table.name, found.table.column_by_id(column_id).name,
+                        place, place if constraint.kind == "f" else None,
+                    )  # fmt: skip
 
 
 @INFORMATION_SCHEMA.table("""referential_constraints 7
     constraint_catalog constraint_schema constraint_name unique_constraint_catalog
     unique_constraint_schema unique_constraint_name match_option update_rule delete_rule""")
-async def _references(context: IntrospectionContext) -> Sequence[Row]:
+async def _references(context: IntrospectionContext) -> Rows:
     tables = await described_tables(context)
     by_id = {found.table.id: found for found in tables}
-    rows: list[Row] = []
     for found in await _visible_tables(context):
         for key in found.table.foreign_keys:
             other = by_id[key.referenced_id]
-            unique = next(
-                index.name
-                for index in other.indexes
-                if index.unique and set(index.columns) == set(key.referenced_columns)
-            )
-            rows.append(
-                (
-                    context.database, found.schema, key.name, context.database, other.schema,
-                    unique, "NONE", key.on_update.value, key.on_delete.value,
-                )
+            unique = other.referenced_index(key).name
+            yield (
+                context.database, found.schema, key.name, context.database, other.schema,
+                unique, "NONE", key.on_update.value, key.on_delete.value,
             )  # fmt: skip
-    return rows
 
 
 @INFORMATION_SCHEMA.table("""table_privileges 20
     grantor grantee table_catalog table_schema table_name privilege_type is_grantable
     with_hierarchy""")
-async def _table_privileges(context: IntrospectionContext) -> Sequence[Row]:
+async def _table_privileges(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    return [
-        (
-            rights.owner(found.table.id), grantee, context.database, found.schema,
-            found.table.name, privilege.name, "YES" if grantable else "NO",
-            "YES" if privilege is Privilege.SELECT else "NO",
-        )
-        for found in await described_relations(context)
-        for grantee, privilege, grantable in privileges_on(rights, securable(found.table))
-    ]  # fmt: skip
+    for found in await described_relations(context):
+        for grantee, privilege, grantable in privileges_on(rights, securable(found.table)):
+            yield (
+                rights.owner(found.table.id), grantee, context.database, found.schema,
+                found.table.name, privilege.name, "YES" if grantable else "NO",
+                "YES" if privilege is Privilege.SELECT else "NO",
+            )  # fmt: skip
 
 
 @INFORMATION_SCHEMA.table("""column_privileges 30
     grantor grantee table_catalog table_schema table_name column_name privilege_type
     is_grantable""")
-async def _column_privileges(context: IntrospectionContext) -> Sequence[Row]:
+async def _column_privileges(context: IntrospectionContext) -> Rows:
     """A right on a table is one on all its columns."""
     rights = await read_rights(context.reader)
-    return [
-        (
-            rights.owner(found.table.id), grantee, context.database, found.schema,
-            found.table.name, column.name, privilege.name, "YES" if grantable else "NO",
-        )
-        for found in await described_relations(context)
-        for grantee, privilege, grantable in privileges_on(rights, securable(found.table))
-        if privilege in _COLUMN_PRIVILEGES
-        for _, column in found.columns
-    ]  # fmt: skip
+    for found in await described_relations(context):
+        for grantee, privilege, grantable in privileges_on(rights, securable(found.table)):
+            if privilege in _COLUMN_PRIVILEGES:
+                for column in found.table.shown_columns:
+                    yield (
+                        rights.owner(found.table.id), grantee, context.database, found.schema,
+                        found.table.name, column.name, privilege.name, "YES" if grantable else "NO",
+                    )  # fmt: skip
 
 
 @INFORMATION_SCHEMA.table("""constraint_column_usage 33
     table_catalog table_schema table_name column_name constraint_catalog constraint_schema
     constraint_name""")
-async def _constraint_columns(context: IntrospectionContext) -> Sequence[Row]:
+async def _constraint_columns(context: IntrospectionContext) -> Rows:
     """The columns that a constraint needs: of a foreign key those that it refers to."""
     relations = await described_relations(context)
     by_id = {found.table.id: found for found in relations}
-    rows: list[Row] = []
     for found in relations:
         for constraint in found.constraints:
             key = constraint.key
             used = found if key is None else by_id[key.referenced_id]
             columns = constraint.columns if key is None else key.referenced_columns
-            rows += [
-                (
+            for column in columns:
+                yield (
                     context.database, used.schema, used.table.name,
                     used.table.column_by_id(column).name, context.database, found.schema,
                     constraint.name,
-                )
-                for column in columns
-            ]  # fmt: skip
-    return rows
+                )  # fmt: skip
 
 
 @INFORMATION_SCHEMA.table("""check_constraints 34
     constraint_catalog constraint_schema constraint_name check_clause""")
-async def _checks(context: IntrospectionContext) -> Sequence[Row]:
+async def _checks(context: IntrospectionContext) -> Rows:
     relations = await described_relations(context)
     by_id = {found.table.id: found for found in relations}
-    rows: list[Row] = []
     for found in relations:
         for constraint in found.constraints:
             if constraint.kind == "c":
                 clause = constraint_definition(found, constraint, by_id).removeprefix("CHECK ")
-                rows.append((context.database, found.schema, constraint.name, clause))
-    return rows
+                yield (context.database, found.schema, constraint.name, clause)
 
 
 INFORMATION_SCHEMA.empty_tables("""
@@ -341,15 +274,13 @@ triggers 44
     sequence_catalog sequence_schema sequence_name data_type numeric_precision:i
     numeric_precision_radix:i numeric_scale:i start_value minimum_value maximum_value increment
     cycle_option""")
-async def schema_sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def schema_sequence_rows(context: IntrospectionContext) -> Rows:
     """information_schema.sequences: identity columns have theirs within."""
     identities = await identity_columns(context)
-    return [
-        (
-            context.database, schema, found.name, "bigint", 64, 2, 0, f"{found.options.start}",
-            f"{found.options.minimum}", f"{found.options.maximum}", f"{found.options.increment}",
-            "YES" if found.options.cycle else "NO",
-        )
-        for schema, found in await described_sequences(context)
-        if found.owner not in identities
-    ]  # fmt: skip
+    for schema, found in await described_sequences(context):
+        if found.owner not in identities:
+            yield (
+                context.database, schema, found.name, "bigint", 64, 2, 0, f"{found.options.start}",
+                f"{found.options.minimum}", f"{found.options.maximum}",
+                f"{found.options.increment}", _yes(found.options.cycle),
+            )  # fmt: skip

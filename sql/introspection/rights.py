@@ -6,7 +6,7 @@ database, with `ALL` and ownership spelled out; `has_table_privilege` and its ki
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ...catalog.rights.privileges import (
@@ -23,9 +23,8 @@ from ...catalog.rights.privileges import (
 from ...catalog.rights.rights import Rights, initial_grants, read_rights
 from ...catalog.rights.users import ADMIN, PUBLIC, list_users
 from ..analyze.calls.oids import user_oid
-from ..results.results import Row
 from .described import described_relations
-from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext
+from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 _ALSO = {Privilege.DROP: "TRUNCATE"}
 """PostgreSQL's privileges that another privilege allows here."""
@@ -72,29 +71,25 @@ def privileges_on(rights: Rights, thing: Securable) -> Iterator[tuple[str, Privi
 
 
 @TAILRACE_INTERNAL.table("grants 30 object_id:i kind name full_name grantee privilege grantable:b")
-async def grant_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def grant_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    rows: list[Row] = []
     for full_name, thing in [("system", SYSTEM), *await things(context)]:
         kind = "table" if thing.kind is SecurableKind.TABLE else thing.kind.value
         for grantee, privilege, grantable in privileges_on(rights, thing):
             for name in (privilege.name, _ALSO.get(privilege)):
                 if name is not None:
-                    rows.append((thing.id, kind, thing.name, full_name, grantee, name, grantable))
+                    yield (thing.id, kind, thing.name, full_name, grantee, name, grantable)
     for table in context.services.virtual_tables:
         full_name = f"{table.schema}.{table.name}"
-        rows.append((table.id, "table", table.name, full_name, PUBLIC, "SELECT", False))
-    return rows
+        yield (table.id, "table", table.name, full_name, PUBLIC, "SELECT", False)
 
 
 @TAILRACE_INTERNAL.table("role_closure 31 member member_oid:i role")
-async def role_closure_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def role_closure_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    return [
-        (user.name, user_oid(user.name), role)
-        for user in await list_users(context.reader)
-        for role in sorted(rights.roles_of(user.name))
-    ]
+    for user in await list_users(context.reader):
+        for role in sorted(rights.roles_of(user.name)):
+            yield (user.name, user_oid(user.name), role)
 
 
 _OWNERS = {

@@ -28,12 +28,12 @@ from ...catalog.jobs.record import decode_progress as decode_saved
 from ...catalog.jobs.record import progress_key
 from ...catalog.leases import LeaseRow, SessionRow
 from ...catalog.leases.rows import LEASES, SESSIONS
-from ...catalog.leases.waits import LeaseWait, held_since
+from ...catalog.leases.waits import held_since
 from ...catalog.rights.privileges import Privilege, securable
 from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT, list_users
 from ...catalog.schema_change.job import JOB_KIND
-from ...catalog.schema_change.payload import SchemaChange, decode_change, decode_progress
+from ...catalog.schema_change.payload import decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.values.column_types import Datum
@@ -48,61 +48,49 @@ from .described import described_relations, described_sequences, described_table
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows
 from .type_rows import ALL_ROWS, user_types
-from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext
+from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 
 @TAILRACE_INTERNAL.table("""descriptors 1
     id:i name kind database_id:i schema_id:i version:i modification_time:i state locked:b""")
-async def _descriptors(context: IntrospectionContext) -> Sequence[Row]:
-    rows: list[Row] = []
+async def _descriptors(context: IntrospectionContext) -> Rows:
     for key, _ in await context.reader.scan(DESCRIPTOR.primary_span):
         stored = await context.reader.get_with_timestamp(key)
         assert stored is not None, "one transaction reads alike"
         descriptor = decode_stored(key, *stored)
         table = descriptor if isinstance(descriptor, TableDescriptor) else None
-        rows.append(
-            (
-                descriptor.id, descriptor.name,
-                type(descriptor).__name__.removesuffix("Descriptor").lower(), descriptor.parent_id,
-                descriptor.parent_schema_id, descriptor.version, int(descriptor.modification_time),
-                descriptor.state.value, None if table is None else table.locked,
-            )
+        yield (
+            descriptor.id, descriptor.name,
+            type(descriptor).__name__.removesuffix("Descriptor").lower(), descriptor.parent_id,
+            descriptor.parent_schema_id, descriptor.version, int(descriptor.modification_time),
+            descriptor.state.value, None if table is None else table.locked,
         )  # fmt: skip
-    return rows
 
 
 @TAILRACE_INTERNAL.table("""leases 2
     table_id:i table_name version:i newest_version:i node_id:i session_id since:i expiration:i
     live:b""")
-async def _leases(context: IntrospectionContext) -> Sequence[Row]:
+async def _leases(context: IntrospectionContext) -> Rows:
     """A lease ends with its session, or earlier where it has an end of its own."""
     reader = context.reader
     sessions = await _sessions(context)
     ends = {row.session_id: row.expiration for row in sessions}
     names: dict[int, tuple[str, int]] = {}
-    rows: list[Row] = []
     for key, body in await reader.scan(LEASES):
         lease = LeaseRow.decode(key, body)
         if lease.descriptor_id not in names:
-            names[lease.descriptor_id] = await _newest(context, lease.descriptor_id)
+            found = await context.services.catalog.descriptors.read(reader, lease.descriptor_id)
+            assert found is not None, lease
+            names[lease.descriptor_id] = found.name, found.version
         name, newest = names[lease.descriptor_id]
         stored = await reader.get_with_timestamp(key)
         assert stored is not None, "one transaction reads alike"
         end = min(lease.expiration, ends.get(lease.session_id, 0))
-        rows.append(
-            (
-                lease.descriptor_id, name, lease.version, newest, lease.node_id, lease.session_id,
-                int(await held_since(context.services.store, lease, stored[1])),
-                None if end == MAX_TIMESTAMP else int(end), end > reader.read_timestamp,
-            )
+        yield (
+            lease.descriptor_id, name, lease.version, newest, lease.node_id, lease.session_id,
+            int(await held_since(context.services.store, lease, stored[1])),
+            None if end == MAX_TIMESTAMP else int(end), end > reader.read_timestamp,
         )  # fmt: skip
-    return rows
-
-
-async def _newest(context: IntrospectionContext, descriptor_id: int) -> tuple[str, int]:
-    found = await context.services.catalog.descriptors.read(context.reader, descriptor_id)
-    assert found is not None, descriptor_id
-    return found.name, found.version
 
 
 async def _sessions(context: IntrospectionContext) -> list[SessionRow]:
@@ -110,26 +98,23 @@ async def _sessions(context: IntrospectionContext) -> list[SessionRow]:
 
 
 @TAILRACE_INTERNAL.table("nodes 3 node_id:i session_id epoch:i expiration:i live:b")
-async def _nodes(context: IntrospectionContext) -> Sequence[Row]:
+async def _nodes(context: IntrospectionContext) -> Rows:
     at = context.reader.read_timestamp
-    return [
-        (row.node_id, row.session_id, row.epoch, int(row.expiration), row.alive_at(at))
-        for row in await _sessions(context)
-    ]
+    for row in await _sessions(context):
+        yield (row.node_id, row.session_id, row.epoch, int(row.expiration), row.alive_at(at))
 
 
 @TAILRACE_INTERNAL.table("""lease_waits 4
     table_id:i waits_for waiting_since:i holder_node_id:i holder_session_id holder_version:i
     held_since:i session_expiration:i""")
-async def _lease_waits(context: IntrospectionContext) -> Sequence[Row]:
-    return [
-        (
-            wait.descriptor_id, wait.kind.value, int(wait.since), holder.node_id, holder.session_id,
-            holder.version, int(holder.since), int(holder.session_expiration),
-        )
-        for wait in context.services.leases.waits.under_way()
-        for holder in wait.holders
-    ]  # fmt: skip
+async def _lease_waits(context: IntrospectionContext) -> Rows:
+    for wait in context.services.leases.waits.under_way():
+        for holder in wait.holders:
+            yield (
+                wait.descriptor_id, wait.kind.value, int(wait.since), holder.node_id,
+                holder.session_id, holder.version, int(holder.since),
+                int(holder.session_expiration),
+            )  # fmt: skip
 
 
 _JOBS = """
@@ -170,13 +155,15 @@ def changefeed_rows(jobs: Sequence[JobSummary]) -> Sequence[Row]:
 
 
 @TAILRACE_INTERNAL.table(f"jobs 8 {_JOBS}")
-async def job_table_rows(context: IntrospectionContext) -> Sequence[Row]:
-    return job_rows(await _seen(context, changefeeds_only=False))
+async def job_table_rows(context: IntrospectionContext) -> Rows:
+    for row in job_rows(await _seen(context, changefeeds_only=False)):
+        yield row
 
 
 @TAILRACE_INTERNAL.table(f"changefeed_jobs 9 {_FEED_JOBS}")
-async def changefeed_job_rows(context: IntrospectionContext) -> Sequence[Row]:
-    return changefeed_rows(await _seen(context, changefeeds_only=True))
+async def changefeed_job_rows(context: IntrospectionContext) -> Rows:
+    for row in changefeed_rows(await _seen(context, changefeeds_only=True)):
+        yield row
 
 
 async def _seen(context: IntrospectionContext, *, changefeeds_only: bool) -> Sequence[JobSummary]:
@@ -188,38 +175,28 @@ async def _seen(context: IntrospectionContext, *, changefeeds_only: bool) -> Seq
 @TAILRACE_INTERNAL.table("""schema_changes 20
     job_id:i table_id:i table_name statement state stage:i stage_count:i doing undoing:b
     rows_done:i waiting_for waiting_since:i""")
-async def schema_change_rows(context: IntrospectionContext) -> Sequence[Row]:
-    waits = {wait.descriptor_id: wait for wait in context.services.leases.waits.under_way()}
-    rows: list[Row] = []
-    for key, body in await context.reader.scan(JOBS.primary_span):
+async def schema_change_rows(context: IntrospectionContext) -> Rows:
+    services, reader = context.services, context.reader
+    waits = {wait.descriptor_id: wait for wait in services.leases.waits.under_way()}
+    for key, body in await reader.scan(JOBS.primary_span):
         job = JobRecord.decode(key, body)
-        if job.kind == JOB_KIND:
-            change = decode_change(job.payload)
-            row = await _row(context, job, change, waits.get(change.table_id))
-            if row is not None:
-                rows.append(row)
-    return rows
-
-
-async def _row(
-    context: IntrospectionContext, job: JobRecord, change: SchemaChange, wait: LeaseWait | None
-) -> Row | None:
-    """Returns the row of a schema change; None where every stage is done and only the job is to
-    finish."""
-    saved_at = progress_key(job.id)
-    saved = await context.reader.get(saved_at)
-    progress = decode_progress(None if saved is None else decode_saved(saved_at, saved), change)
-    status = status_of(change, progress)
-    if not status.stage_count:
-        return None
-    table = await context.services.catalog.descriptors.read(context.reader, change.table_id)
-    holders = () if wait is None else wait.holders
-    waiting_for = "; ".join(map(str, holders)) or job.running_status
-    return (
-        job.id, change.table_id, None if table is None else table.name, job.description,
-        job.state.value, status.stage, status.stage_count, status.doing, status.undoing,
-        status.row_count, waiting_for, int(wait.since) if wait is not None and holders else None,
-    )  # fmt: skip
+        if job.kind != JOB_KIND:
+            continue
+        change, saved_at = decode_change(job.payload), progress_key(job.id)
+        saved = await reader.get(saved_at)
+        progress = decode_progress(None if saved is None else decode_saved(saved_at, saved), change)
+        status = status_of(change, progress)
+        if not status.stage_count:  # only the job is to finish
+            continue
+        table = await services.catalog.descriptors.read(reader, change.table_id)
+        wait = waits.get(change.table_id)
+        holders = () if wait is None else wait.holders
+        yield (
+            job.id, change.table_id, None if table is None else table.name, job.description,
+            job.state.value, status.stage, status.stage_count, status.doing, status.undoing,
+            status.row_count, "; ".join(map(str, holders)) or job.running_status,
+            int(wait.since) if wait is not None and holders else None,
+        )  # fmt: skip
 
 
 _EMPTY = 0
@@ -236,13 +213,12 @@ class SizedStore(Protocol):
 
 
 @TAILRACE_INTERNAL.table("sizes 41 oid:i main_bytes:i total_bytes:i")
-async def size_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def size_rows(context: IntrospectionContext) -> Rows:
     """A row for each table and view, with all its indexes in the total, and for each index."""
-    rows: list[Row] = []
     for found in await described_relations(context):
         table = found.table
         if table.view is not None:
-            rows.append((table.id, _EMPTY, _EMPTY))
+            yield (table.id, _EMPTY, _EMPTY)
             continue
         main = await _bytes(context, index_span(table.id, table.primary_index.id))
         of_indexes = [
@@ -250,15 +226,14 @@ async def size_rows(context: IntrospectionContext) -> Sequence[Row]:
             for index in table.indexes
             if index.state is ElementState.PUBLIC
         ]
-        rows.append((table.id, main, _total([main, *(size for _, size in of_indexes)])))
-        rows.append((index_oid(table.id, table.primary_index.id), main, main))
-        rows += [(index_oid(table.id, index.id), size, size) for index, size in of_indexes]
-    return rows
+        yield (table.id, main, _total([main, *(size for _, size in of_indexes)]))
+        yield (index_oid(table.id, table.primary_index.id), main, main)
+        for index, size in of_indexes:
+            yield (index_oid(table.id, index.id), size, size)
 
 
 @TAILRACE_INTERNAL.table("database_sizes 42 oid:i name bytes:i")
-async def database_size_rows(context: IntrospectionContext) -> Sequence[Row]:
-    rows: list[Row] = []
+async def database_size_rows(context: IntrospectionContext) -> Rows:
     for name, id in await context.services.catalog.descriptors.children(context.reader, 0, 0):
         within = replace(context, database=name)
         sizes = [
@@ -266,8 +241,7 @@ async def database_size_rows(context: IntrospectionContext) -> Sequence[Row]:
             for found in await described_tables(within)
             for index in (found.table.primary_index, *found.table.indexes)
         ]
-        rows.append((id, name, _total(sizes)))
-    return rows
+        yield (id, name, _total(sizes))
 
 
 async def _bytes(context: IntrospectionContext, span: Span) -> int | None:
@@ -295,17 +269,18 @@ _OTHER_WORDS = {
 
 
 @TAILRACE_INTERNAL.table("spellings 40 kind name oid:i")
-async def spelling_rows(context: IntrospectionContext) -> Sequence[Row]:
-    namespaces: dict[Datum, str] = {row[0]: str(row[1]) for row in await namespace_rows(context)}
+async def spelling_rows(context: IntrospectionContext) -> Rows:
+    namespaces: dict[Datum, str] = {row[0]: str(row[1]) async for row in namespace_rows(context)}
     named: list[Row] = [("namespace", name, oid) for oid, name in namespaces.items()]
-    for row in await class_rows(context):
+    async for row in class_rows(context):
         oid, name, schema = row[0], str(row[1]), namespaces[row[2]]
         named += [("class", spelled, oid) for spelled in _qualified(schema, name)]
         named.append(("class", f"{context.database}.{schema}.{name}", oid))
     named += await _types(context, namespaces)
     named += [("role", user.name, user_oid(user.name)) for user in await list_users(context.reader)]
     numbered = dict.fromkeys((kind, str(oid), oid) for kind, _, oid in named)
-    return [*named, *numbered]
+    for row in (*named, *numbered):
+        yield row
 
 
 def _qualified(schema: str, name: str) -> Iterator[str]:
@@ -333,17 +308,15 @@ async def _types(context: IntrospectionContext, schemas: dict[Datum, str]) -> li
 
 
 @TAILRACE_INTERNAL.table("sequences 7 oid:i last_value:i is_called:b")
-async def sequence_value_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def sequence_value_rows(context: IntrospectionContext) -> Rows:
     """Rows of a sequence read as a relation, for users with a right on it. A sequence without
     draws has its start value."""
     rights = await read_rights(context.reader)
-    rows: list[Row] = []
     for _, found in await described_sequences(context):
         if context.user == ROOT or rights.held(context.user, securable(found)) & _READING:
             body = await context.reader.get(found.key)
             value = (found.options.start, False) if body is None else decode_value(body)
-            rows.append((found.id, *value))
-    return rows
+            yield (found.id, *value)
 
 
 _READING = Privilege.USAGE | Privilege.SELECT

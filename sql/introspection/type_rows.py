@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...catalog.descriptors.named_objects import TypeDescriptor
@@ -14,7 +13,7 @@ from ..analyze.calls.oids import PG_CATALOG as NAMESPACE
 from ..analyze.calls.oids import derived, user_array_oid, user_oid, user_type_oid
 from ..results.results import Row
 from .rights import acl
-from .virtual_table import PG_CATALOG, IntrospectionContext
+from .virtual_table import PG_CATALOG, IntrospectionContext, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,30 +138,26 @@ async def user_types(context: IntrospectionContext) -> list[TypeDescriptor]:
     typinput typoutput typreceive typsend typmodin typmodout typanalyze typalign:c typstorage:c
     typnotnull:b typbasetype:o typtypmod:i typndims:i typcollation:o typdefaultbin typdefault
     typacl:S""")
-async def type_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def type_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_type: built-in types, arrays, enumerations."""
-    rows: list[Row] = []
     for row in ALL_ROWS:
         collation = 100 if row.category == "S" else 0
         by_value = row.size in (1, 2, 4, 8)
         element = row.element
-        rows.append(
-            _type(
-                row.oid, row.name, row.size, by_value, row.category, element, row.array, collation,
-                "p" if row.category in "PX" else "b",
-            )
+        yield _type(
+            row.oid, row.name, row.size, by_value, row.category, element, row.array, collation,
+            "p" if row.category in "PX" else "b",
         )  # fmt: skip
         if row.array:
-            rows.append(_type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation))
+            yield _type(row.array, f"_{row.name}", -1, False, "A", row.oid, 0, collation)
     rights = await read_rights(context.reader)
     for type in await user_types(context):
         oid, array, schema = user_type_oid(type.id), user_array_oid(type.id), type.schema_id
         listed = acl(rights, securable(type))
         owner = user_oid(rights.owner(type.id))
         enum = _type(oid, type.name, 4, True, "E", 0, array, 0, "e", schema)
-        rows.append((*enum[:3], owner, *enum[4:-1], listed))
-        rows.append(_type(array, f"_{type.name}", -1, False, "A", oid, 0, 0, "b", schema))
-    return rows
+        yield (*enum[:3], owner, *enum[4:-1], listed)
+        yield _type(array, f"_{type.name}", -1, False, "A", oid, 0, 0, "b", schema)
 
 
 def _type(
@@ -198,15 +193,13 @@ def _stem(name: str, kind: str, category: str, element: int) -> str:
 
 
 @PG_CATALOG.table("pg_enum 23 oid:o enumtypid:o enumsortorder:f enumlabel")
-async def enum_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def enum_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_enum: the labels of every enumeration, in order."""
-    return [
-        (
-            derived("enum", type.id, member.mark.hex()),
-            user_type_oid(type.id),
-            float(order),
-            member.label,
-        )
-        for type in await user_types(context)
-        for order, member in enumerate(type.enum.members, start=1)
-    ]
+    for type in await user_types(context):
+        for order, member in enumerate(type.enum.members, start=1):
+            yield (
+                derived("enum", type.id, member.mark.hex()),
+                user_type_oid(type.id),
+                float(order),
+                member.label,
+            )

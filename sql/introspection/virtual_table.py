@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -34,7 +34,8 @@ class IntrospectionContext(Actor):
         return next(own, None)
 
 
-RowSource = Callable[[IntrospectionContext], Awaitable[Sequence[Row]]]
+Rows = AsyncIterator[Row]
+RowSource = Callable[[IntrospectionContext], Rows]
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class VirtualTable:
 
     async def read(self, context: IntrospectionContext) -> pa.Table:
         """Makes the table's rows."""
-        rows = await self.rows(context)
+        rows = [row async for row in self.rows(context)]
         fields = [pa.field(name, type.arrow_type) for name, type in self.columns.items()]
         columns = list(zip(*rows, strict=True)) if rows else []
         assert len(columns) <= len(fields), (self.name, len(columns))
@@ -102,8 +103,9 @@ _LETTERS = {
 """Types that the catalogs' columns have beside those of results."""
 
 
-async def _no_rows(context: IntrospectionContext) -> Sequence[Row]:
-    return ()
+async def _no_rows(context: IntrospectionContext) -> Rows:
+    for row in tuple[Row, ...]():
+        yield row
 
 
 class VirtualSchema:
@@ -111,7 +113,7 @@ class VirtualSchema:
     that counts down from `first_id`, and its columns:
 
         @PG_CATALOG.table("pg_auth_members 12 roleid:o member:o grantor:o admin_option:b")
-        async def member_rows(context: IntrospectionContext) -> Sequence[Row]: ...
+        async def member_rows(context: IntrospectionContext) -> Rows: ...
     """
 
     def __init__(self, name: str, first_id: int) -> None:

@@ -1,8 +1,8 @@
 """The parser: SQL text to statements.
 
-What lives here: tokens (sqlglot's Postgres tokenizer), rules for our own statements, of which each
-is a row of `statements`, and the hand-over of queries, expressions and plain DML to sqlglot's
-Postgres parser.
+What lives here: tokens (sqlglot's Postgres tokenizer), rules that read our own statements by the
+grammar in their classes and by the rows of `statements`, and the hand-over of queries, expressions
+and plain DML to sqlglot's Postgres parser.
 It promises that no clause is silently ignored and that every syntax error has a position. It must
 never know whether a table exists.
 """

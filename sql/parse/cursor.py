@@ -183,8 +183,8 @@ class Cursor:
         """The number of expectations at the current lexeme so far."""
         return len(self._missed) if self.missed_at == self.index else 0
 
-    def fail(self, expected: str | None = None, hint: str | None = None) -> NoReturn:
-        self.miss(self.index, expected, hint)
+    def fail(self, expected: str | None = None) -> NoReturn:
+        self.miss(self.index, expected)
         raise Unmatched
 
     def error(self) -> SQLError:

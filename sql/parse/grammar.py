@@ -12,7 +12,9 @@ from typing import cast
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
+from ..syntax import relaxed_statements, statements, view_statements
 from ..syntax.refusals import unsupported
+from ..syntax.statement import rows_of
 from ..syntax.statements import (
     Delete,
     Explain,
@@ -27,7 +29,7 @@ from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
 from .dml.with_writes import parse_with
 from .dml.writes import parse_delete, parse_insert, parse_update
 from .kinds import QUERY_TOKENS, define, define_rules, refused, refuses
-from .lexer import give_way_for, statements, tokenize
+from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
 from .rules import Row, Rules
@@ -35,10 +37,9 @@ from .statements.copying import COPIES
 from .statements.feeds import FEEDS
 from .statements.keyspaces import KEYSPACES
 from .statements.refused import REFUSED
-from .statements.rights import RIGHTS, USERS
+from .statements.rights import RIGHTS
 from .statements.schemas import SCHEMAS
-from .statements.sessions import CHORES, CURSORS, PREPARED, TRANSACTIONS, VARIABLES
-from .statements.shows import SHOWS
+from .statements.sessions import CHORES, CURSORS, SHOWS, VARIABLES
 from .statements.tables import TABLES
 
 STATEMENTS_MAX = 10_000
@@ -65,7 +66,7 @@ def parse(text: str) -> ParsedText:
     """
     tokens = tokenize(text)
     give_way_for(tokens)
-    groups = statements(tokens)
+    groups = statement_tokens(tokens)
     if len(groups) > STATEMENTS_MAX:
         raise SQLError("54000", f"more than {STATEMENTS_MAX} statements in one text")
     parsed = tuple(_statement(text, group) for group in groups)
@@ -185,10 +186,6 @@ def _format(position: int, name: str) -> bool:
     return False
 
 
-def _explained(options: tuple[bool, ...], statement: PlannedStatement) -> Explain:
-    return Explain(analyze=any(options), statement=statement)
-
-
 define("planned", _inner(PlannedStatement, _PLANNED))
 define(
     "truth",
@@ -211,13 +208,22 @@ _EXPLAINS: tuple[Row, ...] = (
             "EXPLAIN (DDL)", "tailrace_internal.schema_changes tells at which stage a change is."
         ),
     ),
-    ("EXPLAIN options:(explain_option,…) statement:planned", _explained),
+    (
+        "EXPLAIN options:(explain_option,…) statement:planned",
+        lambda options, statement: Explain(analyze=any(options), statement=statement),
+    ),
     ("EXPLAIN [analyze:ANALYZE] [_:never_told] statement:planned", Explain),
 )
 
+_DECLARING = (relaxed_statements, view_statements)
+"""Modules of statements of which nothing here names one: they are imported for their grammar."""
+
+_DECLARED = sorted(rows_of(Statement), key=lambda row: row[1].__module__ != statements.__name__)
+"""The common ones first: an error lists a dozen."""
+
 STATEMENTS = Rules(
-    *TRANSACTIONS, *VARIABLES, *PREPARED, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *USERS,
-    *TABLES, *SCHEMAS, *COPIES, *CHORES, *_EXPLAINS,
+    *_DECLARED, *VARIABLES, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *TABLES,
+    *SCHEMAS, *COPIES, *CHORES, *_EXPLAINS,
     whole=True,
 )  # fmt: skip
 """All statements that are not left to sqlglot, by the word that each begins with."""

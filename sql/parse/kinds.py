@@ -6,6 +6,7 @@ A kind that has rules of its own stands with the statements that it is for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -230,16 +231,14 @@ define("value", value)
 define("values", _values)
 
 
-def _option(cursor: Cursor) -> Option:
-    """`name [= value]`"""
-    position, name = cursor.position, dotted(cursor, "an option")
-    return Option(name, value(cursor) if cursor.accept("=") else None, position)
+def _option(what: str, alone: str | None = None) -> Callable[[Cursor], Option]:
+    """`name [= value]`, with the value that a name alone stands for."""
 
+    def read(cursor: Cursor) -> Option:
+        position, name = cursor.position, dotted(cursor, what)
+        return Option(name, value(cursor) if cursor.accept("=") else alone, position)
 
-def _parameter(cursor: Cursor) -> Option:
-    """`name [= value]`: a boolean parameter may stand alone, as in Postgres."""
-    position, name = cursor.position, dotted(cursor, "a parameter")
-    return Option(name, value(cursor) if cursor.accept("=") else "true", position)
+    return read
 
 
 def _reset_parameter(cursor: Cursor) -> Option:
@@ -247,8 +246,8 @@ def _reset_parameter(cursor: Cursor) -> Option:
     return Option(dotted(cursor, "a parameter"), None, position)
 
 
-define("option", _option, begins_name)
-define("parameter", _parameter, begins_name)
+define("option", _option("an option"), begins_name)
+define("parameter", _option("a parameter", "true"), begins_name)  # a boolean one, as in Postgres
 define("reset_parameter", _reset_parameter, begins_name)
 define_rules(
     "with",
@@ -420,12 +419,12 @@ define("moment", _moment)
 _SEVERAL_WORDS = {"double": "precision", "character": "varying"}
 
 
-def type_name(cursor: Cursor) -> TypeName:
+def type_name(cursor: Cursor, what: str = "a column's type") -> TypeName:
     """`name[.name] [(number, …)] [WITH | WITHOUT TIME ZONE] [[]]`. Raises SQLError 0A000 for arrays
     of several dimensions."""
     position = cursor.position
     if cursor.current.kind not in (LexemeKind.WORD, LexemeKind.QUOTED):
-        cursor.fail("a column's type")
+        cursor.fail(what)
     words = [cursor.advance().text]
     while cursor.accept("."):  # a user's type, in its schema
         words[0] += f".{identifier(cursor, 'a type')}"
@@ -461,18 +460,9 @@ def _array_marks(cursor: Cursor) -> bool:
 
 
 def _parameter_type(cursor: Cursor) -> TypeName:
-    """A type of PREPARE, with all words that stand there: `pg_catalog.oid`"""
-    position, words = cursor.position, []
-    if cursor.accept("pg_catalog"):
-        cursor.expect(".")
-    while cursor.current.kind is LexemeKind.WORD:
-        words.append(cursor.advance().text)
-    if not words:
-        cursor.fail("a type")
-    arguments: tuple[int, ...] = ()
-    if cursor.keys[cursor.index] == "(":
-        arguments = cursor.enclosed(lambda cursor: integer(cursor, "a number"))
-    return TypeName(" ".join(words), arguments, position)
+    """A type of PREPARE: `pg_catalog.oid` is `oid`."""
+    type = type_name(cursor, "a type")
+    return replace(type, name=type.name.removeprefix("pg_catalog."))
 
 
 define("column_type", type_name, begins_name)

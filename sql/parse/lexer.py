@@ -155,7 +155,7 @@ def _unmask(token: Token, text: str) -> Token:
     )
 
 
-def statements(tokens: list[Token]) -> list[list[Token]]:
+def statement_tokens(tokens: list[Token]) -> list[list[Token]]:
     """The tokens of each statement; empty ones are left out."""
     groups: list[list[Token]] = [[]]
     for token in tokens:

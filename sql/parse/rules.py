@@ -23,7 +23,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from .cursor import Cursor, Unmatched
 
@@ -45,14 +44,6 @@ class Kind:
 
 KINDS: dict[str, Kind] = {}
 """Operands by their names in rules."""
-
-
-class _Item(Protocol):
-    def begins(self, cursor: Cursor) -> bool: ...
-
-    def match(self, cursor: Cursor, fields: Fields) -> None: ...
-
-    def defaults(self) -> Iterable[tuple[str, object]]: ...
 
 
 class _Words:
@@ -101,20 +92,9 @@ class _Words:
         return () if self._field is None else ((self._field, False),)
 
 
-class _Here:
-    def begins(self, cursor: Cursor) -> bool:
-        return True
-
-    def match(self, cursor: Cursor, fields: Fields) -> None:
-        fields["position"] = cursor.position
-
-    def defaults(self) -> Iterable[tuple[str, object]]:
-        return ()
-
-
 class _Operand:
-    def __init__(self, field: str, kind: str, form: str) -> None:
-        self._field, self._kind, self._form = field, KINDS[kind], form
+    def __init__(self, field: str, kind: Kind, form: str = "") -> None:
+        self._field, self._kind, self._form = field, kind, form
 
     def begins(self, cursor: Cursor) -> bool:
         if self._form == "()":
@@ -133,6 +113,15 @@ class _Operand:
     def defaults(self) -> Iterable[tuple[str, object]]:
         absent = () if self._form else self._kind.absent
         return () if self._field == "_" else ((self._field, absent),)
+
+
+def _end(cursor: Cursor) -> None:
+    if not cursor.finished:
+        cursor.fail("the end of the statement")
+
+
+_HERE = _Operand("position", Kind(lambda cursor: cursor.position, lambda cursor: True))
+_END = _Operand("_", Kind(_end, lambda cursor: cursor.finished))
 
 
 class _Group:
@@ -188,16 +177,7 @@ def _said(items: list[_Item], fields: Fields) -> bool:
     return any(fields[field] != absent for item in items for field, absent in item.defaults())
 
 
-class _End:
-    def begins(self, cursor: Cursor) -> bool:
-        return cursor.finished
-
-    def match(self, cursor: Cursor, fields: Fields) -> None:
-        if not cursor.finished:
-            cursor.fail("the end of the statement")
-
-    def defaults(self) -> Iterable[tuple[str, object]]:
-        return ()
+_Item = _Words | _Operand | _Group
 
 
 class Rule:
@@ -207,13 +187,13 @@ class Rule:
         notation, self.make, *given = row
         self.items = _Notation(notation).items()
         if whole:
-            self.items.append(_End())
+            self.items.append(_END)
         self._defaults = dict(pair for item in self.items for pair in item.defaults())
         for constants in given:
             self._defaults.update(constants)
-        self.fields = self._defaults.keys() | ({"position"} if "^" in notation else set())
+        self.fields = self._defaults.keys()
         """The names of what `make` is given."""
-        first = next((item for item in self.items if not isinstance(item, _Here)), None)
+        first = next((item for item in self.items if item is not _HERE), None)
         self.first = first if isinstance(first, _Words) else None
         """The words that it begins with."""
 
@@ -226,7 +206,7 @@ class Rule:
                 break
             if isinstance(item, _Words):
                 found += ["/".join(choice) for choice in item.words]
-            elif not (isinstance(item, _Here) or (isinstance(item, _Group) and item.optional)):
+            elif not (item is _HERE or (isinstance(item, _Group) and item.optional)):
                 break
         return " ".join(found)
 
@@ -305,7 +285,7 @@ class _Notation:
                 field = flag
             elif operand is not None:
                 form = "()" if kind[0] == "(" else "," if kind.endswith("…") else ""
-                found.append(_Operand(operand, kind.strip("(),…"), form))
+                found.append(_Operand(operand, KINDS[kind.strip("(),…")], form))
             elif sign in ("[", "(", "{"):
                 found.append(_Group(sign, self._alternatives(), field))
                 field = None
@@ -313,7 +293,7 @@ class _Notation:
                 self._end = sign
                 return found
             elif words == "^":
-                found.append(_Here())
+                found.append(_HERE)
             elif quoted is not None or words is not None:
                 self._add_words(found, field, quoted or words)
                 field = None

@@ -8,17 +8,18 @@ from enum import Enum
 from typing import get_args
 
 from ..syntax.changefeed_statements import (
+    AlterConnection,
+    ConnectionChange,
+    CreateConnection,
     CreateSchedule,
     CreateSubscription,
     RetryDeadLetters,
     SkipDeadLetters,
 )
-from ..syntax.connection_statements import AlterConnection, ConnectionChange, CreateConnection
 from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
 from ..syntax.names import ObjectName
-from ..syntax.rights_statements import ActAs, RightsChange
+from ..syntax.rights_statements import ActAs, AlterUser, CreateUser, DropUser, RightsChange
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
-from ..syntax.user_statements import AlterUser, CreateUser, DropUser
 
 AUDITED: frozenset[type[object]] = frozenset((
     *get_args(RightsChange), ActAs, CreateUser, AlterUser, DropUser, CreateChangefeed,

@@ -35,7 +35,6 @@ from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import RetryableTransaction
 from ..analyze.binder import Relations
 from ..analyze.views import names_in
-from ..syntax.schema_statements import DropSchema
 from ..syntax.statements import ObjectName
 from .services import Services
 
@@ -64,7 +63,11 @@ class LeaseScope:
     async def table(self, table_id: int, at: Timestamp) -> TableDescriptor:
         """The version of a table that is valid at `at`, leased. Raises SQLError 42P01."""
         if self._past is not None:
-            return await _read_past(*self._past, table_id)
+            descriptors, reader = self._past
+            table = await descriptors.read(reader, table_id)
+            if not isinstance(table, TableDescriptor) or table.dropped:
+                raise DescriptorMissing(table_id)
+            return table
         lease = self._held.get(table_id)
         if lease is None:
             lease = self._leases.try_acquire(table_id, at)
@@ -187,15 +190,6 @@ class LeaseScope:
         self._held.clear()
         self._let_go.clear()
         self.settled = frozenset()
-
-
-async def _read_past(
-    descriptors: DescriptorStore, reader: DescriptorReader, table_id: int
-) -> TableDescriptor:
-    table = await descriptors.read(reader, table_id)
-    if not isinstance(table, TableDescriptor) or table.dropped:
-        raise DescriptorMissing(table_id)
-    return table
 
 
 def full_name(name: ObjectName, database: str) -> TableName:
@@ -422,11 +416,6 @@ def node_prefix(services: Services) -> str:
     """The prefix of the schemas of this node's sessions. Those of each of its lives differ behind
     it: a timestamp is never drawn twice."""
     return f"{TEMPORARY_PREFIX}{services.leases.node_id}_"
-
-
-def dropping(database: str, schema: str) -> DropSchema:
-    """The statement that drops a temporary schema with all that is in it."""
-    return DropSchema(parts=(database, schema), if_exists=True, cascade=True, position=1)
 
 
 async def orphans(services: Services) -> list[tuple[str, str]]:

@@ -17,11 +17,9 @@ from typing import cast
 
 from msgspec import Struct
 
-from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
-from ...kvlayer.clock import Timestamp
 from ...kvlayer.txn import Transaction
 from ..analyze.columns.column_origins import with_origins
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
@@ -48,15 +46,11 @@ from ..syntax.statements import (
     CopyFrom,
     CopyTo,
     CreateChangefeed,
-    Delete,
     ExecutePrepared,
     Explain,
-    Insert,
     PlannedStatement,
     Query,
     Statement,
-    Update,
-    WithWrites,
 )
 
 STRING = ColumnType(TypeKind.STRING)
@@ -149,7 +143,7 @@ class Preparing:
     """Prepares and describes for one session: what its open transaction sees, if it has one."""
 
     def __init__(
-        self, services: Services, database: str, opened: Transaction | None, user: str = ROOT
+        self, services: Services, database: str, opened: Transaction | None, user: str
     ) -> None:
         self._user = user
         self._services = services
@@ -258,16 +252,12 @@ class Preparing:
     async def _current(self, statement: PreparedStatement) -> bool:
         """Whether the tables are still as they were when the statement was typed."""
         assert statement._plan is not None, statement
-        scope = LeaseScope(self._services.leases)
+        scope, opened = LeaseScope(self._services.leases), self._opened
+        now = await self._services.store.now() if opened is None else opened.read_timestamp
         try:
-            return await holds(statement._plan, scope, await self._now(), self._changed())
+            return await holds(statement._plan, scope, now, self._changed())
         finally:
             scope.release()
-
-    async def _now(self) -> Timestamp:
-        if self._opened is not None:
-            return self._opened.read_timestamp
-        return await self._services.store.now()
 
     def _changed(self) -> frozenset[int]:
         return changed_tables(self._opened)
@@ -290,10 +280,8 @@ def joins_batch(statement: Statement | None) -> bool:
             return as_of is None
         case CreateChangefeed(sink=sink):
             return sink is not None
-        case AlterChangefeed() | RebalanceReplication():
-            return True
-        case ExecutePrepared():
+        case AlterChangefeed() | RebalanceReplication() | ExecutePrepared():
             return True
         case Explain(analyze=analyze):
             return analyze
-    return isinstance(statement, Insert | Update | Delete | WithWrites | DDL)
+    return isinstance(statement, PlannedStatement | DDL)

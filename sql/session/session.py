@@ -539,17 +539,15 @@ class Session:
                 raise copy_refused()
             case statements.ReadMirror():
                 raise AssertionError("only a mirror's session makes one, and takes it itself")
-            case statements.SplitAt() | statements.UnsplitAt() | statements.ShowRanges():
-                return await self._list(statement, parameters)
             case statements.ControlJobs():
                 found = await self._with_jobs(statement, parameters)
                 return await control_jobs(self._services, found, self.user)
             case statements.AwaitJobs():
                 awaited = await self._with_jobs(statement, parameters)
                 return await await_jobs(self._services, awaited, self.user)
-        return await self._run_on_store(statement)
+        return await self._run_on_store(statement, parameters)
 
-    async def _run_on_store(self, statement: Statement) -> Result:
+    async def _run_on_store(self, statement: Statement, parameters: Sequence[object]) -> Result:
         """Runs a statement that changes or shows the catalog, feeds, jobs, users or settings."""
         services, opened, database, user = self._services, self._open, self.database, self.user
         match statement:
@@ -567,7 +565,12 @@ class Session:
                     return await self._subscriptions.fetch(actor, statement)
             case _ if isinstance(statement, UserChange | RightsChange):
                 return await change_user(services, statement, opened, user, database)
-        return await self._list(statement)
+
+        async def listed() -> Result:
+            async with self._acting() as actor:
+                return await run_listing(actor, statement, parameters)
+
+        return await self._statement(listed)
 
     async def _statement(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Runs a statement, within the open transaction if there is one."""
@@ -635,7 +638,8 @@ class Session:
     async def _discard(self, target: str) -> Result:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no channels."""
         if target == "DISCARD ALL":
-            await self._transactions.discard()
+            self._transactions.refuse_block("DISCARD ALL")
+            await self.advisory_locks.release_all()
             act_as_login(self.variables)
             self.variables.reset("all")
             await self._subscriptions.close()
@@ -659,13 +663,6 @@ class Session:
             await check_database(actor, name)
         self.database = name
         return Result(tag="SET")
-
-    async def _list(self, statement: Statement, parameters: Sequence[object] = ()) -> Result:
-        async def work() -> Result:
-            async with self._acting() as actor:
-                return await run_listing(actor, statement, parameters)
-
-        return await self._statement(work)
 
 
 def _asker(session: ref[Session]) -> Asker | None:

@@ -29,7 +29,7 @@ from ..runtime.services import Services
 from ..runtime.transactions import Modes, OpenTransaction
 from ..syntax import changefeed_statements
 from ..syntax import transaction_statements as statements
-from ..syntax.connection_statements import ConnectionChange
+from ..syntax.changefeed_statements import ConnectionChange
 from ..syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
 from ..syntax.statements import (
     SHOWN,
@@ -261,11 +261,6 @@ class SessionTransactions:
             raise SQLError(
                 "25001", f"{what} cannot run inside a transaction block that has read or written"
             )
-
-    async def discard(self) -> None:
-        """DISCARD ALL: no locks are left. Raises SQLError 25001 in a transaction."""
-        self.refuse_block("DISCARD ALL")
-        await self.advisory_locks.release_all()
 
     def _in_block(self, what: str) -> OpenTransaction:
         if self.opened is None or self.batch:

@@ -15,8 +15,8 @@ from ...kvlayer.errors import KVError
 from ..execute.catalog_statements import change_catalog
 from ..execute.ddl.ddl import DDL
 from ..parse import parse
-from ..runtime.relations import dropping
 from ..runtime.services import Services
+from ..syntax.schema_statements import DropSchema
 from ..syntax.statements import CreateTable, CreateTableAs, OnCommit, Query, Statement
 from ..syntax.transaction_statements import TransactionStatement
 
@@ -82,8 +82,9 @@ async def drop_schemas(services: Services, schemas: list[tuple[str, str]]) -> No
     try:
         for database, name in schemas:
             follow(TemporarySchema(name))
+            drop = DropSchema(parts=(database, name), if_exists=True, cascade=True, position=1)
             try:
-                await change_catalog(services, dropping(database, name), None, database, ROOT)
+                await change_catalog(services, drop, None, database, ROOT)
             except SQLError as error:
                 if error.sqlstate != "3D000":  # the database was dropped with all that was in it
                     raise

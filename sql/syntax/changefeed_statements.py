@@ -1,6 +1,9 @@
-"""Statements about changefeeds, their schedules and subscriptions, as the parser hands them on."""
+"""Statements about changefeeds, schedules, subscriptions and external connections, as the parser
+hands them on."""
 
 from __future__ import annotations
+
+from dataclasses import field
 
 from sqlglot import exp
 
@@ -18,49 +21,60 @@ class FeedSelect(Syntax):
 
 
 class DatabaseFeed(Syntax):
-    """FOR DATABASE name [INCLUDE TABLES t, … | EXCLUDE TABLES t, …]."""
-
+    grammar = (
+        "^ name:database INCLUDE TABLES include:feed_table,…",
+        "^ name:database EXCLUDE TABLES exclude:feed_table,…",
+        "^ name:database",
+    )
     name: str
     include: tuple[ObjectName, ...] = ()
     exclude: tuple[ObjectName, ...] = ()
     position: int
 
 
-class AddTables(Syntax):
-    """ADD t, … [WITH initial_scan | no_initial_scan]."""
+class FeedClause(Syntax):
+    """A clause of ALTER CHANGEFEED."""
 
+
+class AddTables(FeedClause):
+    """`options` say whether the tables are scanned."""
+
+    grammar = "ADD [TABLE] tables:table,… [WITH options:option,…]"
     tables: tuple[ObjectName, ...]
     options: tuple[Option, ...]
 
 
-class DropTables(Syntax):
+class DropTables(FeedClause):
+    grammar = "DROP [TABLE] tables:table,…"
     tables: tuple[ObjectName, ...]
 
 
-class ControlTables(Syntax):
-    """`action` is PAUSE, RESUME or RESCAN."""
+class SetFeedOptions(FeedClause):
+    grammar = "SET options:option,…"
+    options: tuple[Option, ...]
 
+
+class UnsetFeedOptions(FeedClause):
+    grammar = "UNSET names:option_name,…"
+    names: tuple[str, ...]
+
+
+class ControlTables(FeedClause):
+    grammar = tuple(
+        (f"{action} TABLE tables:table,…", {"action": action})
+        for action in ("PAUSE", "RESUME", "RESCAN")
+    )
     action: str
     tables: tuple[ObjectName, ...]
 
 
-class SetFeedOptions(Syntax):
-    options: tuple[Option, ...]
-
-
-class UnsetFeedOptions(Syntax):
-    names: tuple[str, ...]
-
-
 class ShowFeedLatency(Statement):
-    """SHOW CHANGEFEED LATENCY."""
-
+    grammar = "SHOW CHANGEFEED LATENCY job_id:job"
     job_id: int
 
 
 class ShowFeedLag(Statement):
-    """SHOW CHANGEFEED LAG."""
-
+    grammar = "SHOW CHANGEFEED LAG job_id:job"
     job_id: int
 
 
@@ -68,54 +82,61 @@ class LetterChoice(Syntax):
     """The dead letters that a statement is about: those of one `table` if it is given, and of
     one `key`, written as the letter shows it."""
 
+    grammar = "FOR CHANGEFEED job_id:job [TABLE table:table] [KEY key:letter]"
     job_id: int
     table: ObjectName | None = None
     key: str | None = None
 
 
-class ShowDeadLetters(Statement):
-    """SHOW DEAD LETTERS."""
+class LetterStatement(Statement):
+    """A statement about dead letters."""
 
     chosen: LetterChoice
 
 
-class RetryDeadLetters(Statement):
-    """RETRY DEAD LETTERS: sends them again."""
-
-    chosen: LetterChoice
+class ShowDeadLetters(LetterStatement):
+    grammar = "SHOW DEAD LETTERS chosen:letters"
 
 
-class SkipDeadLetters(Statement):
-    """SKIP DEAD LETTERS: forgets them."""
+class RetryDeadLetters(LetterStatement):
+    """Sends them again."""
 
-    chosen: LetterChoice
+    grammar = "RETRY DEAD LETTERS chosen:letters"
 
 
-LetterStatement = ShowDeadLetters | RetryDeadLetters | SkipDeadLetters
+class SkipDeadLetters(LetterStatement):
+    """Forgets them."""
 
-FeedClause = AddTables | DropTables | ControlTables | SetFeedOptions | UnsetFeedOptions
+    grammar = "SKIP DEAD LETTERS chosen:letters"
 
 
 class AlterChangefeed(Statement):
     """The clauses in their order; at least one."""
 
+    grammar = "ALTER CHANGEFEED job_id:job clauses:feed_clauses"
     job_id: int
     clauses: tuple[FeedClause, ...]
 
 
 class CreateSubscription(NamedStatement):
+    grammar = (
+        "CREATE SUBSCRIPTION if_not_exists:[IF NOT EXISTS] ^ name:subscription "
+        "FOR tables:feed_table,… [options:with]"
+    )
     tables: tuple[ObjectName, ...]
     options: tuple[Option, ...]
     if_not_exists: bool
 
 
 class DropSubscription(NamedStatement):
+    grammar = "DROP SUBSCRIPTION if_exists:[IF EXISTS] ^ name:subscription"
     if_exists: bool
 
 
 class AcknowledgeSubscription(NamedStatement):
     """`upto` is the timestamp as it was written."""
 
+    grammar = "ACKNOWLEDGE SUBSCRIPTION ^ name:subscription UP TO upto:value"
     upto: str
 
 
@@ -127,15 +148,25 @@ class FetchSubscription(NamedStatement):
 
 
 class ShowSubscriptions(Statement):
-    """SHOW SUBSCRIPTIONS."""
+    grammar = "SHOW SUBSCRIPTIONS"
+
+
+_SCHEDULED = (
+    "FOR CHANGEFEED [_:scheduled_query] tables:feed_table,… INTO sink:sink [options:with] "
+    "RECURRING crontab:crontab [WITH SCHEDULE OPTIONS schedule_options:option,…]"
+)
 
 
 class CreateSchedule(Statement):
-    """CREATE SCHEDULE: a changefeed of the tables into the sink at each time of the crontab. Where
-    it has no `label`, it is called by when it was made."""
+    """A changefeed of the tables into the sink at each time of the crontab. Where it has no
+    `label`, it is called by when it was made."""
 
-    label: str | None
-    if_not_exists: bool
+    grammar = (
+        f"CREATE SCHEDULE if_not_exists:[IF NOT EXISTS] ^ label:label {_SCHEDULED}",
+        f"CREATE SCHEDULE ^ {_SCHEDULED}",
+    )
+    label: str | None = None
+    if_not_exists: bool = False
     tables: tuple[ObjectName, ...]
     sink: str
     options: tuple[Option, ...]
@@ -145,10 +176,43 @@ class CreateSchedule(Statement):
 
 
 class ShowSchedules(Statement):
-    """SHOW [RUNNING | PAUSED] SCHEDULES, SHOW SCHEDULE id."""
-
+    grammar = (
+        "SHOW SCHEDULES [FOR CHANGEFEED]",
+        ("SHOW RUNNING SCHEDULES [FOR CHANGEFEED]", {"paused": False}),
+        ("SHOW PAUSED SCHEDULES [FOR CHANGEFEED]", {"paused": True}),
+        "SHOW SCHEDULE schedule_id:schedule_id",
+    )
     schedule_id: int | None = None
     paused: bool | None = None
 
 
+class CreateConnection(NamedStatement):
+    grammar = (
+        "CREATE EXTERNAL CONNECTION if_not_exists:[IF NOT EXISTS] ^ name:connection AS uri:sink_uri"
+    )
+    uri: str = field(repr=False)
+    if_not_exists: bool
+
+
+class AlterConnection(NamedStatement):
+    grammar = (
+        "ALTER EXTERNAL CONNECTION if_exists:[IF EXISTS] ^ name:connection "
+        "( AS uri:sink_uri | OWNER TO owner:role )"
+    )
+    uri: str | None = field(repr=False)
+    owner: str | None
+    if_exists: bool
+
+
+class DropConnection(NamedStatement):
+    grammar = "DROP EXTERNAL CONNECTION if_exists:[IF EXISTS] ^ name:connection"
+    if_exists: bool
+
+
+class ShowConnections(Statement):
+    grammar = ("SHOW EXTERNAL CONNECTIONS", "SHOW EXTERNAL CONNECTION name:connection")
+    name: str | None = None
+
+
 SubscriptionChange = CreateSubscription | DropSubscription | AcknowledgeSubscription
+ConnectionChange = CreateConnection | AlterConnection | DropConnection

@@ -11,6 +11,10 @@ class DeclareCursor(NamedStatement):
     """`text` is the query, with blanks in front so that its positions are true. `scroll` is None
     where nothing is said: then it may go backwards as long as it holds all of its rows."""
 
+    grammar = (
+        "DECLARE ^ name:cursor [INSENSITIVE/ASENSITIVE] [scroll:scroll] CURSOR "
+        "[hold:WITH HOLD | WITHOUT HOLD] FOR text:query_text"
+    )
     text: str
     scroll: bool | None
     hold: bool
@@ -27,6 +31,16 @@ class Direction(Syntax):
     """With `single` the row at `count` from `origin`; else the next `count` rows, backwards where
     it is negative, and all of that direction where it is None."""
 
+    grammar = (
+        "NEXT",
+        ("FIRST", {"origin": From.START, "count": 1, "single": True}),
+        ("LAST", {"origin": From.START, "count": -1, "single": True}),
+        ("ABSOLUTE count:count", {"origin": From.START, "single": True}),
+        ("RELATIVE count:count", {"single": True}),
+        ("ALL", {"count": None}),
+        ("FORWARD ALL", {"count": None}),
+        ("BACKWARD ALL", {"count": None, "backward": True}),
+    )
     origin: From = From.HERE
     count: int | None = 1
     single: bool = False
@@ -40,7 +54,7 @@ class FetchCursor(NamedStatement, Direction):
 
 
 class CloseCursor(NamedStatement):
-    pass
+    grammar = "CLOSE ^ name:cursor"
 
 
 CursorStatement = DeclareCursor | FetchCursor | CloseCursor

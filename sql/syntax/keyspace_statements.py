@@ -9,77 +9,80 @@ from .statement import Statement, Syntax
 
 
 class CreateKeyspace(Statement):
+    grammar = "CREATE KEYSPACE if_not_exists:[IF NOT EXISTS] name:keyspace [options:with]"
     name: ObjectName
     if_not_exists: bool
     options: tuple[Option, ...]
 
 
 class DropKeyspace(Statement):
+    grammar = "DROP KEYSPACE if_exists:[IF EXISTS] name:keyspace"
     name: ObjectName
     if_exists: bool
 
 
 class PromoteKeyspace(Statement):
-    """ALTER KEYSPACE name PROMOTE: a replica is written by its own store from here on."""
+    """A replica is written by its own store from here on."""
 
+    grammar = "ALTER KEYSPACE name:keyspace PROMOTE"
     name: ObjectName
 
 
-class BackupKeyspace(Statement):
-    """BACKUP KEYSPACE name INTO 'uri' [AS OF SYSTEM TIME …]."""
+class SplitKeyspace(Statement):
+    """Ranges begin at these keys."""
 
+    grammar = "ALTER KEYSPACE name:keyspace SPLIT AT keys:key,…"
+    name: ObjectName
+    keys: tuple[bytes, ...]
+
+
+class TransferKeyspace(Statement):
+    """The replica at the target leads from here on."""
+
+    grammar = "ALTER KEYSPACE name:keyspace TRANSFER TO target:replica"
+    name: ObjectName
+    target: str = field(repr=False)
+
+
+class BackupKeyspace(Statement):
+    grammar = "BACKUP KEYSPACE name:keyspace INTO uri:folder [AS OF SYSTEM TIME as_of:timestamp]"
     name: ObjectName
     uri: str
     as_of: AsOf | None = None
 
 
 class RestoreKeyspace(Statement):
-    """RESTORE KEYSPACE name FROM 'uri' [WITH (role = 'replica')]."""
-
+    grammar = "RESTORE KEYSPACE name:keyspace FROM uri:backup [options:with]"
     name: ObjectName
     uri: str
     options: tuple[Option, ...] = ()
 
 
-class TransferKeyspace(Statement):
-    """ALTER KEYSPACE name TRANSFER TO 'tailrace://…': the replica there leads from here on."""
-
-    name: ObjectName
-    target: str = field(repr=False)
-
-
-class SplitKeyspace(Statement):
-    """ALTER KEYSPACE name SPLIT AT 'key' [, …]: ranges begin at these keys."""
-
-    name: ObjectName
-    keys: tuple[bytes, ...]
-
-
 class ShowKeyspaces(Statement):
-    """SHOW KEYSPACES."""
+    grammar = "SHOW KEYSPACES"
 
 
 class ShowKeyspaceRanges(Statement):
-    """SHOW RANGES FROM KEYSPACE name."""
-
+    grammar = "SHOW RANGES FROM KEYSPACE name:keyspace"
     name: ObjectName
 
 
 class ShowReplications(Statement):
-    """SHOW REPLICATIONS, or SHOW REPLICATION name TASKS."""
-
+    grammar = ("SHOW REPLICATIONS", "SHOW REPLICATION tasks_of:replication TASKS")
     tasks_of: str | None = None
 
 
 class RebalanceReplication(Statement):
-    """REBALANCE REPLICATION name: the replication's keys are dealt anew to its tasks."""
+    """The replication's keys are dealt anew to its tasks."""
 
+    grammar = "REBALANCE REPLICATION name:replication"
     name: str
 
 
 class KeyspaceFeed(Syntax):
     """The keyspace of a changefeed, and which of its keys: `[start, end)`, None for no end."""
 
+    grammar = "name:keyspace [FROM start:first_key] [TO end:key]"
     name: ObjectName
     start: bytes = b""
     end: bytes | None = None

@@ -7,15 +7,20 @@ from .statement import NamedStatement, Statement
 
 
 class CreateRelaxedLog(NamedStatement):
+    grammar = (
+        "CREATE RELAXED LOG ^ name:relaxed_log FOR TABLE/TABLES "
+        "( tables:(table,…) | tables:table,… )"
+    )
     tables: tuple[ObjectName, ...]
 
 
 class DropRelaxedLog(NamedStatement):
+    grammar = "DROP RELAXED LOG if_exists:[IF EXISTS] ^ name:relaxed_log"
     if_exists: bool
 
 
 class ShowRelaxedLogs(Statement):
-    """SHOW RELAXED LOGS."""
+    grammar = "SHOW RELAXED LOGS"
 
 
 RelaxedStatement = CreateRelaxedLog | DropRelaxedLog

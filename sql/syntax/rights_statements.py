@@ -1,4 +1,4 @@
-"""Statements about rights, as the parser hands them on."""
+"""Statements about users and rights, as the parser hands them on."""
 
 from __future__ import annotations
 
@@ -22,10 +22,24 @@ class TargetKind(Enum):
     TYPES_IN_SCHEMA = "all types in schema"
     SYSTEM = "system"
 
+    @property
+    def operand(self) -> str:
+        """The kind of operand that names such objects, or what they are in."""
+        word = self.value.rpartition(" ")[2]
+        return f"{word}_name" if word in ("schema", "database") else word
+
 
 class GrantTarget(Syntax):
     """`names` is empty for the system. A table's last part may be `*`."""
 
+    grammar = (
+        *(
+            (f"{kind.value.upper()} names:{kind.operand},…", {"kind": kind})
+            for kind in TargetKind
+            if kind not in (TargetKind.TABLE, TargetKind.SYSTEM)
+        ),
+        ("[TABLE] names:table_pattern,…", {"kind": TargetKind.TABLE}),
+    )
     kind: TargetKind
     names: tuple[ObjectName, ...] = ()
 
@@ -38,23 +52,40 @@ class PrivilegeName:
     position: int
 
 
-class GrantPrivileges(Statement):
-    """GRANT and REVOKE of privileges. `option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
+_TO = "TO grantees:role,… option:[WITH GRANT OPTION]"
+_FROM = "FROM grantees:role,… [CASCADE/RESTRICT]"
+_REVOKE = "revoke:REVOKE option:[GRANT OPTION FOR]"
+_SYSTEM: dict[str, object] = {"target": GrantTarget(kind=TargetKind.SYSTEM)}
 
+
+class GrantPrivileges(Statement):
+    """`option` is WITH GRANT OPTION, or GRANT OPTION FOR."""
+
+    grammar = (
+        (f"GRANT SYSTEM privileges:privilege,… {_TO}", _SYSTEM),
+        f"GRANT privileges:privilege,… ON target:grant_target {_TO}",
+        (f"{_REVOKE} SYSTEM privileges:privilege,… {_FROM}", _SYSTEM),
+        f"{_REVOKE} privileges:privilege,… ON target:grant_target {_FROM}",
+    )
     privileges: tuple[PrivilegeName, ...]
     target: GrantTarget
     grantees: tuple[str, ...]
     option: bool
-    revoke: bool
+    revoke: bool = False
 
 
 class GrantRoles(Statement):
-    """GRANT and REVOKE of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
+    """Of membership. `option` is WITH ADMIN OPTION, or ADMIN OPTION FOR."""
 
+    grammar = (
+        "GRANT roles:role,… TO members:role,… option:[WITH ADMIN OPTION]",
+        "revoke:REVOKE option:[ADMIN OPTION FOR] roles:role,… FROM members:role,… "
+        "[CASCADE/RESTRICT]",
+    )
     roles: tuple[str, ...]
     members: tuple[str, ...]
     option: bool
-    revoke: bool
+    revoke: bool = False
 
 
 class SetOwner(Statement):
@@ -66,16 +97,33 @@ class SetOwner(Statement):
 
 
 class ReassignOwned(Statement):
-    """REASSIGN OWNED BY … TO; `to` is None for DROP OWNED BY, which takes grants away too."""
+    """`to` is None for DROP OWNED BY, which takes grants away too."""
 
+    grammar = (
+        "REASSIGN OWNED BY roles:role,… TO to:role",
+        "DROP OWNED BY roles:role,… [CASCADE/RESTRICT]",
+    )
     roles: tuple[str, ...]
-    to: str | None
+    to: str | None = None
 
 
 class ActAs(Statement):
-    """SET [LOCAL] ROLE, or SET [LOCAL] SESSION AUTHORIZATION where `session`. `name` is None for
-    NONE and DEFAULT, and for RESET of either."""
+    """SET ROLE, or SET SESSION AUTHORIZATION where `session`. `name` is None for NONE and DEFAULT,
+    and for RESET of either."""
 
+    grammar = (
+        *(
+            f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )"
+            for words in (
+                "session:SESSION AUTHORIZATION",
+                "[local:LOCAL | SESSION] session:SESSION AUTHORIZATION",
+                "[local:LOCAL | SESSION] session:SESSION_AUTHORIZATION",
+            )
+        ),
+        "reset:RESET ^ ROLE",
+        "reset:RESET ^ session:SESSION AUTHORIZATION",
+        "reset:RESET ^ session:SESSION_AUTHORIZATION",
+    )
     name: str | None = None
     session: bool = False
     local: bool = False
@@ -83,5 +131,48 @@ class ActAs(Statement):
     position: int
 
 
+class RoleOptions(Syntax):
+    """The options behind a role's name; None for one that is not given. `password_given` tells
+    PASSWORD NULL from no PASSWORD. `granted` and `revoked` name system privileges, in capitals."""
+
+    password: str | None = None
+    password_given: bool = False
+    login: bool | None = None
+    granted: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
+    in_roles: tuple[str, ...] = ()
+
+
+class CreateUser(Statement):
+    """A role may not log in unless it says so."""
+
+    grammar = tuple(
+        f"CREATE {what} if_not_exists:[IF NOT EXISTS] name:user [WITH] options:role_options"
+        for what in ("login:USER", "ROLE")
+    )
+    name: str
+    options: RoleOptions
+    if_not_exists: bool
+    login: bool = False
+
+
+class AlterUser(Statement):
+    grammar = "ALTER USER/ROLE if_exists:[IF EXISTS] name:user [WITH] options:some_role_options"
+    name: str
+    options: RoleOptions
+    if_exists: bool
+
+
+class DropUser(Statement):
+    grammar = "DROP USER/ROLE if_exists:[IF EXISTS] names:user,…"
+    names: tuple[str, ...]
+    if_exists: bool
+
+
+class ShowUsers(Statement):
+    grammar = "SHOW USERS/ROLES"
+
+
+UserStatement = CreateUser | AlterUser | DropUser | ShowUsers
 RightsChange = GrantPrivileges | GrantRoles | SetOwner | ReassignOwned
 RightsStatement = RightsChange | ActAs

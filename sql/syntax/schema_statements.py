@@ -11,20 +11,26 @@ from .names import ObjectName, Option, TypeName
 from .statement import NamedStatement, Statement, Syntax
 from .type_statements import SequenceChange
 
+NULLS = "[NULLS [_:not_distinct] DISTINCT]"
+CHECK = "CHECK tree:parenthesised [NO INHERIT] not_valid:[NOT VALID]"
+_NAMED = "^ [CONSTRAINT name:constraint]"
+
+
+class Unique(Syntax):
+    grammar = f"{_NAMED} UNIQUE [_:using_index] {NULLS} columns:(column,…) _:not_deferrable"
+    name: str | None
+    columns: tuple[str, ...]
+    position: int
+
 
 class Check(Syntax):
     """`name` is None where the statement gives none."""
 
+    grammar = f"{_NAMED} {CHECK}"
     name: str | None
     tree: exp.Expr
     position: int
     not_valid: bool = False
-
-
-class Unique(Syntax):
-    name: str | None
-    columns: tuple[str, ...]
-    position: int
 
 
 class Reference(Syntax):
@@ -83,6 +89,17 @@ class IdentityClause(Syntax):
 
 # What ALTER TABLE takes.
 
+_COLUMN = "ALTER [COLUMN] ^ name:column"
+_STORED = (
+    "SET LOGGED", "SET WITHOUT OIDS", "SET WITHOUT CLUSTER",
+    *(f"REPLICA IDENTITY {which}" for which in ("DEFAULT", "FULL", "NOTHING")),
+)  # fmt: skip
+_STORED_COLUMN = {
+    "SET STATISTICS": "_:number",
+    "SET STORAGE": "( DEFAULT | _:word )",
+    "SET COMPRESSION": "( DEFAULT | _:word )",
+}
+
 
 class AlterCommand(Syntax):
     """A command of ALTER TABLE, and where it stands; zero where no error tells of it."""
@@ -96,41 +113,106 @@ class ElementCommand(AlterCommand):
     name: str
 
 
+class IgnoredAlteration(AlterCommand):
+    """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
+
+    grammar = (
+        *((words, {"what": words}) for words in _STORED),
+        *(
+            (f"ALTER [COLUMN] ^ column:column {what} {value}", {"what": what})
+            for what, value in _STORED_COLUMN.items()
+        ),
+    )
+    what: str
+    column: str | None = None
+
+
+class AddPrimaryKey(AlterCommand):
+    """ADD PRIMARY KEY: of a table that was made without one."""
+
+    grammar = "^ ADD [CONSTRAINT name:constraint] PRIMARY KEY columns:(column,…) _:not_deferrable"
+    columns: tuple[str, ...]
+    name: str | None = None
+
+
+class AddConstraint(AlterCommand):
+    grammar = "ADD constraint:table_constraint"
+    constraint: TableConstraint
+
+
 class AddColumn(AlterCommand):
+    grammar = "ADD [COLUMN] if_not_exists:[IF NOT EXISTS] definition:column_definition"
     definition: ColumnDefinition
     if_not_exists: bool
 
 
+class DropConstraint(ElementCommand):
+    grammar = "^ DROP CONSTRAINT if_exists:[IF EXISTS] name:constraint [CASCADE/RESTRICT]"
+    if_exists: bool
+
+
 class DropColumn(ElementCommand):
+    grammar = "DROP [COLUMN] if_exists:[IF EXISTS] ^ name:column [cascade:CASCADE | RESTRICT]"
     if_exists: bool
     cascade: bool
 
 
-class RenameColumn(ElementCommand):
-    new_name: str
-
-
 class RenameTable(AlterCommand):
+    grammar = "^ RENAME TO new_name:table_word"
     new_name: str
 
 
-class SetSchema(AlterCommand):
-    schema: str
+class RenameConstraint(ElementCommand):
+    grammar = "^ RENAME CONSTRAINT name:name TO new_name:new_name"
+    new_name: str
 
 
-class AlterType(ElementCommand):
-    type: TypeName
-    using: exp.Expr | None
+class RenameColumn(ElementCommand):
+    grammar = "RENAME [COLUMN] ^ name:name TO new_name:new_name"
+    new_name: str
+
+
+class AlterPrimaryKey(AlterCommand):
+    grammar = "^ ALTER PRIMARY KEY USING COLUMNS columns:(column,…)"
+    columns: tuple[str, ...]
+
+
+class SetNotNull(ElementCommand):
+    grammar = (
+        (f"{_COLUMN} SET NOT NULL", {"not_null": True}),
+        (f"{_COLUMN} DROP NOT NULL", {"not_null": False}),
+    )
+    not_null: bool
 
 
 class SetDefault(ElementCommand):
     """`default` is None to drop it."""
 
-    default: exp.Expr | None
+    grammar = (f"{_COLUMN} SET DEFAULT default:expression", f"{_COLUMN} DROP DEFAULT")
+    default: exp.Expr | None = None
+
+
+class DropExpression(ElementCommand):
+    """A computed column becomes one that is written, and keeps its values."""
+
+    grammar = f"{_COLUMN} DROP EXPRESSION if_exists:[IF EXISTS]"
+    if_exists: bool
 
 
 class AddIdentity(ElementCommand):
+    grammar = f"{_COLUMN} ADD clause:identity"
     clause: IdentityClause
+
+
+class DropIdentity(ElementCommand):
+    grammar = f"{_COLUMN} DROP IDENTITY if_exists:[IF EXISTS]"
+    if_exists: bool
+
+
+class AlterType(ElementCommand):
+    grammar = f"{_COLUMN} [SET DATA] TYPE type:column_type [USING using:expression]"
+    type: TypeName
+    using: exp.Expr | None
 
 
 class SetIdentity(ElementCommand):
@@ -140,59 +222,24 @@ class SetIdentity(ElementCommand):
     options: SequenceChange | None
 
 
-class DropIdentity(ElementCommand):
-    if_exists: bool
-
-
-class DropExpression(ElementCommand):
-    """A computed column becomes one that is written, and keeps its values."""
-
-    if_exists: bool
-
-
-class IgnoredAlteration(AlterCommand):
-    """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
-
-    what: str
-    column: str | None = None
-
-
-class SetNotNull(ElementCommand):
-    not_null: bool
-
-
-class AddConstraint(AlterCommand):
-    constraint: TableConstraint
-
-
-class DropConstraint(ElementCommand):
-    if_exists: bool
-
-
-class ValidateConstraint(ElementCommand):
-    pass
-
-
-class RenameConstraint(ElementCommand):
-    new_name: str
-
-
-class AddPrimaryKey(AlterCommand):
-    """ADD PRIMARY KEY: of a table that was made without one."""
-
-    columns: tuple[str, ...]
-    name: str | None = None
-
-
-class AlterPrimaryKey(AlterCommand):
-    columns: tuple[str, ...]
+class SetSchema(AlterCommand):
+    grammar = "^ SET SCHEMA schema:schema"
+    schema: str
 
 
 class SetParameters(AlterCommand):
     """SET (…) or RESET (…) among other clauses."""
 
+    grammar = (
+        "^ SET parameters:(parameter,…)",
+        ("^ RESET parameters:(reset_parameter,…)", {"reset": True}),
+    )
     parameters: tuple[Option, ...]
-    reset: bool
+    reset: bool = False
+
+
+class ValidateConstraint(ElementCommand):
+    grammar = "^ VALIDATE CONSTRAINT name:constraint"
 
 
 class AlterTable(Statement):
@@ -230,6 +277,10 @@ class RenameIndex(NamedStatement):
 class Truncate(Statement):
     """`within` says that it is part of a transaction that goes on, whose it then is whole."""
 
+    grammar = (
+        "TRUNCATE [TABLE] [ONLY] tables:table,… [restart_identity:RESTART IDENTITY | "
+        "CONTINUE IDENTITY] [cascade:CASCADE | RESTRICT] text:whole_text"
+    )
     tables: tuple[ObjectName, ...]
     cascade: bool
     restart_identity: bool
@@ -246,19 +297,28 @@ class Commented(Enum):
 class CommentOn(Statement):
     """`text` is None to take the comment away."""
 
+    grammar = tuple(
+        (
+            f"COMMENT ON {what.value} table:{what.value.lower()} IS ( NULL | text:text )",
+            {"what": what},
+        )
+        for what in (Commented.TABLE, Commented.VIEW)
+    )
     what: Commented
     table: ObjectName
-    column: str | None
+    column: str | None = None
     text: str | None
 
 
 class CreateSchema(Statement):
+    grammar = "CREATE SCHEMA if_not_exists:[IF NOT EXISTS] ^ parts:schema_parts"
     parts: tuple[str, ...]
     if_not_exists: bool
     position: int
 
 
 class DropSchema(Statement):
+    grammar = "DROP SCHEMA if_exists:[IF EXISTS] ^ parts:schema_parts [cascade:CASCADE | RESTRICT]"
     parts: tuple[str, ...]
     if_exists: bool
     cascade: bool
@@ -266,6 +326,7 @@ class DropSchema(Statement):
 
 
 class DropDatabase(NamedStatement):
+    grammar = "DROP DATABASE if_exists:[IF EXISTS] ^ name:database [cascade:CASCADE | RESTRICT]"
     if_exists: bool
     cascade: bool
 

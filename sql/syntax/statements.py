@@ -26,6 +26,7 @@ from .statement import Statement as Statement
 
 
 class CreateDatabase(Statement):
+    grammar = "CREATE DATABASE if_not_exists:[IF NOT EXISTS] name:database"
     name: str
     if_not_exists: bool
 
@@ -66,7 +67,7 @@ class CreateTableAs(Statement):
 
 
 class DropTable(DropObjects):
-    pass
+    grammar = "DROP TABLE if_exists:[IF EXISTS] names:table,… [cascade:CASCADE | RESTRICT]"
 
 
 class AlterTableSet(Statement):
@@ -78,17 +79,42 @@ class AlterTableSet(Statement):
     reset: bool
 
 
+class ShowDatabases(Statement):
+    grammar = "SHOW DATABASES"
+
+
+class ShowTables(Statement):
+    grammar = "SHOW TABLES [FROM database:database]"
+    database: str | None
+
+
+class ShowColumns(Statement):
+    grammar = "SHOW COLUMNS FROM [TABLE] table:table"
+    table: ObjectName
+
+
+class ShowCreateTable(Statement):
+    grammar = ("SHOW CREATE view:VIEW table:view", "SHOW CREATE [TABLE] table:table")
+    table: ObjectName
+    view: bool = False
+
+
 class RangesOf(Syntax):
     """A table's ranges, or those of its index `index`."""
 
     table: ObjectName
-    index: str | None
+    index: str | None = None
     if_exists: bool = False
 
 
 class SplitAt(Statement):
     """`rows` are the borders: some values of the key's first columns each."""
 
+    grammar = tuple(
+        f"ALTER {what} of:ranges_of_{what.lower()} ^ SPLIT AT [_:border_query] rows:borders "
+        "[_:expiration]"
+        for what in ("TABLE", "INDEX")
+    )
     of: RangesOf
     rows: tuple[tuple[exp.Expr, ...], ...]
     position: int
@@ -97,12 +123,17 @@ class SplitAt(Statement):
 class UnsplitAt(Statement):
     """`rows` as in SPLIT AT; None for ALL."""
 
+    grammar = tuple(
+        f"ALTER {what} of:ranges_of_{what.lower()} ^ UNSPLIT ( ALL | AT rows:borders )"
+        for what in ("TABLE", "INDEX")
+    )
     of: RangesOf
     rows: tuple[tuple[exp.Expr, ...], ...] | None
     position: int
 
 
 class ShowRanges(Statement):
+    grammar = "SHOW RANGES FROM of:shown_ranges details:[WITH DETAILS]"
     of: RangesOf
     details: bool
 
@@ -203,6 +234,14 @@ class ShowJobs(Statement):
     """SHOW JOBS, SHOW CHANGEFEED JOBS, SHOW [CHANGEFEED] JOB id. With `watched` each feed's tables
     are told with their states."""
 
+    grammar = (
+        "SHOW JOBS",
+        "SHOW JOB job_id:job",
+        (
+            "SHOW CHANGEFEED ( JOBS | JOB job_id:job ) watched:[WITH WATCHED_TABLES]",
+            {"changefeeds_only": True},
+        ),
+    )
     changefeeds_only: bool = False
     job_id: int | None = None
     watched: bool = False
@@ -214,20 +253,41 @@ class JobAction(Enum):
     RESUME = "RESUME"
 
 
+_ON_SCHEDULES = {"PAUSE": JobAction.PAUSE, "RESUME": JobAction.RESUME, "DROP": JobAction.CANCEL}
+
+
 class ControlJobs(Statement):
     """PAUSE, RESUME and CANCEL of the jobs named, of those that `query` finds, or of a
     `replication`'s. With `schedules` the ids are of schedules, and CANCEL drops them."""
 
+    grammar = (
+        *(
+            (f"{action.name} JOB/JOBS ( query:query | job_ids:job,… )", {"action": action})
+            for action in JobAction
+        ),
+        *(
+            (
+                f"{verb} SCHEDULE/SCHEDULES ( query:query | job_ids:schedule_id,… )",
+                {"action": action, "schedules": True},
+            )
+            for verb, action in _ON_SCHEDULES.items()
+        ),
+        *(
+            (f"{action.name} REPLICATION replication:replication", {"action": action})
+            for action in JobAction
+        ),
+    )
     action: JobAction
-    job_ids: tuple[int, ...]
+    job_ids: tuple[int, ...] = ()
     query: Query | None = None
     replication: str | None = None
     schedules: bool = False
 
 
 class AwaitJobs(Statement):
-    """SHOW JOBS WHEN COMPLETE: the jobs that are named or that `query` finds, when all are over."""
+    """The jobs that are named or that `query` finds, when all are over."""
 
+    grammar = "SHOW JOBS/JOB WHEN COMPLETE ( query:query | job_ids:job,… )"
     job_ids: tuple[int, ...]
     query: Query | None = None
 
@@ -236,46 +296,48 @@ class VerifyChangefeed(Statement):
     """Compares a feed's sink with its tables: as of now, or `at_resolved` where the feed stands.
     What differs is sent again with `repairs`."""
 
-    job_id: int
+    grammar = (
+        "VERIFY CHANGEFEED job_id:job at_resolved:[AT RESOLVED] repairs:[REPAIR]",
+        "VERIFY REPLICATION replication:replication at_resolved:[AT RESOLVED]",
+    )
+    job_id: int = 0
     at_resolved: bool
-    repairs: bool
+    repairs: bool = False
     replication: str | None = None
     """Instead of the job's id."""
+
+
+class ShowSessions(Statement):
+    grammar = "SHOW [CLUSTER/LOCAL/ALL] SESSIONS"
+
+
+class ShowQueries(Statement):
+    grammar = "SHOW [CLUSTER/LOCAL/ALL] QUERIES/STATEMENTS"
 
 
 class SetClusterSetting(NamedStatement):
     """The value is its text; None resets to the default."""
 
-    value: str | None
+    grammar = (
+        "SET CLUSTER SETTING ^ name:setting TO/= ( DEFAULT | value:value )",
+        "RESET CLUSTER SETTING ^ name:setting",
+    )
+    value: str | None = None
 
 
 class ShowClusterSettings(Statement):
     """All settings, or the one that is named."""
 
-    name: str | None
+    grammar = (
+        "SHOW [ALL] CLUSTER SETTINGS ^",
+        "SHOW CLUSTER SETTING ^ ( ALL | name:setting )",
+    )
+    name: str | None = None
     position: int
 
 
-class ShowTables(Statement):
-    database: str | None
-
-
-class ShowDatabases(Statement):
-    pass
-
-
-class ShowCreateTable(Statement):
-    """SHOW CREATE of a table or a view; with `view`, of a view alone."""
-
-    table: ObjectName
-    view: bool = False
-
-
-class ShowColumns(Statement):
-    table: ObjectName
-
-
 class UseDatabase(Statement):
+    grammar = "USE name:database"
     name: str
 
 
@@ -300,24 +362,35 @@ class ExplainChangefeed(Statement):
 class Prepare(Statement):
     """`text` is the inner statement, with blanks in front so that its positions are true."""
 
+    grammar = "PREPARE name:name [types:(parameter_type,…)] AS text:statement_text"
     name: str
     types: tuple[TypeName, ...]
     text: str
 
 
 class ExecutePrepared(NamedStatement):
+    grammar = "EXECUTE ^ name:prepared [arguments:arguments]"
     arguments: tuple[exp.Expr, ...]
 
 
 class Deallocate(Statement):
     """`name` is None for ALL."""
 
+    grammar = "DEALLOCATE [PREPARE] ( ALL | name:name )"
     name: str | None
 
 
 class Discard(Statement):
     """DISCARD, which a pool sends between two clients; `target` is the command tag."""
 
+    grammar = (
+        *(
+            (f"DISCARD {words}", {"target": f"DISCARD {words.partition('/')[0]}"})
+            for words in ("ALL", "PLANS", "SEQUENCES", "TEMP/TEMPORARY")
+        ),
+        ("CLOSE ALL", {"target": "CLOSE CURSOR ALL"}),
+        ("UNLISTEN ( * | _:channel )", {"target": "UNLISTEN"}),
+    )
     target: str
 
 
@@ -325,6 +398,7 @@ class SetConstraints(Statement):
     """When the open transaction looks at foreign keys that are deferrable: all, where none has a
     name here."""
 
+    grammar = "SET CONSTRAINTS ( ALL | names:constraints_name,… ) ( deferred:DEFERRED | IMMEDIATE )"
     names: tuple[ObjectName, ...]
     deferred: bool
 
@@ -332,6 +406,9 @@ class SetConstraints(Statement):
 class CopyFrom(Statement):
     """`columns` is None for all of the table's that are not computed."""
 
+    grammar = (
+        "COPY table:table [columns:columns] FROM ( STDIN | _:server_file ) options:copy_options"
+    )
     table: ObjectName
     columns: tuple[str, ...] | None
     options: CopyOptions
@@ -340,6 +417,7 @@ class CopyFrom(Statement):
 class CopyTo(Statement):
     """`whole` is the table whose rows `query` reads without naming columns."""
 
+    grammar = "COPY query:enclosed_query TO ( STDOUT | _:server_file ) options:copy_options"
     query: Query
     options: CopyOptions
     whole: ObjectName | None = None
@@ -362,23 +440,29 @@ class Chore(Enum):
 class Maintain(Statement):
     """A chore that has nothing to do here, and the tables that it names."""
 
+    grammar = (
+        (
+            "VACUUM [_:(chore_option,…)] [FULL] [FREEZE] [VERBOSE] [ANALYZE/ANALYSE] "
+            "[tables:cleaned,…]",
+            {"chore": Chore.VACUUM},
+        ),
+        (
+            "ANALYZE/ANALYSE [_:(chore_option,…)] [VERBOSE] [tables:cleaned,…]",
+            {"chore": Chore.ANALYZE},
+        ),
+        ("LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]", {"chore": Chore.LOCK}),
+    )
     chore: Chore
     tables: tuple[ObjectName, ...]
 
 
-class ShowSessions(Statement):
-    pass
-
-
-class ShowQueries(Statement):
-    """SHOW QUERIES, and SHOW STATEMENTS."""
-
-
 class Cancel(Statement):
-    """CANCEL QUERY and CANCEL SESSION, with their plurals."""
-
+    grammar = (
+        "CANCEL QUERY/QUERIES if_exists:[IF EXISTS] ^ ids:query_id,…",
+        "CANCEL session:SESSION/SESSIONS if_exists:[IF EXISTS] ^ ids:session_id,…",
+    )
     ids: tuple[str, ...]
-    session: bool
+    session: bool = False
     if_exists: bool
     position: int
 

@@ -21,34 +21,39 @@ class TransactionModes(Syntax):
 
 
 class Begin(TransactionStatement):
+    grammar = ("BEGIN [WORK/TRANSACTION] modes:modes", "START TRANSACTION modes:modes")
     modes: TransactionModes
 
 
 class Commit(TransactionStatement):
-    pass
+    grammar = "COMMIT/END [WORK/TRANSACTION]"
 
 
 class Rollback(TransactionStatement):
-    pass
+    grammar = "ROLLBACK/ABORT [WORK/TRANSACTION]"
 
 
-class MakeSavepoint(TransactionStatement):
-    name: str
-
-
-class ReleaseSavepoint(TransactionStatement):
+class RollbackTo(TransactionStatement):
+    grammar = "ROLLBACK/ABORT [WORK/TRANSACTION] TO [SAVEPOINT] ^ name:savepoint"
     name: str
     position: int
 
 
-class RollbackTo(TransactionStatement):
+class MakeSavepoint(TransactionStatement):
+    grammar = "SAVEPOINT name:savepoint"
+    name: str
+
+
+class ReleaseSavepoint(TransactionStatement):
+    grammar = "RELEASE [SAVEPOINT] ^ name:savepoint"
     name: str
     position: int
 
 
 class SetTransaction(TransactionStatement):
-    """SET TRANSACTION: the modes of the open transaction."""
+    """The modes of the open transaction."""
 
+    grammar = "SET TRANSACTION modes:some_modes"
     modes: TransactionModes
 
 
@@ -64,6 +69,15 @@ class SetVariable(TransactionStatement):
     The value is its text; of a list, the texts with commas between. RESET ALL has the name `all`.
     """
 
+    grammar = (
+        (  # the server's, LOCAL, is UTC, as is the default
+            "SET [local:LOCAL | SESSION] ^ TIME ZONE ( LOCAL/DEFAULT | value:values )",
+            {"name": "timezone"},
+        ),
+        ("RESET ^ TIME ZONE", {"name": "timezone"}),
+        ("RESET ^ ALL", {"name": "all"}),
+        "RESET ^ name:variable",
+    )
     name: str
     value: str | None = None
     local: bool = False

@@ -7,14 +7,22 @@ from .statement import DropObjects, Statement, Syntax
 
 
 class CreateEnum(Statement):
+    grammar = (
+        "CREATE TYPE if_not_exists:[IF NOT EXISTS] name:type [AS] "
+        "ENUM '(' [labels:label_text,…] ')'"
+    )
     name: ObjectName
     labels: tuple[str, ...]
     if_not_exists: bool
 
 
 class AddEnumValue(Statement):
-    """ALTER TYPE … ADD VALUE: behind all others unless a neighbour is named."""
+    """Behind all others unless a neighbour is named."""
 
+    grammar = (
+        "ALTER TYPE name:type ADD VALUE if_not_exists:[IF NOT EXISTS] label:label_text "
+        "[BEFORE before:label_text | AFTER after:label_text]"
+    )
     name: ObjectName
     label: str
     before: str | None
@@ -23,18 +31,20 @@ class AddEnumValue(Statement):
 
 
 class RenameEnumValue(Statement):
+    grammar = "ALTER TYPE name:type RENAME VALUE label:label_text TO new_label:label_text"
     name: ObjectName
     label: str
     new_label: str
 
 
 class RenameType(Statement):
+    grammar = "ALTER TYPE name:type RENAME TO new_name:type_word"
     name: ObjectName
     new_name: str
 
 
 class DropType(DropObjects):
-    pass
+    grammar = "DROP TYPE if_exists:[IF EXISTS] names:type,… [cascade:CASCADE | RESTRICT]"
 
 
 TypeStatement = CreateEnum | AddEnumValue | RenameEnumValue | RenameType | DropType
@@ -63,12 +73,17 @@ class SequenceChange(Syntax):
 
 
 class CreateSequence(Statement):
+    grammar = "CREATE SEQUENCE if_not_exists:[IF NOT EXISTS] name:sequence change:sequence_options"
     name: ObjectName
     change: SequenceChange
     if_not_exists: bool
 
 
 class AlterSequence(Statement):
+    grammar = (
+        "ALTER SEQUENCE if_exists:[IF EXISTS] name:sequence [RENAME TO new_name:sequence_word] "
+        "change:sequence_options"
+    )
     name: ObjectName
     change: SequenceChange
     new_name: str | None
@@ -76,7 +91,7 @@ class AlterSequence(Statement):
 
 
 class DropSequence(DropObjects):
-    pass
+    grammar = "DROP SEQUENCE if_exists:[IF EXISTS] names:sequence,… [cascade:CASCADE | RESTRICT]"
 
 
 SequenceStatement = CreateSequence | AlterSequence | DropSequence

@@ -5,19 +5,26 @@ from __future__ import annotations
 from .names import ObjectName
 from .statement import DropObjects, Statement
 
+_VIEW = "name:view [columns:(column,…)] AS text:view_query"
+
 
 class CreateView(Statement):
     """`text` is the query, with blanks in front so that its positions are true. `columns` are the
     names given for the query's first columns."""
 
+    grammar = (
+        f"CREATE VIEW if_not_exists:[IF NOT EXISTS] {_VIEW}",
+        (f"CREATE OR REPLACE VIEW {_VIEW}", {"replaces": True}),
+    )
     name: ObjectName
     columns: tuple[str, ...]
     text: str
-    if_not_exists: bool
-    replaces: bool
+    if_not_exists: bool = False
+    replaces: bool = False
 
 
 class RenameView(Statement):
+    grammar = "ALTER VIEW if_exists:[IF EXISTS] name:view RENAME TO ^ new_name:view_word"
     name: ObjectName
     new_name: str
     if_exists: bool
@@ -25,7 +32,7 @@ class RenameView(Statement):
 
 
 class DropView(DropObjects):
-    pass
+    grammar = "DROP VIEW if_exists:[IF EXISTS] names:view,… [cascade:CASCADE | RESTRICT]"
 
 
 ViewStatement = CreateView | RenameView | DropView

@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.users import PUBLIC, require_role
 from ....catalog.values.errors import SQLError
 from ....changefeed import CONNECTION_QUOTA, list_connections
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
-from ...syntax import connection_statements as s
+from ...syntax import changefeed_statements as s
 from ..positions import at
 
 
 async def change_connection(actor: Actor, statement: s.ConnectionChange) -> Result:
     """CREATE, ALTER or DROP EXTERNAL CONNECTION. Does not commit. Raises SQLError."""
     with at(statement.position):
-        return await _change(actor, statement)
+        skipped = await _change(actor, statement)
+    verb = type(statement).__name__.removesuffix("Connection").upper()
+    notice = skipped and f'external connection "{statement.name}" {skipped}, skipping'
+    return Result(tag=f"{verb} EXTERNAL CONNECTION", notice=notice)
 
 
-async def _change(actor: Actor, statement: s.ConnectionChange) -> Result:
-    feeds, name = actor.services.changefeeds, statement.name
-    transaction = actor.reader
+async def _change(actor: Actor, statement: s.ConnectionChange) -> str | None:
+    """Returns why nothing was done, if nothing was."""
+    feeds, name, transaction = actor.services.changefeeds, statement.name, actor.reader
     match statement:
         case s.CreateConnection():
-            tag = "CREATE EXTERNAL CONNECTION"
             await _check_may_create(actor)
             if statement.if_not_exists and await _known(actor, name):
-                return _skipped(tag, name, "already exists")
+                return "already exists"
             await feeds.create_connection(transaction, name, statement.uri, actor.user)
             await actor.need_room(CONNECTION_QUOTA)
-        case s.AlterConnection():
-            tag = "ALTER EXTERNAL CONNECTION"
-            if statement.if_exists and not await _known(actor, name):
-                return _skipped(tag, name, "does not exist")
-            if statement.owner is not None:
-                await _check_may_give(actor, statement.owner)
-                await feeds.give_connection(transaction, name, statement.owner, actor.user)
-            else:
-                assert statement.uri is not None, statement
-                await feeds.alter_connection(transaction, name, statement.uri, actor.user)
+        case _ if statement.if_exists and not await _known(actor, name):
+            return "does not exist"
+        case s.AlterConnection(owner=None):
+            assert statement.uri is not None, statement
+            await feeds.alter_connection(transaction, name, statement.uri, actor.user)
+        case s.AlterConnection(owner=owner):
+            assert owner is not None, statement
+            await _check_may_give(actor, owner)
+            await feeds.give_connection(transaction, name, owner, actor.user)
         case s.DropConnection():
-            tag = "DROP EXTERNAL CONNECTION"
-            if statement.if_exists and not await _known(actor, name):
-                return _skipped(tag, name, "does not exist")
             await feeds.drop_connection(transaction, name, actor.user)
-        case _:
-            assert_never(statement)
-    return Result(tag=tag)
+    return None
 
 
 async def show_connections(actor: Actor, statement: s.ShowConnections) -> Result:
@@ -88,7 +82,3 @@ async def _check_may_give(actor: Actor, owner: str) -> None:
 
 async def _known(actor: Actor, name: str) -> bool:
     return any(each.name == name for each in await list_connections(actor.reader))
-
-
-def _skipped(tag: str, name: str, why: str) -> Result:
-    return Result(tag=tag, notice=f'external connection "{name}" {why}, skipping')

@@ -98,7 +98,7 @@ async def tell_dead_letters(actor: Actor, statement: s.LetterStatement) -> Resul
         case s.SkipDeadLetters():
             await services.jobs.skip_dead_letters(letters)
             return Result(tag=f"SKIP DEAD LETTERS {len(letters)}", row_count=len(letters))
-        case s.RetryDeadLetters():
+        case _:
             outcomes = await services.jobs.retry_dead_letters(chosen.job_id, letters)
             rows = [
                 (letter.table_name, letter.key, format_timestamp(letter.at), outcome)

@@ -30,7 +30,6 @@ from ....changefeed import (
     find_tables,
     parse_schedule_options,
 )
-from ....changefeed.contract.queries import FeedQuery
 from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
 from ....kvlayer.errors import KVError
 from ....kvlayer.fibre import in_slices
@@ -175,6 +174,10 @@ async def requested(
     for table in tables:
         await (_need_readable if statement.sink is None else _need_changefeed)(changer, table)
     _check_followed(told, statement.tables, tables)
+    select = statement.query
+    query = None if select is None else await in_slices(lambda: feed_query(select, tables[0]))
+    if select is not None:  # what is wrong with it is said with its author's positions
+        await compile_feed_query(select, tables[0], tables[0], changer.services.analytics)
     request = FeedRequest(
         tables=tables,
         names=[str(full_name(name, changer.database)) for name in statement.tables],
@@ -184,9 +187,7 @@ async def requested(
         replication=statement.replication,
         keyspace=part,
         resolved=resolved,
-        query=None
-        if statement.query is None
-        else await _query(changer.services, statement.query, tables[0]),
+        query=query,
     )
     return statement, request
 
@@ -201,13 +202,6 @@ async def _check_new(services: Services, name: str, sink: str) -> None:
         )
     if await running_replication(services, name):
         raise SQLError("42710", f'replication "{name}" already exists')
-
-
-async def _query(services: Services, select: s.FeedSelect, table: TableDescriptor) -> FeedQuery:
-    """The query of a feed. What is wrong with it is said with its author's positions."""
-    query = await in_slices(lambda: feed_query(select, table))
-    await compile_feed_query(select, table, table, services.analytics)
-    return query
 
 
 async def _of_database(
@@ -396,8 +390,8 @@ async def _alterations(changer: Changer, clause: s.FeedClause) -> Sequence[Alter
         case s.SetFeedOptions(options=options):
             refuse_twice(options)
             return [SetOptions({option.name: option.value for option in options})]
-        case s.UnsetFeedOptions(names=names):
-            return [UnsetOptions(names)]
+    assert isinstance(clause, s.UnsetFeedOptions), clause
+    return [UnsetOptions(clause.names)]
 
 
 async def _added(changer: Changer, clause: s.AddTables) -> Sequence[AddTarget]:

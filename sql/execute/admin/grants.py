@@ -254,12 +254,11 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
     rights = await actor.rights()
     reasons: list[str] = []
     for object_id, grantee, grant in rights.all_grants():
-        if grantee != role or not await _lives(actor, object_id):
+        if grantee != role or object_id == SYSTEM.id:  # what is of the system goes with the role
             continue
-        if object_id == SYSTEM.id:
-            continue  # goes with the role
         found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
-        assert found is not None, object_id
+        if found is None or found.dropped:
+            continue
         kind = "table" if isinstance(found, TableDescriptor) else securable(found).kind.value
         verb = "owns" if grant.owner else "has privileges on"
         reasons.append(f"it {verb} {kind} {found.name}")

@@ -116,8 +116,8 @@ async def show_schedules(actor: Actor, statement: ShowSchedules) -> Result:
 async def control_jobs(services: Services, statement: ControlJobs, user: str) -> Result:
     """Raises SQLError 42501 for a job of another user, where CONTROLJOB is missing."""
     if statement.replication is not None:
-        found = await replication_jobs(services, statement.replication, user)
-        statement = replace(statement, job_ids=tuple(found), replication=None)
+        tasks = await running_tasks(services, statement.replication, user)
+        statement = replace(statement, job_ids=tuple(job.id for job in tasks), replication=None)
     rights = services.rights.current
     if statement.schedules:
         await _check_schedules(services, statement.job_ids, user)
@@ -182,9 +182,10 @@ async def verify_changefeed(actor: Actor, statement: VerifyChangefeed) -> Result
     The result holds keys, so whoever does not own the feed needs SELECT on its tables, too.
     """
     services = actor.services
-    job_ids: Sequence[int] = [statement.job_id]
+    job_ids = [statement.job_id]
     if statement.replication is not None:
-        job_ids = await replication_jobs(services, statement.replication, actor.user)
+        tasks = await running_tasks(services, statement.replication, actor.user)
+        job_ids = [job.id for job in tasks]
     rows: list[Row] = []
     notes: list[str] = []
     for job_id in job_ids:  # each task compares its own keys
@@ -317,11 +318,6 @@ async def running_tasks(services: Services, name: str, user: str) -> Sequence[Jo
     return jobs
 
 
-async def replication_jobs(services: Services, name: str, user: str) -> Sequence[int]:
-    """The jobs of a replication that is not over. Raises SQLError 42704."""
-    return [job.id for job in await running_tasks(services, name, user)]
-
-
 def _row(tasks: Sequence[JobSummary]) -> Row:
     """The row of a replication: the least checkpoint of its tasks, and the greatest lag."""
     first, states = tasks[0], [job.state for job in tasks]
@@ -346,7 +342,8 @@ def _checkpoint(tasks: Sequence[JobSummary]) -> str | None:
 def _task_row(job: JobSummary) -> Row:
     task, part = job.task, KeyspacePart() if job.task is None else job.task.part
     sending = job.sending
-    lag = None if sending is None or job.state != "running" else sending.lag
+    sends = sending if job.state == "running" else None
+    lag = None if sends is None else sends.lag
     return (
         1 if task is None else task.number,
         job.id,
@@ -358,10 +355,8 @@ def _task_row(job: JobSummary) -> Row:
         _checkpoint([job]),
         job.lag_seconds,
         None if sending is None else sending.rows,
-        None if sending is None or job.state != "running" else sending.rows_per_second,
+        None if sends is None else sends.rows_per_second,
         None if sending is None else max(0, sending.attempts - 1),
-        None if lag is None else lag.store,
-        None if lag is None else lag.capture,
-        None if lag is None else lag.network,
+        *((None,) * 3 if lag is None else (lag.store, lag.capture, lag.network)),
         job.error or job.trouble,
     )

@@ -10,10 +10,10 @@ from ...results.results import Result
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as feed_statements
 from ...syntax import keyspace_statements, statements
-from ...syntax.connection_statements import ShowConnections
+from ...syntax.changefeed_statements import ShowConnections
 from ...syntax.relaxed_statements import ShowRelaxedLogs
+from ...syntax.rights_statements import ShowUsers
 from ...syntax.statements import Maintain
-from ...syntax.user_statements import ShowUsers
 from ..ddl import keyspaces, relaxed_logs
 from . import feed_reports, jobs, show
 from .connections import show_connections
@@ -22,7 +22,7 @@ from .subscriptions import show_subscriptions
 from .users import show_users
 
 
-async def run_listing(actor: Actor, statement: object, parameters: Sequence[object] = ()) -> Result:
+async def run_listing(actor: Actor, statement: object, parameters: Sequence[object]) -> Result:
     """Runs one of `LISTINGS`, or a statement about ranges. Raises SQLError 42501."""
     if isinstance(statement, RangeStatement):
         return await run_ranges(actor, statement, parameters)

@@ -39,8 +39,14 @@ from ...runtime.implicit import alone, in_opened
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
-from ...syntax.rights_statements import RightsChange
-from ...syntax.user_statements import AlterUser, CreateUser, DropUser, RoleOptions, ShowUsers
+from ...syntax.rights_statements import (
+    AlterUser,
+    CreateUser,
+    DropUser,
+    RightsChange,
+    RoleOptions,
+    ShowUsers,
+)
 from .grants import change_rights, give_feeds_things, what_depends_on
 
 DEPENDENTS_SHOWN = 100

@@ -7,7 +7,7 @@ and special forms of its grammar (`coalesce`, `extract`) are no functions there 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,9 +19,8 @@ from ...builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ...builtins.operators import OPERATORS
 from ...builtins.session_functions import SESSION_FUNCTIONS
 from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, Signature
-from ...results.results import Row
 from ..type_rows import ALL_ROWS, TYPE_ROWS, TypeRow
-from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
+from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 _INTERNAL_LANGUAGE = 12
 
@@ -50,40 +49,25 @@ class _Function:
     """A function as pg_proc has it."""
 
     name: str
-    arguments: tuple[TypeRow, ...]
-    result: TypeRow
+    types: tuple[tuple[int, str], ...]
+    """Of its arguments, and of its result behind them: the oid and the words of each."""
     variadic: bool = False
-    arrays: tuple[bool, ...] = ()
-    """Whether each argument, and the result behind them, is an array of that type."""
 
     @property
     def oid(self) -> int:
-        return derived("function", self.name, *self._words)
-
-    @property
-    def _words(self) -> list[str]:
-        types = (*self.arguments, self.result)
-        pairs = zip(types, self.arrays, strict=True)
-        return [f"{row.words}[]" if array else row.words for row, array in pairs]
+        return derived("function", self.name, *(words for _, words in self.types))
 
     @property
     def argument_text(self) -> str:
-        words = self._words[:-1]
+        words = [words for _, words in self.types[:-1]]
         if self.variadic:
             words[-1] = f"VARIADIC {words[-1]}"
         return ", ".join(words)
 
     @property
     def result_text(self) -> str:
-        text = self._words[-1]
+        _, text = self.types[-1]
         return f"SETOF {text}" if self.name in _SETS else text
-
-    @property
-    def oids(self) -> list[int]:
-        """Returns the oids of the argument types, and of the result type."""
-        types = (*self.arguments, self.result)
-        pairs = zip(types, self.arrays, strict=True)
-        return [row.array if array else row.oid for row, array in pairs]
 
     @property
     def kind(self) -> str:
@@ -101,10 +85,16 @@ def _of_signature(found: Signature) -> _Function:
             result = _SUMS[found.arguments[0]]
         case "avg":
             result = _AVERAGES[found.arguments[0]]
-    words = (*found.arguments, result)
-    rows = [_BY_NAME[_PSEUDO.get(word, word).removesuffix("[]")] for word in words]
-    arrays = tuple(word.endswith("[]") for word in words)
-    return _Function(found.name, tuple(rows[:-1]), rows[-1], found.variadic, arrays)
+    types: list[tuple[int, str]] = []
+    for word in (*found.arguments, result):
+        row = _BY_NAME[_PSEUDO.get(word, word).removesuffix("[]")]
+        array = word.endswith("[]")
+        types.append((row.array, f"{row.words}[]") if array else (row.oid, row.words))
+    return _Function(found.name, tuple(types), found.variadic)
+
+
+def _of_rows(name: str, rows: Iterable[TypeRow]) -> _Function:
+    return _Function(name, tuple((row.oid, row.words) for row in rows))
 
 
 @cache
@@ -117,8 +107,8 @@ def functions() -> tuple[_Function, ...]:
         if function.result.catalog_name:
             result = _BY_NAME["void"]
         for count in function.counts:
-            arguments = tuple(TYPE_ROWS[function.argument(place).kind] for place in range(count))
-            found.append(_Function(name, arguments, result, False, (False,) * (count + 1)))
+            arguments = [TYPE_ROWS[function.argument(place).kind] for place in range(count)]
+            found.append(_of_rows(name, (*arguments, result)))
     unique = {function.oid: function for function in found}
     return tuple(sorted(unique.values(), key=lambda one: (one.name, one.argument_text)))
 
@@ -129,25 +119,23 @@ def functions() -> tuple[_Function, ...]:
     proparallel:c pronargs:i pronargdefaults:i prorettype:o proargtypes:V proallargtypes:O
     proargmodes:S proargnames:S proargdefaults protrftypes:O prosrc probin prosqlbody
     proconfig:S proacl:S""")
-async def function_rows(context: IntrospectionContext) -> Sequence[Row]:
-    owner, rows = user_oid("root"), list[Row]()
+async def function_rows(context: IntrospectionContext) -> Rows:
+    owner = user_oid("root")
     for one in functions():
-        *arguments, result = one.oids
-        rows.append(
-            (
-                one.oid, one.name, NAMESPACE, owner, _INTERNAL_LANGUAGE, 1.0,
-                1000.0 if one.name in _SETS else 0.0, arguments[-1] if one.variadic else 0, None,
-                one.kind, False, False, True, one.name in _SETS, "v", "s", len(arguments), 0,
-                result, arguments, None, None, None, None, None, one.name, None, None, None, None,
-            )
+        *arguments, result = [oid for oid, _ in one.types]
+        yield (
+            one.oid, one.name, NAMESPACE, owner, _INTERNAL_LANGUAGE, 1.0,
+            1000.0 if one.name in _SETS else 0.0, arguments[-1] if one.variadic else 0, None,
+            one.kind, False, False, True, one.name in _SETS, "v", "s", len(arguments), 0,
+            result, arguments, None, None, None, None, None, one.name, None, None, None, None,
         )  # fmt: skip
-    return rows
 
 
 @TAILRACE_INTERNAL.table("functions 6 oid:i arguments result")
-async def function_texts(context: IntrospectionContext) -> Sequence[Row]:
+async def function_texts(context: IntrospectionContext) -> Rows:
     """`tailrace_internal.functions`: what pg_get_function_arguments() and its kin return."""
-    return [(one.oid, one.argument_text, one.result_text) for one in functions()]
+    for one in functions():
+        yield (one.oid, one.argument_text, one.result_text)
 
 
 def _operators() -> Iterator[tuple[str, _Function]]:
@@ -157,24 +145,21 @@ def _operators() -> Iterator[tuple[str, _Function]]:
     for kind in CASTS:
         row = TYPE_ROWS[kind]
         for sign in ("=", "<>", "<", "<=", ">", ">="):
-            yield sign, _Function(sign, (row, row), truth, arrays=(False,) * 3)
+            yield sign, _of_rows(sign, (row, row, truth))
 
 
 @PG_CATALOG.table("""pg_operator 64
     oid:o oprname oprnamespace:o oprowner:o oprkind:c oprcanmerge:b oprcanhash:b oprleft:o
     oprright:o oprresult:o oprcom:o oprnegate:o oprcode oprrest oprjoin""")
-async def operator_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def operator_rows(context: IntrospectionContext) -> Rows:
     """pg_operator. An operator is no function here, so it has no `oprcode`."""
-    owner, rows = user_oid("root"), list[Row]()
+    owner = user_oid("root")
     for sign, one in _operators():
-        left, right, result = one.oids
-        rows.append(
-            (
-                derived("operator", sign, left, right), sign, NAMESPACE, owner, "b",
-                sign == "=", sign == "=", left, right, result, 0, 0, None, None, None,
-            )
+        left, right, result = [oid for oid, _ in one.types]
+        yield (
+            derived("operator", sign, left, right), sign, NAMESPACE, owner, "b",
+            sign == "=", sign == "=", left, right, result, 0, 0, None, None, None,
         )  # fmt: skip
-    return rows
 
 
 FIRST_CAST = 10_000
@@ -183,15 +168,14 @@ FIRST_CAST = 10_000
 
 @PG_CATALOG.table("""pg_cast 55
     oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c""")
-async def cast_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def cast_rows(context: IntrospectionContext) -> Rows:
     """pg_cast, without those to and from text, which every type has there and here."""
-    rows: list[Row] = []
+    oid = FIRST_CAST
     for source, targets in CASTS.items():
         for target in sorted(targets - {source}, key=lambda kind: kind.value):
             pair = TYPE_ROWS[source].oid, TYPE_ROWS[target].oid
-            oid = FIRST_CAST + len(rows)
-            rows.append((oid, *pair, 0, _context(source, target), "f"))
-    return rows
+            yield (oid, *pair, 0, _context(source, target), "f")
+            oid += 1
 
 
 def _context(source: TypeKind, target: TypeKind) -> str:

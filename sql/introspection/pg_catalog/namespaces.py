@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ....catalog.rights.privileges import SYSTEM, Privilege, Securable, SecurableKind
 from ....catalog.rights.rights import read_rights
 from ....catalog.rights.users import ROOT, list_users
 from ....catalog.values.identifiers import RESERVED
 from ...analyze.calls.oids import BTREE, HEAP, INFORMATION_SCHEMA, derived, relation_oid, user_oid
 from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
-from ...results.results import Row
 from ...runtime.services import ListedTable
 from ..described import described_tables, index_definition
 from ..rights import acl
-from ..virtual_table import PG_CATALOG, IntrospectionContext
+from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows
 
 _VIRTUAL_SCHEMAS = {"pg_catalog": NAMESPACE, "information_schema": INFORMATION_SCHEMA}
 _UTF8 = 6
@@ -31,112 +28,98 @@ def schema_oid(name: str) -> int:
 
 
 @PG_CATALOG.table("pg_namespace 1 oid:o nspname nspowner:o nspacl:S")
-async def namespace_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def namespace_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_namespace: the schemas of the database, and those of the catalogs."""
     catalog, reader = context.services.catalog, context.reader
     database_id = await catalog.descriptors.lookup(reader, 0, 0, context.database)
     assert database_id is not None, context.database
     owner, rights = user_oid(ROOT), await read_rights(reader)
-    rows: list[Row] = []
     for name, id in await catalog.descriptors.children(reader, database_id, 0):
         schema = Securable(SecurableKind.SCHEMA, id, name, (database_id,))
-        rows.append((id, name, user_oid(rights.owner(id)), acl(rights, schema)))
+        yield (id, name, user_oid(rights.owner(id)), acl(rights, schema))
     virtual = {table.schema for table in context.services.virtual_tables}
     for name in sorted(virtual):
-        rows.append((schema_oid(name), name, owner, None))
-    return rows
+        yield (schema_oid(name), name, owner, None)
 
 
 @PG_CATALOG.table("""pg_database 8
     oid:o datname datdba:o encoding:i datlocprovider:c datistemplate:b datallowconn:b
     datconnlimit:i datfrozenxid:i datminmxid:i dattablespace:o datcollate datctype daticulocale
     datcollversion datacl:S""")
-async def database_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def database_rows(context: IntrospectionContext) -> Rows:
     found = await context.services.catalog.descriptors.children(context.reader, 0, 0)
     rights = await read_rights(context.reader)
-    return [
-        (
+    for name, id in found:
+        yield (
             id, name, user_oid(rights.owner(id)), _UTF8, "c", False, True, -1, 0, 0, TABLESPACE,
             "C", "C.UTF-8", None, None, acl(rights, Securable(SecurableKind.DATABASE, id, name)),
-        )
-        for name, id in found
-    ]  # fmt: skip
+        )  # fmt: skip
 
 
 @PG_CATALOG.table("""pg_roles 9
     rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b
     rolconnlimit:i rolpassword rolvaliduntil rolbypassrls:b rolconfig:S oid:o""")
-async def role_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def role_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_roles: users and roles, without passwords."""
     rights = await read_rights(context.reader)
-    rows: list[Row] = []
     for user in await list_users(context.reader):
         admin, held = rights.admin(user.name), rights.held(user.name, SYSTEM)
         creates_roles, creates_databases = Privilege.CREATEROLE, Privilege.CREATEDB
-        rows.append(
-            (
-                user.name, admin, True, bool(held & creates_roles), bool(held & creates_databases),
-                user.login, False, -1, "********", None, admin, None, user_oid(user.name),
-            )
+        yield (
+            user.name, admin, True, bool(held & creates_roles), bool(held & creates_databases),
+            user.login, False, -1, "********", None, admin, None, user_oid(user.name),
         )  # fmt: skip
-    return rows
 
 
 @PG_CATALOG.table("pg_auth_members 12 roleid:o member:o grantor:o admin_option:b")
-async def member_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def member_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    return [
-        (user_oid(role), user_oid(member), user_oid(ROOT), admin)
-        for role, member, admin in rights.memberships()
-    ]
+    for role, member, admin in rights.memberships():
+        yield (user_oid(role), user_oid(member), user_oid(ROOT), admin)
 
 
 @PG_CATALOG.table("pg_tablespace 32 oid:o spcname spcowner:o spcacl:S spcoptions:S")
-async def tablespace_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def tablespace_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_tablespace: the store's folder alone, under the name of PostgreSQL's default."""
-    return [(TABLESPACE, "pg_default", user_oid(ROOT), None, None)]
+    yield (TABLESPACE, "pg_default", user_oid(ROOT), None, None)
 
 
 @PG_CATALOG.table("""pg_tables 19
     schemaname tablename tableowner tablespace hasindexes:b hasrules:b hastriggers:b
     rowsecurity:b""")
-async def table_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def table_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    return [
-        (
+    for found in await described_tables(context):
+        yield (
             found.schema, found.table.name, rights.owner(found.table.id), None, True, False,
             bool(found.table.foreign_keys or found.table.referenced_by), False,
-        )
-        for found in await described_tables(context)
-    ]  # fmt: skip
+        )  # fmt: skip
 
 
 @PG_CATALOG.table("pg_indexes 20 schemaname tablename indexname tablespace indexdef")
-async def indexes_rows(context: IntrospectionContext) -> Sequence[Row]:
-    return [
-        (found.schema, found.table.name, index.name, None, index_definition(found, index))
-        for found in await described_tables(context)
-        for index in found.indexes
-    ]
+async def indexes_rows(context: IntrospectionContext) -> Rows:
+    for found in await described_tables(context):
+        for index in found.indexes:
+            yield (found.schema, found.table.name, index.name, None, index_definition(found, index))
 
 
 @PG_CATALOG.table("pg_am 17 oid:o amname amhandler amtype:c")
-async def _methods(context: IntrospectionContext) -> Sequence[Row]:
-    return [(HEAP, "heap", "heap_tableam_handler", "t"), (BTREE, "btree", "bthandler", "i")]
+async def _methods(context: IntrospectionContext) -> Rows:
+    yield (HEAP, "heap", "heap_tableam_handler", "t")
+    yield (BTREE, "btree", "bthandler", "i")
 
 
 @PG_CATALOG.table("""pg_collation 18
     oid:o collname collnamespace:o collowner:o collprovider:c collisdeterministic:b
     collencoding:i collcollate collctype colliculocale collversion""")
-async def _collations(context: IntrospectionContext) -> Sequence[Row]:
+async def _collations(context: IntrospectionContext) -> Rows:
     owner = user_oid("root")
-    return [
-        (100, "default", NAMESPACE, owner, "d", True, -1, None, None, None, None),
-        (950, "C", NAMESPACE, owner, "c", True, -1, "C", "C", None, None),
-    ]
+    yield (100, "default", NAMESPACE, owner, "d", True, -1, None, None, None, None)
+    yield (950, "C", NAMESPACE, owner, "c", True, -1, "C", "C", None, None)
 
 
 @PG_CATALOG.table("pg_get_keywords 43 word catcode:c barelabel:b catdesc baredesc")
-async def _keywords(context: IntrospectionContext) -> Sequence[Row]:
+async def _keywords(context: IntrospectionContext) -> Rows:
     """Rows of `pg_get_keywords()`: the words that are names only in quotes."""
-    return [(word, "R", False, "reserved", "requires AS") for word in sorted(RESERVED)]
+    for word in sorted(RESERVED):
+        yield (word, "R", False, "reserved", "requires AS")

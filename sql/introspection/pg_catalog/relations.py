@@ -4,7 +4,6 @@ pg_views and pg_rewrite, which is how PostgreSQL keeps views, and of pg_depend."
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import Identity
@@ -33,7 +32,6 @@ from ...analyze.calls.oids import (
 )
 from ...results.results import Row
 from ..described import (
-    DescribedTable,
     constraint_definition,
     default_text,
     described_relations,
@@ -45,7 +43,7 @@ from ..described import (
 )
 from ..rights import acl
 from ..type_rows import row_of, type_modifier, type_oid
-from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext
+from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
 from .namespaces import namespace_rows, schema_oid, virtual_relation_oid
 
 _INT8_OID = 20
@@ -66,47 +64,41 @@ _ACTIONS = {
     relhastriggers:b relhassubclass:b relrowsecurity:b relforcerowsecurity:b relispopulated:b
     relreplident:c relispartition:b relacl:S reloptions:S relpartbound relfrozenxid:i
     relminmxid:i""")
-async def class_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def class_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_class: tables, views, sequences and indexes that the user sees."""
-    rows: list[Row] = []
     rights = await read_rights(context.reader)
     for found in await described_relations(context):
         table, namespace = found.table, found.table.schema_id
         checks = sum(constraint.kind == "c" for constraint in found.constraints)
         options = [f"{name}={value}" for name, value in table.parameters.items()] or None
-        rows.append(
-            _class(
-                table.id,
-                table.name,
-                namespace,
-                "r" if table.view is None else "v",
-                HEAP if table.view is None else 0,
-                len(found.columns),
-                checks,
-                options,
-                rules=table.view is not None,
-                # PostgreSQL enforces foreign keys by triggers, and psql looks for them only then.
-                triggers=bool(table.foreign_keys or table.referenced_by),
-                owner=user_oid(rights.owner(table.id)),
-                acl=acl(rights, securable(table)),
-            )
+        yield _class(
+            table.id,
+            table.name,
+            namespace,
+            "r" if table.view is None else "v",
+            HEAP if table.view is None else 0,
+            len(table.shown_columns),
+            checks,
+            options,
+            rules=table.view is not None,
+            # PostgreSQL enforces foreign keys by triggers, and psql looks for them only then.
+            triggers=bool(table.foreign_keys or table.referenced_by),
+            owner=user_oid(rights.owner(table.id)),
+            acl=acl(rights, securable(table)),
         )
         for index in found.indexes:
             oid = index_oid(table.id, index.id)
             width = len(index.columns) + len(index.storing)
-            rows.append(_class(oid, index.name, namespace, "i", BTREE, width, 0, None))
+            yield _class(oid, index.name, namespace, "i", BTREE, width, 0, None)
     for _, sequence in await described_sequences(context):
-        rows.append(
-            _class(
-                sequence.id, sequence.name, sequence.schema_id, "S", 0, 3, 0, None,
-                owner=user_oid(rights.owner(sequence.id)), acl=acl(rights, securable(sequence)),
-            )
+        yield _class(
+            sequence.id, sequence.name, sequence.schema_id, "S", 0, 3, 0, None,
+            owner=user_oid(rights.owner(sequence.id)), acl=acl(rights, securable(sequence)),
         )  # fmt: skip
     for virtual in context.services.virtual_tables:
         namespace = schema_oid(virtual.schema)
         oid = virtual_relation_oid(virtual)
-        rows.append(_class(oid, virtual.name, namespace, "v", 0, len(virtual.columns), 0, None))
-    return rows
+        yield _class(oid, virtual.name, namespace, "v", 0, len(virtual.columns), 0, None)
 
 
 def _class(
@@ -141,31 +133,27 @@ _IDENTITIES = {None: "", Identity.ALWAYS: "a", Identity.BY_DEFAULT: "d"}
     atttypmod:i attbyval:b attstorage:c attalign:c attcompression:c attnotnull:b atthasdef:b
     atthasmissing:b attidentity:c attgenerated:c attisdropped:b attislocal:b attinhcount:i
     attcollation:o attacl:S attoptions:S attmissingval attfdwoptions:S""")
-async def attribute_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def attribute_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_attribute: the columns of every relation of pg_class."""
-    rows: list[Row] = []
     for found in await described_relations(context):
         table = found.table
-        for number, column in found.columns:
+        for column in table.shown_columns:
             default = default_text(column) is not None
             generated = "s" if column.computed is not None else ""
-            rows.append(
-                _attribute(
-                    table.id, column.name, column.type, number,
-                    required=not column.nullable, default=default, generated=generated,
-                    identity=_IDENTITIES[column.identity],
-                )
+            yield _attribute(
+                table.id, column.name, column.type, column.id,
+                required=not column.nullable, default=default, generated=generated,
+                identity=_IDENTITIES[column.identity],
             )  # fmt: skip
         for index in found.indexes:
             oid = index_oid(table.id, index.id)
             for place, column_id in enumerate((*index.columns, *index.storing), start=1):
                 column = table.column_by_id(column_id)
-                rows.append(_attribute(oid, column.name, column.type, place))
+                yield _attribute(oid, column.name, column.type, place)
     for virtual in context.services.virtual_tables:
         oid = virtual_relation_oid(virtual)
         for place, (name, type) in enumerate(virtual.columns.items(), start=1):
-            rows.append(_attribute(oid, name, type, place))
-    return rows
+            yield _attribute(oid, name, type, place)
 
 
 def _attribute(
@@ -197,15 +185,13 @@ def default_oid(table: TableDescriptor, number: int) -> int:
 
 
 @PG_CATALOG.table("pg_attrdef 4 oid:o adrelid:o adnum:i adbin")
-async def default_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def default_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_attrdef, one for each column with a default or a computed expression."""
-    rows: list[Row] = []
     for found in await described_tables(context):
-        for number, column in found.columns:
+        for column in found.table.shown_columns:
             text = default_text(column)
             if text is not None:
-                rows.append((default_oid(found.table, number), found.table.id, number, text))
-    return rows
+                yield (default_oid(found.table, column.id), found.table.id, column.id, text)
 
 
 @PG_CATALOG.table("""pg_index 6
@@ -213,23 +199,19 @@ async def default_rows(context: IntrospectionContext) -> Sequence[Row]:
     indisprimary:b indisexclusion:b indimmediate:b indisclustered:b indisvalid:b indcheckxmin:b
     indisready:b indislive:b indisreplident:b indkey:v indcollation:V indclass:V indoption:v
     indexprs indpred""")
-async def index_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def index_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_index, one for each index of a table."""
-    rows: list[Row] = []
     for found in await described_tables(context):
         table = found.table
         for index in found.indexes:
             key = [*index.columns, *index.storing]
             count = len(index.columns)
             primary = index.id == table.primary_index_id
-            rows.append(
-                (
-                    index_oid(table.id, index.id), table.id, len(key), count, index.unique, False,
-                    primary, False, True, False, True, False, True, True, False, key, [0] * count,
-                    [0] * count, [0] * count, None, None,
-                )
+            yield (
+                index_oid(table.id, index.id), table.id, len(key), count, index.unique, False,
+                primary, False, True, False, True, False, True, True, False, key, [0] * count,
+                [0] * count, [0] * count, None, None,
             )  # fmt: skip
-    return rows
 
 
 @PG_CATALOG.table("""pg_constraint 7
@@ -237,70 +219,57 @@ async def index_rows(context: IntrospectionContext) -> Sequence[Row]:
     conrelid:o contypid:o conindid:o conparentid:o confrelid:o confupdtype:c confdeltype:c
     confmatchtype:c conislocal:b coninhcount:i connoinherit:b conkey:I confkey:I conpfeqop:O
     conppeqop:O conffeqop:O confdelsetcols:I conexclop:O conbin""")
-async def constraint_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def constraint_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_constraint: keys, foreign keys, checks and unique constraints."""
     tables = await described_tables(context)
-    return [row for found in tables for row in _constraints(found, tables)]
-
-
-def _constraints(found: DescribedTable, tables: Sequence[DescribedTable]) -> Iterator[Row]:
-    table = found.table
-    by_id = {other.table.id: other for other in tables}
-    for constraint in found.constraints:
-        index = 0 if constraint.index is None else index_oid(table.id, constraint.index.id)
-        other, other_columns, update, delete = 0, None, "", ""
-        deferrable = deferred = False
-        if constraint.key is not None:
-            key = constraint.key
-            other, other_columns = key.referenced_id, list(key.referenced_columns)
-            deferrable, deferred = key.deferrable, key.initially_deferred
-            update, delete = _ACTIONS[key.on_update.value], _ACTIONS[key.on_delete.value]
-            target = by_id[other]
-            index = next(
-                index_oid(other, candidate.id)
-                for candidate in target.indexes
-                if candidate.unique and set(candidate.columns) == set(key.referenced_columns)
-            )
-        expression = constraint.check.expression if constraint.check is not None else None
-        match = "s" if constraint.key is not None else ""
-        yield (
-            constraint.oid, constraint.name, table.schema_id, constraint.kind, deferrable, deferred,
-            constraint.validated, table.id, 0, index, 0, other, update, delete, match, True, 0,
-            True, list(constraint.columns), other_columns, None, None, None, None, None,
-            expression,
-        )  # fmt: skip
+    by_id = {found.table.id: found for found in tables}
+    for found in tables:
+        table = found.table
+        for constraint in found.constraints:
+            index = 0 if constraint.index is None else index_oid(table.id, constraint.index.id)
+            other, other_columns, update, delete, match = 0, None, "", "", ""
+            deferrable = deferred = False
+            if constraint.key is not None:
+                key = constraint.key
+                other, other_columns, match = key.referenced_id, list(key.referenced_columns), "s"
+                deferrable, deferred = key.deferrable, key.initially_deferred
+                update, delete = _ACTIONS[key.on_update.value], _ACTIONS[key.on_delete.value]
+                index = index_oid(other, by_id[other].referenced_index(key).id)
+            yield (
+                constraint_oid(table.id, constraint.name), constraint.name, table.schema_id,
+                constraint.kind, deferrable, deferred, constraint.validated, table.id, 0, index, 0,
+                other, update, delete, match, True, 0, True, list(constraint.columns),
+                other_columns, None, None, None, None, None,
+                None if constraint.check is None else constraint.check.expression,
+            )  # fmt: skip
 
 
 @PG_CATALOG.table("pg_description 14 objoid:o classoid:o objsubid:i description")
-async def description_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def description_rows(context: IntrospectionContext) -> Rows:
     """Comments, and what PostgreSQL says of `public`: a dump leaves that out."""
-    schemas = await namespace_rows(context)
-    rows: list[Row] = [
-        (row[0], PG_NAMESPACE, 0, "standard public schema") for row in schemas if row[1] == "public"
-    ]
+    async for row in namespace_rows(context):
+        if row[1] == "public":
+            yield (row[0], PG_NAMESPACE, 0, "standard public schema")
     for found in await described_relations(context):
         if found.table.comment is not None:
-            rows.append((found.table.id, PG_CLASS, 0, found.table.comment))
-        for number, column in found.columns:
+            yield (found.table.id, PG_CLASS, 0, found.table.comment)
+        for column in found.table.shown_columns:
             if column.comment is not None:
-                rows.append((found.table.id, PG_CLASS, number, column.comment))
-    return rows
+                yield (found.table.id, PG_CLASS, column.id, column.comment)
 
 
 @TAILRACE_INTERNAL.table("definitions 5 oid:i class_oid:i definition")
-async def definition_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def definition_rows(context: IntrospectionContext) -> Rows:
     """Indexes and constraints as the statements that would make them."""
     tables = await described_tables(context)
     by_id = {found.table.id: found for found in tables}
-    rows: list[Row] = []
     for found in tables:
         for index in found.indexes:
             oid = index_oid(found.table.id, index.id)
-            rows.append((oid, PG_CLASS, index_definition(found, index)))
+            yield (oid, PG_CLASS, index_definition(found, index))
         for constraint in found.constraints:
             oid = constraint_oid(found.table.id, constraint.name)
-            rows.append((oid, PG_CONSTRAINT, constraint_definition(found, constraint, by_id)))
-    return rows
+            yield (oid, PG_CONSTRAINT, constraint_definition(found, constraint, by_id))
 
 
 _NORMAL, _INTERNAL, _AUTO, _MEMBER = "n", "i", "a", "e"
@@ -318,49 +287,44 @@ def rule_oid(view_id: int) -> int:
 
 
 @PG_CATALOG.table("pg_views 21 schemaname viewname viewowner definition")
-async def view_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def view_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    return [
-        (found.schema, found.table.name, rights.owner(found.table.id), text)
-        for found, text in await described_views(context)
-    ]
+    for found, text in await described_views(context):
+        yield (found.schema, found.table.name, rights.owner(found.table.id), text)
 
 
 @PG_CATALOG.table("""pg_rewrite 36
     oid:o rulename ev_class:o ev_type:c ev_enabled:c is_instead:b ev_qual ev_action""")
-async def rule_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def rule_rows(context: IntrospectionContext) -> Rows:
     """pg_rewrite: a view is a rule that says what to read in its place."""
-    return [
-        (rule_oid(found.table.id), "_RETURN", found.table.id, "1", "O", True, None, text)
-        for found, text in await described_views(context)
-    ]
+    for found, text in await described_views(context):
+        yield (rule_oid(found.table.id), "_RETURN", found.table.id, "1", "O", True, None, text)
 
 
 @PG_CATALOG.table("""pg_depend 37
     classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c""")
-async def dependency_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def dependency_rows(context: IntrospectionContext) -> Rows:
     """pg_depend: what views read, the sequences that columns own, and what is built in."""
-    rows: list[Row] = []
     for found in await described_relations(context):
         view = found.table.view
         if view is None:
             continue
         rule = rule_oid(found.table.id)
-        rows.append((PG_REWRITE, rule, 0, PG_CLASS, found.table.id, 0, _INTERNAL))
+        yield (PG_REWRITE, rule, 0, PG_CLASS, found.table.id, 0, _INTERNAL)
         for read in view.reads:
             for column in read.columns or (0,):
-                rows.append((PG_REWRITE, rule, 0, PG_CLASS, read.table_id, column, _NORMAL))
+                yield (PG_REWRITE, rule, 0, PG_CLASS, read.table_id, column, _NORMAL)
     identities = await identity_columns(context)
     for _, sequence in await described_sequences(context):
         if sequence.owner is not None:
             kind = _INTERNAL if sequence.owner in identities else _AUTO
-            rows.append((PG_CLASS, sequence.id, 0, PG_CLASS, *sequence.owner, kind))
-    rows += await _drawn_defaults(context)
-    rows.append(_member(PG_NAMESPACE, schema_oid(OWN_SCHEMA)))
+            yield (PG_CLASS, sequence.id, 0, PG_CLASS, *sequence.owner, kind)
+    for row in await _drawn_defaults(context):
+        yield row
+    yield _member(PG_NAMESPACE, schema_oid(OWN_SCHEMA))
     for table in context.services.virtual_tables:
         if table.schema == OWN_SCHEMA:
-            rows.append(_member(PG_CLASS, virtual_relation_oid(table)))
-    return rows
+            yield _member(PG_CLASS, virtual_relation_oid(table))
 
 
 async def _drawn_defaults(context: IntrospectionContext) -> list[Row]:
@@ -372,9 +336,9 @@ async def _drawn_defaults(context: IntrospectionContext) -> list[Row]:
         if schema == "public":
             ids[sequence.name] = sequence.id
     return [
-        (PG_ATTRDEF, default_oid(found.table, number), 0, PG_CLASS, ids[name], 0, _NORMAL)
+        (PG_ATTRDEF, default_oid(found.table, column.id), 0, PG_CLASS, ids[name], 0, _NORMAL)
         for found in await described_tables(context)
-        for number, column in found.columns
+        for column in found.table.shown_columns
         for name in _NEXTVAL.findall(column.default_expression or "")
         if name in ids
     ]
@@ -386,9 +350,9 @@ _NEXTVAL = re.compile(r"nextval\('([^']+)'", re.IGNORECASE)
 @PG_CATALOG.table("""pg_extension 34
     oid:o extname extowner:o extnamespace:o extrelocatable:b extversion extconfig:O
     extcondition:S""")
-async def extension_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def extension_rows(context: IntrospectionContext) -> Rows:
     """pg_extension: `tailrace_internal` is one that is built in, so no dump has it."""
-    return [(OWN_EXTENSION, "tailrace", user_oid(ROOT), NAMESPACE, False, "1", None, None)]
+    yield (OWN_EXTENSION, "tailrace", user_oid(ROOT), NAMESPACE, False, "1", None, None)
 
 
 def _member(of: int, oid: int) -> Row:
@@ -397,31 +361,25 @@ def _member(of: int, oid: int) -> Row:
 
 @PG_CATALOG.table("""pg_sequence 33
     seqrelid:o seqtypid:o seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b""")
-async def sequence_rows(context: IntrospectionContext) -> Sequence[Row]:
-    return [
-        (
+async def sequence_rows(context: IntrospectionContext) -> Rows:
+    for _, found in await described_sequences(context):
+        yield (
             found.id, _INT8_OID, found.options.start, found.options.increment,
             found.options.maximum, found.options.minimum, found.options.cache, found.options.cycle,
-        )
-        for _, found in await described_sequences(context)
-    ]  # fmt: skip
+        )  # fmt: skip
 
 
 @PG_CATALOG.table("""pg_sequences 42
     schemaname sequencename sequenceowner data_type start_value:i min_value:i max_value:i
     increment_by:i cycle:b cache_size:i last_value:i""")
-async def sequence_state_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def sequence_state_rows(context: IntrospectionContext) -> Rows:
     """pg_sequences. A sequence that has handed out nothing yet has no last value."""
     rights = await read_rights(context.reader)
-    rows: list[Row] = []
     for schema, found in await described_sequences(context):
         options, body = found.options, await context.reader.get(found.key)
         last, called = (None, False) if body is None else decode_value(body)
-        rows.append(
-            (
-                schema, found.name, rights.owner(found.id), "bigint", options.start,
-                options.minimum, options.maximum, options.increment, options.cycle, options.cache,
-                last if called else None,
-            )
+        yield (
+            schema, found.name, rights.owner(found.id), "bigint", options.start,
+            options.minimum, options.maximum, options.increment, options.cycle, options.cache,
+            last if called else None,
         )  # fmt: skip
-    return rows

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import read_rights
 from ....kvlayer.transaction_modes import LockMode
 from ...analyze.calls.oids import user_oid
 from ...results.results import Row
 from ...runtime.activity import SessionView, shown
-from ...variables.variables import REGISTRY, SessionVariables, Variable
-from ..virtual_table import PG_CATALOG, IntrospectionContext
+from ...variables.variables import REGISTRY
+from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows
 
 _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
 
@@ -19,36 +17,31 @@ _MODES = {LockMode.EXCLUSIVE: "ExclusiveLock", LockMode.SHARED: "ShareLock"}
 @PG_CATALOG.table("""pg_locks 90
     locktype database:o relation:o page:i tuple:i virtualxid transactionid classid:o objid:o
     objsubid:i virtualtransaction pid:i mode granted:b fastpath:b waitstart:t""")
-async def lock_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def lock_rows(context: IntrospectionContext) -> Rows:
     """The advisory locks of this node's sessions. Rows that are locked are in none of
     PostgreSQL's tables either, and tables are not locked."""
-    return [
-        (
-            "advisory", lock.key.database_id, None, None, None, None, None, lock.key.high,
-            lock.key.low, len(lock.key.numbers), None, session.activity.process_id,
-            _MODES[lock.mode], lock.granted, False, None,
-        )
-        for session in context.services.sessions
-        for lock in session.advisory_locks
-    ]  # fmt: skip
+    for session in context.services.sessions:
+        for lock in session.advisory_locks:
+            yield (
+                "advisory", lock.key.database_id, None, None, None, None, None, lock.key.high,
+                lock.key.low, len(lock.key.numbers), None, session.activity.process_id,
+                _MODES[lock.mode], lock.granted, False, None,
+            )  # fmt: skip
 
 
 @PG_CATALOG.table("""pg_settings 16
     name setting unit category short_desc extra_desc context vartype source min_val max_val
     enumvals:S boot_val reset_val sourcefile sourceline:i pending_restart:b""")
-async def setting_rows(context: IntrospectionContext) -> Sequence[Row]:
-    return [_setting_row(variable, context.variables) for variable in REGISTRY.values()]
-
-
-def _setting_row(variable: Variable[object], variables: SessionVariables) -> Row:
-    boot = variable.show(variable.default)
-    context = "internal" if variable.parse is None else "user"
-    kind = "bool" if isinstance(variable.default, bool) else "string"
-    return (
-        variable.title or variable.name, variables.show(variable), None, "Session",
-        variable.description, None, context, kind, variables.source(variable), None, None, None,
-        boot, variables.reset_text(variable), None, None, False,
-    )  # fmt: skip
+async def setting_rows(context: IntrospectionContext) -> Rows:
+    variables = context.variables
+    for variable in REGISTRY.values():
+        kind = "bool" if isinstance(variable.default, bool) else "string"
+        yield (
+            variable.title or variable.name, variables.show(variable), None, "Session",
+            variable.description, None, "internal" if variable.parse is None else "user", kind,
+            variables.source(variable), None, None, None, variable.show(variable.default),
+            variables.reset_text(variable), None, None, False,
+        )  # fmt: skip
 
 
 _HIDDEN = "<insufficient privilege>"
@@ -65,19 +58,17 @@ _IDLE = {
     datid:o datname pid:i leader_pid:i usesysid:o usename application_name client_addr
     client_hostname client_port:i backend_start:t xact_start:t query_start:t state_change:t
     wait_event_type wait_event state backend_xid:i backend_xmin:i query_id:i query backend_type""")
-async def activity_rows(context: IntrospectionContext) -> Sequence[Row]:
+async def activity_rows(context: IntrospectionContext) -> Rows:
     """In the order in which the sessions began."""
     databases = dict(await context.services.catalog.descriptors.children(context.reader, 0, 0))
     rights = await read_rights(context.reader)
     everything = bool(rights.held(context.user, SYSTEM) & Privilege.VIEWACTIVITY)
-    return [
-        _row(
+    for session in context.services.sessions:
+        yield _row(
             session,
             databases.get(session.database),
             everything or session.activity.user == context.user,
         )
-        for session in context.services.sessions
-    ]
 
 
 def _row(session: SessionView, database_id: int | None, open_to_see: bool) -> Row:

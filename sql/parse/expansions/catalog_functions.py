@@ -102,10 +102,8 @@ def _named(node: exp.Expr, made: exp.Expr) -> exp.Expr:
     return exp.Alias(this=made, alias=exp.to_identifier(name, quoted=True)) if name else made
 
 
-def _cast_name(node: exp.Expr) -> str:
+def _cast_name(node: exp.Cast) -> str:
     """A cast has the name of the column that it casts, or else of its type."""
-    if not isinstance(node, exp.Cast):
-        return ""
     column = node.this.unnest()
     if isinstance(column, exp.Column):
         return column.name
@@ -194,10 +192,6 @@ def _constant(text: str) -> Make:
     return lambda arguments: parse_text(text)
 
 
-def _first(arguments: Arguments) -> exp.Expr:
-    return arguments[0].copy()
-
-
 _HELD = """
 SELECT count(*) > 0 FROM tailrace_internal.grants AS _g
 JOIN tailrace_internal.role_closure AS _m ON _m.role = _g.grantee OR _m.role = 'admin'
@@ -246,8 +240,12 @@ WHERE _a.attname = CAST($2 AS TEXT) AND (
     OR replace(CAST($1 AS TEXT), '"', '') IN (_t.relname, _n.nspname || '.' || _t.relname)
         AND CAST($1 AS TEXT) LIKE '%"%')
 """
-_TRUE = _constant("TRUE")
-_NULL_TEXT = _constant("CAST(NULL AS TEXT)")
+_DEFINITION = "SELECT _d.definition FROM tailrace_internal.definitions AS _d WHERE _d.oid = $1"
+_DESCRIPTION = (
+    "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
+    "WHERE _d.objoid = $1 AND _d.objsubid = {number}"
+)
+_FUNCTION = "SELECT min(_f.{column}) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
 _ALL_VISIBLE = (
     "type", "function", "operator", "collation", "conversion", "opclass", "opfamily",
     "statistics_obj", "ts_config", "ts_dict", "ts_parser", "ts_template",
@@ -289,10 +287,7 @@ def _owned_sequence(arguments: Arguments) -> exp.Expr:
 
 # Sizes: queries on what the store says of them.
 
-_ONE = "SELECT min({column}) FROM tailrace_internal.sizes AS _z WHERE _z.oid = $1"
-_MAIN = query(_ONE.format(column="_z.main_bytes"))
-_INDEXES = query(_ONE.format(column="_z.total_bytes - _z.main_bytes"))
-_TOTAL = query(_ONE.format(column="_z.total_bytes"))
+_SIZE = "SELECT min({column}) FROM tailrace_internal.sizes AS _z WHERE _z.oid = $1"
 
 
 def _of_relation(make: Make) -> Make:
@@ -302,7 +297,7 @@ def _of_relation(make: Make) -> Make:
 
 def _relation_size(arguments: Arguments) -> exp.Expr:
     """`pg_relation_size(relation [, fork])`: the forks beside the main one are PostgreSQL's."""
-    size = _of_relation(_MAIN)(arguments)
+    size = _MAIN_BYTES(arguments)
     if len(arguments) < 2:
         return size
     main = exp.EQ(this=arguments[1].copy(), expression=exp.Literal.string("main"))
@@ -310,26 +305,67 @@ def _relation_size(arguments: Arguments) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=main, true=size)], default=zero)
 
 
-_SIZES: dict[str, Make] = {
-    "pg_relation_size": _relation_size,
-    "pg_table_size": _of_relation(_MAIN),
-    "pg_indexes_size": _of_relation(_INDEXES),
-    "pg_total_relation_size": _of_relation(_TOTAL),
-    "pg_tablespace_size": query(
-        "SELECT CAST(sum(_z.bytes) AS INT8) FROM tailrace_internal.database_sizes AS _z "
-        "WHERE CAST($1 AS TEXT) IN ('pg_default', '1663')"
-    ),
-    "pg_database_size": query(
-        "SELECT min(_z.bytes) FROM tailrace_internal.database_sizes AS _z "
-        "WHERE CAST($1 AS TEXT) IN (_z.name, CAST(_z.oid AS TEXT))"
-    ),
+_MAIN_BYTES = _of_relation(query(_SIZE.format(column="_z.main_bytes")))
+
+
+_TEXTS = {
+    "pg_table_is_visible": _VISIBLE,
+    "pg_blocking_pids": "SELECT array_agg(_h.pid) FROM pg_catalog.pg_locks AS _w "
+    "JOIN pg_catalog.pg_locks AS _h ON _h.database = _w.database AND _h.classid = _w.classid "
+    "AND _h.objid = _w.objid AND _h.objsubid = _w.objsubid "
+    "WHERE _w.pid = $1 AND NOT _w.granted AND _h.granted AND _h.pid <> _w.pid",
+    "pg_get_userbyid": "SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1",
+    "acldefault": _default_acl(),
+    "pg_get_constraintdef": _DEFINITION,
+    "pg_get_indexdef": f"CASE WHEN coalesce($2, 0) = 0 THEN ({_DEFINITION}) "
+    "ELSE (SELECT _d.attname FROM pg_catalog.pg_attribute AS _d "
+    "WHERE _d.attrelid = $1 AND _d.attnum = $2) END",
+    "format_type": FORMAT_TYPE,
+    "obj_description": _DESCRIPTION.format(number=0),
+    "col_description": _DESCRIPTION.format(number="$2"),
+    "pg_describe_object": "coalesce((SELECT min('schema ' || _d.nspname) "
+    "FROM pg_catalog.pg_namespace AS _d WHERE _d.oid = $2), "
+    "(SELECT min('table ' || _d.relname) FROM pg_catalog.pg_class AS _d WHERE _d.oid = $2))",
+    "pg_char_to_encoding": "CASE WHEN lower($1) IN ('utf8', 'utf-8', 'unicode') THEN 6 ELSE -1 END",
+    "pg_encoding_to_char": "CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END",
+    "pg_get_ruledef": "SELECT min('CREATE RULE \"_RETURN\" AS ON SELECT TO ' || _r.relname "
+    "|| ' DO INSTEAD ' || ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
+    "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1",
+    "pg_get_function_result": _FUNCTION.format(column="result"),
+    "pg_get_function_arguments": _FUNCTION.format(column="arguments"),
+    "pg_get_function_identity_arguments": _FUNCTION.format(column="arguments"),
+    "pg_tablespace_size": "SELECT CAST(sum(_z.bytes) AS INT8) "
+    "FROM tailrace_internal.database_sizes AS _z "
+    "WHERE CAST($1 AS TEXT) IN ('pg_default', '1663')",
+    "pg_database_size": "SELECT min(_z.bytes) FROM tailrace_internal.database_sizes AS _z "
+    "WHERE CAST($1 AS TEXT) IN (_z.name, CAST(_z.oid AS TEXT))",
+}
+"""Functions as the queries that say what they say of their arguments."""
+
+_OF_RELATION = {
+    "pg_table_size": _SIZE.format(column="_z.main_bytes"),
+    "pg_indexes_size": _SIZE.format(column="_z.total_bytes - _z.main_bytes"),
+    "pg_total_relation_size": _SIZE.format(column="_z.total_bytes"),
+    "pg_get_viewdef": "SELECT min(_d.ev_action) FROM pg_catalog.pg_rewrite AS _d "
+    "WHERE _d.ev_class = $1",
+}
+"""Likewise, of a relation's object id or its name as text."""
+
+_CONSTANTS = {
+    **{f"pg_{kind}_is_visible": "TRUE" for kind in _ALL_VISIBLE},
+    "pg_relation_is_publishable": "TRUE",
+    **dict.fromkeys(_NOT_THERE, "CAST(NULL AS TEXT)"),
+    "pg_is_in_recovery": "FALSE",
+    "pg_last_xact_replay_timestamp": "CAST(NULL AS TIMESTAMPTZ)",
+    "getdatabaseencoding": "'UTF8'",
+    "pg_tablespace_location": "''",
+    "pg_stat_get_numscans": "CAST(NULL AS INT8)",
 }
 
-
 FUNCTIONS: dict[str, Make] = {
-    "pg_table_is_visible": query(_VISIBLE),
-    **{f"pg_{kind}_is_visible": _TRUE for kind in _ALL_VISIBLE},
-    "pg_relation_is_publishable": _TRUE,
+    **{name: query(text) for name, text in _TEXTS.items()},
+    **{name: _of_relation(query(text)) for name, text in _OF_RELATION.items()},
+    **{name: _constant(text) for name, text in _CONSTANTS.items()},
     **{
         f"has_{kind}_privilege": _has(_HELD.format(kind=kind))
         for kind in ("table", "schema", "database", "sequence", "type")
@@ -337,66 +373,10 @@ FUNCTIONS: dict[str, Make] = {
     "has_any_column_privilege": _has(_HELD.format(kind="table")),
     "has_column_privilege": _has(_HELD.format(kind="table"), of_column=True),
     "pg_has_role": _has(_MEMBER),
-    **dict.fromkeys(_NOT_THERE, _NULL_TEXT),
-    "pg_is_in_recovery": _constant("FALSE"),
-    "pg_last_xact_replay_timestamp": _constant("CAST(NULL AS TIMESTAMPTZ)"),
-    "pg_blocking_pids": query(
-        "SELECT array_agg(_h.pid) FROM pg_catalog.pg_locks AS _w "
-        "JOIN pg_catalog.pg_locks AS _h ON _h.database = _w.database AND _h.classid = _w.classid "
-        "AND _h.objid = _w.objid AND _h.objsubid = _w.objsubid "
-        "WHERE _w.pid = $1 AND NOT _w.granted AND _h.granted AND _h.pid <> _w.pid"
-    ),
-    "pg_get_userbyid": query("SELECT _u.rolname FROM pg_catalog.pg_roles AS _u WHERE _u.oid = $1"),
-    "acldefault": query(_default_acl()),
-    "pg_get_expr": _first,
-    "pg_get_constraintdef": query(
-        "SELECT _d.definition FROM tailrace_internal.definitions AS _d WHERE _d.oid = $1"
-    ),
-    "pg_get_indexdef": query(
-        "CASE WHEN coalesce($2, 0) = 0 "
-        "THEN (SELECT _d.definition FROM tailrace_internal.definitions AS _d WHERE _d.oid = $1) "
-        "ELSE (SELECT _d.attname FROM pg_catalog.pg_attribute AS _d "
-        "WHERE _d.attrelid = $1 AND _d.attnum = $2) END"
-    ),
-    "format_type": query(FORMAT_TYPE),
-    "obj_description": query(
-        "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
-        "WHERE _d.objoid = $1 AND _d.objsubid = 0"
-    ),
-    "col_description": query(
-        "SELECT min(_d.description) FROM pg_catalog.pg_description AS _d "
-        "WHERE _d.objoid = $1 AND _d.objsubid = $2"
-    ),
-    "pg_describe_object": query(
-        "coalesce((SELECT min('schema ' || _d.nspname) FROM pg_catalog.pg_namespace AS _d "
-        "WHERE _d.oid = $2), (SELECT min('table ' || _d.relname) FROM pg_catalog.pg_class AS _d "
-        "WHERE _d.oid = $2))"
-    ),
-    "pg_char_to_encoding": query(
-        "CASE WHEN lower($1) IN ('utf8', 'utf-8', 'unicode') THEN 6 ELSE -1 END"
-    ),
-    "getdatabaseencoding": _constant("'UTF8'"),
-    "pg_tablespace_location": _constant("''"),
-    "pg_encoding_to_char": query("CASE WHEN $1 = 6 THEN 'UTF8' ELSE '' END"),
+    "pg_get_expr": lambda arguments: arguments[0].copy(),
     **TO_REGISTERED,
-    "pg_get_viewdef": _of_relation(
-        query("SELECT min(_d.ev_action) FROM pg_catalog.pg_rewrite AS _d WHERE _d.ev_class = $1")
-    ),
-    "pg_get_ruledef": query(
-        "SELECT min('CREATE RULE \"_RETURN\" AS ON SELECT TO ' || _r.relname || ' DO INSTEAD ' "
-        "|| ltrim(_d.ev_action)) FROM pg_catalog.pg_rewrite AS _d "
-        "JOIN pg_catalog.pg_class AS _r ON _r.oid = _d.ev_class WHERE _d.oid = $1"
-    ),
     "pg_get_serial_sequence": _owned_sequence,
-    "pg_get_function_result": query(
-        "SELECT min(_f.result) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"
-    ),
-    **dict.fromkeys(
-        ("pg_get_function_arguments", "pg_get_function_identity_arguments"),
-        query("SELECT min(_f.arguments) FROM tailrace_internal.functions AS _f WHERE _f.oid = $1"),
-    ),
-    "pg_stat_get_numscans": _constant("CAST(NULL AS INT8)"),
-    **_SIZES,
+    "pg_relation_size": _relation_size,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
 }
 

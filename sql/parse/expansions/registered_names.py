@@ -132,13 +132,6 @@ def named_relation(arguments: Arguments) -> exp.Expr:
     return _CHECKED["regclass"]([given])
 
 
-def id_of_relation(name: str) -> exp.Expr:
-    """The id of the relation of a name, as a number."""
-    made = exp.cast(_CHECKED["regclass"]([exp.Literal.string(name)]), "BIGINT")
-    made.meta[CAST_TYPE] = OID
-    return made
-
-
 def table_id(column: exp.Column) -> exp.Expr | None:
     """Returns the replacement of `tableoid`, the one system column of a table in FROM; None for all
     other columns. `ctid`, `xmin` and their kin say where a row lies in a file of PostgreSQL's."""
@@ -155,7 +148,10 @@ def table_id(column: exp.Column) -> exp.Expr | None:
         sources = [source for source in sources if folded_alias(source) == wanted]
     if len(sources) != 1 or not isinstance(sources[0], exp.Table):
         return None
-    return id_of_relation(exp.table_name(sources[0], identify=True))
+    name = exp.Literal.string(exp.table_name(sources[0], identify=True))
+    made = exp.cast(_CHECKED["regclass"]([name]), "BIGINT")
+    made.meta[CAST_TYPE] = OID
+    return made
 
 
 def _function_name(cast: exp.Cast) -> exp.Expr:

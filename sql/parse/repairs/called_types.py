@@ -30,15 +30,11 @@ def plain_names(tree: exp.Expr) -> exp.Expr:
     made: exp.Expr = exp.Paren(this=tree)
     kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)
     for node in reversed(list(find_all(made, *kinds))):  # inner ones first
-        plain = _plain_name(node)
+        plain = _word(node) if isinstance(node, exp.Column) else _cast(node)
         if plain is not None:
             node.replace(plain)
     found: exp.Expr = made.this
     return found.pop()  # a tree whose parent is nothing of its own is no result any more
-
-
-def _plain_name(node: exp.Expr) -> exp.Expr | None:
-    return _word(node) if isinstance(node, exp.Column) else _cast(node)
 
 
 def _word(node: exp.Column) -> exp.Expr | None:

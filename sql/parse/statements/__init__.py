@@ -1,1 +1,2 @@
-"""The grammar of statements that Tailrace reads itself: each a row, by what it is about."""
+"""Kinds of operands by what they are about, and rows of statements of which more is computed than
+the grammar in their classes says (`sql.syntax`)."""

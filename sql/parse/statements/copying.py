@@ -17,7 +17,7 @@ from ....catalog.values.errors import SQLError
 from ...syntax.copy_options import CopyFormat, CopyOptions
 from ...syntax.names import ObjectName
 from ...syntax.refusals import unsupported
-from ...syntax.statements import CopyFrom, CopyTo, Query
+from ...syntax.statements import CopyTo, Query
 from ..cursor import Cursor
 from ..kinds import at_string, define, gathered, refused, refuses
 from ..rules import Row, Rules
@@ -103,12 +103,11 @@ def _whole(table: ObjectName, columns: tuple[str, ...] | None, options: CopyOpti
     return CopyTo(query=query, options=options, whole=table if columns is None else None)
 
 
-_STDIN, _STDOUT = "( STDIN | _:server_file )", "( STDOUT | _:server_file )"
-
 COPIES: tuple[Row, ...] = (
-    (f"COPY query:enclosed_query TO {_STDOUT} options:copy_options", CopyTo),
-    (f"COPY table:table [columns:columns] FROM {_STDIN} options:copy_options", CopyFrom),
-    (f"COPY table:table [columns:columns] TO {_STDOUT} options:copy_options", _whole),
+    (
+        "COPY table:table [columns:columns] TO ( STDOUT | _:server_file ) options:copy_options",
+        _whole,
+    ),
 )
 
 

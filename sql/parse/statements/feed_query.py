@@ -9,7 +9,6 @@ tell of an event are read as columns of the names in `EVENT_FUNCTIONS`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NoReturn
 
 from sqlglot import exp
@@ -80,7 +79,8 @@ def _select(text: str, tokens: list[Token]) -> FeedSelect:
         if found:
             _refuse(f"{name} is", found if isinstance(found, exp.Expr) else tree)
     table = _only_table(tree)
-    for item in (*tree.expressions, *_condition(tree)):
+    where = tree.args.get("where")
+    for item in (*tree.expressions, *([] if where is None else [where.this])):
         _check(item)
     written = text[tokens[0].start : tokens[-1].end + 1]
     return FeedSelect(text=written, tree=tree, table=table)
@@ -105,12 +105,6 @@ def _only_table(tree: exp.Select) -> ObjectName:
     if alias is not None and alias.columns:
         _refuse("names of columns behind the table are", source, "Write AS behind an item.")
     return table_name(source)
-
-
-def _condition(tree: exp.Select) -> Iterator[exp.Expr]:
-    where = tree.args.get("where")
-    if where is not None:
-        yield where.this
 
 
 def _check(tree: exp.Expr) -> None:

@@ -14,19 +14,10 @@ from urllib.parse import urlencode
 from ....catalog.values.errors import SQLError
 from ....changefeed import WORKERS_MAX
 from ....changefeed.sinks.tailrace import SPARK_SCHEME
-from ...syntax.keyspace_statements import (
-    BackupKeyspace,
-    CreateKeyspace,
-    DropKeyspace,
-    KeyspaceFeed,
-    PromoteKeyspace,
-    RebalanceReplication,
-    RestoreKeyspace,
-    SplitKeyspace,
-    TransferKeyspace,
-)
+from ...syntax.keyspace_statements import KeyspaceFeed
 from ...syntax.names import AsOf, Option
-from ...syntax.statements import ControlJobs, CreateChangefeed, JobAction, VerifyChangefeed
+from ...syntax.statement import rows_of
+from ...syntax.statements import CreateChangefeed
 from ..cursor import Cursor
 from ..kinds import at_string, define, define_rules, string
 from ..rules import Row, Rules
@@ -52,13 +43,10 @@ def _as_of(cursor: Cursor) -> AsOf:
     return AsOf(string(cursor, "a timestamp"), None, position)
 
 
-def _keys_of(start: bytes | None, **fields: object) -> KeyspaceFeed:
-    return KeyspaceFeed(start=start or b"", **fields)  # type: ignore[arg-type]
-
-
 define("key", _key, at_string)
+define("first_key", _key, at_string, absent=b"")
 define("timestamp", _as_of, at_string)
-define_rules("keyspace_feed", Rules(("name:keyspace [FROM start:key] [TO end:key]", _keys_of)))
+define_rules("keyspace_feed", Rules(*rows_of(KeyspaceFeed)))
 
 
 def _part_of(position: int, **_: object) -> NoReturn:
@@ -171,34 +159,10 @@ def _feed_options(given: dict[str, Option]) -> Options:
 
 
 KEYSPACES: tuple[Row, ...] = (
-    ("CREATE KEYSPACE if_not_exists:[IF NOT EXISTS] name:keyspace [options:with]", CreateKeyspace),
-    ("DROP KEYSPACE if_exists:[IF EXISTS] name:keyspace", DropKeyspace),
-    ("ALTER KEYSPACE name:keyspace PROMOTE", PromoteKeyspace),
-    ("ALTER KEYSPACE name:keyspace SPLIT AT keys:key,…", SplitKeyspace),
-    ("ALTER KEYSPACE name:keyspace TRANSFER TO target:replica", TransferKeyspace),
     ("ALTER KEYSPACE _:keyspace TRANSFER ^ [FROM _:key] TO _:key [TO _:replica]", _part_of),
-    (
-        "BACKUP KEYSPACE name:keyspace INTO uri:folder [AS OF SYSTEM TIME as_of:timestamp]",
-        BackupKeyspace,
-    ),
-    ("RESTORE KEYSPACE name:keyspace FROM uri:backup [options:with]", RestoreKeyspace),
     (
         "CREATE REPLICATION replication:replication FOR KEYSPACE keyspace:keyspace_feed "
         "INTO sink:replica [options:with]",
         _replication,
     ),
-    *(
-        (
-            f"{action.name} REPLICATION replication:replication",
-            ControlJobs,
-            {"action": action, "job_ids": ()},
-        )
-        for action in JobAction
-    ),
-    (
-        "VERIFY REPLICATION replication:replication at_resolved:[AT RESOLVED]",
-        VerifyChangefeed,
-        {"job_id": 0, "repairs": False},
-    ),
-    ("REBALANCE REPLICATION name:replication", RebalanceReplication),
 )

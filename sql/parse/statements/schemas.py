@@ -1,5 +1,4 @@
-"""Schemas and what is in them, created, altered and dropped; tables as they are created stand in
-`tables`."""
+"""Schemas and what is in them, as they are altered; tables as they are created are in `tables`."""
 
 from __future__ import annotations
 
@@ -9,22 +8,23 @@ from sqlglot import exp
 
 from ....catalog.descriptors.elements import Identity
 from ....catalog.values.errors import SQLError
-from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.refusals import unsupported
-from ...syntax.statements import AlterTableSet, DropTable, RangesOf, SplitAt, UnsplitAt
-from ...syntax.type_statements import (
-    AddEnumValue,
-    AlterSequence,
-    CreateEnum,
-    CreateSequence,
-    DropSequence,
-    DropType,
-    RenameEnumValue,
-    RenameType,
-    SequenceChange,
+from ...syntax.schema_statements import (
+    AlterCommand,
+    AlterTable,
+    Commented,
+    CommentOn,
+    CreateIndex,
+    DropIndex,
+    IgnoredAlteration,
+    RenameIndex,
+    SetIdentity,
+    SetParameters,
 )
-from ...syntax.view_statements import CreateView, DropView, RenameView
+from ...syntax.statement import rows_of
+from ...syntax.statements import AlterTableSet, RangesOf
+from ...syntax.type_statements import SequenceChange
 from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, object_name, padded, refused, refuses
 from ..kinds import query as read_query
@@ -32,19 +32,17 @@ from ..queries import parse_tree
 from ..rules import Make, Row, Rules
 from .tables import INDEX, index_definition
 
-_CASCADE = "[cascade:CASCADE | RESTRICT]"
 _IF = "if_exists:[IF EXISTS]"
 _UNLESS = "if_not_exists:[IF NOT EXISTS]"
-
 
 # Indexes.
 
 
 def _create_index(
     table: ObjectName, if_not_exists: bool, text: str, **fields: object
-) -> s.CreateIndex:
+) -> CreateIndex:
     index = index_definition(**fields)  # type: ignore[arg-type]
-    return s.CreateIndex(table=table, index=index, if_not_exists=if_not_exists, text=text)
+    return CreateIndex(table=table, index=index, if_not_exists=if_not_exists, text=text)
 
 
 def _index_name(path: ObjectName, index: str | None) -> tuple[ObjectName | None, str]:
@@ -85,24 +83,12 @@ def _borders(cursor: Cursor) -> tuple[tuple[exp.Expr, ...], ...]:
 
 
 define("borders", _borders)
-define_rules("ranges_of_table", Rules((f"{_IF} [ONLY] table:table", RangesOf, {"index": None})))
+define_rules("ranges_of_table", Rules((f"{_IF} [ONLY] table:table", RangesOf)))
 define_rules("ranges_of_index", Rules((f"{_IF} table:table @ index:index", RangesOf)))
-_RANGES: tuple[Row, ...] = tuple(
-    row
-    for what in ("TABLE", "INDEX")
-    for row in (
-        (
-            f"ALTER {what} of:ranges_of_{what.lower()} ^ SPLIT AT [_:border_query] rows:borders "
-            "[_:expiration]",
-            SplitAt,
-        ),
-        (
-            f"ALTER {what} of:ranges_of_{what.lower()} ^ UNSPLIT ( ALL | AT rows:borders )",
-            UnsplitAt,
-        ),
-    )
+define_rules(
+    "shown_ranges",
+    Rules(("TABLE table:table", RangesOf), ("INDEX table:table @ index:index", RangesOf)),
 )
-
 
 # ALTER TABLE.
 
@@ -128,20 +114,15 @@ _REFUSED = {
     "SET TABLESPACE": "A store is one folder.",
     "OF": None,
 }
-_STORED = (
-    "SET LOGGED", "SET WITHOUT OIDS", "SET WITHOUT CLUSTER",
-    *(f"REPLICA IDENTITY {which}" for which in ("DEFAULT", "FULL", "NOTHING")),
-)  # fmt: skip
-"""Commands about PostgreSQL's storage, which have no effect here."""
 
 
-def _by_index(name: str) -> s.IgnoredAlteration:
-    return s.IgnoredAlteration(what=f"the order or identity by index {name}")
+def _by_index(name: str) -> IgnoredAlteration:
+    return IgnoredAlteration(what=f"the order or identity by index {name}")
 
 
-def _set_identity(name: str, position: int, said: dict[str, object]) -> s.SetIdentity:
+def _set_identity(name: str, position: int, said: dict[str, object]) -> SetIdentity:
     options = {field: value for field, value in said.items() if field != "identity"}
-    return s.SetIdentity(
+    return SetIdentity(
         name=name,
         position=position,
         identity=said.get("identity"),  # type: ignore[arg-type]
@@ -167,47 +148,13 @@ def _identity_changes(cursor: Cursor) -> dict[str, object]:
 
 
 define("identity_changes", _identity_changes, _identity_change.begins)
-_COLUMN = "ALTER [COLUMN] ^ name:column"
-_STORED_COLUMN = {
-    "SET STATISTICS": "_:number",
-    "SET STORAGE": "( DEFAULT | _:word )",
-    "SET COMPRESSION": "( DEFAULT | _:word )",
-}
 define_rules(
     "alteration",
     Rules(
-        *((words, s.IgnoredAlteration, {"what": words}) for words in _STORED),
         ("CLUSTER ON name:index", _by_index),
         ("REPLICA IDENTITY USING INDEX name:index", _by_index),
-        (
-            "^ ADD [CONSTRAINT name:constraint] PRIMARY KEY columns:(column,…) _:not_deferrable",
-            s.AddPrimaryKey,
-        ),
-        ("ADD constraint:table_constraint", s.AddConstraint),
-        (f"ADD [COLUMN] {_UNLESS} definition:column_definition", s.AddColumn),
-        (f"^ DROP CONSTRAINT {_IF} name:constraint [CASCADE/RESTRICT]", s.DropConstraint),
-        (f"DROP [COLUMN] {_IF} ^ name:column {_CASCADE}", s.DropColumn),
-        ("^ RENAME TO new_name:table_word", s.RenameTable),
-        ("^ RENAME CONSTRAINT name:name TO new_name:new_name", s.RenameConstraint),
-        ("RENAME [COLUMN] ^ name:name TO new_name:new_name", s.RenameColumn),
-        ("^ ALTER PRIMARY KEY USING COLUMNS columns:(column,…)", s.AlterPrimaryKey),
-        (f"{_COLUMN} SET NOT NULL", s.SetNotNull, {"not_null": True}),
-        (f"{_COLUMN} DROP NOT NULL", s.SetNotNull, {"not_null": False}),
-        (f"{_COLUMN} SET DEFAULT default:expression", s.SetDefault),
-        (f"{_COLUMN} DROP DEFAULT", s.SetDefault, {"default": None}),
-        (f"{_COLUMN} DROP EXPRESSION {_IF}", s.DropExpression),
-        (f"{_COLUMN} ADD clause:identity", s.AddIdentity),
-        (f"{_COLUMN} DROP IDENTITY {_IF}", s.DropIdentity),
-        *(
-            (f"ALTER [COLUMN] ^ column:column {what} {value}", s.IgnoredAlteration, {"what": what})
-            for what, value in _STORED_COLUMN.items()
-        ),
-        (f"{_COLUMN} [SET DATA] TYPE type:column_type [USING using:expression]", s.AlterType),
-        (f"{_COLUMN} said:identity_changes", _set_identity),
-        ("^ SET SCHEMA schema:schema", s.SetSchema),
-        ("^ SET parameters:(parameter,…)", s.SetParameters, {"reset": False}),
-        ("^ RESET parameters:(reset_parameter,…)", s.SetParameters, {"reset": True}),
-        ("^ VALIDATE CONSTRAINT name:constraint", s.ValidateConstraint),
+        *rows_of(AlterCommand),
+        ("ALTER [COLUMN] ^ name:column said:identity_changes", _set_identity),
         ("^ OWNER TO _:role _:rest", refused("ALTER TABLE … OWNER")),
         *(
             (f"^ {words} _:rest", refused(f"ALTER TABLE … {words}", hint))
@@ -219,45 +166,27 @@ define_rules(
 
 
 def _alter_table(
-    table: ObjectName, commands: tuple[s.AlterCommand, ...], if_exists: bool, text: str
-) -> s.AlterTable | AlterTableSet:
+    table: ObjectName, commands: tuple[AlterCommand, ...], if_exists: bool, text: str
+) -> AlterTable | AlterTableSet:
     match commands:
-        case [s.SetParameters(parameters=parameters, reset=reset)]:
+        case [SetParameters(parameters=parameters, reset=reset)]:
             return AlterTableSet(
                 table=table, parameters=parameters, if_exists=if_exists, reset=reset
             )
-    return s.AlterTable(table=table, commands=commands, if_exists=if_exists, text=text)
+    return AlterTable(table=table, commands=commands, if_exists=if_exists, text=text)
 
 
 # Comments and schemas.
 
 
-def _comment_on_column(name: ObjectName, text: str | None, what: s.Commented) -> s.CommentOn:
+def _comment_on_column(name: ObjectName, text: str | None, what: Commented) -> CommentOn:
     if len(name.parts) < 2:
         raise SQLError("42601", "write the column as table.column", position=name.position)
     table = replace(name, parts=name.parts[:-1])
-    return s.CommentOn(what=what, table=table, column=name.parts[-1], text=text)
+    return CommentOn(what=what, table=table, column=name.parts[-1], text=text)
 
 
 define("schema_parts", lambda cursor: object_name(cursor, "a schema's name").parts)
-_SCHEMAS: tuple[Row, ...] = (
-    *(
-        (
-            f"COMMENT ON {what.value} table:{what.value.lower()} IS ( NULL | text:text )",
-            s.CommentOn,
-            {"what": what, "column": None},
-        )
-        for what in (s.Commented.TABLE, s.Commented.VIEW)
-    ),
-    (
-        "COMMENT ON COLUMN name:column_name IS ( NULL | text:text )",
-        _comment_on_column,
-        {"what": s.Commented.COLUMN},
-    ),
-    (f"CREATE SCHEMA {_UNLESS} ^ parts:schema_parts", s.CreateSchema),
-    (f"DROP SCHEMA {_IF} ^ parts:schema_parts {_CASCADE}", s.DropSchema),
-    (f"DROP DATABASE {_IF} ^ name:database {_CASCADE}", s.DropDatabase),
-)
 
 
 # Views.
@@ -287,12 +216,6 @@ def _view_query(cursor: Cursor) -> str:
 
 
 define("view_query", _view_query)
-_VIEW = "name:view [columns:(column,…)] AS text:view_query"
-_VIEWS: tuple[Row, ...] = (
-    (f"CREATE VIEW {_UNLESS} {_VIEW}", CreateView, {"replaces": False}),
-    (f"CREATE OR REPLACE VIEW {_VIEW}", CreateView, {"replaces": True, "if_not_exists": False}),
-    (f"ALTER VIEW {_IF} name:view RENAME TO ^ new_name:view_word", RenameView),
-)
 
 
 # Types and sequences.
@@ -306,36 +229,7 @@ def _no_enum(cursor: Cursor) -> None:
 define("no_enum", _no_enum)
 _COMPOSITE = "Write CREATE TYPE … AS ENUM ('a label', …); JSONB holds values of several parts."
 
-
-_TYPES: tuple[Row, ...] = (
-    (f"CREATE TYPE {_UNLESS} name:type [AS] ENUM '(' [labels:label_text,…] ')'", CreateEnum),
-    (
-        f"CREATE TYPE {_UNLESS} _:type ^ AS _:no_enum _:rest",
-        refused("types other than enumerations", _COMPOSITE),
-    ),
-    (
-        f"ALTER TYPE name:type ADD VALUE {_UNLESS} label:label_text "
-        "[BEFORE before:label_text | AFTER after:label_text]",
-        AddEnumValue,
-    ),
-    ("ALTER TYPE name:type RENAME VALUE label:label_text TO new_label:label_text", RenameEnumValue),
-    ("ALTER TYPE name:type RENAME TO new_name:type_word", RenameType),
-    (f"CREATE SEQUENCE {_UNLESS} name:sequence change:sequence_options", CreateSequence),
-    (
-        f"ALTER SEQUENCE {_IF} name:sequence [RENAME TO new_name:sequence_word] "
-        "change:sequence_options",
-        AlterSequence,
-    ),
-)
-
 SCHEMAS: tuple[Row, ...] = (
-    *(
-        (f"DROP {what} {_IF} names:{what.lower()},… {_CASCADE}", make)
-        for what, make in (
-            ("TABLE", DropTable), ("SEQUENCE", DropSequence), ("VIEW", DropView), ("TYPE", DropType)
-        )
-    ),
-    *_RANGES,
     (
         f"ALTER TABLE {_IF} [ONLY] table:table commands:alteration,… text:whole_text",
         _alter_table,
@@ -345,19 +239,21 @@ SCHEMAS: tuple[Row, ...] = (
         _create_index,
     ),
     (
-        f"DROP INDEX [CONCURRENTLY] {_IF} ^ index:qualified_index {_CASCADE} text:whole_text",
-        _of_index(s.DropIndex),
+        f"DROP INDEX [CONCURRENTLY] {_IF} ^ index:qualified_index "
+        "[cascade:CASCADE | RESTRICT] text:whole_text",
+        _of_index(DropIndex),
     ),
     (
         f"ALTER INDEX {_IF} ^ index:qualified_index RENAME TO new_name:index text:whole_text",
-        _of_index(s.RenameIndex),
+        _of_index(RenameIndex),
     ),
     (
-        "TRUNCATE [TABLE] [ONLY] tables:table,… [restart_identity:RESTART IDENTITY | "
-        f"CONTINUE IDENTITY] {_CASCADE} text:whole_text",
-        s.Truncate,
+        "COMMENT ON COLUMN name:column_name IS ( NULL | text:text )",
+        _comment_on_column,
+        {"what": Commented.COLUMN},
     ),
-    *_SCHEMAS,
-    *_VIEWS,
-    *_TYPES,
-)  # fmt: skip
+    (
+        f"CREATE TYPE {_UNLESS} _:type ^ AS _:no_enum _:rest",
+        refused("types other than enumerations", _COMPOSITE),
+    ),
+)

@@ -9,15 +9,16 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
-from ...syntax import cursor_statements as c
-from ...syntax import statements as s
-from ...syntax import transaction_statements as t
 from ...syntax.changefeed_statements import FetchSubscription
+from ...syntax.cursor_statements import Direction, FetchCursor, From
 from ...syntax.names import Option
 from ...syntax.rights_statements import ActAs
+from ...syntax.statement import rows_of
+from ...syntax.statements import ShowSession, UseDatabase
+from ...syntax.transaction_statements import SetCharacteristics, SetVariable, TransactionModes
 from ...variables.variables import LEVELS
-from ..cursor import Cursor, syntax_error
-from ..kinds import define, define_rules, gathered, itself, one_of, refused, refuses
+from ..cursor import Cursor, Unmatched, syntax_error
+from ..kinds import define, define_rules, dotted, gathered, itself, one_of, refused, refuses
 from ..lexer import like
 from ..queries import parse_tree
 from ..rules import Row, Rules
@@ -50,8 +51,8 @@ _modes_given = gathered(
 )
 
 
-def _modes(cursor: Cursor) -> t.TransactionModes:
-    modes = t.TransactionModes(**_modes_given(cursor))  # type: ignore[arg-type]
+def _modes(cursor: Cursor) -> TransactionModes:
+    modes = TransactionModes(**_modes_given(cursor))  # type: ignore[arg-type]
     if modes.as_of is None:
         return modes
     if modes.read_only is False:
@@ -59,13 +60,13 @@ def _modes(cursor: Cursor) -> t.TransactionModes:
     return replace(modes, read_only=True)
 
 
-def _some_modes(cursor: Cursor) -> t.TransactionModes:
+def _some_modes(cursor: Cursor) -> TransactionModes:
     if cursor.finished:
         cursor.fail("a transaction mode")
     return _modes(cursor)
 
 
-def _characteristics(position: int, modes: t.TransactionModes) -> t.SetCharacteristics:
+def _characteristics(position: int, modes: TransactionModes) -> SetCharacteristics:
     if modes.as_of is not None:
         raise SQLError(
             "0A000",
@@ -73,7 +74,7 @@ def _characteristics(position: int, modes: t.TransactionModes) -> t.SetCharacter
             position=position,
             hint="SET TRANSACTION AS OF SYSTEM TIME sets it in a transaction.",
         )
-    return t.SetCharacteristics(modes=modes)
+    return SetCharacteristics(modes=modes)
 
 
 define("modes", _modes)
@@ -82,15 +83,15 @@ define("some_modes", _some_modes)
 
 def _variable(
     name: str, value: str | None, local: bool, position: int
-) -> t.SetVariable | s.UseDatabase:
+) -> SetVariable | UseDatabase:
     if name == "database" and value is not None and not local:
-        return s.UseDatabase(name=value)
-    return t.SetVariable(name=name, value=value, local=local, position=position)
+        return UseDatabase(name=value)
+    return SetVariable(name=name, value=value, local=local, position=position)
 
 
-def _zone(value: str, local: bool, position: int) -> t.SetVariable:
+def _zone(value: str, local: bool, position: int) -> SetVariable:
     hours = value.removesuffix(":00")
-    return t.SetVariable(name="timezone", value=hours, local=local, position=position)
+    return SetVariable(name="timezone", value=hours, local=local, position=position)
 
 
 def _role(name: str | None, local: bool, position: int) -> ActAs:
@@ -98,51 +99,62 @@ def _role(name: str | None, local: bool, position: int) -> ActAs:
     return ActAs(name=named, local=local, position=position)
 
 
-TRANSACTIONS: tuple[Row, ...] = (
-    ("BEGIN [WORK/TRANSACTION] modes:modes", t.Begin),
-    ("START TRANSACTION modes:modes", t.Begin),
-    ("COMMIT/END [WORK/TRANSACTION]", t.Commit),
-    ("ROLLBACK/ABORT [WORK/TRANSACTION]", t.Rollback),
-    ("ROLLBACK/ABORT [WORK/TRANSACTION] TO [SAVEPOINT] ^ name:savepoint", t.RollbackTo),
-    ("SAVEPOINT name:savepoint", t.MakeSavepoint),
-    ("RELEASE [SAVEPOINT] ^ name:savepoint", t.ReleaseSavepoint),
-    ("SET TRANSACTION modes:some_modes", t.SetTransaction),
-    ("SET SESSION CHARACTERISTICS AS TRANSACTION ^ modes:some_modes", _characteristics),
-    (
-        "SET CONSTRAINTS ( ALL | names:constraints_name,… ) ( deferred:DEFERRED | IMMEDIATE )",
-        s.SetConstraints,
-    ),
-)
 VARIABLES: tuple[Row, ...] = (
-    ("SET CLUSTER SETTING ^ name:setting TO/= ( DEFAULT | value:value )", s.SetClusterSetting),
-    ("RESET CLUSTER SETTING ^ name:setting", s.SetClusterSetting, {"value": None}),
-    *(
-        (
-            f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )",
-            ActAs,
-            {"session": True},
-        )
-        for words in (
-            "SESSION AUTHORIZATION",
-            "[local:LOCAL | SESSION] SESSION AUTHORIZATION",
-            "[local:LOCAL | SESSION] SESSION_AUTHORIZATION",
-        )
-    ),
+    ("SET SESSION CHARACTERISTICS AS TRANSACTION ^ modes:some_modes", _characteristics),
     ("SET [local:LOCAL | SESSION] ROLE [TO/=] ^ ( DEFAULT | NONE | name:role_text )", _role),
     ("SET [local:LOCAL | SESSION] ^ TIME ZONE INTERVAL value:hours [HOUR TO MINUTE]", _zone),
-    (  # the server's, LOCAL, is UTC, as is the default
-        "SET [local:LOCAL | SESSION] ^ TIME ZONE ( LOCAL/DEFAULT | value:values )",
-        t.SetVariable,
-        {"name": "timezone"},
-    ),
     ("SET [local:LOCAL | SESSION] ^ name:variable TO/= ( DEFAULT | value:values )", _variable),
-    ("RESET ^ ROLE", ActAs, {"reset": True}),
-    ("RESET ^ SESSION AUTHORIZATION", ActAs, {"reset": True, "session": True}),
-    ("RESET ^ SESSION_AUTHORIZATION", ActAs, {"reset": True, "session": True}),
-    ("RESET ^ TIME ZONE", t.SetVariable, {"name": "timezone"}),
-    ("RESET ^ ALL", t.SetVariable, {"name": "all"}),
-    ("RESET ^ name:variable", t.SetVariable),
-    ("USE name:database", s.UseDatabase),
+)
+
+
+# What SHOW takes.
+
+_LONGER = frozenset(
+    """
+    changefeed cluster columns create dead external job paused ranges relaxed replication running
+    schedule system transaction
+    """.split()  # noqa: SIM905 (a list of words is read as such)
+)
+
+
+def _shown(cursor: Cursor) -> str:
+    """A variable's name, which no word is that something else has to stand behind."""
+    if cursor.keys[cursor.index] in _LONGER:
+        raise Unmatched
+    return dotted(cursor, "what to show")
+
+
+define("shown", _shown)
+_CONSTRAINTS = (
+    "pg_constraint lists them, pg_get_constraintdef(oid) says what each is, and SHOW CREATE "
+    "TABLE all of a table's."
+)
+_CATALOGS = {
+    "SCHEMAS": "information_schema.schemata lists them.",
+    "SEQUENCES": "pg_sequences lists them, with their last values.",
+    "TYPES": "pg_type lists them, and pg_enum their labels.",
+    "ENUMS": "pg_type lists them, and pg_enum their labels.",
+    **dict.fromkeys(("INDEXES", "INDEX", "KEYS"), "pg_indexes lists them."),
+    **dict.fromkeys(("CONSTRAINTS", "CONSTRAINT"), _CONSTRAINTS),
+    **dict.fromkeys(
+        ("GRANTS", "SYSTEM GRANTS"),
+        "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
+    ),
+}
+"""What SHOW does not tell, with where it stands."""
+
+SHOWS: tuple[Row, ...] = (
+    *(
+        (f"SHOW TRANSACTION ^ {words}", ShowSession, {"name": f"transaction_{name}"})
+        for words, name in (("ISOLATION LEVEL", "isolation"), ("STATUS", "status"))
+    ),
+    *(
+        (f"SHOW {words} ^ _:rest", refused(f"SHOW {words}", hint))
+        for words, hint in _CATALOGS.items()
+    ),
+    ("SHOW ^ ALL", ShowSession, {"name": "all"}),
+    ("SHOW ^ TIME ZONE", ShowSession, {"name": "timezone"}),
+    ("SHOW ^ name:shown", ShowSession),
 )
 
 
@@ -170,28 +182,15 @@ def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
 define("arguments", _arguments, lambda cursor: cursor.keys[cursor.index] == "(", absent=())
 
 
-PREPARED: tuple[Row, ...] = (
-    ("PREPARE name:name [types:(parameter_type,…)] AS text:statement_text", s.Prepare),
-    ("EXECUTE ^ name:prepared [arguments:arguments]", s.ExecutePrepared),
-    ("DEALLOCATE [PREPARE] ( ALL | name:name )", s.Deallocate),
-    *(
-        (f"DISCARD {words}", s.Discard, {"target": f"DISCARD {words.partition('/')[0]}"})
-        for words in ("ALL", "PLANS", "SEQUENCES", "TEMP/TEMPORARY")
-    ),
-    ("CLOSE ALL", s.Discard, {"target": "CLOSE CURSOR ALL"}),
-    ("UNLISTEN ( * | _:channel )", s.Discard, {"target": "UNLISTEN"}),
-)
-
-
 # Cursors.
 
 
-def _counted(count: int | None) -> c.Direction:
+def _counted(count: int | None) -> Direction:
     number = 1 if count is None else count
-    return c.Direction(count=number, single=number == 0, backward=number < 0)
+    return Direction(count=number, single=number == 0, backward=number < 0)
 
 
-def _backward(count: int | None) -> c.Direction:
+def _backward(count: int | None) -> Direction:
     return _counted(-1 if count is None else -count)
 
 
@@ -199,32 +198,23 @@ define_rules(
     "direction",
     Rules(
         ("count:count", _counted),
-        ("NEXT", c.Direction),
         ("PRIOR", _counted, {"count": -1}),
-        ("FIRST", c.Direction, {"origin": c.From.START, "count": 1, "single": True}),
-        ("LAST", c.Direction, {"origin": c.From.START, "count": -1, "single": True}),
-        ("ABSOLUTE count:count", c.Direction, {"origin": c.From.START, "single": True}),
-        ("RELATIVE count:count", c.Direction, {"single": True}),
-        ("ALL", c.Direction, {"count": None}),
-        ("FORWARD ALL", c.Direction, {"count": None}),
+        *rows_of(Direction),
         ("FORWARD [count:count]", _counted),
-        ("BACKWARD ALL", c.Direction, {"count": None, "backward": True}),
         ("BACKWARD [count:count]", _backward),
     ),
-    absent=c.Direction(),
+    absent=Direction(),
 )
 
 
-def _fetched(
-    position: int, name: str, direction: c.Direction, moves: bool = False
-) -> c.FetchCursor:
-    return c.FetchCursor(**asdict(direction), name=name, moves=moves, position=position)
+def _fetched(position: int, name: str, direction: Direction, moves: bool = False) -> FetchCursor:
+    return FetchCursor(**asdict(direction), name=name, moves=moves, position=position)
 
 
 def _of_subscription(
-    position: int, name: str, direction: c.Direction, options: tuple[Option, ...]
+    position: int, name: str, direction: Direction, options: tuple[Option, ...]
 ) -> FetchSubscription:
-    if direction.origin is not c.From.HERE or direction.single or direction.backward:
+    if direction.origin is not From.HERE or direction.single or direction.backward:
         raise SQLError(
             "42601",
             "a subscription is not fetched in that direction",
@@ -246,11 +236,6 @@ define_rules("scroll", one_of({"NO SCROLL": False, "SCROLL": True}, "SCROLL"))
 
 CURSORS: tuple[Row, ...] = (
     (
-        "DECLARE ^ name:cursor [INSENSITIVE/ASENSITIVE] [scroll:scroll] CURSOR "
-        "[hold:WITH HOLD | WITHOUT HOLD] FOR text:query_text",
-        c.DeclareCursor,
-    ),
-    (
         "DECLARE _:cursor ^ BINARY _:rest",
         refused("binary cursors", "The format of rows is the protocol's: leave BINARY out."),
     ),
@@ -259,10 +244,9 @@ CURSORS: tuple[Row, ...] = (
         _of_subscription,
     ),
     ("FETCH [direction:direction] [FROM/IN] ^ name:cursor", _fetched),
-    ("FETCH ^ name:cursor", _fetched, {"direction": c.Direction()}),
-    ("MOVE [direction:direction] [FROM/IN] ^ name:cursor", _fetched, {"moves": True}),
-    ("MOVE ^ name:cursor", _fetched, {"direction": c.Direction(), "moves": True}),
-    ("CLOSE ^ name:cursor", c.CloseCursor),
+    ("FETCH ^ name:cursor", _fetched, {"direction": Direction()}),
+    ("moves:MOVE [direction:direction] [FROM/IN] ^ name:cursor", _fetched),
+    ("moves:MOVE ^ name:cursor", _fetched, {"direction": Direction()}),
 )
 
 
@@ -278,22 +262,6 @@ _ONLY_SHARED = (
 )
 
 CHORES: tuple[Row, ...] = (
-    (
-        "VACUUM [_:(chore_option,…)] [FULL] [FREEZE] [VERBOSE] [ANALYZE/ANALYSE] "
-        "[tables:cleaned,…]",
-        s.Maintain,
-        {"chore": s.Chore.VACUUM},
-    ),
-    (
-        "ANALYZE/ANALYSE [_:(chore_option,…)] [VERBOSE] [tables:cleaned,…]",
-        s.Maintain,
-        {"chore": s.Chore.ANALYZE},
-    ),
-    (
-        "LOCK [TABLE] tables:locked,… IN ACCESS SHARE MODE [NOWAIT]",
-        s.Maintain,
-        {"chore": s.Chore.LOCK},
-    ),
     (
         "LOCK ^ [TABLE] _:locked,… [IN _:rest]",
         refused("LOCK TABLE but IN ACCESS SHARE MODE", _ONLY_SHARED),

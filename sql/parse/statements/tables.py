@@ -12,10 +12,21 @@ from sqlglot import exp
 from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
-from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName, TypeName
 from ...syntax.refusals import unsupported
-from ...syntax.statements import CreateDatabase, CreateTable, CreateTableAs, OnCommit, Query
+from ...syntax.schema_statements import (
+    CHECK,
+    NULLS,
+    Check,
+    ColumnDefinition,
+    IdentityClause,
+    IndexDefinition,
+    Reference,
+    TableConstraint,
+    Unique,
+)
+from ...syntax.statement import rows_of
+from ...syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
 from ...syntax.type_statements import SequenceChange
 from ..cursor import Cursor, Unmatched
 from ..kinds import (
@@ -26,6 +37,7 @@ from ..kinds import (
     identifier,
     itself,
     one_of,
+    refused,
     refuses,
     type_name,
 )
@@ -81,10 +93,8 @@ def sequence_change(cursor: Cursor) -> SequenceChange:
 define("sequence_options", sequence_change)
 
 
-def _identity(
-    identity: Identity, position: int, options: SequenceChange | None
-) -> s.IdentityClause:
-    return s.IdentityClause(identity=identity, options=options or SequenceChange(position=position))
+def _identity(identity: Identity, position: int, options: SequenceChange | None) -> IdentityClause:
+    return IdentityClause(identity=identity, options=options or SequenceChange(position=position))
 
 
 _OPTIONS = "['(' options:sequence_options ')']"
@@ -173,14 +183,13 @@ define_rules(
         )
     ),
 )
-_NULLS = "[NULLS [_:not_distinct] DISTINCT]"
-_STORING = f"columns:(index_column,…) [STORING/INCLUDE/COVERING storing:(column,…)] {_NULLS}"
+_STORING = f"columns:(index_column,…) [STORING/INCLUDE/COVERING storing:(column,…)] {NULLS}"
 INDEX = f"[name:index] ON table:table [USING _:index_method] {_STORING} [_:partial]"
 
 
-def index_definition(columns: Sequence[tuple[str, bool]], **fields: object) -> s.IndexDefinition:
+def index_definition(columns: Sequence[tuple[str, bool]], **fields: object) -> IndexDefinition:
     """An index of these columns, each with whether it is to be in another order."""
-    return s.IndexDefinition(
+    return IndexDefinition(
         columns=tuple(name for name, _ in columns),
         descending=tuple(name for name, other in columns if other),
         **fields,  # type: ignore[arg-type]
@@ -224,23 +233,7 @@ define_rules(
 define_rules("not_deferrable", Rules(("said:deferral", _not_deferrable)))
 
 
-def _match(cursor: Cursor) -> int | None:
-    """`SIMPLE`, or `FULL`, which is the same for one column: where FULL stands."""
-    position, word = cursor.position, cursor.keys[cursor.index]
-    if word == "partial":
-        raise _no_match(word, position)
-    if word not in ("simple", "full"):
-        cursor.fail("SIMPLE or FULL")
-    cursor.advance()
-    return position if word == "full" else None
-
-
-def _no_match(word: str, position: int | None) -> SQLError:
-    return unsupported(
-        f"MATCH {word.upper()}",
-        position,
-        "Leave it out, and let a CHECK say which columns may be NULL beside others.",
-    )
+_NO_MATCH = "Leave it out, and let a CHECK say which columns may be NULL beside others."
 
 
 def _reference(
@@ -250,10 +243,10 @@ def _reference(
     on_delete: str | None,
     on_update: str | None,
     **fields: object,
-) -> s.Reference:
+) -> Reference:
     if full is not None and len(columns) > 1:
-        raise _no_match("full", full)
-    return s.Reference(
+        raise unsupported("MATCH FULL", full, _NO_MATCH)
+    return Reference(
         columns=columns,
         on_delete=on_delete or "NO ACTION",
         on_update=on_update or "NO ACTION",
@@ -263,7 +256,15 @@ def _reference(
     )
 
 
-define("match", _match)
+define_rules(
+    "match",  # SIMPLE and FULL are the same for one column: where FULL stands
+    Rules(
+        ("SIMPLE", lambda: None),
+        ("^ FULL", lambda position: position),
+        ("^ PARTIAL", refused("MATCH PARTIAL", _NO_MATCH)),
+        expected="SIMPLE or FULL",
+    ),
+)
 _ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT")
 define_rules(
     "action",
@@ -279,15 +280,14 @@ refuses(
     "A unique index is a constraint already: ALTER INDEX … RENAME TO gives it the name.",
 )
 _NAMED = "^ [CONSTRAINT name:constraint]"
-_CHECK = "CHECK tree:parenthesised [NO INHERIT] not_valid:[NOT VALID]"
 _REFERENCES = (
     "REFERENCES table:table [referenced_columns:(column,…)] [MATCH full:match] "
     "{ ON DELETE on_delete:action | ON UPDATE on_update:action } said:deferral "
     "not_valid:[NOT VALID]"
 )
 _CONSTRAINTS: tuple[Row, ...] = (
-    (f"{_NAMED} UNIQUE [_:using_index] {_NULLS} columns:(column,…) _:not_deferrable", s.Unique),
-    (f"{_NAMED} {_CHECK}", s.Check),
+    *rows_of(Unique),
+    *rows_of(Check),
     (f"{_NAMED} FOREIGN KEY columns:(column,…) {_REFERENCES}", _reference),
 )
 define_rules("table_constraint", Rules(*_CONSTRAINTS))
@@ -311,8 +311,8 @@ _clause = Rules(
     ("identity:identity", dict),
     (f"GENERATED ALWAYS AS {_STORED}", dict),
     (f"AS {_STORED}", dict),
-    (f"UNIQUE {_NULLS} _:not_deferrable", lambda: {"constraint": s.Unique}),
-    (_CHECK, lambda **fields: {"constraint": partial(_check, **fields)}),
+    (f"UNIQUE {NULLS} _:not_deferrable", lambda: {"constraint": Unique}),
+    (CHECK, lambda **fields: {"constraint": partial(_check, **fields)}),
     (_REFERENCES, lambda **fields: {"constraint": partial(_reference, **fields)}),
     ("_:collated", dict),
     expected='NULL, NOT NULL, DEFAULT, PRIMARY KEY, "," or ")"',
@@ -325,15 +325,15 @@ _TWICE = {
 }
 
 
-def _check(columns: tuple[str, ...], **fields: object) -> s.Check:
-    return s.Check(**fields)  # type: ignore[arg-type]
+def _check(columns: tuple[str, ...], **fields: object) -> Check:
+    return Check(**fields)  # type: ignore[arg-type]
 
 
-def _column(cursor: Cursor) -> s.ColumnDefinition:
+def _column(cursor: Cursor) -> ColumnDefinition:
     """`name type [[CONSTRAINT name] clause …]`"""
     position, column = cursor.position, identifier(cursor, "a column's name")
     type, said = type_name(cursor), dict[str, object]()
-    constraints: list[s.TableConstraint] = []
+    constraints: list[TableConstraint] = []
 
     def conflict(what: str, at: int = position) -> SQLError:
         return SQLError("42601", f'{what} for column "{column}"', position=at)
@@ -363,7 +363,7 @@ def _column(cursor: Cursor) -> s.ColumnDefinition:
     said.setdefault("nullable", None)
     said.setdefault("default", None)
     said.setdefault("primary_key", False)
-    return s.ColumnDefinition(
+    return ColumnDefinition(
         name=column,
         type=type,
         constraints=tuple(constraints),
@@ -488,7 +488,7 @@ def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCo
 def _table(
     table: ObjectName,
     temporary: bool,
-    elements: tuple[s.ColumnDefinition | _Key | s.TableConstraint | s.IndexDefinition, ...],
+    elements: tuple[ColumnDefinition | _Key | TableConstraint | IndexDefinition, ...],
     ends: OnCommit | None,
     **fields: object,
 ) -> CreateTable:
@@ -498,12 +498,10 @@ def _table(
         raise SQLError("42P16", message, position=keys[1].position)
     return CreateTable(
         table=table,
-        columns=tuple(each for each in elements if isinstance(each, s.ColumnDefinition)),
+        columns=tuple(each for each in elements if isinstance(each, ColumnDefinition)),
         primary_key=keys[0].columns if keys else (),
         primary_name=keys[0].name if keys else None,
-        elements=tuple(
-            each for each in elements if not isinstance(each, s.ColumnDefinition | _Key)
-        ),
+        elements=tuple(each for each in elements if not isinstance(each, ColumnDefinition | _Key)),
         temporary=_lifetime(table, temporary, ends),
         **fields,  # type: ignore[arg-type]
     )
@@ -530,7 +528,6 @@ _TABLE = (
     "table:table"
 )
 TABLES: tuple[Row, ...] = (
-    ("CREATE DATABASE if_not_exists:[IF NOT EXISTS] name:database", CreateDatabase),
     (
         f"{_TABLE} elements:(element,…) [WITH parameters:(parameter,…)] [_:divided] "
         "[ON COMMIT ends:ends]",
