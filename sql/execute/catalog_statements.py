@@ -93,7 +93,7 @@ async def change_catalog(
         isinstance(command, s.AlterType | s.DropColumn | s.DropIdentity)
         for command in statement.commands
     ):
-        await alone(services, lambda transaction, scope: settle_owned(services, transaction))
+        await alone(services, lambda *own: settle_owned(Changer(services, user, database, *own)))
     return replace(result, notice=late or result.notice, commit_timestamp=at)
 
 

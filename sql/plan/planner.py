@@ -350,14 +350,13 @@ def _finder(
         statement = replace(statement, where=without_blanks(statement.where, relations))
     if not statement.sources:
         check_columns(statement.where, descriptor, relation)
-        check_columns(statement.order, descriptor, relation)
     access: KeyAccess | None = None
     predicates: tuple[Predicate, ...] = ()
     analytic = drawn = None
     try:
         predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
         found = best_access(descriptor, predicates, [c.id for c in descriptor.visible_columns])
-        alone = not computed and not statement.sources and statement.limit is None
+        alone = not computed and not statement.sources
         if alone and (found.restricts or statement.where is None):
             access = found
     except NotNative:
@@ -396,9 +395,6 @@ def _finding(
     query = joined(query, statement.sources)
     if statement.where is not None:
         query = query.where(copied(statement.where), copy=False)
-    for name, clause in (("order", statement.order), ("limit", statement.limit)):
-        if clause is not None:
-            query.set(name, clause.copy())
     return with_ctes_of(statement, query)
 
 

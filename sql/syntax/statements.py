@@ -133,13 +133,10 @@ class Update(Statement):
     returning: tuple[exp.Expr, ...]
     sources: tuple[exp.Expr, ...] = ()
     ctes: tuple[exp.CTE, ...] = ()
-    order: exp.Order | None = None
-    limit: exp.Limit | None = None
 
 
 class Delete(Statement):
-    """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it.
-    With a `limit` only so many rows are concerned, the first in `order`."""
+    """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it."""
 
     table: ObjectName
     alias: str | None
@@ -147,8 +144,6 @@ class Delete(Statement):
     returning: tuple[exp.Expr, ...]
     sources: tuple[exp.Expr, ...] = ()
     ctes: tuple[exp.CTE, ...] = ()
-    order: exp.Order | None = None
-    limit: exp.Limit | None = None
 
 
 class Query(Statement):

@@ -47,6 +47,10 @@ class ElementChanges:
                 if not status.by_work:
                     self.table = apply_move(self.table, target, Move(len(self.targets) - 1, status))
 
+    def restate(self, column: Column, label: str) -> None:
+        """A column as it is from here on, in a way that changes no row."""
+        self.add(Target(FactsElement(label=label, columns=(column,))))
+
     def column(self, name: str) -> Column:
         return self.table.column(name)
 
@@ -189,16 +193,12 @@ class ElementChanges:
         return None
 
     def rename_constraint(self, command: s.RenameConstraint) -> None:
-        self._free_name(command.new_name, "")
         index = self.table.find_index(command.name)
+        if (index is not None and index.unique) or self.table.named_key(command.name):
+            self._rename_index(index, "constraint", command.new_name)
+            return
+        self._free_name(command.new_name, "")
         label = f"rename constraint {command.name} to {command.new_name}"
-        if index is not None and index.unique:
-            changed = replace(index, name=command.new_name)
-            self.add(Target(FactsElement(label=label, indexes=(changed,))))
-            return
-        if self.table.named_key(command.name):
-            self._name_primary_key(command.new_name)
-            return
         constraint = self.table.find_constraint(command.name)
         if constraint is None:
             raise self._no_constraint(command.name)
@@ -269,22 +269,30 @@ class ElementChanges:
     def drop_index(self, index: Index) -> None:
         self.add(Target(IndexElement(index=index), present=False))
 
-    def change_key(self, statement: s.DropIndex | s.RenameIndex) -> None:
-        """ALTER INDEX and DROP INDEX of the primary key's."""
-        if isinstance(statement, s.DropIndex):
+    def change_index(self, statement: s.DropIndex | s.RenameIndex) -> None:
+        """ALTER INDEX and DROP INDEX."""
+        index = self.table.find_index(statement.name)
+        if index is None and not self.table.named_key(statement.name):
+            raise SQLError("42704", f'index "{statement.name}" does not exist')
+        if isinstance(statement, s.RenameIndex):
+            self._rename_index(index, "index", statement.new_name)
+        elif index is not None:
+            self.drop_index(index)
+        else:
             raise SQLError(
                 "2BP01",
                 f'cannot drop index "{statement.name}" because the primary key of table '
                 f'"{self.table.name}" requires it',
             )
-        self._free_name(statement.new_name, "")
-        self._name_primary_key(statement.new_name)
 
-    def rename_index(self, index: Index, new_name: str) -> None:
+    def _rename_index(self, index: Index | None, what: str, new_name: str) -> None:
+        """Renames an index, or the primary key where there is None."""
         self._free_name(new_name, "")
-        changed = replace(index, name=new_name)
-        label = f"rename index {index.name} to {new_name}"
-        self.add(Target(FactsElement(label=label, indexes=(changed,))))
+        if index is None:
+            self._name_primary_key(new_name)
+            return
+        label = f"rename {what} {index.name} to {new_name}"
+        self.add(Target(FactsElement(label=label, indexes=(replace(index, name=new_name),))))
 
 
 def _comparable(one: ColumnType, other: ColumnType) -> bool:

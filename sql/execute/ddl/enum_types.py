@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -57,7 +57,9 @@ async def alter(
     changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue | t.RenameType
 ) -> None:
     """ALTER TYPE in the transaction. Tables follow by a job, after its commit."""
-    type = await _found(changer, statement.name)
+    type = await _find(changer, statement.name)
+    if type is None:
+        raise unknown(statement.name)
     if CatalogChanges.of(changer.transaction).before(type.id, type) is not type:
         raise SQLError(
             "0A000",
@@ -84,7 +86,10 @@ async def alter(
         enum = replace(enum, members=tuple(replace(m, writable=True) for m in enum.members))
     await changer.publish_next(replace(type, name=enum.name, enum=enum))
     if users:
-        await _begin(changer, type.id, statement)
+        jobs = JobStore(changer.services.store)
+        description = f"ALTER TYPE {statement.name}"
+        job = await jobs.create(changer.transaction, JOB_KIND, description, payload_of(type.id))
+        CatalogChanges.of(changer.transaction).jobs.append(job)
 
 
 async def drop(changer: Changer, statement: t.DropType) -> str | None:
@@ -93,22 +98,17 @@ async def drop(changer: Changer, statement: t.DropType) -> str | None:
         statement.names, partial(_find, changer), "types", if_exists=if_exists, unknown=unknown
     )
     for type in found:
-        users = await _users(changer, type.id)
-        if users and statement.cascade:
+        if statement.cascade and await _users(changer, type.id):
             raise unsupported("DROP TYPE CASCADE")
-        await _drop_unused(changer, type, users)
+        await drop_type(changer, type)
     return notice
 
 
-async def drop_type_with(changer: Changer, type: TypeDescriptor, going: Collection[int]) -> None:
-    """Drops a type with the tables whose ids are `going`. Raises SQLError 2BP01."""
-    users = [table for table in await _users(changer, type.id) if table.id not in going]
-    await _drop_unused(changer, type, users)
-
-
-async def _drop_unused(
-    changer: Changer, type: TypeDescriptor, users: Sequence[TableDescriptor]
+async def drop_type(
+    changer: Changer, type: TypeDescriptor, going: Collection[int] = frozenset()
 ) -> None:
+    """Drops a type, with the tables whose ids are `going`. Raises SQLError 2BP01."""
+    users = [table for table in await _users(changer, type.id) if table.id not in going]
     if users:
         names = ", ".join(table.name for table in users)
         raise SQLError(
@@ -117,13 +117,6 @@ async def _drop_unused(
             hint="Drop the columns first.",
         )
     await changer.publish_next(replace(type, state=DescriptorState.DROPPED))
-
-
-async def _found(changer: Changer, name: ObjectName) -> TypeDescriptor:
-    type = await _find(changer, name)
-    if type is None:
-        raise unknown(name)
-    return type
 
 
 async def _find(changer: Changer, name: ObjectName) -> TypeDescriptor | None:
@@ -144,22 +137,15 @@ def _check_locks(changer: Changer, users: list[TableDescriptor]) -> None:
                 raise locked_error(table)
 
 
-async def _begin(changer: Changer, type_id: int, statement: t.TypeStatement) -> None:
-    jobs = JobStore(changer.services.store)
-    description = f"ALTER TYPE {getattr(statement, 'name', '')}"
-    job = await jobs.create(changer.transaction, JOB_KIND, description, payload_of(type_id))
-    CatalogChanges.of(changer.transaction).jobs.append(job)
-
-
 # Types of the columns that a statement defines
 
 
 S = TypeVar("S")
 
-Resolved = Callable[[TypeName], TypeName]
+_Defining = statements.CreateTable | AlterTable
 
 
-async def with_named_types(changer: Changer, statement: S) -> S:
+async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
     """Resolves the names of users' types in a statement. Unknown names stay, and are reported when
     their column is made."""
     if not isinstance(statement, statements.CreateTable | AlterTable):
@@ -182,31 +168,32 @@ async def with_named_types(changer: Changer, statement: S) -> S:
             return given
         return UserTypeName(given.name, given.arguments, given.position, meant)
 
-    if isinstance(statement, statements.CreateTable):
-        columns = tuple(replace(c, type=resolved(c.type)) for c in statement.columns)
-        return replace(statement, columns=columns)
-    commands = tuple(_command(command, resolved) for command in statement.commands)
-    return replace(statement, commands=commands)
+    return _with_types(statement, resolved)
 
 
-def type_names(statement: statements.CreateTable | AlterTable) -> list[TypeName]:
+def type_names(statement: _Defining) -> list[TypeName]:
     """The types that a statement gives to columns."""
-    if isinstance(statement, statements.CreateTable):
-        return [column.type for column in statement.columns]
     names: list[TypeName] = []
-    for command in statement.commands:
-        match command:
-            case AddColumn(definition=definition):
-                names.append(definition.type)
-            case AlterType(type=type):
-                names.append(type)
+
+    def noted(given: TypeName) -> TypeName:
+        names.append(given)
+        return given
+
+    _with_types(statement, noted)
     return names
 
 
-def _command(command: AlterCommand, resolved: Resolved) -> AlterCommand:
-    match command:
-        case AddColumn(definition=definition):
-            return replace(command, definition=replace(definition, type=resolved(definition.type)))
-        case AlterType(type=type):
-            return replace(command, type=resolved(type))
-    return command
+def _with_types(statement: _Defining, resolved: Callable[[TypeName], TypeName]) -> _Defining:
+    """The statement with other types in the place of those that it gives to columns."""
+    if isinstance(statement, statements.CreateTable):
+        columns = tuple(replace(c, type=resolved(c.type)) for c in statement.columns)
+        return replace(statement, columns=columns)
+    commands: list[AlterCommand] = []
+    for command in statement.commands:
+        match command:
+            case AddColumn(definition=given):
+                command = replace(command, definition=replace(given, type=resolved(given.type)))
+            case AlterType(type=type):
+                command = replace(command, type=resolved(type))
+        commands.append(command)
+    return replace(statement, commands=tuple(commands))

@@ -178,7 +178,7 @@ class SchemaChangeStatements:
         table = await self._prepared_table(found)
         changes = self._gathered(table)
         with at(statement.position):
-            _change_index(changes, statement)
+            changes.change_index(statement)
         return await self._done(changes, table, statement.text)
 
     async def _table_of_index(self, statement: s.DropIndex | s.RenameIndex) -> TableDescriptor:
@@ -229,7 +229,11 @@ class SchemaChangeStatements:
         it: a transaction that unlocks does nothing else."""
         prepared = await self._prepared_table(table, unlocks=False)
         changes = self._gathered(prepared)
-        _drop_table(changes)
+        for key in changes.table.foreign_keys:
+            changes.add(Target(ConstraintElement(constraint=key), present=False))
+        keyspace = changes.table.keyspace is not None
+        label = "drop keyspace" if keyspace else "drop table"
+        changes.add(Target(FactsElement(label=label, dropped=True, keyspace=keyspace)))
         await self._done(changes, prepared, text, beside_locked=beside_locked)
 
     # Common ways.
@@ -363,14 +367,6 @@ async def publish_finished(changer: Changer, changes: TableChanges) -> TableDesc
     return table
 
 
-def _drop_table(changes: TableChanges) -> None:
-    for key in changes.table.foreign_keys:
-        changes.add(Target(ConstraintElement(constraint=key), present=False))
-    keyspace = changes.table.keyspace is not None
-    label = "drop keyspace" if keyspace else "drop table"
-    changes.add(Target(FactsElement(label=label, dropped=True, keyspace=keyspace)))
-
-
 def _position(command: s.AlterCommand) -> int:
     match command:
         case s.AddColumn(definition=definition):
@@ -378,19 +374,6 @@ def _position(command: s.AlterCommand) -> int:
         case s.AddConstraint(constraint=constraint):
             return constraint.position
     return command.position
-
-
-def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex) -> None:
-    index = changes.table.find_index(statement.name)
-    if changes.table.named_key(statement.name):
-        changes.change_key(statement)
-        return
-    if index is None:
-        raise SQLError("42704", f'index "{statement.name}" does not exist')
-    if isinstance(statement, s.DropIndex):
-        changes.drop_index(index)
-    else:
-        changes.rename_index(index, statement.new_name)
 
 
 async def refuse_lost_references(changer: Changer, changes: ElementChanges) -> None:

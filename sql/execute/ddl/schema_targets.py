@@ -194,7 +194,7 @@ class TableChanges(ElementChanges):
         if type.widens(column.type) and command.using is None:
             # Rows, keys and whatever uses the column stay as they are.
             label = f"give column {column.name} the type {type}"
-            self.add(Target(FactsElement(label=label, columns=(replace(column, type=type),))))
+            self.restate(replace(column, type=type), label)
             return
         self._refuse_users(column, "its type be changed")
         if TypeKind.ENUM in (type.kind, column.type.kind):
@@ -258,7 +258,7 @@ class TableChanges(ElementChanges):
         plain = replace(column, has_default=False, default=None, default_expression=None)
         changed = plain if command.default is None else with_default(plain, command.default)
         verb = "drop" if command.default is None else "set"
-        self.add(Target(FactsElement(label=f"{verb} default of {column.name}", columns=(changed,))))
+        self.restate(changed, f"{verb} default of {column.name}")
 
     def _drop_expression(self, command: s.DropExpression) -> None:
         column = self.column(command.name)
@@ -270,9 +270,7 @@ class TableChanges(ElementChanges):
                 f'column "{column.name}" of relation "{self.table.name}" is not a stored generated '
                 "column",
             )
-        written = replace(column, computed=None)
-        label = f"drop expression of {column.name}"
-        self.add(Target(FactsElement(label=label, columns=(written,))))
+        self.restate(replace(column, computed=None), f"drop expression of {column.name}")
 
     def _set_not_null(self, command: s.SetNotNull) -> None:
         column = self.column(command.name)

@@ -71,9 +71,8 @@ async def create(changer: Changer, statement: CreateView) -> None:
             columns=columns,
             next_column_id=len(columns) + 1,
             view=made[0],
-            version=changer.descriptors.next_version(transaction, before),
         )
-    await publish_view(changer.descriptors, transaction, before, view)
+    await _publish(changer, before, view)
 
 
 async def _replaced(changer: Changer, statement: CreateView) -> TableDescriptor:
@@ -92,7 +91,7 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     (query,) = (await in_slices(lambda: parse(statement.text))).statements
     assert isinstance(query, Query), statement
     _check_query(query)
-    relations = await _relations(changer, query)
+    relations = await changer.resolve(tables_of(query))
     needs = needs_of(query, relations)
     await require(changer.services, changer.user, needs, changer.transaction)
     # What is wrong is said with the author's positions.
@@ -108,15 +107,11 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     text = settled_text(statement.text, relations, names)
     (settled,) = (await in_slices(lambda: parse(text))).statements
     assert isinstance(settled, Query), text
-    relations = await _relations(changer, settled)
+    relations = await changer.resolve(tables_of(settled))
     found = await _columns(changer, settled, relations)
     columns = _named(found, statement)
     renames = [column.name for column in columns] != [column.name for column in found]
     return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
-
-
-async def _relations(changer: Changer, query: Query) -> Relations:
-    return await changer.resolve(tables_of(query))
 
 
 async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...]:
@@ -163,14 +158,13 @@ async def rename(changer: Changer, statement: RenameView) -> None:
         raise Skipped(unknown_relation(statement.name).message)
     await refuse_read(changer, found, "rename", None)
     await changer.wait_for_room(found)
-    version = changer.descriptors.next_version(changer.transaction, found)
-    renamed = replace(found, name=statement.new_name, version=version)
+    renamed = replace(found, name=statement.new_name)
     key = (found.parent_id, found.parent_schema_id, statement.new_name)
     if await changer.descriptors.lookup(changer.transaction, *key) is not None:
         error = name_taken(renamed)
         error.position = statement.position
         raise error
-    await publish_view(changer.descriptors, changer.transaction, found, renamed)
+    await _publish(changer, found, renamed)
 
 
 async def drop(changer: Changer, statement: DropView) -> str | None:
@@ -237,11 +231,14 @@ async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> Table
     return found
 
 
-async def _publish(changer: Changer, before: TableDescriptor, changed: TableDescriptor) -> None:
-    """Publishes what a view has become."""
+async def _publish(
+    changer: Changer, before: TableDescriptor | None, changed: TableDescriptor
+) -> None:
+    """Publishes what a view has become, or a new one."""
     descriptors, transaction = changer.descriptors, changer.transaction
-    version = descriptors.next_version(transaction, before)
-    await publish_view(descriptors, transaction, before, replace(changed, version=version))
+    if before is not None:
+        changed = replace(changed, version=descriptors.next_version(transaction, before))
+    await publish_view(descriptors, transaction, before, changed)
 
 
 def _check_query(query: Query) -> None:

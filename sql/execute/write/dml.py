@@ -58,9 +58,9 @@ from .steps import (
     SLICE_ROWS,
     TooWide,
     batches_of,
-    following,
     in_steps,
     long_bodies,
+    read_bounded,
     refuse_wide,
     sliced,
     weight,
@@ -68,9 +68,6 @@ from .steps import (
 
 ONE_PHASE_ROWS_MAX = 2000
 """Rows that one step writes: more go in slices, as intents."""
-
-ONE_PHASE_READS_FIRST = 16
-"""Rows that one step reads while nothing is known of their width."""
 
 DML = InsertPlan | UpdatePlan | DeletePlan
 
@@ -171,7 +168,7 @@ class OnePhase:
             mutation.apply(evaluation)
             rows = _inserted(plan, mutation)
             return _told(plan, rows, len(mutation.keys), self._bindings)
-        bodies = self._read(evaluation)
+        bodies = read_bounded(evaluation, self._keys)
         found: list[KeyedRow]
         if isinstance(plan, DeletePlan) and _by_keys_alone(plan):
             pairs = zip(self._keys, bodies, strict=True)
@@ -187,15 +184,6 @@ class OnePhase:
         mutation, rows = _mutated(plan, found, changed)
         mutation.apply(evaluation)
         return _told(plan, rows, len(found), self._bindings)
-
-    def _read(self, evaluation: Evaluation) -> list[bytes | None]:
-        keys, count = self._keys, ONE_PHASE_READS_FIRST
-        bodies = evaluation.get_each(keys[:count])
-        while len(bodies) < len(keys):
-            refuse_wide(bodies)
-            count = following(count, bodies, len(keys))
-            bodies += evaluation.get_each(keys[len(bodies) : len(bodies) + count])
-        return bodies
 
 
 async def _values_mutation(plan: InsertPlan, bindings: Bindings) -> Mutation:

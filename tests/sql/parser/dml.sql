@@ -43,11 +43,11 @@ position 29: UPSERT takes no ON CONFLICT (SQLSTATE 42601)
 
 UPDATE t SET a = a + 1, (b, c) = (1, $2) WHERE k = 1 RETURNING *
 ----
-Update(table=ObjectName(parts=('t'), position=8), alias=None, assignments=((‹a›, ‹a + 1›), (‹b›, ‹1›), (‹c›, ‹$2›)), where=‹k = 1›, returning=(‹*›), sources=(), ctes=(), order=None, limit=None)
+Update(table=ObjectName(parts=('t'), position=8), alias=None, assignments=((‹a›, ‹a + 1›), (‹b›, ‹1›), (‹c›, ‹$2›)), where=‹k = 1›, returning=(‹*›), sources=(), ctes=())
 
 UPDATE t AS x SET a = 1 FROM u
 ----
-Update(table=ObjectName(parts=('t'), position=8), alias='x', assignments=((‹a›, ‹1›)), where=None, returning=(), sources=(‹u›), ctes=(), order=None, limit=None)
+Update(table=ObjectName(parts=('t'), position=8), alias='x', assignments=((‹a›, ‹1›)), where=None, returning=(), sources=(‹u›), ctes=())
 
 UPDATE t SET a
 ----
@@ -59,7 +59,7 @@ position 9: syntax error at end of input (SQLSTATE 42601)
 
 DELETE FROM t WHERE k IN (1, 2) RETURNING k
 ----
-Delete(table=ObjectName(parts=('t'), position=13), alias=None, where=‹k IN (1, 2)›, returning=(‹k›), sources=(), ctes=(), order=None, limit=None)
+Delete(table=ObjectName(parts=('t'), position=13), alias=None, where=‹k IN (1, 2)›, returning=(‹k›), sources=(), ctes=())
 
 DELETE t
 ----
@@ -67,7 +67,7 @@ position 9: syntax error at end of input (SQLSTATE 42601)
 
 DELETE FROM t USING u
 ----
-Delete(table=ObjectName(parts=('t'), position=13), alias=None, where=None, returning=(), sources=(‹u›), ctes=(), order=None, limit=None)
+Delete(table=ObjectName(parts=('t'), position=13), alias=None, where=None, returning=(), sources=(‹u›), ctes=())
 
 INSERT INTO t (k, v) OVERRIDING USER VALUE VALUES (1, 2)
 ----
