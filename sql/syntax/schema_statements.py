@@ -144,12 +144,6 @@ class DropIdentity(ElementCommand):
     if_exists: bool
 
 
-class DropExpression(ElementCommand):
-    """A computed column becomes one that is written, and keeps its values."""
-
-    if_exists: bool
-
-
 class IgnoredAlteration(AlterCommand):
     """An ALTER TABLE command about PostgreSQL's storage: ignored with a notice."""
 

@@ -12,7 +12,7 @@ from enum import Enum
 from sqlglot import exp
 
 from .changefeed_statements import DatabaseFeed, FeedSelect
-from .conflict_clause import OnConflict, Overriding
+from .conflict_clause import OnConflict
 from .copy_options import CopyOptions
 from .keyspace_statements import KeyspaceFeed
 from .names import AsOf
@@ -122,7 +122,7 @@ class Insert(Statement):
     returning: tuple[exp.Expr, ...]
     alias: str | None = None
     conflict: OnConflict | None = None
-    overriding: Overriding | None = None
+    overriding: bool = False
 
 
 class Update(Statement):

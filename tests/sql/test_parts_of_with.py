@@ -57,10 +57,10 @@ def test_overriding_is_a_part_of_with() -> None:
     async def scenario(node: SqlNode) -> None:
         rows = await node.rows(
             "WITH a AS (INSERT INTO i (id) OVERRIDING SYSTEM VALUE VALUES (70) RETURNING id), "
-            "b AS (INSERT INTO i OVERRIDING USER VALUE VALUES (80) RETURNING id) "
+            "b AS (INSERT INTO i OVERRIDING SYSTEM VALUE VALUES (80) RETURNING id) "
             "SELECT a.id, b.id FROM a, b"
         )
-        assert rows == [(70, 1)]
+        assert rows == [(70, 80)]
         refused = "WITH a AS (INSERT INTO i VALUES (80) RETURNING id) SELECT * FROM a"
         assert (await node.error(refused)).sqlstate == "428C9"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -16,7 +17,7 @@ from ..changer import Changer, Skipped, found_of
 from .enum_types import drop_type
 from .schema_changes import SchemaChangeStatements
 from .sequences import drop_sequence, owned_by, refuse_users
-from .views import comment_on_view, drop_readers, drop_views, with_comment
+from .views import drop_readers, drop_views, publish
 
 
 async def drop_tables(changer: Changer, statement: statements.DropTable) -> str | None:
@@ -204,12 +205,25 @@ async def comment_on(changer: Changer, statement: CommentOn) -> None:
     views = statement.what is not Commented.TABLE
     named = await changer.find(statement.table, views=views)
     if named is not None and named.view is not None:
-        await comment_on_view(changer, named, statement.column, statement.text)
+        await changer.wait_for_room(named)
+        await publish(changer, named, _with_comment(named, statement))
         return
     if named is not None and statement.what is Commented.VIEW:
         raise not_a_view(statement.table)
     schema_changes = SchemaChangeStatements(changer)
     table = await schema_changes.prepared(statement.table, unlocks=False)
-    changed = with_comment(table, statement.column, statement.text)
+    changed = _with_comment(table, statement)
     if changed != table:
         await changer.publish_next(changed)
+
+
+def _with_comment(table: TableDescriptor, statement: CommentOn) -> TableDescriptor:
+    """A table or view with a comment on itself, or on a column. Raises SQLError 42703."""
+    if statement.column is None:
+        return replace(table, comment=statement.text)
+    commented = table.column(statement.column)
+    columns = tuple(
+        replace(found, comment=statement.text) if found.id == commented.id else found
+        for found in table.columns
+    )
+    return replace(table, columns=columns)

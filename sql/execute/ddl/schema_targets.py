@@ -260,18 +260,6 @@ class TableChanges(ElementChanges):
         verb = "drop" if command.default is None else "set"
         self.restate(changed, f"{verb} default of {column.name}")
 
-    def _drop_expression(self, command: s.DropExpression) -> None:
-        column = self.column(command.name)
-        if column.computed is None and command.if_exists:
-            return
-        if column.computed is None:
-            raise SQLError(
-                "55000",
-                f'column "{column.name}" of relation "{self.table.name}" is not a stored generated '
-                "column",
-            )
-        self.restate(replace(column, computed=None), f"drop expression of {column.name}")
-
     def _set_not_null(self, command: s.SetNotNull) -> None:
         column = self.column(command.name)
         if column.nullable is not command.not_null:
@@ -424,7 +412,6 @@ _COMMANDS: Mapping[type, Callable[[TableChanges, Any], None]] = {
     s.AlterType: TableChanges._alter_type,
     s.DropColumn: TableChanges._drop_column,
     s.DropConstraint: TableChanges.drop_constraint,
-    s.DropExpression: TableChanges._drop_expression,
     s.RenameColumn: TableChanges._rename_column,
     s.RenameConstraint: TableChanges.rename_constraint,
     s.SetDefault: TableChanges._set_default,

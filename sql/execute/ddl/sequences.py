@@ -111,20 +111,21 @@ async def change_sequence(
     changed = replace(sequence, options=changed_options(sequence.options, change))
     if change.restarts:
         value = changed.options.start if change.restart is None else change.restart
-        _check_restart(changed, value)
+        options = changed.options
+        _refuse_outside("RESTART", value, options.minimum, options.maximum, change)
         await changer.transaction.put([sequence.key], [encode_value((value, False))])
     await changer.publish_next(changed)
 
 
-def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
-    options = sequence.options
-    if options.minimum <= value <= options.maximum:
-        return
-    below = value < options.minimum
-    what, bound = ("less than MINVALUE", options.minimum) if below else (
-        "greater than MAXVALUE", options.maximum
-    )  # fmt: skip
-    raise SQLError("22023", f"RESTART value ({value}) cannot be {what} ({bound})")
+def _refuse_outside(
+    what: str, value: int, minimum: int, maximum: int, change: SequenceChange
+) -> None:
+    """Raises SQLError 22023 for a value that is not between the bounds."""
+    if not minimum <= value <= maximum:
+        below = f"less than MINVALUE ({minimum})"
+        side = below if value < minimum else f"greater than MAXVALUE ({maximum})"
+        message = f"{what} value ({value}) cannot be {side}"
+        raise SQLError("22023", message, position=change.position)
 
 
 async def drop(changer: Changer, statement: DropSequence) -> str | None:
@@ -188,9 +189,7 @@ def changed_options(before: SequenceOptions | None, change: SequenceChange) -> S
             f"{side}VALUE ({value}) is out of range for sequence data type",
             position=change.position,
         )
-    if not minimum <= start <= maximum:
-        side = "less than MINVALUE" if start < minimum else "greater than MAXVALUE"
-        raise SQLError("22023", f"START value ({start}) cannot be {side}", position=change.position)
+    _refuse_outside("START", start, minimum, maximum, change)
     if change.cache is not None and change.cache < 1:
         raise SQLError("22023", f"CACHE ({change.cache}) must be greater than zero")
     return SequenceOptions(

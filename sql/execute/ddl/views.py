@@ -72,7 +72,7 @@ async def create(changer: Changer, statement: CreateView) -> None:
             next_column_id=len(columns) + 1,
             view=made[0],
         )
-    await _publish(changer, before, view)
+    await publish(changer, before, view)
 
 
 async def _replaced(changer: Changer, statement: CreateView) -> TableDescriptor:
@@ -164,7 +164,7 @@ async def rename(changer: Changer, statement: RenameView) -> None:
         error = name_taken(renamed)
         error.position = statement.position
         raise error
-    await _publish(changer, found, renamed)
+    await publish(changer, found, renamed)
 
 
 async def drop(changer: Changer, statement: DropView) -> str | None:
@@ -189,7 +189,7 @@ async def drop_views(changer: Changer, views: Sequence[TableDescriptor], *, casc
         wanted += readers
     for view in left.values():
         await changer.wait_for_room(view)
-        await _publish(changer, view, replace(view, state=DescriptorState.DROPPED))
+        await publish(changer, view, replace(view, state=DescriptorState.DROPPED))
 
 
 async def drop_readers(
@@ -210,17 +210,6 @@ async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name:
         await drop_views(changer, readers, cascade=True)
 
 
-# COMMENT ON
-
-
-async def comment_on_view(
-    changer: Changer, view: TableDescriptor, column: str | None, text: str | None
-) -> None:
-    await changer.wait_for_room(view)
-    changed = with_comment(view, column, text)
-    await _publish(changer, view, changed)
-
-
 async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
     """The view of that name. Raises SQLError 42P01 and 42809."""
     found = await changer.find(name, views=True, if_exists=if_exists)
@@ -231,7 +220,7 @@ async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> Table
     return found
 
 
-async def _publish(
+async def publish(
     changer: Changer, before: TableDescriptor | None, changed: TableDescriptor
 ) -> None:
     """Publishes what a view has become, or a new one."""
@@ -320,18 +309,6 @@ async def _readers(
             if read.table_id == table.id and (column is None or column.id in read.columns):
                 found.append(view)
     return found
-
-
-def with_comment(table: TableDescriptor, column: str | None, text: str | None) -> TableDescriptor:
-    """A table or view with a comment on itself, or on a column. Raises SQLError 42703."""
-    if column is None:
-        return replace(table, comment=text)
-    commented = table.column(column)
-    columns = tuple(
-        replace(found, comment=text) if found.id == commented.id else found
-        for found in table.columns
-    )
-    return replace(table, columns=columns)
 
 
 def depended_on(

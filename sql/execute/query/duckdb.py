@@ -324,7 +324,7 @@ def _check_sizes(found: pa.Table) -> None:
     if found.nbytes <= VALUE_BYTES_MAX:
         return
     for column in found.columns:
-        if pa.types.is_nested(column.type) or not _is_varying(column.type):
+        if column.type not in _VARYING:
             continue
         longest = pc.max(pc.binary_length(column)).as_py() or 0
         if longest > VALUE_BYTES_MAX:
@@ -335,13 +335,7 @@ def _check_sizes(found: pa.Table) -> None:
             )
 
 
-def _is_varying(type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(type)
-        or pa.types.is_large_string(type)
-        or pa.types.is_binary(type)
-        or pa.types.is_large_binary(type)
-    )
+_VARYING = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:

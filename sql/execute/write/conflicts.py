@@ -12,7 +12,6 @@ a one-phase commit and in a transaction alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ....catalog.descriptors.elements import IndexKind
 from ....catalog.rows.index_codec import IndexCodec, index_codec_for
@@ -26,31 +25,18 @@ from ...analyze.scalars import Bindings
 from ...plan.plans import ConflictPlan, InsertPlan
 from ...results.results import Row
 from ...syntax.walks import stepping
-from ..query.reading import run_analytic
+from ..query.reading import KeyedRow, run_analytic
 from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first
 from .row_rules import RowRules, encoded
 from .steps import in_steps, long_bodies, read_bounded, read_each
 
+Outcome = tuple[Mutation, Sequence[Row], int]
+"""The writes of the statement, and the rows that it wrote, in the order of the proposals, if it
+returns them; and how many they are."""
 
-@dataclass(slots=True)
-class Outcome:
-    """The writes of the statement, and the rows that it wrote, in the order of the proposals."""
-
-    mutation: Mutation
-    rows: list[Row]
-    count: int
-
-
-@dataclass(slots=True)
-class _Change:
-    """The key of an existing row, and the values that its visible columns get."""
-
-    key: bytes
-    values: Row
-
-
-_Effect = int | _Change
-"""What becomes of a proposed row: an int is the number of one to be inserted."""
+_Effect = int | KeyedRow
+"""What becomes of a proposed row: the number of one to be inserted, or the key of a row that is
+there, and the values that its visible columns get."""
 
 
 class Collisions:
@@ -79,9 +65,9 @@ class Collisions:
         if keys := self._note(read_bounded(evaluation, list(self._wanted))):
             self._there.update(zip(keys, read_bounded(evaluation, keys), strict=True))
         decided = self._decide(bindings, {})
-        changed = self._rules.complete([change.values for change in _changes(decided)], bindings)
+        changed = self._rules.complete([values for _, values in _changes(decided)], bindings)
         outcome = self._outcome(decided, changed)
-        outcome.mutation.apply(evaluation)
+        outcome[0].apply(evaluation)
         return outcome
 
     async def settle_in(self, transaction: Transaction, bindings: Bindings) -> Outcome:
@@ -91,7 +77,7 @@ class Collisions:
         many = long_bodies([*self._bodies, *self._there.values()], KEYS_PER_STEP)
         decided = await in_slices_where(many, lambda: self._decide(bindings, answers))
         changed = await self._rules.complete_all(
-            [change.values for change in _changes(decided)], bindings
+            [values for _, values in _changes(decided)], bindings
         )
         return await in_slices_where(many, lambda: self._outcome(decided, changed))
 
@@ -167,7 +153,7 @@ class Collisions:
             answer = answers.get(number, (True,))
             if answer[0] is not True or not passes(pair):
                 continue
-            decided.append(_Change(there, self._changed(pair, answer[1:], bindings)))
+            decided.append((there, self._changed(pair, answer[1:], bindings)))
             claimed.update(entries)
         return decided
 
@@ -186,7 +172,7 @@ class Collisions:
         mutation = encoded(self._rules, changed)
         updated = zip(tuple(mutation.keys), tuple(mutation.bodies), strict=True)
         if self._conflict.moves_keys:
-            mutation.move_from([change.key for change in _changes(decided)])
+            mutation.move_from([key for key, _ in _changes(decided)])
         new = [number for number in decided if isinstance(number, int)]
         mutation.keys = mutation.keys + [self._keys[number] for number in new]
         mutation.bodies = mutation.bodies + [self._bodies[number] for number in new]
@@ -200,7 +186,7 @@ class Collisions:
                     rows.append(decode(self._keys[effect], self._bodies[effect]))
                 else:
                     rows.append(decode(*next(updated)))
-        return Outcome(mutation, rows, len(decided))
+        return mutation, rows, len(decided)
 
 
 class _Arbiter:
@@ -225,8 +211,8 @@ class _Arbiter:
         return entry if self.primary else self._rows.entry(found)[0]
 
 
-def _changes(decided: Sequence[_Effect]) -> list[_Change]:
-    return [effect for effect in decided if isinstance(effect, _Change)]
+def _changes(decided: Sequence[_Effect]) -> list[KeyedRow]:
+    return [effect for effect in decided if not isinstance(effect, int)]
 
 
 def _touched_twice() -> SQLError:

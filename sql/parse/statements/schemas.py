@@ -195,7 +195,12 @@ define_rules(
         (f"{_COLUMN} DROP NOT NULL", s.SetNotNull, {"not_null": False}),
         (f"{_COLUMN} SET DEFAULT default:expression", s.SetDefault),
         (f"{_COLUMN} DROP DEFAULT", s.SetDefault, {"default": None}),
-        (f"{_COLUMN} DROP EXPRESSION {_IF}", s.DropExpression),
+        (
+            f"{_COLUMN} DROP EXPRESSION {_IF}",
+            refused(
+                "ALTER COLUMN … DROP EXPRESSION", "Add a column, fill it by UPDATE, drop this one."
+            ),
+        ),
         (f"{_COLUMN} ADD clause:identity", s.AddIdentity),
         (f"{_COLUMN} DROP IDENTITY {_IF}", s.DropIdentity),
         *(
