@@ -8,6 +8,7 @@ from dataclasses import replace
 from ....catalog.descriptors.descriptor import Column, TableDescriptor, check_indexable
 from ....catalog.descriptors.elements import (
     CheckConstraint,
+    Constraint,
     ForeignKey,
     Index,
     ReferentialAction,
@@ -160,20 +161,17 @@ class ElementChanges:
         if index is not None and index.unique:
             self.drop_index(index)
             return
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None and command.if_exists:
+        if command.if_exists and self.table.find_constraint(command.name) is None:
             return
-        if constraint is None:
-            raise self._no_constraint(command.name)
+        constraint = self._constraint(command.name)
         self.add(Target(ConstraintElement(constraint=constraint), present=False))
 
     def validate(self, command: s.ValidateConstraint) -> None:
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None:
-            raise self._no_constraint(command.name)
+        constraint = self._constraint(command.name)
         if constraint.validity is Validity.VALIDATED:
             return
-        place = self._unproven_place(constraint.name)
+        coming = (n for n, target in enumerate(self.targets) if _unproven(target, command.name))
+        place = next(coming, None)
         if place is None:
             self.add(Target(ConstraintElement(constraint=constraint, known=True)))
             return
@@ -183,15 +181,6 @@ class ElementChanges:
         rest = (other for other in self.table.constraints if other.name != proven.name)
         self.table = replace(self.table, constraints=(*rest, proven))
 
-    def _unproven_place(self, name: str) -> int | None:
-        """The place among the targets of a NOT VALID constraint of that name."""
-        for place, target in enumerate(self.targets):
-            match target:
-                case Target(ConstraintElement(constraint=coming, unproven=True), present=True):
-                    if coming.name == name:
-                        return place
-        return None
-
     def rename_constraint(self, command: s.RenameConstraint) -> None:
         index = self.table.find_index(command.name)
         if (index is not None and index.unique) or self.table.named_key(command.name):
@@ -199,15 +188,20 @@ class ElementChanges:
             return
         self._free_name(command.new_name, "")
         label = f"rename constraint {command.name} to {command.new_name}"
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None:
-            raise self._no_constraint(command.name)
+        constraint = self._constraint(command.name)
         new = replace(constraint, name=command.new_name)
         self.add(Target(FactsElement(label=label, constraints=((command.name, new),))))
 
     def _name_primary_key(self, name: str) -> None:
         label = f"rename primary key to {name}"
         self.add(Target(FactsElement(label=label, primary_name=name)))
+
+    def _constraint(self, name: str) -> Constraint:
+        """Raises SQLError 42704."""
+        constraint = self.table.find_constraint(name)
+        if constraint is None:
+            raise self._no_constraint(name)
+        return constraint
 
     def _no_constraint(self, name: str) -> SQLError:
         if name == self.table.primary_index_name:
@@ -293,6 +287,14 @@ class ElementChanges:
             return
         label = f"rename {what} {index.name} to {new_name}"
         self.add(Target(FactsElement(label=label, indexes=(replace(index, name=new_name),))))
+
+
+def _unproven(target: Target, name: str) -> bool:
+    """Whether a target is a NOT VALID constraint of that name."""
+    match target:
+        case Target(ConstraintElement(constraint=coming, unproven=True), present=True):
+            return coming.name == name
+    return False
 
 
 def _comparable(one: ColumnType, other: ColumnType) -> bool:

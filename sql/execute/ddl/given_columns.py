@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -130,13 +130,6 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
     text = text_of(tree)
     compile_expression(table, text, column.type)
     return replace(column, computed=text)
-
-
-def constraint_definitions(
-    columns: Iterable[s.ColumnDefinition],
-) -> Iterable[s.TableConstraint]:
-    for column in columns:
-        yield from column.constraints
 
 
 def cast_name(type: ColumnType) -> str:

@@ -29,7 +29,7 @@ from ...syntax.names import ObjectName
 from ..changer import Changer, Skipped
 from ..positions import at
 from .element_targets import ElementChanges
-from .given_columns import check_expressions, constraint_definitions
+from .given_columns import check_expressions
 from .notices import ascending, notices, of_commands
 from .schema_targets import TableChanges
 from .sequences import run_identity_command, with_identity
@@ -128,8 +128,8 @@ class SchemaChangeStatements:
             match command:
                 case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
                     await run_identity_command(self._changer, changes, command, table)
-                case s.AddConstraint(constraint=s.Reference() as reference):
-                    changes.add_reference(reference, await self._referenced(changes, reference))
+                case s.AddConstraint(constraint=constraint):
+                    await self._constraint(changes, constraint)
                 case s.RenameTable(new_name=name):
                     label = f"rename table to {name}"
                     key = changes.table.primary_index_name  # which keeps its name
@@ -137,14 +137,27 @@ class SchemaChangeStatements:
                 case s.SetSchema(schema=schema):
                     changes.add(await self._moved_to(changes.table, schema))
                 case s.AddColumn(definition=definition):
+                    known = changes.table.find_column(definition.name) is not None
                     changes.run(await with_identity(self._changer, changes, command, table))
-                    for constraint in definition.constraints:
-                        if isinstance(constraint, s.Reference):
-                            referenced = await self._referenced(changes, constraint)
-                            with at(constraint.position):
-                                changes.add_reference(constraint, referenced)
+                    for constraint in () if known else definition.constraints:
+                        await self._constraint(changes, constraint)
                 case _:
                     changes.run(command)
+
+    async def _constraint(
+        self, changes: TableChanges, element: s.TableConstraint | s.IndexDefinition
+    ) -> None:
+        """Adds a constraint, or an index, of whatever kind."""
+        with at(element.position):
+            match element:
+                case s.Check():
+                    changes.add_check(element)
+                case s.Unique():
+                    changes.add_unique(element)
+                case s.Reference():
+                    changes.add_reference(element, await self._referenced(changes, element))
+                case s.IndexDefinition():
+                    changes.add_index(element)
 
     async def _moved_to(self, table: TableDescriptor, schema: str) -> Target:
         descriptors = self._changer.descriptors
@@ -320,22 +333,11 @@ class SchemaChangeStatements:
         for column in statement.columns:
             if column.computed is not None:
                 changes.check_computed(column)
-        constraints = [*constraint_definitions(statement.columns), *statement.elements]
-        for element in constraints:
-            referenced = None
-            if isinstance(element, s.Reference):
-                referenced = await self._referenced(changes, element)
-            with at(element.position):
-                match element:
-                    case s.Check():
-                        changes.add_check(element)
-                    case s.Unique():
-                        changes.add_unique(element)
-                    case s.Reference():
-                        assert referenced is not None, element
-                        changes.add_reference(element, referenced)
-                    case s.IndexDefinition():
-                        changes.add_index(element)
+        for column in statement.columns:
+            for constraint in column.constraints:
+                await self._constraint(changes, constraint)
+        for element in statement.elements:
+            await self._constraint(changes, element)
         await check_expressions(None, changes.table, self._changer.services.analytics)
         if changes.targets:
             await publish_finished(self._changer, changes)

@@ -58,10 +58,6 @@ class TableChanges(ElementChanges):
             case s.IgnoredAlteration(column=name):
                 if name is not None:
                     self.column(name)  # which must be there
-            case s.AddConstraint(constraint=s.Check() as check):
-                self.add_check(check)
-            case s.AddConstraint(constraint=s.Unique() as unique):
-                self.add_unique(unique)
             case s.DropConstraint(name=name) if self.table.named_key(name):
                 self._key_dropped = command
             case _:
@@ -102,12 +98,6 @@ class TableChanges(ElementChanges):
         self.add(Target(ColumnElement(column=column, filled=must_fill)))
         if demanded:
             self._demand_not_null(column)
-        for constraint in given.constraints:
-            with at(constraint.position):
-                if isinstance(constraint, s.Check):
-                    self.add_check(constraint)
-                elif isinstance(constraint, s.Unique):
-                    self.add_unique(constraint)
 
     def _exists(self, name: str) -> SQLError:
         return SQLError("42701", f'column "{name}" of relation "{self.table.name}" already exists')
