@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -18,6 +18,7 @@ from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
+from ...runtime.authorization import Actor
 from ...runtime.relations import find_type
 from ...syntax import statements
 from ...syntax import type_statements as t
@@ -119,9 +120,8 @@ async def drop_type(
     await changer.publish_next(replace(type, state=DescriptorState.DROPPED))
 
 
-async def _find(changer: Changer, name: ObjectName) -> TypeDescriptor | None:
-    catalog = changer.services.catalog
-    return await find_type(catalog, changer.transaction, name, changer.database)
+async def _find(actor: Actor, name: ObjectName) -> TypeDescriptor | None:
+    return await find_type(actor.services.catalog, actor.reader, name, actor.database)
 
 
 async def _users(changer: Changer, type_id: int) -> list[TableDescriptor]:
@@ -151,14 +151,9 @@ async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
     if not isinstance(statement, statements.CreateTable | AlterTable):
         return statement
     types: dict[str, ColumnType] = {}
-    for given in type_names(statement):
-        bare = given.name.removesuffix("[]")
-        if bare in SQL_NAMES:
-            continue
-        found = await _find(changer, ObjectName(tuple(bare.split(".")), given.position))
-        if found is not None:
-            type = enum_of(found.enum)
-            types[given.name] = type if bare == given.name else array_of(type)
+    async for given, found in named_types(changer, statement):
+        type = enum_of(found.enum)
+        types[given.name] = array_of(type) if given.name.endswith("[]") else type
     if not types:
         return statement
 
@@ -171,8 +166,10 @@ async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
     return _with_types(statement, resolved)
 
 
-def type_names(statement: _Defining) -> list[TypeName]:
-    """The types that a statement gives to columns."""
+async def named_types(
+    actor: Actor, statement: _Defining
+) -> AsyncIterator[tuple[TypeName, TypeDescriptor]]:
+    """The users' types that a statement gives to columns."""
     names: list[TypeName] = []
 
     def noted(given: TypeName) -> TypeName:
@@ -180,7 +177,12 @@ def type_names(statement: _Defining) -> list[TypeName]:
         return given
 
     _with_types(statement, noted)
-    return names
+    for given in names:
+        bare = given.name.removesuffix("[]")
+        if bare not in SQL_NAMES:
+            found = await _find(actor, ObjectName(tuple(bare.split(".")), given.position))
+            if found is not None:
+                yield given, found
 
 
 def _with_types(statement: _Defining, resolved: Callable[[TypeName], TypeName]) -> _Defining:

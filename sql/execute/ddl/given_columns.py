@@ -132,17 +132,6 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
     return replace(column, computed=text)
 
 
-def cast_name(type: ColumnType) -> str:
-    """Returns the type that a default is cast to. A value too long or too great for the column's
-    own type is an error when it is stored."""
-    return type.broad.sql_name
-
-
-def as_text(value: Datum) -> object:
-    """The text of a default, which another type can read; NULL and booleans stay what they are."""
-    return value if value is None or isinstance(value, bool) else str(value)
-
-
 def defaults_in(statement: object) -> Iterator[exp.Expr]:
     """The DEFAULT clauses of a statement that makes or alters a table."""
     match statement:

@@ -10,7 +10,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ....catalog.values.errors import SQLError
-from ...runtime.relations import not_a_view
+from ...runtime.relations import not_a_view, unknown_relation
 from ...syntax import statements
 from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
 from ..changer import Changer, Skipped, found_of
@@ -204,14 +204,15 @@ async def comment_on(changer: Changer, statement: CommentOn) -> None:
     """A comment changes no row, so a locked table takes it without being unlocked."""
     views = statement.what is not Commented.TABLE
     named = await changer.find(statement.table, views=views)
-    if named is not None and named.view is not None:
+    if named is None:
+        raise unknown_relation(statement.table)
+    if named.view is not None:
         await changer.wait_for_room(named)
         await publish(changer, named, _with_comment(named, statement))
         return
-    if named is not None and statement.what is Commented.VIEW:
+    if statement.what is Commented.VIEW:
         raise not_a_view(statement.table)
-    schema_changes = SchemaChangeStatements(changer)
-    table = await schema_changes.prepared(statement.table, unlocks=False)
+    table = await SchemaChangeStatements(changer).prepared(named, unlocks=False)
     changed = _with_comment(table, statement)
     if changed != table:
         await changer.publish_next(changed)

@@ -33,23 +33,17 @@ from ...syntax import schema_statements as s
 from ..positions import at
 from ..write.row_expressions import compile_expression
 from .element_targets import ElementChanges
-from .given_columns import (
-    as_text,
-    cast_name,
-    check_identity_type,
-    column_type,
-    new_column,
-    with_computed,
-    with_default,
-)
+from .given_columns import check_identity_type, column_type, new_column, with_default
 
 
 class TableChanges(ElementChanges):
     """Targets for the commands of one ALTER TABLE: beside indexes and constraints those of columns,
     of the primary key and of storage parameters."""
 
-    def __init__(self, table: TableDescriptor) -> None:
+    def __init__(self, table: TableDescriptor, read: TableDescriptor | None = None) -> None:
+        """`read` is the version that the transaction reads, where the changes began at another."""
         super().__init__(table)
+        self.read = read or table
         self._primary: int | None = None
         self._key_dropped: s.DropConstraint | None = None
 
@@ -117,13 +111,6 @@ class TableChanges(ElementChanges):
                     f'computed column "{given.name}" uses column "{name}", which is added with it',
                     hint="Add the computed column when the other one is there.",
                 )
-
-    def check_computed(self, given: s.ColumnDefinition) -> None:
-        """Raises SQLError where a computed column of CREATE TABLE has an expression that is not
-        allowed."""
-        assert given.computed is not None, given
-        column = self.table.column(given.name)
-        with_computed(self.table, replace(column, computed=None), given.computed)
 
     def _drop_column(self, command: s.DropColumn) -> None:
         if command.if_exists and self.table.find_column(command.name) is None:
@@ -197,11 +184,10 @@ class TableChanges(ElementChanges):
             exp.column(column.name, quoted=True), type.broad.declared_name
         )
         interim = text_of(source)
-        default = (
-            column.default
-            if not column.has_default
-            else coerce(type, as_text(column.default), column=column.name)
-        )
+        default = column.default
+        if column.has_default:  # another type reads its text; NULL and truths stay what they are
+            plain = default is None or isinstance(default, bool)
+            default = coerce(type, default if plain else str(default), column=column.name)
         new = replace(
             column, id=self.table.next_column_id, type=type, default=default, missing=None
         )
@@ -211,7 +197,7 @@ class TableChanges(ElementChanges):
             _check_using(column, type, compiled.scalar.type, source)
         back = exp.TryCast(
             this=exp.column(column.name, quoted=True),
-            to=exp.DataType.build(cast_name(column.type)),
+            to=exp.DataType.build(column.type.broad.sql_name),
         )
         self.add(
             Target(ColumnElement(column=new, filled=True, replaces=column.id, interim=interim)),

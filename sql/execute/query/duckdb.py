@@ -40,7 +40,7 @@ from ....kvlayer.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
 from ...results.query_evaluator import Answer, Declared
-from ...results.results import ResultColumn
+from ...results.results import ResultColumn, arrow_schema
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 
 MEMORY_LIMIT = "2GB"
@@ -314,8 +314,7 @@ def _answer(
             converted = converted.cast(type.arrow_type)
         columns.append(ResultColumn(name, type))
         arrays.append(converted)
-    fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
-    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=arrow_schema(columns)))
 
 
 def _check_sizes(found: pa.Table) -> None:

@@ -20,7 +20,7 @@ from ...analyze.virtual_ids import is_virtual
 from ...plan.plans import LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
 from ...results.query_evaluator import Answer
-from ...results.results import Result, Row
+from ...results.results import Result, Row, selected
 from .reading import cut, read_rows, run_analytic, shown
 
 ROUNDS_MAX = 20
@@ -195,8 +195,7 @@ class _Locking:
             return await shown(self.plan.native, rows, self.bindings)
         assert found.answer is not None, self.plan
         table = found.answer.table.take(list(taken)) if taken else found.answer.table.slice(0, 0)
-        tag, columns = f"SELECT {len(taken)}", found.answer.columns
-        return Result(tag=tag, columns=columns, table=table, row_count=len(taken))
+        return selected(found.answer.columns, table)
 
 
 _IMPATIENCE = (WhenLocked.WAIT, WhenLocked.SKIP, WhenLocked.NOWAIT)

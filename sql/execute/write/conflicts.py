@@ -28,7 +28,7 @@ from ...syntax.walks import stepping
 from ..query.reading import KeyedRow, run_analytic
 from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first
 from .row_rules import RowRules, encoded
-from .steps import in_steps, long_bodies, read_bounded, read_each
+from .steps import in_steps, long_bodies, read_bounded, read_each, refuse_wide
 
 Outcome = tuple[Mutation, Sequence[Row], int]
 """The writes of the statement, and the rows that it wrote, in the order of the proposals, if it
@@ -64,6 +64,7 @@ class Collisions:
         """In one phase. Only where nothing takes DuckDB. Raises TooWide."""
         if keys := self._note(read_bounded(evaluation, list(self._wanted))):
             self._there.update(zip(keys, read_bounded(evaluation, keys), strict=True))
+        refuse_wide(list(self._there.values()))
         decided = self._decide(bindings, {})
         changed = self._rules.complete([values for _, values in _changes(decided)], bindings)
         outcome = self._outcome(decided, changed)

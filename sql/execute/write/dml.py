@@ -304,11 +304,10 @@ def _rows_of(table: TableDescriptor, written: Written) -> Sequence[Row]:
     """Returns the rows of a step in the types of its table's columns."""
     if written.answer is None:
         return written.rows
-    answer = Result(tag="", columns=written.answer.columns, table=written.answer.table)
     types = [column.type for column in table.visible_columns[1:]]
     return [
         tuple(coerce(type, value) for type, value in zip(types, row, strict=True))
-        for row in answer.fetch_rows()
+        for row in rows_in(written.answer)
     ]
 
 
