@@ -162,10 +162,7 @@ async def _owner(changer: Changer, change: SequenceChange) -> tuple[int, int] | 
     if not change.owned_by:
         return None
     *table_parts, column = change.owned_by
-    name = ObjectName(tuple(table_parts), change.position)
-    table = await changer.find(name)
-    if table is None:
-        raise SQLError("42P01", f'relation "{name}" does not exist', position=change.position)
+    table = await changer.found(ObjectName(tuple(table_parts), change.position))
     return table.id, table.column(column).id
 
 
