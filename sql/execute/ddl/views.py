@@ -91,11 +91,7 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     (query,) = (await in_slices(lambda: parse(statement.text))).statements
     assert isinstance(query, Query), statement
     _check_query(query)
-    relations = await changer.resolve(tables_of(query))
-    needs = needs_of(query, relations)
-    await require(changer.services, changer.user, needs, changer.transaction)
-    # What is wrong is said with the author's positions.
-    await in_slices(lambda: plan_statement(query, relations))
+    relations, _ = await planned_query(changer, query)  # errors have the author's positions
     for parts, table in relations.items():
         if table.temporary:
             raise SQLError(
@@ -112,6 +108,16 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     columns = _named(found, statement)
     renames = [column.name for column in columns] != [column.name for column in found]
     return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
+
+
+async def planned_query(changer: Changer, query: Query) -> tuple[Relations, SelectPlan]:
+    """The tables of a query that the actor may run, and its plan. Raises SQLError."""
+    relations = await changer.resolve(await in_slices(lambda: tables_of(query)))
+    needs = needs_of(query, relations)
+    await require(changer.services, changer.user, needs, changer.transaction)
+    plan = await in_slices(lambda: plan_statement(query, relations))
+    assert isinstance(plan, SelectPlan), plan
+    return relations, plan
 
 
 async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...]:
