@@ -74,6 +74,19 @@ def test_what_is_understood_and_not_offered_is_told(text: str, sqlstate: str) ->
     run(scenario)
 
 
+def test_column_that_is_there_gets_no_constraints() -> None:
+    async def scenario(node: SqlNode) -> None:
+        before = await node.rows("SHOW CREATE TABLE t")
+        again = "ADD COLUMN IF NOT EXISTS v STRING UNIQUE CHECK (v > '') REFERENCES t (v)"
+        await node.sql(f"ALTER TABLE t {again}")
+        assert await node.rows("SHOW CREATE TABLE t") == before
+        await node.sql(f"ALTER TABLE t {again.replace(' v STRING', ' w STRING')}")
+        (row,) = await node.rows("SHOW CREATE TABLE t")
+        assert all(word in str(row[1]) for word in ("t_w_key", "t_v_check", "t_w_fkey"))
+
+    run(scenario)
+
+
 def test_table_of_a_query_may_stay_empty() -> None:
     async def scenario(node: SqlNode) -> None:
         result = await node.sql("CREATE TABLE none (k) AS SELECT id FROM t WITH NO DATA")
