@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...catalog.descriptors.descriptor import Descriptor
 from ...catalog.descriptors.publish_rules import LOCK_ALONE, LOCK_PARAMETER
-from ...catalog.descriptors.storage_parameters import parse_names
+from ...catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ...catalog.rights.quotas import KEYSPACE_QUOTA
 from ...catalog.store.catalog_changes import CatalogChanges, jobs_begun
 from ...catalog.values.errors import SQLError
@@ -31,6 +31,7 @@ from ..syntax.changefeed_statements import (
     SubscriptionChange,
 )
 from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
+from ..syntax.names import Option
 from ..syntax.statements import AlterTableSet
 from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
 from .admin.connections import change_connection
@@ -43,7 +44,7 @@ from .admin.feeds import (
 )
 from .admin.subscriptions import change_subscription
 from .changer import Changer
-from .ddl.ddl import DDL, locked_unless_said, run_ddl, wait_until_seen
+from .ddl.ddl import DDL, run_ddl, wait_until_seen
 from .ddl.ddl_needs import check_ddl
 from .ddl.ownership import own_jobs, settle_rights
 from .ddl.schema_changes import AUTO_UNLOCK
@@ -60,10 +61,15 @@ FeedChange = (
 
 
 def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
-    """Returns the statement with defaults from the session's variables."""
-    if isinstance(statement, statements.CreateTable) and variables.get(NEW_TABLES_LOCKED):
-        return locked_unless_said(statement)
-    return statement
+    """Returns the statement with defaults from the session's variables: a new table may be locked
+    where it does not speak of the lock."""
+    if not isinstance(statement, statements.CreateTable) or not variables.get(NEW_TABLES_LOCKED):
+        return statement
+    given, _ = without_ignored({parameter.name: None for parameter in statement.parameters})
+    if LOCK_PARAMETER in parse_names(given):
+        return statement
+    lock = Option(LOCK_PARAMETER, "true", statement.table.position)
+    return replace(statement, parameters=(*statement.parameters, lock))
 
 
 async def change_catalog(
@@ -97,7 +103,7 @@ async def change_catalog(
         isinstance(command, s.AlterType | s.DropColumn | s.DropIdentity)
         for command in statement.commands
     ):
-        await alone(services, lambda transaction, scope: settle_owned(services, transaction))
+        await alone(services, lambda *own: settle_owned(Changer(services, user, database, *own)))
     return replace(result, notice=late or result.notice, commit_timestamp=at)
 
 

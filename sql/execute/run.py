@@ -6,7 +6,7 @@ knows. Where they are not, the statement is planned again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace as replaced
 from functools import partial
@@ -61,10 +61,8 @@ from .write.dml import (
     OnePhase,
     one_phase_applies,
     result_of,
-    result_with_writes,
-    run_in,
     run_together,
-    run_with_writes,
+    run_whole,
 )
 from .write.sequence_functions import DrawnValues, SessionSequences
 from .write.steps import TooWide
@@ -77,6 +75,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     """One statement of a prepared text, about to run with its parameters. Each has one, and a
     frozen dataclass of so many fields would take two microseconds to make."""
 
+    services: Services
     prepared: Prepared
     index: int
     statement: PlannedStatement
@@ -105,18 +104,16 @@ class Execution(Struct, frozen=True, kw_only=True):
     """Runs the `session_calls` of a query."""
 
 
-async def run_planned(
-    services: Services, execution: Execution, opened: OpenTransaction | None
-) -> Result:
+async def run_planned(execution: Execution, opened: OpenTransaction | None) -> Result:
     """Runs a query or DML in the open transaction, or as a transaction by itself, with which what
     it sets of the session's variables ends or fails."""
     variables = execution.variables
     before = variables.mark() if opened is None else None
     try:
         try:
-            return await _run_planned(services, execution, opened)
+            return await _run_planned(execution, opened)
         except ValueNeeded:
-            return await _run_drawing(services, execution, opened)
+            return await _run_drawing(execution, opened)
     except BaseException:
         if before is not None:
             variables.restore(before)
@@ -126,37 +123,33 @@ async def run_planned(
             variables.end_transaction()
 
 
-async def _run_drawing(
-    services: Services, execution: Execution, opened: OpenTransaction | None
-) -> Result:
+async def _run_drawing(execution: Execution, opened: OpenTransaction | None) -> Result:
     """Runs a statement that needs values of sequences, until it has all of them: its result is
     whole."""
     if opened is None:
-        transaction, now = None, await services.store.now()
+        transaction, now = None, await execution.services.store.now()
         reads_only = execution.variables.get(DEFAULT_READ_ONLY)
     else:
         transaction, now, reads_only = opened.transaction, opened.began, opened.modes.read_only
     execution = replace(execution, now=now)
     user, database = execution.user, execution.database
     drawn = DrawnValues(
-        _bindings(services, execution, now),
-        SequencesOfUser(services, user, database, transaction, reads_only=reads_only),
+        _bindings(execution, now),
+        SequencesOfUser(execution.services, user, database, transaction, reads_only=reads_only),
         execution.sequences,
     )
     drawing = replace(execution, generators=drawn, streamed=False)
-    return await drawn.run(lambda: _run_planned(services, drawing, opened))
+    return await drawn.run(lambda: _run_planned(drawing, opened))
 
 
-async def _run_planned(
-    services: Services, execution: Execution, opened: OpenTransaction | None
-) -> Result:
+async def _run_planned(execution: Execution, opened: OpenTransaction | None) -> Result:
     statement = execution.statement
     if isinstance(statement, statements.Query):
         as_of = statement.as_of
         if statement.locks and opened is None:
-            return await attempts(services, lambda scope: _lock(services, execution, scope))
+            return await attempts(execution.services, lambda scope: _lock(execution, scope))
         if opened is None:
-            return await attempts(services, lambda scope: _query(services, execution, as_of, scope))
+            return await attempts(execution.services, lambda scope: _query(execution, as_of, scope))
         if as_of is not None:
             raise SQLError(
                 "0A000",
@@ -164,16 +157,14 @@ async def _run_planned(
                 position=as_of.position,
                 hint="Write it behind BEGIN.",
             )
-        return await _query_in(services, execution, opened)
+        return await _query_in(execution, opened)
     if opened is None:
-        return await attempts(services, lambda scope: _write(services, execution, scope))
-    return await _write_in(services, execution, opened)
+        return await attempts(execution.services, lambda scope: _write(execution, scope))
+    return await _write_in(execution, opened)
 
 
-async def _query(
-    services: Services, execution: Execution, as_of: AsOf | None, scope: LeaseScope
-) -> Result:
-    store = services.store
+async def _query(execution: Execution, as_of: AsOf | None, scope: LeaseScope) -> Result:
+    store = execution.services.store
     now: Timestamp | None = None
     read_at: Timestamp | None = None
     if as_of is not None:
@@ -185,106 +176,89 @@ async def _query(
     try:
         await transaction.started()
         if read_at is not None:
-            scope.look_back(services.catalog.descriptors, transaction)
-        plan = await _query_plan(services, execution, scope, transaction)
+            scope.look_back(execution.services.catalog.descriptors, transaction)
+        plan = await _query_plan(execution, scope, transaction)
         at = transaction.read_timestamp if now is None else now
-        bindings = _bindings(services, execution, at, calls=execution.calls)
-        return await _select(services, execution, plan, transaction, bindings)
+        bindings = _bindings(execution, at, calls=execution.calls)
+        return await _select(execution, plan, transaction, bindings)
     finally:
         await transaction.rollback()
 
 
-async def _query_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
+async def _query_in(execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    bindings = _bindings(services, execution, opened.began, calls=execution.calls)
-    plan = await _query_plan(services, execution, opened.scope, transaction)
+    bindings = _bindings(execution, opened.began, calls=execution.calls)
+    plan = await _query_plan(execution, opened.scope, transaction)
     if plan.locking is not None:
         opened.refuse_read_only("SELECT FOR UPDATE")
         return await run_locking(plan, transaction, bindings)
-    return await _select(services, execution, plan, transaction, bindings)
+    return await _select(execution, plan, transaction, bindings)
 
 
 async def _select(
-    services: Services,
-    execution: Execution,
-    plan: SelectPlan,
-    transaction: Transaction,
-    bindings: Bindings,
+    execution: Execution, plan: SelectPlan, transaction: Transaction, bindings: Bindings
 ) -> Result:
     if execution.streamed and plan.drawn is None:
-        waiting = services.waiting_results.of(execution.session_user)
+        waiting = execution.services.waiting_results.of(execution.session_user)
         return await stream_select(plan, transaction, bindings, waiting)
     return await run_select(plan, transaction, bindings)
 
 
-async def _lock(services: Services, execution: Execution, scope: LeaseScope) -> Result:
+async def _lock(execution: Execution, scope: LeaseScope) -> Result:
     """Runs a locking query outside of a transaction: it waits for the rows' locks, and releases
     its own at the end."""
 
     async def work(transaction: Transaction) -> Result:
-        bindings = _bindings(services, execution, transaction.read_timestamp)
-        plan = await _query_plan(services, execution, scope, transaction)
+        bindings = _bindings(execution, transaction.read_timestamp)
+        plan = await _query_plan(execution, scope, transaction)
         return await run_locking(plan, transaction, bindings)
 
     result, _, _ = await in_transaction(
-        services.store, scope, work, lock_timeout=execution.lock_timeout
+        execution.services.store, scope, work, lock_timeout=execution.lock_timeout
     )
     return result
 
 
-async def _write(services: Services, execution: Execution, scope: LeaseScope) -> Result:
-    store = services.store
+async def _write(execution: Execution, scope: LeaseScope) -> Result:
+    store = execution.services.store
     at = await store.now()
-    bindings = _bindings(services, execution, at)
-    plan = await _plan(services, execution, scope, at)
+    bindings = _bindings(execution, at)
+    plan = await _plan(execution, scope, at)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
-    if isinstance(plan, WithPlan):
-        outcome, committed_at, _ = await in_transaction(
-            store,
-            scope,
-            lambda transaction: run_with_writes(plan, transaction, bindings),
-            lock_timeout=execution.lock_timeout,
-        )
-        return result_with_writes(plan, outcome, committed_at)
-    if one_phase_applies(plan):
+    if not isinstance(plan, WithPlan) and one_phase_applies(plan):
         with suppress(TooWide):
             one_phase = await OnePhase.prepare(plan, bindings)
             called_ns = store.clock.wall.monotonic_ns()
-            written, committed_at = await store.one_phase(
+            done, done_at = await store.one_phase(
                 one_phase.evaluate,
                 deadline=scope.deadline,
                 commit_called_ns=called_ns,
                 lock_timeout=execution.lock_timeout,
             )
-            return result_of(plan, written, committed_at)
+            return result_of(plan, done, done_at)
     written, committed_at, _ = await in_transaction(
         store,
         scope,
-        lambda transaction: run_in(plan, transaction, bindings),
+        lambda transaction: run_whole(plan, transaction, bindings),
         lock_timeout=execution.lock_timeout,
     )
     return result_of(plan, written, committed_at)
 
 
-async def _write_in(services: Services, execution: Execution, opened: OpenTransaction) -> Result:
+async def _write_in(execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
-    bindings = _bindings(services, execution, opened.began, deferral=opened.deferred)
+    bindings = _bindings(execution, opened.began, deferral=opened.deferred)
     at = transaction.read_timestamp
-    plan = await _plan(services, execution, opened.scope, at, transaction)
+    plan = await _plan(execution, opened.scope, at, transaction)
     assert not isinstance(plan, SelectPlan), plan
     _refuse_system_tables(plan)
     if execution.further:
         runs = [bindings, *map(bindings.given, execution.further)]
         first, *others = await run_together(plan, transaction, runs)
         return replaced(first, further=tuple(others))
-    if isinstance(plan, WithPlan):
-        work = partial(run_with_writes, plan, transaction, bindings)
-        referenced = any(part.descriptor.referenced_by for part in plan.writing)
-        outcome = await (_undone_where_drawn(transaction, work) if referenced else work())
-        return result_with_writes(plan, outcome, None)
-    run = partial(run_in, plan, transaction, bindings)
-    referenced = bool(plan.descriptor.referenced_by)
+    run = partial(run_whole, plan, transaction, bindings)
+    referenced = isinstance(plan, WithPlan) or bool(plan.descriptor.referenced_by)
     written = await (_undone_where_drawn(transaction, run) if referenced else run())
     return result_of(plan, written, None)
 
@@ -304,35 +278,29 @@ async def _undone_where_drawn(transaction: Transaction, work: Callable[[], Await
 
 
 def _bindings(
-    services: Services,
     execution: Execution,
     at: Timestamp,
     *,
     calls: SessionCalls | None = None,
     deferral: Deferral | None = None,
 ) -> Bindings:
-    virtual_rows = Introspection(
-        services,
-        execution.database,
-        execution.user,
-        execution.variables,
-        execution.process_id,
-    )
+    services, database, user = execution.services, execution.database, execution.user
+    variables, process_id = execution.variables, execution.process_id
     now = execution.now or at
     facts = ClientFacts(
-        user=execution.user,
+        user=user,
         session_user=execution.session_user,
-        database=execution.database,
-        process_id=execution.process_id,
+        database=database,
+        process_id=process_id,
         # Never before now(), which is drawn behind it where the statement is its transaction.
         statement_began_us=max(execution.text_began_us, unix_us(now)),
         read_at=at,
-        variables=execution.variables,
+        variables=variables,
     )
     return Bindings(
         execution.parameters,
         now,
-        virtual_rows,
+        Introspection(services, database, user, variables, process_id),
         execution.generators or services.generators,
         facts,
         services.images,
@@ -354,16 +322,15 @@ def _refuse_system_tables(plan: DML | WithPlan) -> None:
 # Plans
 
 
-async def explain(
-    services: Services, statement: PlannedStatement, database: str, reader: Transaction, user: str
-) -> Plan:
+async def explain(execution: Execution, reader: Transaction) -> Plan:
     """The plan that a statement would have now."""
+    services, statement = execution.services, execution.statement
     scope = LeaseScope(services.leases)
     try:
         await reader.started()
-        at = reader.read_timestamp
+        at, user = reader.read_timestamp, execution.user
         relations, _ = await bound(
-            services, statement, database, user, reader, scope, at, reader, lengthy=True
+            services, statement, execution.database, user, reader, scope, at, reader, lengthy=True
         )
         return await in_slices(lambda: plan_statement(statement, relations))
     finally:
@@ -371,34 +338,29 @@ async def explain(
 
 
 async def _plan(
-    services: Services,
-    execution: Execution,
-    scope: LeaseScope,
-    at: Timestamp,
-    transaction: Transaction | None = None,
+    execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None = None
 ) -> Plan:
     """The plan of a statement. One in a transaction may see tables that nobody else does."""
     known = execution.prepared.plan(execution.index, execution.database)
     if known is not None and await holds(known, scope, at, changed_tables(transaction)):
-        await _authorize(services, execution, transaction)
+        await _authorize(execution, transaction)
         return known
     if transaction is None:
-        reader = services.store.snapshot(at)
-        return await _plan_anew(services, execution, scope, reader, at, None)
+        reader = execution.services.store.snapshot(at)
+        return await _plan_anew(execution, scope, reader, at, None)
     with transaction.tracking(False):  # the leases' deadline says what still holds at the commit
-        return await _plan_anew(services, execution, scope, transaction, at, transaction)
+        return await _plan_anew(execution, scope, transaction, at, transaction)
 
 
 async def _query_plan(
-    services: Services, execution: Execution, scope: LeaseScope, transaction: Transaction
+    execution: Execution, scope: LeaseScope, transaction: Transaction
 ) -> SelectPlan:
-    plan = await _plan(services, execution, scope, transaction.read_timestamp, transaction)
+    plan = await _plan(execution, scope, transaction.read_timestamp, transaction)
     assert isinstance(plan, SelectPlan), plan
     return plan
 
 
 async def _plan_anew(
-    services: Services,
     execution: Execution,
     scope: LeaseScope,
     reader: DescriptorReader,
@@ -406,9 +368,10 @@ async def _plan_anew(
     transaction: Transaction | None,
 ) -> Plan:
     statement, database = execution.statement, execution.database
+    services, user = execution.services, execution.user
     lengthy, walks = execution.prepared.lengthy, execution.prepared.lengthy_trees
     relations, named = await bound(
-        services, statement, database, execution.user, reader, scope, at, transaction, lengthy=walks
+        services, statement, database, user, reader, scope, at, transaction, lengthy=walks
     )
     lengthy = lengthy or lengthy_relations(relations)
 
@@ -424,7 +387,7 @@ async def _plan_anew(
         await bind_named_enums(services, reader, own, unbound, database)
         plan = await planned(lambda: plan_statement(own, relations), lengthy=lengthy)
     needs = await planned(lambda: needs_of(statement, relations, plan), lengthy=walks)
-    await require(services, execution.user, needs, transaction)
+    await require(services, user, needs, transaction)
     check_columns_same(execution.described, plain_columns(plan))
     if taken and not named and not changed_tables(transaction):
         execution.prepared.keep(execution.index, database, plan, needs)
@@ -460,14 +423,12 @@ async def bound(
     return relations, named
 
 
-async def _authorize(
-    services: Services, execution: Execution, transaction: Transaction | None
-) -> None:
+async def _authorize(execution: Execution, transaction: Transaction | None) -> None:
     """Raises SQLError 42501 where the user may not run the plan that is kept."""
     if execution.user == ROOT:
         return
     needs = execution.prepared.needs(execution.index, execution.database)
-    await require(services, execution.user, needs, transaction)
+    await require(execution.services, execution.user, needs, transaction)
 
 
 async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:
@@ -490,21 +451,16 @@ async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset
 
 
 async def run_explain(
-    services: Services,
-    execution: Execution,
-    opened: OpenTransaction | None,
-    reader: Transaction,
-    *,
-    analyze: bool,
+    execution: Execution, opened: OpenTransaction | None, reader: Transaction, *, analyze: bool
 ) -> Result:
     """EXPLAIN of a statement, which with `analyze` is carried out: in the open transaction, or by
     itself. `reader` sees the tables that the statement will."""
-    plan = await explain(services, execution.statement, execution.database, reader, execution.user)
+    plan = await explain(execution, reader)
     if not analyze:
-        return explained(plan, services.images)
-    trace = Trace(services.store.clock.wall)
+        return explained(plan, execution.services.images)
+    trace = Trace(execution.services.store.clock.wall)
     began = trace.begin()
-    result = await run_planned(services, replace(execution, trace=trace), opened)
+    result = await run_planned(replace(execution, trace=trace), opened)
     return analyzed(plan, trace, result, trace.since(began))
 
 
@@ -518,23 +474,22 @@ def explained(plan: Plan, images: Images | None) -> Result:
 def _part_rows(
     part: SelectPlan | InsertPlan | UpdatePlan | DeletePlan, images: Images | None
 ) -> list[Row]:
-    match part:
-        case SelectPlan():
-            told = "SELECT"
-        case InsertPlan(descriptor=table):
-            told = f"INSERT INTO {table.name}"
-        case UpdatePlan():
-            told = f"UPDATE {part.descriptor.name}"
-        case DeletePlan():
-            told = f"DELETE FROM {part.descriptor.name}"
+    told = "SELECT"
+    if not isinstance(part, SelectPlan):
+        told = f"{_VERBS[type(part)]} {part.descriptor.name}"
     return [("part", told), *_plan_rows(part, images, only_read=True)]
+
+
+_VERBS = {InsertPlan: "INSERT INTO", UpdatePlan: "UPDATE", DeletePlan: "DELETE FROM"}
 
 
 def _plan_rows(plan: Plan, images: Images | None, *, only_read: bool = False) -> list[Row]:
     """Returns the engine and the plan's tables; with `only_read` the tables that it reads."""
     rows: list[Row] = [("engine", engine_of(plan).value)]
-    scans = {scan.descriptor.id: scan for scan in _scans(plan)}
-    indexes = {access.descriptor.id: access.index.name for access in _accesses(plan)}
+    found, access = _reads(plan)
+    scans = {scan.descriptor.id: scan for scan in found}
+    accesses = [access, *(scan.access for scan in found)]
+    indexes = {each.descriptor.id: each.index.name for each in accesses if each and each.secondary}
     for table in plan.relations:
         if only_read and table.id not in scans and table.id not in indexes:
             continue
@@ -584,26 +539,15 @@ def _source(scan: TableScan, images: Images | None) -> Source:
     return Source.SPANS
 
 
-def _scans(plan: Plan) -> Iterator[TableScan]:
-    """Yields the table scans of a plan that DuckDB reads."""
+def _reads(plan: Plan) -> tuple[Sequence[TableScan], KeyAccess | None]:
+    """The table scans of a plan that DuckDB reads, and the access of what is read by key."""
     match plan:
         case SelectPlan(native=None, analytic=analytic):
-            yield from analytic.scans
-        case InsertPlan(query=query) if query is not None:
-            yield from _scans(query)
-        case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
-            if finder.analytic is not None:
-                yield from finder.analytic.scans
-
-
-def _accesses(plan: Plan) -> Iterator[KeyAccess]:
-    """The accesses by secondary indexes."""
-    found: list[KeyAccess | None] = [scan.access for scan in _scans(plan)]
-    match plan:
+            return analytic.scans, None
         case SelectPlan(native=native) if native is not None:
-            found.append(native.access)
-        case InsertPlan(query=SelectPlan(native=native)) if native is not None:
-            found.append(native.access)
+            return (), native.access
+        case InsertPlan(query=query) if query is not None:
+            return _reads(query)
         case UpdatePlan(finder=finder) | DeletePlan(finder=finder):
-            found.append(finder.access)
-    return (access for access in found if access is not None and access.secondary)
+            return () if finder.analytic is None else finder.analytic.scans, finder.access
+    return (), None

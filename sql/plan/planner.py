@@ -27,7 +27,6 @@ from ..analyze.binder import (
 )
 from ..analyze.columns.column_values import (
     assigned_column,
-    ignores,
     is_default,
     refuse_computed,
     refuse_inserted,
@@ -229,7 +228,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
             _row(values, targets, statement, descriptor) for values in statement.source.expressions
         )
         if (more := statement.source.meta.get(ROWS)) is not None:
-            constants = _constants(more, targets, statement, descriptor)
+            constants = _constants(more, targets, descriptor)
     else:
         columns = [descriptor.visible_columns[place] for place in targets]
         check_inserted(statement, columns, relations)
@@ -268,7 +267,7 @@ def _row(
     row = list(_defaults(descriptor))
     for place, item in zip(targets, items, strict=False):
         column = descriptor.visible_columns[place]
-        if not (is_default(item) or ignores(column, statement.overriding)):
+        if not is_default(item):
             refuse_computed(column, item)
             refuse_inserted(column, statement.overriding, item)
             row[place] = value_for(item, descriptor, place, {}, None)
@@ -276,16 +275,12 @@ def _row(
 
 
 def _constants(
-    rows: ConstantRows, targets: Sequence[int], statement: Insert, descriptor: TableDescriptor
+    rows: ConstantRows, targets: Sequence[int], descriptor: TableDescriptor
 ) -> Constants:
     """The rows of VALUES behind the first one, which has said what is wrong with their columns."""
-    places = [
-        None if ignores(descriptor.visible_columns[place], statement.overriding) else place
-        for place in targets
-    ]
     return Constants(
         row_count=len(rows),
-        columns=constant_columns(rows, descriptor, places),
+        columns=constant_columns(rows, descriptor, targets),
         defaults=_defaults(descriptor),
     )
 
@@ -350,14 +345,13 @@ def _finder(
         statement = replace(statement, where=without_blanks(statement.where, relations))
     if not statement.sources:
         check_columns(statement.where, descriptor, relation)
-        check_columns(statement.order, descriptor, relation)
     access: KeyAccess | None = None
     predicates: tuple[Predicate, ...] = ()
     analytic = drawn = None
     try:
         predicates = compile_predicates(statement.where, row_scope(descriptor), relation)
         found = best_access(descriptor, predicates, [c.id for c in descriptor.visible_columns])
-        alone = not computed and not statement.sources and statement.limit is None
+        alone = not computed and not statement.sources
         if alone and (found.restricts or statement.where is None):
             access = found
     except NotNative:
@@ -396,9 +390,6 @@ def _finding(
     query = joined(query, statement.sources)
     if statement.where is not None:
         query = query.where(copied(statement.where), copy=False)
-    for name, clause in (("order", statement.order), ("limit", statement.limit)):
-        if clause is not None:
-            query.set(name, clause.copy())
     return with_ctes_of(statement, query)
 
 

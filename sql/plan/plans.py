@@ -18,7 +18,6 @@ from ..access.predicates import Predicate
 from ..analyze.scalars import Scalar
 from ..lower.analytic_select import AnalyticSelect
 from ..results.results import ResultColumn
-from ..syntax.conflict_clause import Overriding
 from ..syntax.statements import InsertMode
 from .drawn_items import DrawnItems
 
@@ -197,7 +196,7 @@ class InsertPlan:
     returning: Projection
     conflict: ConflictPlan | None = None
     named: bool = True
-    overriding: Overriding | None = None
+    overriding: bool = False
 
     @property
     def row_count(self) -> int:

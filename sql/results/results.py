@@ -161,6 +161,12 @@ def result_columns(text: str) -> tuple[ResultColumn, ...]:
     return tuple(ResultColumn(name, type) for name, type in typed_columns(text).items())
 
 
+def selected(columns: Sequence[ResultColumn], table: pa.Table) -> Result:
+    """The result of a query whose rows are a table's."""
+    count = table.num_rows
+    return Result(tag=f"SELECT {count}", columns=tuple(columns), table=table, row_count=count)
+
+
 def listing(
     tag: str, columns: str | Mapping[str, ColumnType] | Sequence[ResultColumn], rows: Sequence[Row]
 ) -> Result:

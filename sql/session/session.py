@@ -509,11 +509,9 @@ class Session:
             ):
                 execution, opened = self._execution(asked, statement), self._open
                 if opened is None:
-                    result = await run_planned(self._services, execution, None)
+                    result = await run_planned(execution, None)
                 else:
-                    result = await opened.statement(
-                        lambda: run_planned(self._services, execution, opened)
-                    )
+                    result = await opened.statement(lambda: run_planned(execution, opened))
                 return self._calls.told(result)
             case statements.Explain() as explained:
                 return await self._statement(lambda: self._explain(explained, parameters))
@@ -579,6 +577,7 @@ class Session:
     def _execution(self, asked: Asked, statement: PlannedStatement) -> Execution:
         user, of_session, lock_seconds = self._facts
         return Execution(
+            services=self._services,
             prepared=asked.prepared,
             index=asked.index,
             statement=statement,
@@ -603,7 +602,7 @@ class Session:
             return statement
         own = Prepared(ParsedText((statement.query,), len(given)))
         execution = self._execution(Asked(own, 0, given), statement.query)
-        found = await run_planned(self._services, execution, self._open)
+        found = await run_planned(execution, self._open)
         return replace(statement, job_ids=named_jobs(found), query=None)
 
     async def _explain(self, explained: statements.Explain, given: Sequence[object]) -> Result:
@@ -613,8 +612,7 @@ class Session:
         own = Prepared(ParsedText((statement,), len(given)))
         execution = self._execution(Asked(own, 0, given), statement)
         async with self._acting() as actor:
-            services, reader = self._services, actor.reader
-            return await run_explain(services, execution, self._open, reader, analyze=analyze)
+            return await run_explain(execution, self._open, actor.reader, analyze=analyze)
 
     @asynccontextmanager
     async def _acting(self) -> AsyncIterator[Actor]:

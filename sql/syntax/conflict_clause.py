@@ -1,8 +1,6 @@
-"""Clauses of INSERT, as the parser hands them on: ON CONFLICT and OVERRIDING."""
+"""A clause of INSERT, as the parser hands it on: ON CONFLICT."""
 
 from __future__ import annotations
-
-from enum import Enum
 
 from sqlglot import exp
 
@@ -22,10 +20,3 @@ class OnConflict(Syntax):
     assignments: tuple[tuple[exp.Column, exp.Expr], ...] = ()
     where: exp.Expr | None = None
     position: int | None = None
-
-
-class Overriding(Enum):
-    """Whose values an INSERT writes into identity columns, whatever they are declared as."""
-
-    SYSTEM = "system"
-    USER = "user"

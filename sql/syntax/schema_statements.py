@@ -192,13 +192,6 @@ class SetDefault(ElementCommand):
     default: exp.Expr | None = None
 
 
-class DropExpression(ElementCommand):
-    """A computed column becomes one that is written, and keeps its values."""
-
-    grammar = f"{_COLUMN} DROP EXPRESSION if_exists:[IF EXISTS]"
-    if_exists: bool
-
-
 class AddIdentity(ElementCommand):
     grammar = f"{_COLUMN} ADD clause:identity"
     clause: IdentityClause

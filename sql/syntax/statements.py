@@ -12,7 +12,7 @@ from enum import Enum
 from sqlglot import exp
 
 from .changefeed_statements import DatabaseFeed, FeedSelect
-from .conflict_clause import OnConflict, Overriding
+from .conflict_clause import OnConflict
 from .copy_options import CopyOptions
 from .keyspace_statements import KeyspaceFeed
 from .names import AsOf
@@ -153,7 +153,7 @@ class Insert(Statement):
     returning: tuple[exp.Expr, ...]
     alias: str | None = None
     conflict: OnConflict | None = None
-    overriding: Overriding | None = None
+    overriding: bool = False
 
 
 class Update(Statement):
@@ -164,13 +164,10 @@ class Update(Statement):
     returning: tuple[exp.Expr, ...]
     sources: tuple[exp.Expr, ...] = ()
     ctes: tuple[exp.CTE, ...] = ()
-    order: exp.Order | None = None
-    limit: exp.Limit | None = None
 
 
 class Delete(Statement):
-    """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it.
-    With a `limit` only so many rows are concerned, the first in `order`."""
+    """`sources` are the tables of USING, of an UPDATE those of FROM; `ctes` the WITH before it."""
 
     table: ObjectName
     alias: str | None
@@ -178,8 +175,6 @@ class Delete(Statement):
     returning: tuple[exp.Expr, ...]
     sources: tuple[exp.Expr, ...] = ()
     ctes: tuple[exp.CTE, ...] = ()
-    order: exp.Order | None = None
-    limit: exp.Limit | None = None
 
 
 class Query(Statement):

@@ -13,7 +13,6 @@ from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...parse import folded, position_of, text_of
-from ...syntax.conflict_clause import Overriding
 from ...syntax.refusals import error_at
 from ..binder import column_of
 from ..default_expressions import computed_given
@@ -163,16 +162,10 @@ def assigned_column(
     return place, column
 
 
-def ignores(column: Column, overriding: Overriding | None) -> bool:
-    """Whether an INSERT draws a value though it is given one."""
-    return column.identity is not None and overriding is Overriding.USER
-
-
-def refuse_inserted(
-    column: Column, overriding: Overriding | None, item: exp.Expr | None = None
-) -> None:
-    """Raises SQLError 428C9 where an INSERT may not give the column a value."""
-    if column.identity is Identity.ALWAYS and overriding is None:
+def refuse_inserted(column: Column, overriding: bool, item: exp.Expr | None = None) -> None:
+    """Raises SQLError 428C9 where an INSERT may not give the column a value, unless it says
+    OVERRIDING SYSTEM VALUE."""
+    if column.identity is Identity.ALWAYS and not overriding:
         raise SQLError(
             "428C9",
             f'cannot insert a non-DEFAULT value into column "{column.name}"',

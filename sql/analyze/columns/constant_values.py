@@ -25,13 +25,11 @@ _VALUES_PER_STEP = 16
 
 
 def constant_columns(
-    rows: ConstantRows, descriptor: TableDescriptor, places: Sequence[int | None]
+    rows: ConstantRows, descriptor: TableDescriptor, places: Sequence[int]
 ) -> dict[int, list[Datum]]:
     """The rows' values by the columns of the table that they are for. `places` are the columns of
-    the items, None where an item counts for nothing. Raises SQLError."""
-    wanted = [
-        (n, place) for n, place in enumerate(places[: len(rows.columns)]) if place is not None
-    ]
+    the items. Raises SQLError."""
+    wanted = list(enumerate(places[: len(rows.columns)]))
     try:
         return {
             place: _column(descriptor.visible_columns[place], rows.columns[number])

@@ -8,7 +8,6 @@ has let go of the version that it replaces.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, get_args
 
 from ....catalog.descriptors.descriptor import Column
@@ -149,15 +148,6 @@ async def _create_table(changer: Changer, statement: statements.CreateTable) -> 
 def _ignored(names: Sequence[str]) -> str | None:
     """Returns the notice for storage parameters that have no effect."""
     return f"ignored, for they mean nothing here: {', '.join(names)}" if names else None
-
-
-def locked_unless_said(statement: statements.CreateTable) -> statements.CreateTable:
-    """The statement, with the lock among its parameters where it does not speak of it."""
-    given, _ = without_ignored({parameter.name: None for parameter in statement.parameters})
-    if LOCK_PARAMETER in parse_names(given):
-        return statement
-    lock = Option(LOCK_PARAMETER, "true", statement.table.position)
-    return replace(statement, parameters=(*statement.parameters, lock))
 
 
 def _column(given: ColumnClause) -> ColumnDefinition:

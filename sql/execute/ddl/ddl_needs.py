@@ -6,12 +6,12 @@ whatever is not named here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import SQL_NAMES
 from ...analyze.binder import tables_of
 from ...runtime.authorization import Actor
-from ...runtime.relations import find_type
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.keyspace_statements import KeyspaceStatement
@@ -20,7 +20,7 @@ from ...syntax.relaxed_statements import RelaxedStatement
 from ...syntax.view_statements import DropView
 from ..changer import need_create, need_create_in
 from .ddl import DDL
-from .enum_types import type_names
+from .enum_types import named_types
 from .keyspaces import check_keyspaces
 from .relaxed_logs import check_relaxed
 from .truncation import truncated_tables
@@ -72,19 +72,16 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             await _drop_schema(actor, (actor.database, *parts)[-2:])
         case s.DropDatabase(name=name):
             await actor.need_database(name, Privilege.DROP)
-            if statement.cascade:
-                await _drop_tables_of(actor, name)
+            catalog = actor.services.catalog
+            if statement.cascade and name in await catalog.list_databases(actor.reader):
+                schemas = await catalog.list_schemas(actor.reader, name, all_sessions=True)
+                await _drop_tables(actor, name, schemas)
 
 
 async def _types(actor: Actor, statement: statements.CreateTable | s.AlterTable) -> None:
     """Columns of a user's type hold it back."""
-    for given in type_names(statement):
-        bare = given.name.removesuffix("[]")
-        if bare not in SQL_NAMES:
-            name = ObjectName(tuple(bare.split(".")), given.position)
-            found = await find_type(actor.services.catalog, actor.reader, name, actor.database)
-            if found is not None:
-                await actor.need(securable(found), Privilege.USAGE)
+    async for _, found in named_types(actor, statement):
+        await actor.need(securable(found), Privilege.USAGE)
 
 
 async def _create_table(actor: Actor, statement: statements.CreateTable) -> None:
@@ -130,19 +127,12 @@ async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:
         return  # the statement says what it is that does not exist
     if not (await actor.rights()).owns(actor.user, schema_id):
         raise SQLError("42501", f"must be owner of schema {schema}")
-    await _drop_tables_in(actor, database, schema)
+    await _drop_tables(actor, database, [schema])
 
 
-async def _drop_tables_of(actor: Actor, database: str) -> None:
-    catalog = actor.services.catalog
-    if database not in await catalog.list_databases(actor.reader):
-        return
-    for schema in await catalog.list_schemas(actor.reader, database, all_sessions=True):
-        await _drop_tables_in(actor, database, schema)
-
-
-async def _drop_tables_in(actor: Actor, database: str, schema: str) -> None:
-    for table in await actor.services.catalog.list_tables(
-        actor.reader, database, schema, views=True, keyspaces=True
-    ):
-        await actor.need_table(table, Privilege.DROP)
+async def _drop_tables(actor: Actor, database: str, schemas: Sequence[str]) -> None:
+    for schema in schemas:
+        for table in await actor.services.catalog.list_tables(
+            actor.reader, database, schema, views=True, keyspaces=True
+        ):
+            await actor.need_table(table, Privilege.DROP)

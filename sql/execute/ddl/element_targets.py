@@ -8,6 +8,7 @@ from dataclasses import replace
 from ....catalog.descriptors.descriptor import Column, TableDescriptor, check_indexable
 from ....catalog.descriptors.elements import (
     CheckConstraint,
+    Constraint,
     ForeignKey,
     Index,
     ReferentialAction,
@@ -46,6 +47,10 @@ class ElementChanges:
             for status in way(target):
                 if not status.by_work:
                     self.table = apply_move(self.table, target, Move(len(self.targets) - 1, status))
+
+    def restate(self, column: Column, label: str) -> None:
+        """A column as it is from here on, in a way that changes no row."""
+        self.add(Target(FactsElement(label=label, columns=(column,))))
 
     def column(self, name: str) -> Column:
         return self.table.column(name)
@@ -156,20 +161,17 @@ class ElementChanges:
         if index is not None and index.unique:
             self.drop_index(index)
             return
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None and command.if_exists:
+        if command.if_exists and self.table.find_constraint(command.name) is None:
             return
-        if constraint is None:
-            raise self._no_constraint(command.name)
+        constraint = self._constraint(command.name)
         self.add(Target(ConstraintElement(constraint=constraint), present=False))
 
     def validate(self, command: s.ValidateConstraint) -> None:
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None:
-            raise self._no_constraint(command.name)
+        constraint = self._constraint(command.name)
         if constraint.validity is Validity.VALIDATED:
             return
-        place = self._unproven_place(constraint.name)
+        coming = (n for n, target in enumerate(self.targets) if _unproven(target, command.name))
+        place = next(coming, None)
         if place is None:
             self.add(Target(ConstraintElement(constraint=constraint, known=True)))
             return
@@ -179,35 +181,27 @@ class ElementChanges:
         rest = (other for other in self.table.constraints if other.name != proven.name)
         self.table = replace(self.table, constraints=(*rest, proven))
 
-    def _unproven_place(self, name: str) -> int | None:
-        """The place among the targets of a NOT VALID constraint of that name."""
-        for place, target in enumerate(self.targets):
-            match target:
-                case Target(ConstraintElement(constraint=coming, unproven=True), present=True):
-                    if coming.name == name:
-                        return place
-        return None
-
     def rename_constraint(self, command: s.RenameConstraint) -> None:
-        self._free_name(command.new_name, "")
         index = self.table.find_index(command.name)
+        if (index is not None and index.unique) or self.table.named_key(command.name):
+            self._rename_index(index, "constraint", command.new_name)
+            return
+        self._free_name(command.new_name, "")
         label = f"rename constraint {command.name} to {command.new_name}"
-        if index is not None and index.unique:
-            changed = replace(index, name=command.new_name)
-            self.add(Target(FactsElement(label=label, indexes=(changed,))))
-            return
-        if self.table.named_key(command.name):
-            self._name_primary_key(command.new_name)
-            return
-        constraint = self.table.find_constraint(command.name)
-        if constraint is None:
-            raise self._no_constraint(command.name)
+        constraint = self._constraint(command.name)
         new = replace(constraint, name=command.new_name)
         self.add(Target(FactsElement(label=label, constraints=((command.name, new),))))
 
     def _name_primary_key(self, name: str) -> None:
         label = f"rename primary key to {name}"
         self.add(Target(FactsElement(label=label, primary_name=name)))
+
+    def _constraint(self, name: str) -> Constraint:
+        """Raises SQLError 42704."""
+        constraint = self.table.find_constraint(name)
+        if constraint is None:
+            raise self._no_constraint(name)
+        return constraint
 
     def _no_constraint(self, name: str) -> SQLError:
         if name == self.table.primary_index_name:
@@ -269,22 +263,38 @@ class ElementChanges:
     def drop_index(self, index: Index) -> None:
         self.add(Target(IndexElement(index=index), present=False))
 
-    def change_key(self, statement: s.DropIndex | s.RenameIndex) -> None:
-        """ALTER INDEX and DROP INDEX of the primary key's."""
-        if isinstance(statement, s.DropIndex):
+    def change_index(self, statement: s.DropIndex | s.RenameIndex) -> None:
+        """ALTER INDEX and DROP INDEX."""
+        index = self.table.find_index(statement.name)
+        if index is None and not self.table.named_key(statement.name):
+            raise SQLError("42704", f'index "{statement.name}" does not exist')
+        if isinstance(statement, s.RenameIndex):
+            self._rename_index(index, "index", statement.new_name)
+        elif index is not None:
+            self.drop_index(index)
+        else:
             raise SQLError(
                 "2BP01",
                 f'cannot drop index "{statement.name}" because the primary key of table '
                 f'"{self.table.name}" requires it',
             )
-        self._free_name(statement.new_name, "")
-        self._name_primary_key(statement.new_name)
 
-    def rename_index(self, index: Index, new_name: str) -> None:
+    def _rename_index(self, index: Index | None, what: str, new_name: str) -> None:
+        """Renames an index, or the primary key where there is None."""
         self._free_name(new_name, "")
-        changed = replace(index, name=new_name)
-        label = f"rename index {index.name} to {new_name}"
-        self.add(Target(FactsElement(label=label, indexes=(changed,))))
+        if index is None:
+            self._name_primary_key(new_name)
+            return
+        label = f"rename {what} {index.name} to {new_name}"
+        self.add(Target(FactsElement(label=label, indexes=(replace(index, name=new_name),))))
+
+
+def _unproven(target: Target, name: str) -> bool:
+    """Whether a target is a NOT VALID constraint of that name."""
+    match target:
+        case Target(ConstraintElement(constraint=coming, unproven=True), present=True):
+            return coming.name == name
+    return False
 
 
 def _comparable(one: ColumnType, other: ColumnType) -> bool:

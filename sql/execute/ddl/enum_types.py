@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -18,6 +18,7 @@ from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
+from ...runtime.authorization import Actor
 from ...runtime.relations import find_type
 from ...syntax import statements
 from ...syntax import type_statements as t
@@ -57,7 +58,9 @@ async def alter(
     changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue | t.RenameType
 ) -> None:
     """ALTER TYPE in the transaction. Tables follow by a job, after its commit."""
-    type = await _found(changer, statement.name)
+    type = await _find(changer, statement.name)
+    if type is None:
+        raise unknown(statement.name)
     if CatalogChanges.of(changer.transaction).before(type.id, type) is not type:
         raise SQLError(
             "0A000",
@@ -84,7 +87,10 @@ async def alter(
         enum = replace(enum, members=tuple(replace(m, writable=True) for m in enum.members))
     await changer.publish_next(replace(type, name=enum.name, enum=enum))
     if users:
-        await _begin(changer, type.id, statement)
+        jobs = JobStore(changer.services.store)
+        description = f"ALTER TYPE {statement.name}"
+        job = await jobs.create(changer.transaction, JOB_KIND, description, payload_of(type.id))
+        CatalogChanges.of(changer.transaction).jobs.append(job)
 
 
 async def drop(changer: Changer, statement: t.DropType) -> str | None:
@@ -93,22 +99,17 @@ async def drop(changer: Changer, statement: t.DropType) -> str | None:
         statement.names, partial(_find, changer), "types", if_exists=if_exists, unknown=unknown
     )
     for type in found:
-        users = await _users(changer, type.id)
-        if users and statement.cascade:
+        if statement.cascade and await _users(changer, type.id):
             raise unsupported("DROP TYPE CASCADE")
-        await _drop_unused(changer, type, users)
+        await drop_type(changer, type)
     return notice
 
 
-async def drop_type_with(changer: Changer, type: TypeDescriptor, going: Collection[int]) -> None:
-    """Drops a type with the tables whose ids are `going`. Raises SQLError 2BP01."""
-    users = [table for table in await _users(changer, type.id) if table.id not in going]
-    await _drop_unused(changer, type, users)
-
-
-async def _drop_unused(
-    changer: Changer, type: TypeDescriptor, users: Sequence[TableDescriptor]
+async def drop_type(
+    changer: Changer, type: TypeDescriptor, going: Collection[int] = frozenset()
 ) -> None:
+    """Drops a type, with the tables whose ids are `going`. Raises SQLError 2BP01."""
+    users = [table for table in await _users(changer, type.id) if table.id not in going]
     if users:
         names = ", ".join(table.name for table in users)
         raise SQLError(
@@ -119,16 +120,8 @@ async def _drop_unused(
     await changer.publish_next(replace(type, state=DescriptorState.DROPPED))
 
 
-async def _found(changer: Changer, name: ObjectName) -> TypeDescriptor:
-    type = await _find(changer, name)
-    if type is None:
-        raise unknown(name)
-    return type
-
-
-async def _find(changer: Changer, name: ObjectName) -> TypeDescriptor | None:
-    catalog = changer.services.catalog
-    return await find_type(catalog, changer.transaction, name, changer.database)
+async def _find(actor: Actor, name: ObjectName) -> TypeDescriptor | None:
+    return await find_type(actor.services.catalog, actor.reader, name, actor.database)
 
 
 async def _users(changer: Changer, type_id: int) -> list[TableDescriptor]:
@@ -144,35 +137,23 @@ def _check_locks(changer: Changer, users: list[TableDescriptor]) -> None:
                 raise locked_error(table)
 
 
-async def _begin(changer: Changer, type_id: int, statement: t.TypeStatement) -> None:
-    jobs = JobStore(changer.services.store)
-    description = f"ALTER TYPE {getattr(statement, 'name', '')}"
-    job = await jobs.create(changer.transaction, JOB_KIND, description, payload_of(type_id))
-    CatalogChanges.of(changer.transaction).jobs.append(job)
-
-
 # Types of the columns that a statement defines
 
 
 S = TypeVar("S")
 
-Resolved = Callable[[TypeName], TypeName]
+_Defining = statements.CreateTable | AlterTable
 
 
-async def with_named_types(changer: Changer, statement: S) -> S:
+async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
     """Resolves the names of users' types in a statement. Unknown names stay, and are reported when
     their column is made."""
     if not isinstance(statement, statements.CreateTable | AlterTable):
         return statement
     types: dict[str, ColumnType] = {}
-    for given in type_names(statement):
-        bare = given.name.removesuffix("[]")
-        if bare in SQL_NAMES:
-            continue
-        found = await _find(changer, ObjectName(tuple(bare.split(".")), given.position))
-        if found is not None:
-            type = enum_of(found.enum)
-            types[given.name] = type if bare == given.name else array_of(type)
+    async for given, found in named_types(changer, statement):
+        type = enum_of(found.enum)
+        types[given.name] = array_of(type) if given.name.endswith("[]") else type
     if not types:
         return statement
 
@@ -182,31 +163,39 @@ async def with_named_types(changer: Changer, statement: S) -> S:
             return given
         return UserTypeName(given.name, given.arguments, given.position, meant)
 
+    return _with_types(statement, resolved)
+
+
+async def named_types(
+    actor: Actor, statement: _Defining
+) -> AsyncIterator[tuple[TypeName, TypeDescriptor]]:
+    """The users' types that a statement gives to columns."""
+    names: list[TypeName] = []
+
+    def noted(given: TypeName) -> TypeName:
+        names.append(given)
+        return given
+
+    _with_types(statement, noted)
+    for given in names:
+        bare = given.name.removesuffix("[]")
+        if bare not in SQL_NAMES:
+            found = await _find(actor, ObjectName(tuple(bare.split(".")), given.position))
+            if found is not None:
+                yield given, found
+
+
+def _with_types(statement: _Defining, resolved: Callable[[TypeName], TypeName]) -> _Defining:
+    """The statement with other types in the place of those that it gives to columns."""
     if isinstance(statement, statements.CreateTable):
         columns = tuple(replace(c, type=resolved(c.type)) for c in statement.columns)
         return replace(statement, columns=columns)
-    commands = tuple(_command(command, resolved) for command in statement.commands)
-    return replace(statement, commands=commands)
-
-
-def type_names(statement: statements.CreateTable | AlterTable) -> list[TypeName]:
-    """The types that a statement gives to columns."""
-    if isinstance(statement, statements.CreateTable):
-        return [column.type for column in statement.columns]
-    names: list[TypeName] = []
+    commands: list[AlterCommand] = []
     for command in statement.commands:
         match command:
-            case AddColumn(definition=definition):
-                names.append(definition.type)
+            case AddColumn(definition=given):
+                command = replace(command, definition=replace(given, type=resolved(given.type)))
             case AlterType(type=type):
-                names.append(type)
-    return names
-
-
-def _command(command: AlterCommand, resolved: Resolved) -> AlterCommand:
-    match command:
-        case AddColumn(definition=definition):
-            return replace(command, definition=replace(definition, type=resolved(definition.type)))
-        case AlterType(type=type):
-            return replace(command, type=resolved(type))
-    return command
+                command = replace(command, type=resolved(type))
+        commands.append(command)
+    return replace(statement, commands=tuple(commands))

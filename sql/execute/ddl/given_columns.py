@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sqlglot import exp
@@ -130,24 +130,6 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
     text = text_of(tree)
     compile_expression(table, text, column.type)
     return replace(column, computed=text)
-
-
-def constraint_definitions(
-    columns: Iterable[s.ColumnDefinition],
-) -> Iterable[s.TableConstraint]:
-    for column in columns:
-        yield from column.constraints
-
-
-def cast_name(type: ColumnType) -> str:
-    """Returns the type that a default is cast to. A value too long or too great for the column's
-    own type is an error when it is stored."""
-    return type.broad.sql_name
-
-
-def as_text(value: Datum) -> object:
-    """The text of a default, which another type can read; NULL and booleans stay what they are."""
-    return value if value is None or isinstance(value, bool) else str(value)
 
 
 def defaults_in(statement: object) -> Iterator[exp.Expr]:

@@ -20,7 +20,7 @@ from ....kvlayer.errors import KVError
 from ....kvlayer.leadership import Role
 from ....kvlayer.protected_timestamp import ProtectionRefused
 from ....kvlayer.raw import check_key, keyspace_span, raw_key, user_key
-from ....kvlayer.replica import Begin, End, Look, ReplicaRefused, ReplicaState, source_of
+from ....kvlayer.replica import Begin, End, Look, ReplicaRefused, source_of
 from ....kvlayer.span import Span
 from ...results.as_of import resolve_as_of
 from ...results.errors import from_kv
@@ -196,25 +196,11 @@ async def show_keyspaces(actor: Actor, statement: s.ShowKeyspaces) -> Result:
             if table.keyspace is None:
                 continue
             if admin or rights.held(actor.user, securable(table)):
-                role, resolved = await _role(actor.services.store, table)
+                role, _, _, _, resolved = await _led(actor.services.store, table)
                 ttl = table.keyspace.ttl_seconds
                 rows.append((schema, table.name, table.id, ttl, role, resolved))
     columns = "schema_name keyspace_name keyspace_id:i ttl_seconds:i role resolved"
     return listing("SHOW KEYSPACES", columns, rows)
-
-
-async def _role(store: StoreAccess, table: TableDescriptor) -> tuple[str, str | None]:
-    """`main`, `replica`, or what lies between where a keyspace is handed over; and up to what
-    timestamp a replica has everything of its source, or had when it became the main."""
-    assert table.keyspace is not None, table
-    state = await store.replica(keyspace_span(table.id), Look())
-    if state is None:
-        return "replica" if table.keyspace.replica else "main", None
-    return _shown(state.role), format_timestamp(state.resolved) if state.resolved else None
-
-
-def _shown(role: Role) -> str:
-    return {Role.LEADING: "main", Role.FOLLOWING: "replica"}.get(role, role.value)
 
 
 async def show_keyspace_ranges(actor: Actor, statement: s.ShowKeyspaceRanges) -> Result:
@@ -224,7 +210,7 @@ async def show_keyspace_ranges(actor: Actor, statement: s.ShowKeyspaceRanges) ->
     ranged = ranged_store(store)
     table = await _keyspace(actor, statement.name)
     span = keyspace_span(table.id)
-    led = _led(store.id, table, await store.replica(span, Look()))
+    *led, _ = await _led(store, table)
     rows: list[Row] = []
     for found in ranged.ranges(span):
         newest = format_timestamp(found.max_timestamp) if found.max_timestamp else None
@@ -244,18 +230,24 @@ async def _keyspace(actor: Actor, name: ObjectName) -> TableDescriptor:
     return table
 
 
-def _led(
-    store_id: str, table: TableDescriptor, state: ReplicaState | None
-) -> tuple[str, str | None, str | None, int | None]:
-    """The store's role for the keyspace; its leader, which nobody knows while it is handed over;
-    the place where writes go from here; and the leader's epoch, from the first transfer on."""
+async def _led(
+    store: StoreAccess, table: TableDescriptor
+) -> tuple[str, str | None, str | None, int | None, str | None]:
+    """The store's role for the keyspace: `main`, `replica`, or what lies between where it is handed
+    over; its leader, which nobody knows then; the place where writes go from here; the leader's
+    epoch, from the first transfer on; and up to what timestamp a replica has everything of its
+    source, or had when it became the main."""
     assert table.keyspace is not None, table
-    place = source_of(store_id, table.id)
+    place = source_of(store.id, table.id)
+    state = await store.replica(keyspace_span(table.id), Look())
+    if state is None and table.keyspace.replica:
+        return "replica", None, None, None, None
     if state is None:
-        replica = table.keyspace.replica
-        return ("replica", None, None, None) if replica else ("main", place, None, None)
+        return "main", place, None, None, None
+    role = {Role.LEADING: "main", Role.FOLLOWING: "replica"}.get(state.role, state.role.value)
     leader = {Role.LEADING: place, Role.FOLLOWING: state.source}.get(state.role)
-    return _shown(state.role), leader, state.leader or None, state.term or None
+    resolved = format_timestamp(state.resolved) if state.resolved else None
+    return role, leader, state.leader or None, state.term or None, resolved
 
 
 def _edge(border: bytes, span: Span) -> str | None:

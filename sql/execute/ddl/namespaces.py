@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import Transaction
-from ...runtime.relations import not_a_view
-from ...runtime.services import Services
+from ...runtime.relations import not_a_view, unknown_relation
 from ...syntax import statements
 from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
 from ..changer import Changer, Skipped, found_of
-from .enum_types import drop_type_with
+from .enum_types import drop_type
 from .schema_changes import SchemaChangeStatements
-from .sequences import drop_owned, drop_sequence, refuse_users
-from .views import comment_on_view, drop_readers, drop_views, with_comment
+from .sequences import drop_sequence, owned_by, refuse_users
+from .views import drop_readers, drop_views, publish
 
 
 async def drop_tables(changer: Changer, statement: statements.DropTable) -> str | None:
@@ -64,7 +63,8 @@ async def _drop_all(
         current = await changer.table(table.id)
         await schema_changes.drop(current, what, beside_locked=beside_locked)
         if not beside_locked:  # an unlocking stands alone in its transaction
-            await drop_owned(changer.services, changer.transaction, table.id)
+            for sequence in await owned_by(changer.transaction, table.id):
+                await drop_sequence(changer, sequence)
 
 
 # Schemas and databases.
@@ -108,16 +108,7 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
             hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE … CASCADE.",
             position=statement.position,
         )
-    tables = await catalog.list_tables(
-        changer.transaction, parent, name, views=True, keyspaces=True
-    )
-    others = await _others(changer.services, changer.transaction, parent, name)
-    if (tables or others) and not statement.cascade:
-        raise _not_empty("schema", name, [*tables, *others], statement.position)
-    await _drop_all(changer, tables, cascade=True, what="DROP SCHEMA")
-    await _drop_others(changer, others, tables)
-    _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, parent, name)
-    await catalog.drop_namespace(changer.transaction, schema_id)
+    await _drop_schemas(changer, "SCHEMA", statement, parent, name, [name])
 
 
 async def drop_database(changer: Changer, statement: DropDatabase) -> None:
@@ -135,57 +126,51 @@ async def drop_database(changer: Changer, statement: DropDatabase) -> None:
             position=statement.position,
         )
     schemas = await catalog.list_schemas(changer.transaction, name, all_sessions=True)
+    await _drop_schemas(changer, "DATABASE", statement, name, name, schemas)
+    await catalog.drop_namespace(changer.transaction, database_id)
+
+
+async def _drop_schemas(
+    changer: Changer,
+    what: str,
+    statement: DropSchema | DropDatabase,
+    database: str,
+    name: str,
+    schemas: Sequence[str],
+) -> None:
+    """Drops schemas of a database, and with CASCADE the objects in them. Raises SQLError 2BP01."""
+    catalog, transaction = changer.services.catalog, changer.transaction
     tables = [
         table
         for schema in schemas
         for table in await catalog.list_tables(
-            changer.transaction, name, schema, views=True, keyspaces=True
+            transaction, database, schema, views=True, keyspaces=True
         )
     ]
-    others = await _others(changer.services, changer.transaction, name)
-    if (tables or others) and not statement.cascade:
-        raise _not_empty("database", name, [*tables, *others], statement.position)
-    await _drop_all(changer, tables, cascade=True, what="DROP DATABASE")
-    await _drop_others(changer, others, tables)
-    for schema in schemas:
-        _, schema_id = await catalog.descriptors.resolve_schema(changer.transaction, name, schema)
-        await catalog.drop_namespace(changer.transaction, schema_id)
-    await catalog.drop_namespace(changer.transaction, database_id)
-
-
-Named = TableDescriptor | SequenceDescriptor | TypeDescriptor
-
-
-async def _others(
-    services: Services, transaction: Transaction, database: str, schema: str | None = None
-) -> list[SequenceDescriptor | TypeDescriptor]:
-    """The sequences and types of a schema, or of all schemas of a database."""
-    catalog = services.catalog
     found: list[tuple[str, SequenceDescriptor | TypeDescriptor]] = [
         *await catalog.list_objects(transaction, database, SequenceDescriptor),
         *await catalog.list_objects(transaction, database, TypeDescriptor),
     ]
-    return [thing for place, thing in found if schema in (None, place)]
-
-
-async def _drop_others(
-    changer: Changer,
-    others: Iterable[SequenceDescriptor | TypeDescriptor],
-    tables: Iterable[TableDescriptor],
-) -> None:
-    """Drops what is left when the tables beside it are gone. Raises SQLError 2BP01 where a table
-    elsewhere uses it."""
+    others = [thing for schema, thing in found if schema in schemas]
+    if (tables or others) and not statement.cascade:
+        raise _not_empty(what.lower(), name, [*tables, *others], statement.position)
+    await _drop_all(changer, tables, cascade=True, what=f"DROP {what}")
     going = {table.id for table in tables}
     for thing in others:
-        left = await changer.descriptors.read(changer.transaction, thing.id)
+        left = await changer.descriptors.read(transaction, thing.id)
         if left is None or left.dropped:
             continue  # it went with the table that owned it
         if isinstance(thing, TypeDescriptor):
-            await drop_type_with(changer, thing, going)
+            await drop_type(changer, thing, going)
         else:
-            await refuse_users(changer.transaction, thing, "dropped", going)
-            await drop_sequence(changer.services, changer.transaction, thing)
+            await refuse_users(transaction, thing, "dropped", going)
+            await drop_sequence(changer, thing)
+    for schema in schemas:
+        _, schema_id = await catalog.descriptors.resolve_schema(transaction, database, schema)
+        await catalog.drop_namespace(transaction, schema_id)
 
+
+Named = TableDescriptor | SequenceDescriptor | TypeDescriptor
 
 _SHOWN_MAX = 10
 
@@ -219,13 +204,27 @@ async def comment_on(changer: Changer, statement: CommentOn) -> None:
     """A comment changes no row, so a locked table takes it without being unlocked."""
     views = statement.what is not Commented.TABLE
     named = await changer.find(statement.table, views=views)
-    if named is not None and named.view is not None:
-        await comment_on_view(changer, named, statement.column, statement.text)
+    if named is None:
+        raise unknown_relation(statement.table)
+    if named.view is not None:
+        await changer.wait_for_room(named)
+        await publish(changer, named, _with_comment(named, statement))
         return
-    if named is not None and statement.what is Commented.VIEW:
+    if statement.what is Commented.VIEW:
         raise not_a_view(statement.table)
-    schema_changes = SchemaChangeStatements(changer)
-    table = await schema_changes.prepared(statement.table, unlocks=False)
-    changed = with_comment(table, statement.column, statement.text)
+    table = await SchemaChangeStatements(changer).prepared(named, unlocks=False)
+    changed = _with_comment(table, statement)
     if changed != table:
         await changer.publish_next(changed)
+
+
+def _with_comment(table: TableDescriptor, statement: CommentOn) -> TableDescriptor:
+    """A table or view with a comment on itself, or on a column. Raises SQLError 42703."""
+    if statement.column is None:
+        return replace(table, comment=statement.text)
+    commented = table.column(statement.column)
+    columns = tuple(
+        replace(found, comment=statement.text) if found.id == commented.id else found
+        for found in table.columns
+    )
+    return replace(table, columns=columns)

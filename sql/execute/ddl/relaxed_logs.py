@@ -60,9 +60,7 @@ async def _suited(changer: Changer, name: ObjectName) -> TableDescriptor:
     made of cells: a key of one column, and all others may be without a value."""
     table = await changer.found(name)
     reason = None
-    if table.view is not None:
-        reason = "it is a view"
-    elif table.keyless or len(table.key_columns) != 1:
+    if table.keyless or len(table.key_columns) != 1:
         reason = "its primary key is not one column"
     elif table.foreign_keys or table.referenced_by:
         reason = "it has foreign keys"

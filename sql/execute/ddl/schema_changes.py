@@ -29,7 +29,7 @@ from ...syntax.names import ObjectName
 from ..changer import Changer, Skipped
 from ..positions import at
 from .element_targets import ElementChanges
-from .given_columns import check_expressions, constraint_definitions
+from .given_columns import check_expressions, with_computed
 from .notices import ascending, notices, of_commands
 from .schema_targets import TableChanges
 from .sequences import run_identity_command, with_identity
@@ -76,11 +76,10 @@ class SchemaChangeStatements:
             case s.AlterTable():
                 return await self._alter(statement)
             case s.CreateIndex():
-                table = await self.prepared(statement.table)
-                changes = self._gathered(table)
+                changes = await self._begun(await self._changer.found(statement.table))
                 with at(statement.index.position):
                     changes.add_index(statement.index, if_not_exists=statement.if_not_exists)
-                told = await self._done(changes, table, statement.text)
+                told = await self._done(changes, statement.text)
                 return notices(told, ascending([statement.index]))
             case s.DropIndex() | s.RenameIndex():
                 return await self._existing_index(statement)
@@ -91,8 +90,7 @@ class SchemaChangeStatements:
 
     async def _alter(self, statement: s.AlterTable) -> str | None:
         found = await self._changer.found(statement.table, if_exists=statement.if_exists)
-        table = await self._prepared_table(found)
-        changes = self._gathered(table)
+        changes = await self._begun(found)
         for command in statement.commands:
             if isinstance(command, s.DropColumn) and command.cascade:
                 await drop_readers_of_column(self._changer, changes.table, command.name)
@@ -103,18 +101,17 @@ class SchemaChangeStatements:
         alone = ignored or any(isinstance(c, s.SetIdentity) for c in statement.commands)
         if not changes.targets and alone:
             return told  # of the table's sequence, or nothing
-        done = await self._done(changes, table, statement.text)
+        done = await self._done(changes, statement.text)
         return notices(done, told, of_commands(statement.commands))
 
     async def _truncate(self, statement: s.Truncate) -> str | None:
         left, notice = await run_truncation(self._changer, statement)
         for found in left:
-            table = await self._prepared_table(found)
-            if not await self._changer.transaction.scan(table.primary_span, limit=1):
+            changes = await self._begun(found)
+            if not await self._changer.transaction.scan(changes.read.primary_span, limit=1):
                 continue  # what it would do is done
-            changes = self._gathered(table)
             changes.truncate()
-            await self._done(changes, table, statement.text)
+            await self._done(changes, statement.text)
         return notice
 
     async def _command(
@@ -128,8 +125,8 @@ class SchemaChangeStatements:
             match command:
                 case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
                     await run_identity_command(self._changer, changes, command, table)
-                case s.AddConstraint(constraint=s.Reference() as reference):
-                    changes.add_reference(reference, await self._referenced(changes, reference))
+                case s.AddConstraint(constraint=constraint):
+                    await self._constraint(changes, constraint)
                 case s.RenameTable(new_name=name):
                     label = f"rename table to {name}"
                     key = changes.table.primary_index_name  # which keeps its name
@@ -137,14 +134,27 @@ class SchemaChangeStatements:
                 case s.SetSchema(schema=schema):
                     changes.add(await self._moved_to(changes.table, schema))
                 case s.AddColumn(definition=definition):
+                    known = changes.table.find_column(definition.name) is not None
                     changes.run(await with_identity(self._changer, changes, command, table))
-                    for constraint in definition.constraints:
-                        if isinstance(constraint, s.Reference):
-                            referenced = await self._referenced(changes, constraint)
-                            with at(constraint.position):
-                                changes.add_reference(constraint, referenced)
+                    for constraint in () if known else definition.constraints:
+                        await self._constraint(changes, constraint)
                 case _:
                     changes.run(command)
+
+    async def _constraint(
+        self, changes: TableChanges, element: s.TableConstraint | s.IndexDefinition
+    ) -> None:
+        """Adds a constraint, or an index, of whatever kind."""
+        with at(element.position):
+            match element:
+                case s.Check():
+                    changes.add_check(element)
+                case s.Unique():
+                    changes.add_unique(element)
+                case s.Reference():
+                    changes.add_reference(element, await self._referenced(changes, element))
+                case s.IndexDefinition():
+                    changes.add_index(element)
 
     async def _moved_to(self, table: TableDescriptor, schema: str) -> Target:
         descriptors = self._changer.descriptors
@@ -169,17 +179,15 @@ class SchemaChangeStatements:
             )
         if found.locked:
             raise locked_error(found)
-        return await self.prepared(reference.table)
+        return await self.prepared(found)
 
     # Indexes.
 
     async def _existing_index(self, statement: s.DropIndex | s.RenameIndex) -> str | None:
-        found = await self._table_of_index(statement)
-        table = await self._prepared_table(found)
-        changes = self._gathered(table)
+        changes = await self._begun(await self._table_of_index(statement))
         with at(statement.position):
-            _change_index(changes, statement)
-        return await self._done(changes, table, statement.text)
+            changes.change_index(statement)
+        return await self._done(changes, statement.text)
 
     async def _table_of_index(self, statement: s.DropIndex | s.RenameIndex) -> TableDescriptor:
         tables = await self._where_index(statement)
@@ -227,20 +235,17 @@ class SchemaChangeStatements:
         """Drops a table that nothing refers to. A lock is no hindrance: no row is read otherwise
         from then on, and feeds end there. Where its statement drops a locked one too, a job drops
         it: a transaction that unlocks does nothing else."""
-        prepared = await self._prepared_table(table, unlocks=False)
-        changes = self._gathered(prepared)
-        _drop_table(changes)
-        await self._done(changes, prepared, text, beside_locked=beside_locked)
+        changes = await self._begun(table, unlocks=False)
+        for key in changes.table.foreign_keys:
+            changes.add(Target(ConstraintElement(constraint=key), present=False))
+        keyspace = changes.table.keyspace is not None
+        label = "drop keyspace" if keyspace else "drop table"
+        changes.add(Target(FactsElement(label=label, dropped=True, keyspace=keyspace)))
+        await self._done(changes, text, beside_locked=beside_locked)
 
     # Common ways.
 
-    async def prepared(self, name: ObjectName, *, unlocks: bool = True) -> TableDescriptor:
-        """The table of that name, with room for its next version. Raises SQLError."""
-        return await self._prepared_table(await self._changer.found(name), unlocks=unlocks)
-
-    async def _prepared_table(
-        self, table: TableDescriptor, *, unlocks: bool = True
-    ) -> TableDescriptor:
+    async def prepared(self, table: TableDescriptor, *, unlocks: bool = True) -> TableDescriptor:
         """The table with room for its next version: its turn has come, nobody uses older ones."""
         if table.id < FIRST_USER_ID:
             raise SQLError("42501", f'permission denied: "{table.name}" is part of the system')
@@ -252,33 +257,36 @@ class SchemaChangeStatements:
         await self._changer.wait_for_room(table)
         return table
 
-    def _gathered(self, table: TableDescriptor) -> TableChanges:
-        """Returns the changes of the table that the transaction has begun, to which more are
-        added."""
-        draft = self._changes.drafts.get(table.id)
+    async def _begun(self, table: TableDescriptor, *, unlocks: bool = True) -> TableChanges:
+        """The changes of a table that the transaction has begun, to which more are added: there is
+        room for its next version."""
+        read = await self.prepared(table, unlocks=unlocks)
+        draft = self._changes.drafts.get(read.id)
         if draft is None:
-            return TableChanges(table)
+            return TableChanges(read)
         assert isinstance(draft, _Draft), draft
-        changes = TableChanges(draft.before)
+        changes = TableChanges(draft.before, read)
         changes.add(*draft.targets)
         return changes
 
     async def _done(
-        self,
-        changes: TableChanges,
-        table: TableDescriptor,
-        text: str,
-        *,
-        beside_locked: bool = False,
+        self, changes: TableChanges, text: str, *, beside_locked: bool = False
     ) -> str | None:
-        """Publishes what there is to publish; returns a notice where that is nothing. `table` is
-        what the transaction reads."""
+        """Publishes what there is to publish; returns a notice where that is nothing."""
+        table = changes.read
         if not changes.targets:
             return "there was nothing to change"
         await refuse_lost_references(self._changer, changes)
         await check_expressions(changes.before, changes.table, self._changer.services.analytics)
         if self._changes.created(table.id):
-            await self._finish(changes, table)
+            # It has no rows, so it is changed at once.
+            if await self._changer.transaction.scan(table.primary_span, limit=1):
+                raise SQLError(
+                    "0A000",
+                    f'table "{table.name}" was created in this transaction and has rows already',
+                    hint="Commit before changing it.",
+                )
+            await publish_finished(self._changer, changes)
             return None
         known = self._changes.drafts.get(table.id)
         job = known.job if isinstance(known, _Draft) else None
@@ -303,51 +311,30 @@ class SchemaChangeStatements:
     async def drop_references(self, referrer_id: int, referenced: TableDescriptor) -> None:
         """Drops the foreign keys of one table that refer to another."""
         referrer = await self._changer.table(referrer_id)
-        prepared = await self._prepared_table(referrer)
-        changes = self._gathered(prepared)
-        for key in prepared.foreign_keys:
+        changes = await self._begun(referrer)
+        for key in changes.read.foreign_keys:
             if key.referenced_id == referenced.id:
                 changes.add(Target(ConstraintElement(constraint=key), present=False))
-        await self._done(changes, prepared, "DROP CONSTRAINT")
+        await self._done(changes, "DROP CONSTRAINT")
 
     async def complete(self, table: TableDescriptor, statement: statements.CreateTable) -> None:
         """Gives a table that is being created what its columns and key do not say."""
         changes = TableChanges(table)
         for column in statement.columns:
-            if column.computed is not None:
-                changes.check_computed(column)
-        constraints = [*constraint_definitions(statement.columns), *statement.elements]
-        for element in constraints:
-            referenced = None
-            if isinstance(element, s.Reference):
-                referenced = await self._referenced(changes, element)
-            with at(element.position):
-                match element:
-                    case s.Check():
-                        changes.add_check(element)
-                    case s.Unique():
-                        changes.add_unique(element)
-                    case s.Reference():
-                        assert referenced is not None, element
-                        changes.add_reference(element, referenced)
-                    case s.IndexDefinition():
-                        changes.add_index(element)
+            if column.computed is not None:  # which may be an expression that is not allowed
+                plain = replace(table.column(column.name), computed=None)
+                with_computed(table, plain, column.computed)
+        for column in statement.columns:
+            for constraint in column.constraints:
+                await self._constraint(changes, constraint)
+        for element in statement.elements:
+            await self._constraint(changes, element)
         await check_expressions(None, changes.table, self._changer.services.analytics)
         if changes.targets:
             await publish_finished(self._changer, changes)
 
-    async def _finish(self, changes: TableChanges, table: TableDescriptor) -> None:
-        """A table that only this transaction knows is changed at once, for it has no rows."""
-        if await self._changer.transaction.scan(table.primary_span, limit=1):
-            raise SQLError(
-                "0A000",
-                f'table "{table.name}" was created in this transaction and has rows already',
-                hint="Commit before changing it.",
-            )
-        await publish_finished(self._changer, changes)
 
-
-async def publish_finished(changer: Changer, changes: TableChanges) -> TableDescriptor:
+async def publish_finished(changer: Changer, changes: TableChanges) -> None:
     """Publishes a table that only the transaction knows as its targets leave it."""
     table = changes.table
     for key in table.foreign_keys:
@@ -360,15 +347,6 @@ async def publish_finished(changer: Changer, changes: TableChanges) -> TableDesc
             referrers = tuple(sorted({*other.referenced_by, table.id}))
             await changer.publish_next(replace(other, referenced_by=referrers))
     await changer.descriptors.publish(changer.transaction, table)
-    return table
-
-
-def _drop_table(changes: TableChanges) -> None:
-    for key in changes.table.foreign_keys:
-        changes.add(Target(ConstraintElement(constraint=key), present=False))
-    keyspace = changes.table.keyspace is not None
-    label = "drop keyspace" if keyspace else "drop table"
-    changes.add(Target(FactsElement(label=label, dropped=True, keyspace=keyspace)))
 
 
 def _position(command: s.AlterCommand) -> int:
@@ -378,19 +356,6 @@ def _position(command: s.AlterCommand) -> int:
         case s.AddConstraint(constraint=constraint):
             return constraint.position
     return command.position
-
-
-def _change_index(changes: TableChanges, statement: s.DropIndex | s.RenameIndex) -> None:
-    index = changes.table.find_index(statement.name)
-    if changes.table.named_key(statement.name):
-        changes.change_key(statement)
-        return
-    if index is None:
-        raise SQLError("42704", f'index "{statement.name}" does not exist')
-    if isinstance(statement, s.DropIndex):
-        changes.drop_index(index)
-    else:
-        changes.rename_index(index, statement.new_name)
 
 
 async def refuse_lost_references(changer: Changer, changes: ElementChanges) -> None:

@@ -33,23 +33,17 @@ from ...syntax import schema_statements as s
 from ..positions import at
 from ..write.row_expressions import compile_expression
 from .element_targets import ElementChanges
-from .given_columns import (
-    as_text,
-    cast_name,
-    check_identity_type,
-    column_type,
-    new_column,
-    with_computed,
-    with_default,
-)
+from .given_columns import check_identity_type, column_type, new_column, with_default
 
 
 class TableChanges(ElementChanges):
     """Targets for the commands of one ALTER TABLE: beside indexes and constraints those of columns,
     of the primary key and of storage parameters."""
 
-    def __init__(self, table: TableDescriptor) -> None:
+    def __init__(self, table: TableDescriptor, read: TableDescriptor | None = None) -> None:
+        """`read` is the version that the transaction reads, where the changes began at another."""
         super().__init__(table)
+        self.read = read or table
         self._primary: int | None = None
         self._key_dropped: s.DropConstraint | None = None
 
@@ -58,10 +52,6 @@ class TableChanges(ElementChanges):
             case s.IgnoredAlteration(column=name):
                 if name is not None:
                     self.column(name)  # which must be there
-            case s.AddConstraint(constraint=s.Check() as check):
-                self.add_check(check)
-            case s.AddConstraint(constraint=s.Unique() as unique):
-                self.add_unique(unique)
             case s.DropConstraint(name=name) if self.table.named_key(name):
                 self._key_dropped = command
             case _:
@@ -102,12 +92,6 @@ class TableChanges(ElementChanges):
         self.add(Target(ColumnElement(column=column, filled=must_fill)))
         if demanded:
             self._demand_not_null(column)
-        for constraint in given.constraints:
-            with at(constraint.position):
-                if isinstance(constraint, s.Check):
-                    self.add_check(constraint)
-                elif isinstance(constraint, s.Unique):
-                    self.add_unique(constraint)
 
     def _exists(self, name: str) -> SQLError:
         return SQLError("42701", f'column "{name}" of relation "{self.table.name}" already exists')
@@ -127,13 +111,6 @@ class TableChanges(ElementChanges):
                     f'computed column "{given.name}" uses column "{name}", which is added with it',
                     hint="Add the computed column when the other one is there.",
                 )
-
-    def check_computed(self, given: s.ColumnDefinition) -> None:
-        """Raises SQLError where a computed column of CREATE TABLE has an expression that is not
-        allowed."""
-        assert given.computed is not None, given
-        column = self.table.column(given.name)
-        with_computed(self.table, replace(column, computed=None), given.computed)
 
     def _drop_column(self, command: s.DropColumn) -> None:
         if command.if_exists and self.table.find_column(command.name) is None:
@@ -194,7 +171,7 @@ class TableChanges(ElementChanges):
         if type.widens(column.type) and command.using is None:
             # Rows, keys and whatever uses the column stay as they are.
             label = f"give column {column.name} the type {type}"
-            self.add(Target(FactsElement(label=label, columns=(replace(column, type=type),))))
+            self.restate(replace(column, type=type), label)
             return
         self._refuse_users(column, "its type be changed")
         if TypeKind.ENUM in (type.kind, column.type.kind):
@@ -207,11 +184,10 @@ class TableChanges(ElementChanges):
             exp.column(column.name, quoted=True), type.broad.declared_name
         )
         interim = text_of(source)
-        default = (
-            column.default
-            if not column.has_default
-            else coerce(type, as_text(column.default), column=column.name)
-        )
+        default = column.default
+        if column.has_default:  # another type reads its text; NULL and truths stay what they are
+            plain = default is None or isinstance(default, bool)
+            default = coerce(type, default if plain else str(default), column=column.name)
         new = replace(
             column, id=self.table.next_column_id, type=type, default=default, missing=None
         )
@@ -221,7 +197,7 @@ class TableChanges(ElementChanges):
             _check_using(column, type, compiled.scalar.type, source)
         back = exp.TryCast(
             this=exp.column(column.name, quoted=True),
-            to=exp.DataType.build(cast_name(column.type)),
+            to=exp.DataType.build(column.type.broad.sql_name),
         )
         self.add(
             Target(ColumnElement(column=new, filled=True, replaces=column.id, interim=interim)),
@@ -258,21 +234,7 @@ class TableChanges(ElementChanges):
         plain = replace(column, has_default=False, default=None, default_expression=None)
         changed = plain if command.default is None else with_default(plain, command.default)
         verb = "drop" if command.default is None else "set"
-        self.add(Target(FactsElement(label=f"{verb} default of {column.name}", columns=(changed,))))
-
-    def _drop_expression(self, command: s.DropExpression) -> None:
-        column = self.column(command.name)
-        if column.computed is None and command.if_exists:
-            return
-        if column.computed is None:
-            raise SQLError(
-                "55000",
-                f'column "{column.name}" of relation "{self.table.name}" is not a stored generated '
-                "column",
-            )
-        written = replace(column, computed=None)
-        label = f"drop expression of {column.name}"
-        self.add(Target(FactsElement(label=label, columns=(written,))))
+        self.restate(changed, f"{verb} default of {column.name}")
 
     def _set_not_null(self, command: s.SetNotNull) -> None:
         column = self.column(command.name)
@@ -426,7 +388,6 @@ _COMMANDS: Mapping[type, Callable[[TableChanges, Any], None]] = {
     s.AlterType: TableChanges._alter_type,
     s.DropColumn: TableChanges._drop_column,
     s.DropConstraint: TableChanges.drop_constraint,
-    s.DropExpression: TableChanges._drop_expression,
     s.RenameColumn: TableChanges._rename_column,
     s.RenameConstraint: TableChanges.rename_constraint,
     s.SetDefault: TableChanges._set_default,

@@ -17,13 +17,11 @@ from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDes
 from ....catalog.descriptors.named_objects import SequenceDescriptor, SequenceOptions
 from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.descriptors.sequence_value import encode_value
-from ....catalog.schema_change.targets import FactsElement, Target
 from ....catalog.values.column_types import INT8_MAX, INT8_MIN
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ...parse import text_of
 from ...runtime.relations import find_sequence, unknown_relation
-from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import CreateTable
@@ -113,20 +111,21 @@ async def change_sequence(
     changed = replace(sequence, options=changed_options(sequence.options, change))
     if change.restarts:
         value = changed.options.start if change.restart is None else change.restart
-        _check_restart(changed, value)
+        options = changed.options
+        _refuse_outside("RESTART", value, options.minimum, options.maximum, change)
         await changer.transaction.put([sequence.key], [encode_value((value, False))])
     await changer.publish_next(changed)
 
 
-def _check_restart(sequence: SequenceDescriptor, value: int) -> None:
-    options = sequence.options
-    if options.minimum <= value <= options.maximum:
-        return
-    below = value < options.minimum
-    what, bound = ("less than MINVALUE", options.minimum) if below else (
-        "greater than MAXVALUE", options.maximum
-    )  # fmt: skip
-    raise SQLError("22023", f"RESTART value ({value}) cannot be {what} ({bound})")
+def _refuse_outside(
+    what: str, value: int, minimum: int, maximum: int, change: SequenceChange
+) -> None:
+    """Raises SQLError 22023 for a value that is not between the bounds."""
+    if not minimum <= value <= maximum:
+        below = f"less than MINVALUE ({minimum})"
+        side = below if value < minimum else f"greater than MAXVALUE ({maximum})"
+        message = f"{what} value ({value}) cannot be {side}"
+        raise SQLError("22023", message, position=change.position)
 
 
 async def drop(changer: Changer, statement: DropSequence) -> str | None:
@@ -134,7 +133,7 @@ async def drop(changer: Changer, statement: DropSequence) -> str | None:
     found, notice = await found_of(statement.names, find, "sequences", if_exists=if_exists)
     for each in found:
         await refuse_users(changer.transaction, each, "dropped")
-        await drop_sequence(changer.services, changer.transaction, each)
+        await drop_sequence(changer, each)
     return notice
 
 
@@ -163,10 +162,7 @@ async def _owner(changer: Changer, change: SequenceChange) -> tuple[int, int] | 
     if not change.owned_by:
         return None
     *table_parts, column = change.owned_by
-    name = ObjectName(tuple(table_parts), change.position)
-    table = await changer.find(name)
-    if table is None:
-        raise SQLError("42P01", f'relation "{name}" does not exist', position=change.position)
+    table = await changer.found(ObjectName(tuple(table_parts), change.position))
     return table.id, table.column(column).id
 
 
@@ -190,9 +186,7 @@ def changed_options(before: SequenceOptions | None, change: SequenceChange) -> S
             f"{side}VALUE ({value}) is out of range for sequence data type",
             position=change.position,
         )
-    if not minimum <= start <= maximum:
-        side = "less than MINVALUE" if start < minimum else "greater than MAXVALUE"
-        raise SQLError("22023", f"START value ({start}) cannot be {side}", position=change.position)
+    _refuse_outside("START", start, minimum, maximum, change)
     if change.cache is not None and change.cache < 1:
         raise SQLError("22023", f"CACHE ({change.cache}) must be greater than zero")
     return SequenceOptions(
@@ -233,15 +227,10 @@ DISOWNED = 0
 this id."""
 
 
-async def drop_sequence(
-    services: Services, transaction: Transaction, found: SequenceDescriptor
-) -> None:
-    """Drops a sequence and its stored value. Does not commit."""
-    descriptors = services.catalog.descriptors
-    version = descriptors.next_version(transaction, found)
-    dropped = replace(found, state=DescriptorState.DROPPED, version=version)
-    await descriptors.publish(transaction, dropped)
-    await transaction.delete([found.key])
+async def drop_sequence(changer: Changer, found: SequenceDescriptor) -> None:
+    """Drops a sequence and its stored value."""
+    await changer.publish_next(replace(found, state=DescriptorState.DROPPED))
+    await changer.transaction.delete([found.key])
 
 
 async def owned_by(transaction: Transaction, table_id: int) -> list[SequenceDescriptor]:
@@ -251,12 +240,6 @@ async def owned_by(transaction: Transaction, table_id: int) -> list[SequenceDesc
         for found in await all_of(transaction, SequenceDescriptor)
         if found.owner is not None and found.owner[0] == table_id
     ]
-
-
-async def drop_owned(services: Services, transaction: Transaction, table_id: int) -> None:
-    """Drops the sequences that go with a table."""
-    for found in await owned_by(transaction, table_id):
-        await drop_sequence(services, transaction, found)
 
 
 def draws_from(column: Column, sequence: SequenceDescriptor) -> bool:
@@ -270,27 +253,23 @@ def _named_in(text: str) -> list[str]:
     return [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
 
 
-async def settle_owned(services: Services, transaction: Transaction) -> None:
+async def settle_owned(changer: Changer) -> None:
     """Drops the sequences whose columns are gone, or draw from them no longer.
 
     A column whose type was changed is another one that draws from the same sequence, and owns it.
     """
-    descriptors = services.catalog.descriptors
-    for found in await all_of(transaction, SequenceDescriptor):
+    for found in await all_of(changer.transaction, SequenceDescriptor):
         if found.owner is None:
             continue
         table_id, column_id = found.owner
-        table = await descriptors.read(transaction, table_id)
-        assert isinstance(table, TableDescriptor), (found, table)
+        table = await changer.table(table_id)
         if table.schema_change_job is not None or any(c.id == column_id for c in table.columns):
             continue
         heir = next((column for column in table.columns if draws_from(column, found)), None)
         if heir is None:
-            await drop_sequence(services, transaction, found)
+            await drop_sequence(changer, found)
         else:
-            version = descriptors.next_version(transaction, found)
-            owned = replace(found, owner=(table_id, heir.id), version=version)
-            await descriptors.publish(transaction, owned)
+            await changer.publish_next(replace(found, owner=(table_id, heir.id)))
 
 
 # Sequences of identity columns
@@ -348,12 +327,12 @@ async def run_identity_command(
             default = await _sequence(changer, changes.table, column, table, clause.options)
             text = text_of(default)
             changed = replace(column, identity=clause.identity, default_expression=text)
-            _add(changes, changed, f"add identity of {column.name}")
+            changes.restate(changed, f"add identity of {column.name}")
         case s.SetIdentity():
             _must_be_identity(changes.table, column)
             if command.identity is not None and command.identity is not column.identity:
                 changed = replace(column, identity=command.identity)
-                _add(changes, changed, f"set identity of {column.name}")
+                changes.restate(changed, f"set identity of {column.name}")
             if command.options is not None:
                 if changes.targets:
                     _refuse_locked(changes.before)
@@ -365,8 +344,10 @@ async def run_identity_command(
             _must_be_identity(changes.table, column)
             _refuse_locked(changes.table)
             changed = replace(column, identity=None, default_expression=None)
-            _add(changes, changed, f"drop identity of {column.name}")
-            await _disown(changer, changes.table, column)
+            changes.restate(changed, f"drop identity of {column.name}")
+            # Its sequences are left to whoever drops what nobody draws from.
+            for sequence in await _owned(changer, changes.table, column):
+                await changer.publish_next(replace(sequence, owner=(changes.table.id, DISOWNED)))
 
 
 async def with_identity(
@@ -382,12 +363,6 @@ async def with_identity(
     _refuse_locked(changes.table)
     default = await _sequence(changer, changes.table, column, table, given.identity.options)
     return replace(command, definition=replace(given, default=default))
-
-
-async def _disown(changer: Changer, table: TableDescriptor, column: Column) -> None:
-    """Leaves the sequences of a column to whoever drops what nobody draws from."""
-    for sequence in await _owned(changer, table, column):
-        await changer.publish_next(replace(sequence, owner=(table.id, DISOWNED)))
 
 
 def _refuse_locked(table: TableDescriptor) -> None:
@@ -430,10 +405,6 @@ async def _free_name(changer: Changer, table: TableDescriptor, wanted: str) -> s
         number += 1
         name = f"{wanted}{number}"
     return name
-
-
-def _add(changes: TableChanges, column: Column, label: str) -> None:
-    changes.add(Target(FactsElement(label=label, columns=(column,))))
 
 
 def _refuse_added(table: TableDescriptor, column: Column, command: s.AddIdentity) -> None:

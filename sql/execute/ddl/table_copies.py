@@ -12,17 +12,11 @@ from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.storage_parameters import without_ignored
 from ....catalog.store.catalog import ColumnDefinition, TableDefinition
 from ....catalog.values.errors import SQLError
-from ....kvlayer.fibre import in_slices
-from ...analyze.binder import tables_of
 from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.columns.hidden_columns import hidden_key
 from ...analyze.scalars import Bindings
 from ...introspection.registry import Introspection
-from ...plan.needs import needs_of
-from ...plan.planner import plan_statement
-from ...plan.plans import SelectPlan
 from ...results.results import Result
-from ...runtime.authorization import require
 from ...syntax.statements import CreateTableAs
 from ..changer import Changer, Skipped, new_table_name
 from ..query.reading import run_select
@@ -30,6 +24,7 @@ from ..write.row_rules import RowRules, encode_batch
 from ..write.sequence_functions import with_draws_of
 from ..write.steps import batches_of
 from ..write.stored_sequences import SequencesOfUser
+from .views import planned_query
 
 
 async def create_table_as(changer: Changer, statement: CreateTableAs) -> Result:
@@ -62,12 +57,7 @@ async def _run(changer: Changer, statement: CreateTableAs, bindings: Bindings) -
     query = statement.query
     if query.tree.find(exp.Parameter) is not None:
         raise SQLError("42P02", "CREATE TABLE AS takes no parameters")
-    relations = await changer.resolve(await in_slices(lambda: tables_of(query)))
-    await require(
-        changer.services, bindings.client.user, needs_of(query, relations), changer.transaction
-    )
-    plan = await in_slices(lambda: plan_statement(query, relations))
-    assert isinstance(plan, SelectPlan), plan
+    _, plan = await planned_query(changer, query)
     return await run_select(plan, changer.transaction, bindings)
 
 

@@ -71,9 +71,8 @@ async def create(changer: Changer, statement: CreateView) -> None:
             columns=columns,
             next_column_id=len(columns) + 1,
             view=made[0],
-            version=changer.descriptors.next_version(transaction, before),
         )
-    await publish_view(changer.descriptors, transaction, before, view)
+    await publish(changer, before, view)
 
 
 async def _replaced(changer: Changer, statement: CreateView) -> TableDescriptor:
@@ -92,11 +91,7 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     (query,) = (await in_slices(lambda: parse(statement.text))).statements
     assert isinstance(query, Query), statement
     _check_query(query)
-    relations = await _relations(changer, query)
-    needs = needs_of(query, relations)
-    await require(changer.services, changer.user, needs, changer.transaction)
-    # What is wrong is said with the author's positions.
-    await in_slices(lambda: plan_statement(query, relations))
+    relations, _ = await planned_query(changer, query)  # errors have the author's positions
     for parts, table in relations.items():
         if table.temporary:
             raise SQLError(
@@ -108,15 +103,21 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     text = settled_text(statement.text, relations, names)
     (settled,) = (await in_slices(lambda: parse(text))).statements
     assert isinstance(settled, Query), text
-    relations = await _relations(changer, settled)
+    relations = await changer.resolve(tables_of(settled))
     found = await _columns(changer, settled, relations)
     columns = _named(found, statement)
     renames = [column.name for column in columns] != [column.name for column in found]
     return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
 
 
-async def _relations(changer: Changer, query: Query) -> Relations:
-    return await changer.resolve(tables_of(query))
+async def planned_query(changer: Changer, query: Query) -> tuple[Relations, SelectPlan]:
+    """The tables of a query that the actor may run, and its plan. Raises SQLError."""
+    relations = await changer.resolve(await in_slices(lambda: tables_of(query)))
+    needs = needs_of(query, relations)
+    await require(changer.services, changer.user, needs, changer.transaction)
+    plan = await in_slices(lambda: plan_statement(query, relations))
+    assert isinstance(plan, SelectPlan), plan
+    return relations, plan
 
 
 async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...]:
@@ -163,14 +164,13 @@ async def rename(changer: Changer, statement: RenameView) -> None:
         raise Skipped(unknown_relation(statement.name).message)
     await refuse_read(changer, found, "rename", None)
     await changer.wait_for_room(found)
-    version = changer.descriptors.next_version(changer.transaction, found)
-    renamed = replace(found, name=statement.new_name, version=version)
+    renamed = replace(found, name=statement.new_name)
     key = (found.parent_id, found.parent_schema_id, statement.new_name)
     if await changer.descriptors.lookup(changer.transaction, *key) is not None:
         error = name_taken(renamed)
         error.position = statement.position
         raise error
-    await publish_view(changer.descriptors, changer.transaction, found, renamed)
+    await publish(changer, found, renamed)
 
 
 async def drop(changer: Changer, statement: DropView) -> str | None:
@@ -195,7 +195,7 @@ async def drop_views(changer: Changer, views: Sequence[TableDescriptor], *, casc
         wanted += readers
     for view in left.values():
         await changer.wait_for_room(view)
-        await _publish(changer, view, replace(view, state=DescriptorState.DROPPED))
+        await publish(changer, view, replace(view, state=DescriptorState.DROPPED))
 
 
 async def drop_readers(
@@ -216,17 +216,6 @@ async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name:
         await drop_views(changer, readers, cascade=True)
 
 
-# COMMENT ON
-
-
-async def comment_on_view(
-    changer: Changer, view: TableDescriptor, column: str | None, text: str | None
-) -> None:
-    await changer.wait_for_room(view)
-    changed = with_comment(view, column, text)
-    await _publish(changer, view, changed)
-
-
 async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
     """The view of that name. Raises SQLError 42P01 and 42809."""
     found = await changer.find(name, views=True, if_exists=if_exists)
@@ -237,11 +226,14 @@ async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> Table
     return found
 
 
-async def _publish(changer: Changer, before: TableDescriptor, changed: TableDescriptor) -> None:
-    """Publishes what a view has become."""
+async def publish(
+    changer: Changer, before: TableDescriptor | None, changed: TableDescriptor
+) -> None:
+    """Publishes what a view has become, or a new one."""
     descriptors, transaction = changer.descriptors, changer.transaction
-    version = descriptors.next_version(transaction, before)
-    await publish_view(descriptors, transaction, before, replace(changed, version=version))
+    if before is not None:
+        changed = replace(changed, version=descriptors.next_version(transaction, before))
+    await publish_view(descriptors, transaction, before, changed)
 
 
 def _check_query(query: Query) -> None:
@@ -323,18 +315,6 @@ async def _readers(
             if read.table_id == table.id and (column is None or column.id in read.columns):
                 found.append(view)
     return found
-
-
-def with_comment(table: TableDescriptor, column: str | None, text: str | None) -> TableDescriptor:
-    """A table or view with a comment on itself, or on a column. Raises SQLError 42703."""
-    if column is None:
-        return replace(table, comment=text)
-    commented = table.column(column)
-    columns = tuple(
-        replace(found, comment=text) if found.id == commented.id else found
-        for found in table.columns
-    )
-    return replace(table, columns=columns)
 
 
 def depended_on(

@@ -40,7 +40,7 @@ from ....kvlayer.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
 from ...results.query_evaluator import Answer, Declared
-from ...results.results import ResultColumn
+from ...results.results import ResultColumn, arrow_schema
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 
 MEMORY_LIMIT = "2GB"
@@ -314,8 +314,7 @@ def _answer(
             converted = converted.cast(type.arrow_type)
         columns.append(ResultColumn(name, type))
         arrays.append(converted)
-    fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
-    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=arrow_schema(columns)))
 
 
 def _check_sizes(found: pa.Table) -> None:
@@ -324,7 +323,7 @@ def _check_sizes(found: pa.Table) -> None:
     if found.nbytes <= VALUE_BYTES_MAX:
         return
     for column in found.columns:
-        if pa.types.is_nested(column.type) or not _is_varying(column.type):
+        if column.type not in _VARYING:
             continue
         longest = pc.max(pc.binary_length(column)).as_py() or 0
         if longest > VALUE_BYTES_MAX:
@@ -335,13 +334,7 @@ def _check_sizes(found: pa.Table) -> None:
             )
 
 
-def _is_varying(type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(type)
-        or pa.types.is_large_string(type)
-        or pa.types.is_binary(type)
-        or pa.types.is_large_binary(type)
-    )
+_VARYING = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def narrowed(broad: ColumnType, declared: Declared, place: int) -> ColumnType:

@@ -34,7 +34,7 @@ from ...lower.transpile import parameter_values
 from ...plan.drawn_items import DrawnCall, DrawnItems
 from ...plan.plans import NativeSelect, SelectPlan
 from ...results.query_evaluator import Answer
-from ...results.results import Result, ResultColumn, Row
+from ...results.results import Result, ResultColumn, Row, arrow_schema, selected
 from ...results.table_reads import Images, Source, TableRead
 from .evaluator_errors import asked_of_duckdb
 
@@ -78,13 +78,7 @@ async def run_select(plan: SelectPlan, transaction: Transaction, bindings: Bindi
     answer = await run_analytic(analytic, transaction, bindings)
     if plan.drawn is not None:
         answer = await with_draws(answer, plan.drawn, bindings)
-    count = answer.table.num_rows
-    return Result(
-        tag=f"SELECT {count}",
-        columns=with_origins(answer.columns, analytic.origins),
-        table=answer.table,
-        row_count=count,
-    )
+    return selected(with_origins(answer.columns, analytic.origins), answer.table)
 
 
 async def run_native(native: NativeSelect, transaction: Transaction, bindings: Bindings) -> Result:
@@ -469,8 +463,7 @@ async def with_draws(found: Answer, drawn: DrawnItems, bindings: Bindings) -> An
         column = [to_physical(type, row[number]) for row in values]
         arrays[place] = pa.chunked_array([column_array(type, column)])
         columns[place] = ResultColumn(columns[place].name, type)
-    fields = [pa.field(column.name, column.type.arrow_type) for column in columns]
-    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+    return Answer(tuple(columns), pa.Table.from_arrays(arrays, schema=arrow_schema(columns)))
 
 
 def _draw(drawn: DrawnItems, given: Sequence[Row], bindings: Bindings) -> list[Row]:

@@ -31,7 +31,7 @@ from ...lower.transpile import parameter_values
 from ...plan.plans import SelectPlan
 from ...results.query_evaluator import Answer
 from ...results.result_batches import ResultBatches, ResultsOfUser
-from ...results.results import Result
+from ...results.results import Result, selected
 from .duckdb import BATCH_BYTES, BATCH_ROWS
 from .evaluator_errors import asked_of_duckdb
 from .reading import arrow_of, cut, read_arrow, read_image, run_native
@@ -72,10 +72,7 @@ async def result_of(answers: Answers, waiting: ResultsOfUser) -> Result:
         await answers.aclose()
         raise
     if second is None:
-        count = first.table.num_rows
-        return Result(
-            tag=f"SELECT {count}", columns=first.columns, table=first.table, row_count=count
-        )
+        return selected(first.columns, first.table)
     batches = ResultBatches((first.table, second.table), _tables(answers), waiting)
     return Result(tag="SELECT", columns=first.columns, batches=batches)
 

@@ -22,10 +22,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.elements import ForeignKey, ReferentialAction
+from ....catalog.descriptors.elements import ReferentialAction
 from ....catalog.rows.row_codec import codec_for
 from ....catalog.schema_change.references import datums_of, physicals_of, read_datums
 from ....catalog.values.column_types import Datum, coerce
@@ -34,23 +33,12 @@ from ....kvlayer.access import Transaction
 from ...analyze.default_expressions import default_of
 from ...analyze.scalars import Bindings
 from ...results.results import Row
-from .foreign_keys import (
-    REFERRING_ROWS_MAX,
-    RowChange,
-    absent,
-    has_references,
-    not_present,
-    referring_rows,
-    still_referenced,
-    stored_values,
-    table_in,
-    too_many_rows,
-    values_gone,
-)
+from .foreign_keys import Reference, RowChange, has_references, table_in
 from .mutations import Mutation
 from .row_rules import RowRules, encoded
 
 _REFUSING = (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT)
+_AT_ONCE = frozenset(ReferentialAction) - {ReferentialAction.NO_ACTION}
 
 
 async def write_in(mutation: Mutation, transaction: Transaction, bindings: Bindings) -> None:
@@ -64,18 +52,6 @@ async def write_in(mutation: Mutation, transaction: Transaction, bindings: Bindi
     if has_references(table):
         with transaction.tracking(True):
             await _Cascade(transaction, bindings).run(table, changes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """A foreign key of one table to another, as the transaction sees both."""
-
-    table: TableDescriptor
-    key: ForeignKey
-    referrer: TableDescriptor
-
-    def action_on(self, change: RowChange) -> ReferentialAction:
-        return self.key.on_delete if change.new is None else self.key.on_update
 
 
 class _Changed:
@@ -114,44 +90,38 @@ class _Cascade:
         for changed in self._changed.values():
             await self._check(changed)
 
-    async def _references_to(self, table: TableDescriptor) -> list[_Reference]:
-        found: list[_Reference] = []
+    async def _references_to(self, table: TableDescriptor) -> list[Reference]:
+        found: list[Reference] = []
         for referrer_id in table.referenced_by:
             referrer = await table_in(self._transaction, referrer_id)
             if not referrer.dropped:
                 found += [
-                    _Reference(table, key, referrer)
+                    Reference(table, key, referrer)
                     for key in referrer.foreign_keys
                     if key.referenced_id == table.id
                 ]
         return found
 
-    async def _follow(self, reference: _Reference, changes: Sequence[RowChange]) -> None:
+    async def _follow(self, reference: Reference, changes: Sequence[RowChange]) -> None:
         """Does to the rows that refer to what is gone what the foreign key says."""
-        table, key, referrer = reference.table, reference.key, reference.referrer
-        gone = {
-            values: change
-            for values, change in values_gone(table, key, changes).items()
-            if reference.action_on(change) is not ReferentialAction.NO_ACTION
-        }
+        referrer, gone = reference.referrer, reference.gone(changes, _AT_ONCE)
         if not gone:
             return
         deleted: list[bytes] = []
         updated: list[tuple[bytes, Row]] = []
-        for values, (row_key, body) in await referring_rows(
-            self._transaction, table, key, referrer, stored_values(table, key, gone)
+        for values, (row_key, body) in await reference.referring_rows(
+            self._transaction, reference.stored(gone)
         ):
             action = reference.action_on(gone[values])
             if action is ReferentialAction.RESTRICT:
-                raise still_referenced(table, key, referrer, values)
+                raise reference.still_referenced(values)
             if action is ReferentialAction.CASCADE and gone[values].new is None:
                 deleted.append(row_key)
                 continue
             row = codec_for(referrer).decode_row(row_key, body)
             updated.append((row_key, self._updated(reference, action, gone[values], row)))
         self._row_count += len(deleted) + len(updated)
-        if self._row_count > REFERRING_ROWS_MAX:
-            raise too_many_rows(table)
+        reference.refuse_many(self._row_count)
         if deleted:
             await self._write(referrer, Mutation(RowRules.of(referrer).codec, deletes=deleted))
         if updated:
@@ -159,7 +129,7 @@ class _Cascade:
 
     def _updated(
         self,
-        reference: _Reference,
+        reference: Reference,
         action: ReferentialAction,
         change: RowChange,
         row: Row,
@@ -174,7 +144,7 @@ class _Cascade:
         return tuple(changed)
 
     def _values(
-        self, reference: _Reference, action: ReferentialAction, change: RowChange
+        self, reference: Reference, action: ReferentialAction, change: RowChange
     ) -> Sequence[Datum]:
         referrer, key = reference.referrer, reference.key
         columns = [referrer.column_by_id(column_id) for column_id in key.columns]
@@ -217,46 +187,42 @@ class _Cascade:
         table, rows = changed.table, list(changed.rows.values())
         for key in table.foreign_keys if rows else ():
             referenced = await table_in(self._transaction, key.referenced_id)
+            reference = Reference(referenced, key, table)
             values = (physicals_of(table, key.columns, body) for body in rows)
             missing: dict[tuple[Datum, ...], tuple[Physical, ...]] = {}
-            async for each in absent(self._transaction, key, referenced, values):
+            async for each in reference.absent(self._transaction, values):
                 datums = read_datums(table, key.columns, each)
-                if not self._deferred(table, key):
-                    raise not_present(table, key, referenced, datums)
+                if not self._deferred(reference):
+                    raise reference.not_present(datums)
                 missing[datums] = each
-            self._note(table, key, missing, inserted=True)
+            self._note(reference, missing, inserted=True)
         for reference in await self._references_to(table):
-            key, referrer = reference.key, reference.referrer
-            gone = {
-                values: change
-                for values, change in values_gone(table, key, changed.changes).items()
-                if reference.action_on(change) in _REFUSING
-            }
+            key, gone = reference.key, reference.gone(changed.changes, _REFUSING)
             for body in rows if gone else ():  # another row may have the values now
                 gone.pop(datums_of(table, key.referenced_columns, body), None)
             if not gone:
                 continue
             missing = {}
-            stored = stored_values(table, key, gone)
-            for found, _ in await referring_rows(self._transaction, table, key, referrer, stored):
+            stored = reference.stored(gone)
+            for found, _ in await reference.referring_rows(self._transaction, stored):
                 restricted = reference.action_on(gone[found]) is ReferentialAction.RESTRICT
-                if restricted or not self._deferred(referrer, key):
-                    raise still_referenced(table, key, referrer, found)
+                if restricted or not self._deferred(reference):
+                    raise reference.still_referenced(found)
                 missing[found] = stored[found]
-            self._note(referrer, key, missing, inserted=False)
+            self._note(reference, missing, inserted=False)
 
-    def _deferred(self, table: TableDescriptor, key: ForeignKey) -> bool:
+    def _deferred(self, reference: Reference) -> bool:
         deferral = self._bindings.deferral
-        return deferral is not None and deferral.defers(table.id, key)
+        return deferral is not None and deferral.defers(reference.referrer.id, reference.key)
 
     def _note(
         self,
-        table: TableDescriptor,
-        key: ForeignKey,
+        reference: Reference,
         missing: dict[tuple[Datum, ...], tuple[Physical, ...]],
         *,
         inserted: bool,
     ) -> None:
         if missing:
-            assert self._bindings.deferral is not None, key
-            self._bindings.deferral.note(table.id, key, missing, inserted=inserted)
+            assert self._bindings.deferral is not None, reference
+            key = reference.key
+            self._bindings.deferral.note(reference.referrer.id, key, missing, inserted=inserted)

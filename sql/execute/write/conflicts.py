@@ -5,16 +5,13 @@ statement, is in the way where it has an entry that the proposed one needs in an
 in the primary index, its values in a unique one. DO NOTHING passes over the proposed row then; DO
 UPDATE changes the row that is there, unless this statement has touched it (21000).
 
-What is read is told by a generator that asks for keys and is sent bodies, so that the same steps
-run in a one-phase commit and in a transaction.
+What is read are the entries that the proposed rows need, and then the rows that have those: in
+a one-phase commit and in a transaction alike.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Mapping, Sequence
 
 from ....catalog.descriptors.elements import IndexKind
 from ....catalog.rows.index_codec import IndexCodec, index_codec_for
@@ -28,34 +25,18 @@ from ...analyze.scalars import Bindings
 from ...plan.plans import ConflictPlan, InsertPlan
 from ...results.results import Row
 from ...syntax.walks import stepping
-from ..query.reading import run_analytic
+from ..query.reading import KeyedRow, run_analytic
 from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first
 from .row_rules import RowRules, encoded
-from .steps import ONE_PHASE_BYTES_MAX, TooWide, in_steps, long_bodies
+from .steps import in_steps, long_bodies, read_bounded, read_each, refuse_wide
 
-Reading = Generator[bytes, bytes | None, None]
-"""Yields keys, and is sent the body of each, or None."""
+Outcome = tuple[Mutation, Sequence[Row], int]
+"""The writes of the statement, and the rows that it wrote, in the order of the proposals, if it
+returns them; and how many they are."""
 
-
-@dataclass(slots=True)
-class Outcome:
-    """The writes of the statement, and the rows that it wrote, in the order of the proposals."""
-
-    mutation: Mutation
-    rows: list[Row]
-    count: int
-
-
-@dataclass(slots=True)
-class _Change:
-    """The key of an existing row, and the values that its visible columns get."""
-
-    key: bytes
-    values: Row
-
-
-_Effect = int | _Change
-"""What becomes of a proposed row: an int is the number of one to be inserted."""
+_Effect = int | KeyedRow
+"""What becomes of a proposed row: the number of one to be inserted, or the key of a row that is
+there, and the values that its visible columns get."""
 
 
 class Collisions:
@@ -68,42 +49,26 @@ class Collisions:
         self._rules = RowRules.of(plan.descriptor)
         self._keys = keys
         self._bodies = bodies
-        self._arbiters = [_Arbiter(plan, index.id) for index in self._conflict.arbiters]
-        self._entries: list[list[bytes]] = [
-            [entry for arbiter in self._arbiters if (entry := arbiter.entry(key, body)) is not None]
-            for key, body in in_steps(list(zip(keys, bodies, strict=True)))
-        ]
+        self._wanted: dict[bytes, _Arbiter] = {}  # the entries that the proposed rows need
+        self._entries: list[list[bytes]] = []  # those of each
+        arbiters = [_Arbiter(plan, index.id) for index in self._conflict.arbiters]
+        for key, body in in_steps(list(zip(keys, bodies, strict=True))):
+            needed = {each.entry(key, body): each for each in arbiters}
+            entries = {entry: each for entry, each in needed.items() if entry is not None}
+            self._wanted.update(entries)
+            self._entries.append(list(entries))
         self._occupied: dict[bytes, bytes] = {}  # entry -> key of the row that has it
-        self._there: dict[bytes, bytes] = {}  # key -> body of a row that is there
-
-    def wanted(self) -> list[bytes]:
-        """The entries that the proposed rows need, each once."""
-        return list(dict.fromkeys(entry for entries in self._entries for entry in entries))
-
-    def read(self) -> Reading:
-        """Reads which entries are taken, and by which existing rows."""
-        for arbiter in self._arbiters:
-            for key, body in zip(self._keys, self._bodies, strict=True):
-                entry = arbiter.entry(key, body)
-                if entry is None or entry in self._occupied:
-                    continue
-                found = yield entry
-                if found is None:
-                    continue
-                row_key = self._occupied[entry] = arbiter.row_key(entry, found)
-                if not self._conflict.updates or row_key in self._there:
-                    continue
-                row = found if arbiter.primary else (yield row_key)
-                assert row is not None, "an entry of an index has no row"
-                self._there[row_key] = row
+        self._there: dict[bytes, bytes | None] = {}  # key -> body of a row that is there
 
     def apply(self, evaluation: Evaluation, bindings: Bindings) -> Outcome:
         """In one phase. Only where nothing takes DuckDB. Raises TooWide."""
-        _drive(self.read(), evaluation.get)
+        if keys := self._note(read_bounded(evaluation, list(self._wanted))):
+            self._there.update(zip(keys, read_bounded(evaluation, keys), strict=True))
+        refuse_wide(list(self._there.values()))
         decided = self._decide(bindings, {})
-        changed = self._rules.complete([change.values for change in _changes(decided)], bindings)
+        changed = self._rules.complete([values for _, values in _changes(decided)], bindings)
         outcome = self._outcome(decided, changed)
-        outcome.mutation.apply(evaluation)
+        outcome[0].apply(evaluation)
         return outcome
 
     async def settle_in(self, transaction: Transaction, bindings: Bindings) -> Outcome:
@@ -113,24 +78,29 @@ class Collisions:
         many = long_bodies([*self._bodies, *self._there.values()], KEYS_PER_STEP)
         decided = await in_slices_where(many, lambda: self._decide(bindings, answers))
         changed = await self._rules.complete_all(
-            [change.values for change in _changes(decided)], bindings
+            [values for _, values in _changes(decided)], bindings
         )
         return await in_slices_where(many, lambda: self._outcome(decided, changed))
 
     async def _read_in(self, transaction: Transaction) -> None:
-        wanted = self.wanted()
+        wanted = list(self._wanted)
         await lock_first(transaction, wanted)
         if len(wanted) > POINTS_MAX and await transaction.first_existing(wanted) is None:
             return
-        reading = self.read()
-        try:
-            key = next(reading)
-            for number in count(1):
-                if not number % KEYS_PER_STEP:
-                    await asyncio.sleep(0)
-                key = reading.send(await transaction.get(key))
-        except StopIteration:
-            return
+        keys = self._note(await read_each(transaction, wanted, KEYS_PER_STEP))
+        bodies = await read_each(transaction, keys, KEYS_PER_STEP)
+        self._there.update(zip(keys, bodies, strict=True))
+
+    def _note(self, found: Sequence[bytes | None]) -> list[bytes]:
+        """Notes which of the wanted entries are taken, and by which rows. Returns the keys of the
+        rows that are still to be read."""
+        for (entry, arbiter), body in zip(self._wanted.items(), found, strict=True):
+            if body is not None:
+                row_key = self._occupied[entry] = arbiter.row_key(entry, body)
+                if arbiter.primary and self._conflict.updates:
+                    self._there[row_key] = body
+        taken = dict.fromkeys(self._occupied.values()) if self._conflict.updates else ()
+        return [row_key for row_key in taken if row_key not in self._there]
 
     async def _ask(self, transaction: Transaction, bindings: Bindings) -> Mapping[int, Row]:
         """By the number of each proposal that is in conflict: whether to update, and the values."""
@@ -158,9 +128,10 @@ class Collisions:
         """The row in the way, and the proposed one behind it."""
         there = self._in_the_way(number)
         assert there is not None, number
-        decode = self._plan.codec.decode_row
+        decode, body = self._plan.codec.decode_row, self._there[there]
+        assert body is not None, "an entry of an index has no row"
         proposed = decode(self._keys[number], self._bodies[number])
-        return (*decode(there, self._there[there]), *proposed)
+        return (*decode(there, body), *proposed)
 
     def _decide(self, bindings: Bindings, answers: Mapping[int, Row]) -> list[_Effect]:
         decided: list[_Effect] = []
@@ -183,7 +154,7 @@ class Collisions:
             answer = answers.get(number, (True,))
             if answer[0] is not True or not passes(pair):
                 continue
-            decided.append(_Change(there, self._changed(pair, answer[1:], bindings)))
+            decided.append((there, self._changed(pair, answer[1:], bindings)))
             claimed.update(entries)
         return decided
 
@@ -202,7 +173,7 @@ class Collisions:
         mutation = encoded(self._rules, changed)
         updated = zip(tuple(mutation.keys), tuple(mutation.bodies), strict=True)
         if self._conflict.moves_keys:
-            mutation.move_from([change.key for change in _changes(decided)])
+            mutation.move_from([key for key, _ in _changes(decided)])
         new = [number for number in decided if isinstance(number, int)]
         mutation.keys = mutation.keys + [self._keys[number] for number in new]
         mutation.bodies = mutation.bodies + [self._bodies[number] for number in new]
@@ -216,7 +187,7 @@ class Collisions:
                     rows.append(decode(self._keys[effect], self._bodies[effect]))
                 else:
                     rows.append(decode(*next(updated)))
-        return Outcome(mutation, rows, len(decided))
+        return mutation, rows, len(decided)
 
 
 class _Arbiter:
@@ -241,22 +212,8 @@ class _Arbiter:
         return entry if self.primary else self._rows.entry(found)[0]
 
 
-def _drive(reading: Reading, get: Callable[[bytes], bytes | None]) -> None:
-    """Reads in one phase. Raises TooWide."""
-    byte_count = 0
-    try:
-        key = next(reading)
-        while byte_count <= ONE_PHASE_BYTES_MAX:
-            body = get(key)
-            byte_count += 0 if body is None else len(body)
-            key = reading.send(body)
-        raise TooWide
-    except StopIteration:
-        return
-
-
-def _changes(decided: Sequence[_Effect]) -> list[_Change]:
-    return [effect for effect in decided if isinstance(effect, _Change)]
+def _changes(decided: Sequence[_Effect]) -> list[KeyedRow]:
+    return [effect for effect in decided if not isinstance(effect, int)]
 
 
 def _touched_twice() -> SQLError:

@@ -109,15 +109,11 @@ async def query_of_copy(
     query = statement.query
     if statement.whole is None:
         return query
-    reader = opened.transaction if opened is not None else services.store.begin(read_only=True)
-    try:
-        await reader.started()
-        table = await find_table(
-            services, reader, statement.whole, database, views=True, if_exists=True
-        )
-    finally:
-        if opened is None:
-            await reader.rollback()
+    name, reader = statement.whole, services.store.snapshot(await services.store.now())
+    if opened is not None:
+        await opened.transaction.started()
+        reader = opened.transaction
+    table = await find_table(services, reader, name, database, views=True, if_exists=True)
     if table is None or all(column.computed is None for column in table.shown_columns):
         return query
     names = [column.name for column in table.shown_columns if column.computed is None]

@@ -23,7 +23,7 @@ from ....kvlayer.fibre import end_slice, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
 from ...access.predicates import bind_predicates
 from ...analyze.calls.sequence_calls import ValueNeeded
-from ...analyze.columns.column_values import SlotValue, ignores, refuse_inserted
+from ...analyze.columns.column_values import SlotValue, refuse_inserted
 from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
 from ...plan.plans import (
@@ -58,9 +58,9 @@ from .steps import (
     SLICE_ROWS,
     TooWide,
     batches_of,
-    following,
     in_steps,
     long_bodies,
+    read_bounded,
     refuse_wide,
     sliced,
     weight,
@@ -68,9 +68,6 @@ from .steps import (
 
 ONE_PHASE_ROWS_MAX = 2000
 """Rows that one step writes: more go in slices, as intents."""
-
-ONE_PHASE_READS_FIRST = 16
-"""Rows that one step reads while nothing is known of their width."""
 
 DML = InsertPlan | UpdatePlan | DeletePlan
 
@@ -166,12 +163,12 @@ class OnePhase:
             assert mutation is not None, plan
             if plan.conflict is not None:
                 collisions = Collisions(plan, mutation.keys, mutation.bodies)
-                outcome = collisions.apply(evaluation, self._bindings)
-                return _told(plan, outcome.rows, outcome.count, self._bindings)
+                _, changed, count = collisions.apply(evaluation, self._bindings)
+                return _told(plan, changed, count, self._bindings)
             mutation.apply(evaluation)
             rows = _inserted(plan, mutation)
             return _told(plan, rows, len(mutation.keys), self._bindings)
-        bodies = self._read(evaluation)
+        bodies = read_bounded(evaluation, self._keys)
         found: list[KeyedRow]
         if isinstance(plan, DeletePlan) and _by_keys_alone(plan):
             pairs = zip(self._keys, bodies, strict=True)
@@ -188,21 +185,17 @@ class OnePhase:
         mutation.apply(evaluation)
         return _told(plan, rows, len(found), self._bindings)
 
-    def _read(self, evaluation: Evaluation) -> list[bytes | None]:
-        keys, count = self._keys, ONE_PHASE_READS_FIRST
-        bodies = evaluation.get_each(keys[:count])
-        while len(bodies) < len(keys):
-            refuse_wide(bodies)
-            count = following(count, bodies, len(keys))
-            bodies += evaluation.get_each(keys[len(bodies) : len(bodies) + count])
-        return bodies
 
-
-async def _values_mutation(plan: InsertPlan, bindings: Bindings) -> Mutation:
+async def _values_mutation(
+    plan: InsertPlan, bindings: Bindings, further: Sequence[Bindings] = ()
+) -> Mutation:
+    """The rows of VALUES, and those that runs with further parameters add."""
     rules = RowRules.of(plan.descriptor)
     rows: Sequence[Row] = await in_slices_where(
         plan.row_count > SLICE_ROWS, lambda: _values(plan, bindings)
     )
+    if further:
+        rows = [*rows, *(row for each in further for row in _values(plan, each))]
     if not rules.plain:
         rows = await rules.complete_all(rows, bindings)
     mutation = await sliced(rows, lambda: encoded(rules, rows))
@@ -280,6 +273,44 @@ async def run_in(plan: DML, transaction: Transaction, bindings: Bindings) -> Wri
     return written
 
 
+async def run_whole(
+    plan: DML | WithPlan, transaction: Transaction, bindings: Bindings
+) -> Written | Result:
+    """As `run_in`; of a WITH that writes all parts, and what its last part wrote or selected."""
+    if not isinstance(plan, WithPlan):
+        return await run_in(plan, transaction, bindings)
+    given: dict[int, pa.Table] = {}
+    touched: set[bytes] = set()
+    mutations: list[Mutation] = []
+    for step in plan.steps:
+        seeing = with_given(bindings, given)
+        mutation, written = await read_in(step.plan, transaction, seeing, touched)
+        mutations.append(mutation)
+        if step.returned is not None:
+            given[step.returned.id] = filled(step.returned, _rows_of(step.returned, written))
+    seeing = with_given(bindings, given)
+    outcome: Result | Written
+    if isinstance(plan.main, SelectPlan):
+        outcome = await run_select(plan.main, transaction, seeing)
+    else:
+        mutation, outcome = await read_in(plan.main, transaction, seeing, touched)
+        mutations.append(mutation)
+    for mutation in mutations:
+        await write_in(mutation, transaction, bindings)
+    return outcome
+
+
+def _rows_of(table: TableDescriptor, written: Written) -> Sequence[Row]:
+    """Returns the rows of a step in the types of its table's columns."""
+    if written.answer is None:
+        return written.rows
+    types = [column.type for column in table.visible_columns[1:]]
+    return [
+        tuple(coerce(type, value) for type, value in zip(types, row, strict=True))
+        for row in rows_in(written.answer)
+    ]
+
+
 async def read_in(
     plan: DML, transaction: Transaction, bindings: Bindings, touched: set[bytes] | None = None
 ) -> tuple[Mutation, Written]:
@@ -296,8 +327,7 @@ async def read_in(
             collisions = await in_slices_where(
                 long_bodies(bodies), lambda: Collisions(plan, keys, bodies)
             )
-            outcome = await collisions.settle_in(transaction, bindings)
-            mutation, inserted, count = outcome.mutation, outcome.rows, outcome.count
+            mutation, inserted, count = await collisions.settle_in(transaction, bindings)
         else:
             inserted, count = _inserted(plan, mutation), len(mutation.keys)
         written = await _told_in(plan, inserted, count, transaction, bindings)
@@ -327,10 +357,11 @@ async def _insertion(plan: InsertPlan, transaction: Transaction, bindings: Bindi
         more = "expressions" if found.num_columns > len(plan.targets) else "target columns"
         less = "target columns" if more == "expressions" else "expressions"
         raise SQLError("42601", f"INSERT has more {more} than {less}")
-    descriptor = plan.descriptor
-    found, targets = _given(plan, found, targets)
-    named = found.rename_columns([descriptor.visible_columns[place].name for place in targets])
-    rules = RowRules.of(descriptor)
+    columns = [plan.descriptor.visible_columns[place] for place in targets]
+    for column in columns:
+        refuse_inserted(column, plan.overriding)
+    named = found.rename_columns([column.name for column in columns])
+    rules = RowRules.of(plan.descriptor)
     mutation = Mutation(rules.codec, carried=rules.carried)
     for batch in batches_of(named):
         part = await encode_batch(rules, batch, bindings)
@@ -339,24 +370,6 @@ async def _insertion(plan: InsertPlan, transaction: Transaction, bindings: Bindi
         await asyncio.sleep(0)
     _finish_insert(plan, mutation)
     return mutation
-
-
-def _given(
-    plan: InsertPlan, found: pa.Table, targets: Sequence[int]
-) -> tuple[pa.Table, tuple[int, ...]]:
-    """Returns the columns that a query fills, without identity columns that draw their values
-    anyway."""
-    columns = [plan.descriptor.visible_columns[place] for place in targets]
-    kept = [n for n, column in enumerate(columns) if not ignores(column, plan.overriding)]
-    if columns and not kept:
-        raise SQLError(
-            "0A000",
-            "OVERRIDING USER VALUE leaves nothing of the query",
-            hint="Write DEFAULT VALUES.",
-        )
-    for number in kept:
-        refuse_inserted(columns[number], plan.overriding)
-    return found.select(kept), tuple(targets[number] for number in kept)
 
 
 async def _find(
@@ -509,7 +522,7 @@ async def run_together(
     savepoint = await transaction.savepoint()
     try:
         if isinstance(plan, InsertPlan):
-            counts, mutation = [1] * len(runs), await _inserted_by(plan, runs)
+            counts, mutation = [1] * len(runs), await _values_mutation(plan, runs[0], runs[1:])
         else:
             counts, mutation = await _changed_by(plan, runs, transaction)
         await write_in(mutation, transaction, runs[0])
@@ -521,16 +534,6 @@ async def run_together(
         raise
     await transaction.release(savepoint)
     return [result_of(plan, Written((), count), None) for count in counts]
-
-
-async def _inserted_by(plan: InsertPlan, runs: Sequence[Bindings]) -> Mutation:
-    rules = RowRules.of(plan.descriptor)
-    rows: Sequence[Row] = [row for bindings in runs for row in _values(plan, bindings)]
-    if not rules.plain:
-        rows = await rules.complete_all(rows, runs[0])
-    mutation = encoded(rules, rows)
-    _finish_insert(plan, mutation)
-    return mutation
 
 
 async def _changed_by(
@@ -567,17 +570,21 @@ async def _changed_by(
 
 def tag_of(plan: DML, count: int) -> str:
     """The command tag of a write of so many rows."""
-    match plan:
-        case InsertPlan():
-            return f"INSERT 0 {count}"
-        case UpdatePlan():
-            return f"UPDATE {count}"
-        case DeletePlan():
-            return f"DELETE {count}"
+    return f"{_TAGS[type(plan)]} {count}"
 
 
-def result_of(plan: DML, written: Written, committed_at: Timestamp | None) -> Result:
+_TAGS = {InsertPlan: "INSERT 0", UpdatePlan: "UPDATE", DeletePlan: "DELETE"}
+
+
+def result_of(
+    plan: DML | WithPlan, written: Written | Result, committed_at: Timestamp | None
+) -> Result:
     """The result of a statement."""
+    if isinstance(written, Result):
+        return replace(written, commit_timestamp=committed_at)
+    if isinstance(plan, WithPlan):
+        assert not isinstance(plan.main, SelectPlan), plan
+        plan = plan.main
     count = written.count
     tag = tag_of(plan, count)
     if not plan.returning.columns:
@@ -591,48 +598,3 @@ def result_of(plan: DML, written: Written, committed_at: Timestamp | None) -> Re
         row_count=count,
         commit_timestamp=committed_at,
     )
-
-
-async def run_with_writes(
-    plan: WithPlan, transaction: Transaction, bindings: Bindings
-) -> Result | Written:
-    """Carries the statement out, and does not commit it: the rows of its query, or what its last
-    part wrote."""
-    given: dict[int, pa.Table] = {}
-    touched: set[bytes] = set()
-    mutations: list[Mutation] = []
-    for step in plan.steps:
-        seeing = with_given(bindings, given)
-        mutation, written = await read_in(step.plan, transaction, seeing, touched)
-        mutations.append(mutation)
-        if step.returned is not None:
-            given[step.returned.id] = filled(step.returned, _rows_of(step.returned, written))
-    seeing = with_given(bindings, given)
-    outcome: Result | Written
-    if isinstance(plan.main, SelectPlan):
-        outcome = await run_select(plan.main, transaction, seeing)
-    else:
-        mutation, outcome = await read_in(plan.main, transaction, seeing, touched)
-        mutations.append(mutation)
-    for mutation in mutations:
-        await write_in(mutation, transaction, bindings)
-    return outcome
-
-
-def _rows_of(table: TableDescriptor, written: Written) -> Sequence[Row]:
-    """Returns the rows of a step in the types of its table's columns."""
-    if written.answer is None:
-        return written.rows
-    answer = Result(tag="", columns=written.answer.columns, table=written.answer.table)
-    types = [column.type for column in table.visible_columns[1:]]
-    return [
-        tuple(coerce(type, value) for type, value in zip(types, row, strict=True))
-        for row in answer.fetch_rows()
-    ]
-
-
-def result_with_writes(plan: WithPlan, outcome: Result | Written, at: Timestamp | None) -> Result:
-    if isinstance(outcome, Result):
-        return replace(outcome, commit_timestamp=at)
-    assert not isinstance(plan.main, SelectPlan), plan
-    return result_of(plan.main, outcome, at)

@@ -6,11 +6,11 @@ descriptor too: whatever changes there before the commit makes the transaction r
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.elements import ForeignKey
+from ....catalog.descriptors.elements import ForeignKey, ReferentialAction
 from ....catalog.rights.key_errors import ConstraintViolated
 from ....catalog.rows.index_codec import index_codec_for
 from ....catalog.schema_change.references import (
@@ -49,33 +49,6 @@ class RowChange:
     new: Row | None
 
 
-def values_gone(
-    table: TableDescriptor, key: ForeignKey, changes: Sequence[RowChange]
-) -> dict[tuple[Datum, ...], RowChange]:
-    """The values that rows had which a foreign key may refer to, and have no longer."""
-    gone: dict[tuple[Datum, ...], RowChange] = {}
-    for change in changes:
-        if change.old is None:
-            continue
-        before = datums_of(table, key.referenced_columns, change.old[1])
-        if None in before:
-            continue
-        if change.new is None or before != datums_of(table, key.referenced_columns, change.new[1]):
-            gone[before] = change
-    return gone
-
-
-def stored_values(
-    table: TableDescriptor, key: ForeignKey, gone: Mapping[tuple[Datum, ...], RowChange]
-) -> dict[tuple[Datum, ...], tuple[Physical, ...]]:
-    """The values that are gone, as they were stored."""
-    return {
-        values: physicals_of(table, key.referenced_columns, change.old[1])
-        for values, change in gone.items()
-        if change.old is not None
-    }
-
-
 async def table_in(transaction: Transaction, table_id: int) -> TableDescriptor:
     """A table as the transaction sees it. The read is tracked: another version fails the commit."""
     table = await find_table_in(transaction, table_id)
@@ -94,107 +67,138 @@ async def find_table_in(transaction: Transaction, table_id: int) -> TableDescrip
     return table
 
 
-async def absent(
-    transaction: Transaction,
-    key: ForeignKey,
-    referenced: TableDescriptor,
-    values: Iterable[tuple[Physical, ...]],
-) -> AsyncIterator[tuple[Physical, ...]]:
-    """Returns the foreign key's values without a referenced row, each once."""
-    index = referenced_index(referenced, key)
-    assert index is not None, (key, referenced)
-    looked_up: set[bytes] = set()
-    for each in values:
-        wanted = key_of_values(referenced, key, each, index)
-        if wanted is None or wanted in looked_up:
-            continue
-        looked_up.add(wanted)
-        if await transaction.get(wanted) is None:
-            yield each
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A foreign key of one table to another, as the transaction sees both."""
+
+    table: TableDescriptor
+    key: ForeignKey
+    referrer: TableDescriptor
+
+    def action_on(self, change: RowChange) -> ReferentialAction:
+        return self.key.on_delete if change.new is None else self.key.on_update
+
+    def gone(
+        self, changes: Sequence[RowChange], actions: Collection[ReferentialAction]
+    ) -> dict[tuple[Datum, ...], RowChange]:
+        """The values that rows had which the foreign key may refer to, and have no longer, where it
+        does then one of these."""
+        columns = self.key.referenced_columns
+        gone: dict[tuple[Datum, ...], RowChange] = {}
+        for change in changes:
+            if change.old is None:
+                continue
+            before = datums_of(self.table, columns, change.old[1])
+            if None in before:
+                continue
+            if change.new is None or before != datums_of(self.table, columns, change.new[1]):
+                gone[before] = change
+        return {v: change for v, change in gone.items() if self.action_on(change) in actions}
+
+    def stored(
+        self, gone: Mapping[tuple[Datum, ...], RowChange]
+    ) -> dict[tuple[Datum, ...], tuple[Physical, ...]]:
+        """The values that are gone, as they were stored."""
+        columns = self.key.referenced_columns
+        return {
+            values: physicals_of(self.table, columns, change.old[1])
+            for values, change in gone.items()
+            if change.old is not None
+        }
+
+    async def absent(
+        self, transaction: Transaction, values: Iterable[tuple[Physical, ...]]
+    ) -> AsyncIterator[tuple[Physical, ...]]:
+        """Returns the foreign key's values without a referenced row, each once."""
+        index = referenced_index(self.table, self.key)
+        assert index is not None, self
+        looked_up: set[bytes] = set()
+        for each in values:
+            wanted = key_of_values(self.table, self.key, each, index)
+            if wanted is None or wanted in looked_up:
+                continue
+            looked_up.add(wanted)
+            if await transaction.get(wanted) is None:
+                yield each
+
+    async def referring_rows(
+        self, transaction: Transaction, gone: Mapping[tuple[Datum, ...], tuple[Physical, ...]]
+    ) -> list[tuple[tuple[Datum, ...], Row]]:
+        """The rows that refer to values that are gone, given as they are stored too: the values,
+        and key and body of each row."""
+        found: list[tuple[tuple[Datum, ...], Row]] = []
+        spans, in_index = self._where_referred(list(gone.values()))
+        for span in spans:
+            async for rows in transaction.scan_slices(span):
+                matching = [
+                    (values, row)
+                    for row in rows
+                    if (values := datums_of(self.referrer, self.key.columns, row[1])) in gone
+                ]
+                if in_index:
+                    entries = [row for _, row in matching]
+                    whole = await rows_of_entries(
+                        self.referrer, entries, transaction, covered=False
+                    )
+                    matching = [(pair[0], row) for pair, row in zip(matching, whole, strict=True)]
+                found += matching
+                self.refuse_many(len(found))
+        return found
+
+    def _where_referred(
+        self, wanted: Sequence[tuple[Physical, ...]]
+    ) -> tuple[Sequence[Span], bool]:
+        """The spans of the rows that refer with these values: in an index, if there is one that
+        begins with the foreign key's columns (then True), else those of all rows."""
+        columns = self.key.columns
+        for index in readable_indexes(self.referrer):
+            if set(index.columns[: len(columns)]) == set(columns):
+                break
+        else:
+            return [self.referrer.primary_span], False
+        codec = index_codec_for(self.referrer, index)
+        places = [columns.index(column_id) for column_id in index.columns[: len(columns)]]
+        starts = {codec.beginning([values[place] for place in places]) for values in wanted}
+        return [Span(start, prefix_end(start)) for start in sorted(starts)], True
+
+    def refuse_many(self, count: int) -> None:
+        """Raises SQLError 54000 where a change concerns too many referring rows."""
+        if count > REFERRING_ROWS_MAX:
+            raise SQLError(
+                "54000",
+                f'a change of table "{self.table.name}" concerns more than {REFERRING_ROWS_MAX} '
+                "rows that refer to it",
+                hint="Delete or update the referring rows first, some at a time.",
+            )
+
+    def not_present(self, values: Sequence[Datum]) -> SQLError:
+        """Returns the error (23503) for a row whose foreign key refers to no row."""
+        table = self.referrer
+        return ConstraintViolated(
+            "23503",
+            f'insert or update on table "{table.name}" violates foreign key constraint '
+            f'"{self.key.name}"',
+            detail=f"{_told(table, self.key.columns, values)} is not present in table "
+            f'"{self.table.name}".',
+            tables=[table, self.table],
+        )
+
+    def still_referenced(self, values: Sequence[Datum]) -> SQLError:
+        """Returns the error (23503) for a referenced row that goes or changes its key."""
+        table = self.table
+        return ConstraintViolated(
+            "23503",
+            f'update or delete on table "{table.name}" violates foreign key constraint '
+            f'"{self.key.name}" on table "{self.referrer.name}"',
+            detail=f"{_told(table, self.key.referenced_columns, values)} is still referenced from "
+            f'table "{self.referrer.name}".',
+            tables=[table, self.referrer],
+        )
 
 
-def not_present(
-    table: TableDescriptor, key: ForeignKey, referenced: TableDescriptor, values: Sequence[Datum]
-) -> SQLError:
-    """Returns the error (23503) for a row whose foreign key refers to no row."""
-    names = ", ".join(table.column_by_id(id).name for id in key.columns)
-    return ConstraintViolated(
-        "23503",
-        f'insert or update on table "{table.name}" violates foreign key constraint "{key.name}"',
-        detail=f"Key ({names})=({', '.join(map(plain_text, values))}) is not present in table "
-        f'"{referenced.name}".',
-        tables=[table, referenced],
-    )
-
-
-async def referring_rows(
-    transaction: Transaction,
-    table: TableDescriptor,
-    key: ForeignKey,
-    referrer: TableDescriptor,
-    gone: Mapping[tuple[Datum, ...], tuple[Physical, ...]],
-) -> list[tuple[tuple[Datum, ...], Row]]:
-    """The rows that refer to values that are gone, given as they are stored too: the values, and
-    key and body of each row."""
-    found: list[tuple[tuple[Datum, ...], Row]] = []
-    spans, in_index = _where_referred(key, referrer, list(gone.values()))
-    for span in spans:
-        async for rows in transaction.scan_slices(span):
-            matching = [
-                (values, row)
-                for row in rows
-                if (values := datums_of(referrer, key.columns, row[1])) in gone
-            ]
-            if in_index:
-                entries = [row for _, row in matching]
-                whole = await rows_of_entries(referrer, entries, transaction, covered=False)
-                matching = [(pair[0], row) for pair, row in zip(matching, whole, strict=True)]
-            found += matching
-            if len(found) > REFERRING_ROWS_MAX:
-                raise too_many_rows(table)
-    return found
-
-
-def too_many_rows(table: TableDescriptor) -> SQLError:
-    """Returns the error (54000) for a change that concerns too many referring rows."""
-    return SQLError(
-        "54000",
-        f'a change of table "{table.name}" concerns more than {REFERRING_ROWS_MAX} rows that refer '
-        "to it",
-        hint="Delete or update the referring rows first, some at a time.",
-    )
-
-
-def _where_referred(
-    key: ForeignKey, referrer: TableDescriptor, wanted: Sequence[tuple[Physical, ...]]
-) -> tuple[Sequence[Span], bool]:
-    """The spans of the rows that refer with these values: in an index, if there is one that begins
-    with the foreign key's columns (then True), else those of all rows."""
-    count = len(key.columns)
-    for index in readable_indexes(referrer):
-        if set(index.columns[:count]) == set(key.columns):
-            break
-    else:
-        return [referrer.primary_span], False
-    codec = index_codec_for(referrer, index)
-    places = [key.columns.index(column_id) for column_id in index.columns[:count]]
-    starts = {codec.beginning([values[place] for place in places]) for values in wanted}
-    return [Span(start, prefix_end(start)) for start in sorted(starts)], True
-
-
-def still_referenced(
-    table: TableDescriptor, key: ForeignKey, referrer: TableDescriptor, values: Sequence[Datum]
-) -> SQLError:
-    """Returns the error (23503) for a referenced row that goes or changes its key."""
-    names = ", ".join(table.column_by_id(id).name for id in key.referenced_columns)
-    return ConstraintViolated(
-        "23503",
-        f'update or delete on table "{table.name}" violates foreign key constraint "{key.name}" '
-        f'on table "{referrer.name}"',
-        detail=f"Key ({names})=({', '.join(map(plain_text, values))}) is still referenced from "
-        f'table "{referrer.name}".',
-        tables=[table, referrer],
-    )
+def _told(table: TableDescriptor, columns: Sequence[int], values: Sequence[Datum]) -> str:
+    names = ", ".join(table.column_by_id(id).name for id in columns)
+    return f"Key ({names})=({', '.join(map(plain_text, values))})"
 
 
 async def check_deferred(opened: OpenTransaction) -> None:
@@ -218,21 +222,17 @@ async def check_keys(
                 continue
             key = next((key for key in table.foreign_keys if key.name == name), None)
             if key is not None and not deferrals.defers(table_id, key):
-                await _check_key(transaction, table, key, orphans)
+                referenced = await table_in(transaction, key.referenced_id)
+                await _check_key(transaction, Reference(referenced, key, table), orphans)
 
 
-async def _check_key(
-    transaction: Transaction, table: TableDescriptor, key: ForeignKey, orphans: Orphans
-) -> None:
-    referenced = await table_in(transaction, key.referenced_id)
+async def _check_key(transaction: Transaction, reference: Reference, orphans: Orphans) -> None:
     missing: dict[tuple[Datum, ...], tuple[Physical, ...]] = {}
     stored = (stored for stored, _ in orphans.values())
-    async for each in absent(transaction, key, referenced, stored):
-        missing[read_datums(table, key.columns, each)] = each
+    async for each in reference.absent(transaction, stored):
+        missing[read_datums(reference.referrer, reference.key.columns, each)] = each
     if not missing:
         return
-    for values, _ in await referring_rows(transaction, referenced, key, table, missing):
+    for values, _ in await reference.referring_rows(transaction, missing):
         _, inserted = orphans[values]
-        if inserted:
-            raise not_present(table, key, referenced, values)
-        raise still_referenced(referenced, key, table, values)
+        raise reference.not_present(values) if inserted else reference.still_referenced(values)

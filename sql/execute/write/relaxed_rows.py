@@ -38,12 +38,13 @@ from ...analyze.scalars import Bindings
 from ...runtime.services import Services
 from .mutations import Mutation
 from .row_rules import RowRules, encode_batch
+from .steps import read_each
 
 SLICE_ROWS = 1000
 """Rows between two turns of the loop: a few milliseconds of merging and encoding."""
 
 GETS_PER_STEP = 100
-"""Rows read one by one between two turns of the loop: two milliseconds."""
+"""Rows read between two turns of the loop: two milliseconds."""
 
 _PLACES = pa.array(range(SLICE_ROWS), pa.int32())
 
@@ -182,13 +183,7 @@ class _TableWrite:
     async def _bodies(self, keys: Sequence[bytes]) -> list[bytes | None]:
         if await self._transaction.first_existing(keys) is None:
             return [None] * len(keys)
-        bodies: list[bytes | None] = []
-        for start in range(0, len(keys), GETS_PER_STEP):
-            bodies += [
-                await self._transaction.get(key) for key in keys[start : start + GETS_PER_STEP]
-            ]
-            await asyncio.sleep(0)
-        return bodies
+        return await read_each(self._transaction, keys, GETS_PER_STEP)
 
     def _decoded(self, bodies: Sequence[bytes | None]) -> dict[str, AnyArray]:
         """Columns of the rows as they are, without a value where there is no row."""

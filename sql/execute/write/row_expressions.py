@@ -8,7 +8,7 @@ Defaults that DuckDB computes are computed for as many rows at once as a stateme
 
     DEFAULT lower('X') || nextval('s')
 
-    SELECT lower('X') || "$0" FROM "$drawn" ORDER BY "$row"     its rows: one value of s each
+    SELECT lower('X') || "$0" FROM "$drawn"     its rows: one value of s each
 
 What is drawn, from sequences or at random, is drawn by us and given to DuckDB: a sequence's values
 are durable before they are seen, and the store's random numbers follow its seed.
@@ -27,7 +27,7 @@ from sqlglot import exp
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.elements import CheckConstraint
 from ....catalog.rows.arrow_conform import broad_schema
-from ....catalog.values.arrow_columns import column_array
+from ....catalog.values.arrow_columns import column_array, column_datums
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.physical import to_physical
@@ -43,14 +43,14 @@ from ...access.predicates import (
 from ...analyze.binder import check_columns, row_scope
 from ...analyze.calls.sequence_calls import always_evaluated, is_sequence_call
 from ...analyze.default_expressions import RESULT_TYPE, compile_default, computed, generator_of
-from ...analyze.given_tables import ROW_NUMBER, filled, given_table
+from ...analyze.given_tables import given_table
 from ...analyze.scalars import STRING, Bindings, NotNative, Scalar, compile_scalar
 from ...analyze.types.blanks import without_blanks
 from ...lower.analytic_select import AnalyticSelect
 from ...lower.transpile import parameter_values, transpile
 from ...parse import parse_expression
 from ...results.query_evaluator import QueryEvaluator
-from ...results.results import Result, Row
+from ...results.results import Row
 from ...syntax.walks import find_all
 from ..query.evaluator_errors import asked_of_duckdb
 
@@ -81,7 +81,7 @@ def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> R
         scalar = compile_scalar(tree, row_scope(table), table.name)
     except NotNative:
         scalar = None
-        _query(table, [tree])  # is it one for DuckDB?
+        _asked(table, [tree])  # is it one for DuckDB?
     return RowExpression(tree, type, scalar)
 
 
@@ -97,7 +97,7 @@ def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowExpressi
             raise NotNative("NULL among the constants")
         scalar = Scalar(_BOOL, partial(_holds, predicates), False)
     except NotNative:
-        _query(table, [tree])
+        _asked(table, [tree])
     return RowExpression(tree, _BOOL, scalar)
 
 
@@ -132,13 +132,15 @@ async def evaluate_all(
     bindings: Bindings,
 ) -> list[Sequence[Datum]]:
     """The values of each expression in each row."""
-    foreign = [found for found in expressions if found.scalar is None]
-    answers = iter(await _ask(table, [found.tree for found in foreign], rows, bindings))
+    foreign = [found.tree for found in expressions if found.scalar is None]
+    columns: list[list[Datum]] = [[] for _ in foreign]
+    if foreign and rows:
+        columns = await _asked(table, foreign).values(rows, bindings)
+    answers = iter(columns)
     values: list[Sequence[Datum]] = []
     for expression in expressions:
         if expression.scalar is None:
-            column = next(answers)
-            values.append([coerce(expression.type, value) for value in column])
+            values.append([coerce(expression.type, value) for value in next(answers)])
             continue
         found: list[Datum] = []
         for start in range(0, len(rows), SLICE_ROWS):
@@ -157,44 +159,52 @@ async def first_violation(
     return next((place for place, truth in enumerate(truths) if truth is False), None)
 
 
-async def _ask(
-    table: TableDescriptor, trees: Sequence[exp.Expr], rows: Sequence[Row], bindings: Bindings
-) -> list[list[object]]:
-    """Returns the values of expressions by DuckDB, in the order of the rows."""
-    if not trees or not rows:
-        return [[] for _ in trees]
-    select = transpile(_query(table, trees), {(table.name,): table})
-    snapshots = {scan.registered: _arrow(table, scan.places, rows) for scan in select.scans}
-    with asked_of_duckdb(select, [table]):
-        values = parameter_values(select, bindings)
-        answer = await bindings.evaluator.run(select.sql, snapshots, values)
-    columns: list[list[object]] = [column.to_pylist() for column in answer.table.columns]
-    if len(columns[0]) != len(rows):  # it reads no column: one answer is that for all
-        columns = [column * len(rows) for column in columns]
-    return columns
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Expressions over the rows of a table, as DuckDB evaluates them."""
+
+    table: TableDescriptor
+    select: AnalyticSelect
+
+    async def values(self, rows: Sequence[Row], bindings: Bindings) -> list[list[Datum]]:
+        """The values of each expression, in the order of the rows."""
+        with asked_of_duckdb(self.select, [self.table]):
+            values = parameter_values(self.select, bindings)
+            answer = await bindings.evaluator.run(self.select.sql, self._given(rows), values)
+        columns = [
+            column_datums(column.type, array)
+            for column, array in zip(answer.columns, answer.table.columns, strict=True)
+        ]
+        if len(columns[0]) != len(rows):  # it reads no column: one answer is that for all
+            columns = [column * len(rows) for column in columns]
+        return columns
+
+    async def types(self, analytics: QueryEvaluator) -> list[ColumnType]:
+        """The types of the expressions. Raises DuckDB's errors as SQLError, such as 42883 for an
+        unknown function."""
+        select = self.select
+        with asked_of_duckdb(select, [self.table]):
+            columns = await analytics.describe(select.sql, self._given(()), len(select.parameters))
+        return [column.type for column in columns]
+
+    def _given(self, rows: Sequence[Row]) -> dict[str, pa.Table]:
+        scans = self.select.scans
+        return {scan.registered: _arrow(self.table, scan.places, rows) for scan in scans}
+
+
+def _asked(table: TableDescriptor, trees: Sequence[exp.Expr]) -> _Asked:
+    aliased = [
+        exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)
+    ]
+    query = exp.select(*aliased).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
+    return _Asked(table, transpile(query, {(table.name,): table}))
 
 
 async def result_types(
     table: TableDescriptor, trees: Sequence[exp.Expr], analytics: QueryEvaluator
 ) -> list[ColumnType]:
-    """Returns the types of expressions by DuckDB. Raises DuckDB's errors as SQLError, such as
-    42883 for an unknown function."""
-    if not trees:
-        return []
-    select = transpile(_query(table, trees), {(table.name,): table})
-    given = {scan.registered: _arrow(table, scan.places, ()) for scan in select.scans}
-    with asked_of_duckdb(select, [table]):
-        columns = await analytics.describe(select.sql, given, len(select.parameters))
-    return [column.type for column in columns]
-
-
-def _query(table: TableDescriptor, trees: Sequence[exp.Expr]) -> exp.Select:
-    aliased = [
-        exp.alias_(tree.copy(), f"e{place}", quoted=True) for place, tree in enumerate(trees)
-    ]
-    query = exp.select(*aliased).from_(exp.Table(this=exp.to_identifier(table.name, quoted=True)))
-    transpile(query, {(table.name,): table})
-    return query
+    """Returns the types of expressions by DuckDB. Raises SQLError."""
+    return await _asked(table, trees).types(analytics) if trees else []
 
 
 def _arrow(table: TableDescriptor, places: Sequence[int], rows: Sequence[Row]) -> pa.Table:
@@ -238,19 +248,13 @@ _COMPILED_MAX = 256
 async def computed_values(text: str, count: int, bindings: Bindings) -> Sequence[object]:
     """Returns `count` values of a default that takes more than Python, each of a row of its own.
     Raises SQLError, and SequenceNeeded where the generators do."""
-    compiled = _compiled(text)
-    rows = [
-        tuple([scalar.evaluate((), bindings) for scalar in compiled.drawn])
-        for _ in range(count if compiled.drawn else 1)
+    drawn, asked = _compiled(text)
+    rows: list[Row] = [
+        (number, *[scalar.evaluate((), bindings) for scalar in drawn])  # type: ignore[arg-type]
+        for number in range(count if drawn else 1)
     ]
-    select = compiled.select
-    with asked_of_duckdb(select):
-        answer = await bindings.evaluator.run(
-            select.sql, compiled.given(rows), parameter_values(select, bindings)
-        )
-    result = Result(tag="", columns=answer.columns, table=answer.table)
-    values = [value for (value,) in result.fetch_rows()]
-    return values if compiled.drawn else values * count  # the same for every row
+    (values,) = await asked.values(rows, bindings)
+    return values if drawn else values * count  # the same for every row
 
 
 async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> None:
@@ -258,28 +262,12 @@ async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> No
     as 42883 for an unknown function."""
     for tree in trees:
         compile_default(tree)  # refuses what no default may be
-        if not computed(tree):
-            continue
-        compiled = _compile(tree)
-        select = compiled.select
-        with asked_of_duckdb(select):
-            (column,) = await analytics.describe(
-                select.sql, compiled.given(()), len(select.parameters)
-            )
-        tree.meta[RESULT_TYPE] = column.type
+        if computed(tree):
+            (tree.meta[RESULT_TYPE],) = await _compile(tree)[1].types(analytics)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    """The query of a default, and what is drawn for each row of the table that it reads."""
-
-    drawn: tuple[Scalar, ...]
-    table: TableDescriptor
-    select: AnalyticSelect
-
-    def given(self, rows: Sequence[Sequence[object]]) -> dict[str, pa.Table]:
-        table = filled(self.table, [tuple(row) for row in rows])  # type: ignore[arg-type]
-        return {scan.registered: table.select(list(scan.places)) for scan in self.select.scans}
+_Compiled = tuple[Sequence[Scalar], _Asked]
+"""What a default draws for each row of the table that its expression reads, and that expression."""
 
 
 @lru_cache(maxsize=_COMPILED_MAX)
@@ -291,12 +279,7 @@ def _compile(tree: exp.Expr) -> _Compiled:
     made, drawn = without_draws(tree)
     columns = [(name, scalar.type or STRING) for name, scalar in drawn]
     table = given_table(_NUMBER, _NAME, columns)
-    query = exp.select(exp.alias_(made, "value", quoted=True))
-    if drawn:
-        query = query.from_(exp.Table(this=exp.to_identifier(_NAME, quoted=True)))
-        query = query.order_by(exp.column(ROW_NUMBER, table=_NAME, quoted=True))
-    select = transpile(query, {(_NAME,): table})
-    return _Compiled(tuple(scalar for _, scalar in drawn), table, select)
+    return [scalar for _, scalar in drawn], _asked(table, [made])
 
 
 def without_draws(tree: exp.Expr) -> tuple[exp.Expr, list[tuple[str, Scalar]]]:

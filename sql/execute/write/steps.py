@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ....kvlayer.access import Transaction
+from ....kvlayer.access import Evaluation, Transaction
 from ....kvlayer.fibre import give_way, in_slices_where, is_fibre
 
 SLICE_ROWS = 1000
@@ -38,6 +38,9 @@ FIRST_ROWS = 4
 ONE_PHASE_BYTES_MAX = 2 * 1024 * 1024
 """Bytes of the rows that a statement reads, or writes, in one phase."""
 
+ONE_PHASE_READS_FIRST = 16
+"""Rows that one phase reads while nothing is known of their width."""
+
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -50,6 +53,17 @@ def refuse_wide(bodies: Sequence[bytes | None]) -> None:
     """Raises TooWide for several rows that one phase does not take."""
     if len(bodies) > 1 and sum(map(len, filter(None, bodies))) > ONE_PHASE_BYTES_MAX:
         raise TooWide
+
+
+def read_bounded(evaluation: Evaluation, keys: Sequence[bytes]) -> list[bytes | None]:
+    """The bodies of keys in one phase. Raises TooWide."""
+    count = ONE_PHASE_READS_FIRST
+    bodies = evaluation.get_each(keys[:count])
+    while len(bodies) < len(keys):
+        refuse_wide(bodies)
+        count = following(count, bodies, len(keys))
+        bodies += evaluation.get_each(keys[len(bodies) : len(bodies) + count])
+    return bodies
 
 
 def weight(rows: Iterable[Iterable[object]]) -> int:

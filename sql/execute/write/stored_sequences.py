@@ -49,13 +49,8 @@ class StoredSequences:
     async def find(self, name: str) -> SequenceDescriptor:
         """Raises SQLError 42P01."""
         given = ObjectName(tuple(part.strip('"') for part in name.split(".")), 1)
-        reader = self._opened or self._store.begin(read_only=True)
-        try:
-            await reader.started()
-            found = await find_sequence(self._catalog, reader, given, self._database)
-        finally:
-            if reader is not self._opened:
-                await reader.rollback()
+        reader = self._opened or self._store.snapshot(await self._store.now())
+        found = await find_sequence(self._catalog, reader, given, self._database)
         if found is None:
             raise SQLError("42P01", f'relation "{name}" does not exist')
         return found

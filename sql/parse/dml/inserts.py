@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from ...syntax.conflict_clause import Overriding
 from ...syntax.names import ObjectName
+from ...syntax.refusals import unsupported
 from ...syntax.statements import InsertMode
 from ..cursor import syntax_error
 from ..lexer import like
@@ -18,12 +18,12 @@ class Inserts:
     """OVERRIDING and UPSERT of a statement's INSERTs, by the positions of their tables' names."""
 
     upserts: set[int] = field(default_factory=set)
-    overriding: dict[int, Overriding] = field(default_factory=dict)
+    overriding: set[int] = field(default_factory=set)
 
-    def of(self, table: ObjectName) -> tuple[InsertMode, Overriding | None]:
+    def of(self, table: ObjectName) -> tuple[InsertMode, bool]:
         begin = table.position - 1
         mode = InsertMode.UPSERT if begin in self.upserts else InsertMode.INSERT
-        return mode, self.overriding.get(begin)
+        return mode, begin in self.overriding
 
 
 def plain_inserts(text: str, tokens: list[Token]) -> tuple[list[Token], Inserts]:
@@ -45,7 +45,8 @@ def plain_inserts(text: str, tokens: list[Token]) -> tuple[list[Token], Inserts]
         elif (
             word == "overriding" and place and tokens[place - 1].text in (")", _name(tokens, table))
         ):
-            found.overriding[table] = _overriding(text, tokens, place)
+            _check_overriding(text, tokens, place)
+            found.overriding.add(table)
             skipped = 2
             continue
         kept.append(token)
@@ -62,15 +63,13 @@ def _name(tokens: list[Token], start: int) -> str:
     return tokens[place].text
 
 
-def _overriding(text: str, tokens: list[Token], place: int) -> Overriding:
-    """Reads `OVERRIDING … VALUE` at a place of the tokens. Raises SQLError 42601."""
+def _check_overriding(text: str, tokens: list[Token], place: int) -> None:
+    """Raises SQLError where no `OVERRIDING SYSTEM VALUE` stands at a place of the tokens."""
     token = tokens[place]
     said = [following.text.lower() for following in tokens[place + 1 : place + 3]]
-    if said not in (["system", "value"], ["user", "value"]):
-        raise syntax_error(
-            text,
-            token.start,
-            token.end + 1,
-            hint="Expected OVERRIDING SYSTEM VALUE or OVERRIDING USER VALUE.",
-        )
-    return Overriding(said[0])
+    if said == ["user", "value"]:
+        hint = "Leave the identity column out of the list of columns: then its value is drawn."
+        raise unsupported("OVERRIDING USER VALUE", token.start + 1, hint)
+    if said != ["system", "value"]:
+        hint = "Expected OVERRIDING SYSTEM VALUE."
+        raise syntax_error(text, token.start, token.end + 1, hint=hint)

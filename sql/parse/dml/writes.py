@@ -6,7 +6,6 @@ What sqlglot parses and nothing behind it carries out is refused here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -75,7 +74,7 @@ def parse_update(text: str, tokens: list[Token]) -> Update:
 def parse_delete(text: str, tokens: list[Token]) -> Delete:
     """Parses DELETE. Raises SQLError."""
     _refuse_current_of(tokens)
-    tree = parse_tree(text, _returning_first(tokens))
+    tree = parse_tree(text, tokens)
     if not isinstance(tree, exp.Delete):
         raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
     return delete_of(tree, tokens)
@@ -122,6 +121,7 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
         raise _ends_early(tokens)
     _refuse_sets(assigned)
     _refuse_column_aliases(tree.this)
+    _refuse_limit(tree)
     source = tree.args.get("from_")
     return Update(
         table=table_name(tree.this),
@@ -131,7 +131,6 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
         returning=_returning(tree),
         sources=() if source is None else (source.this,),
         ctes=ctes_of(tree),
-        **_limited(tree, several=source is not None),
     )
 
 
@@ -141,6 +140,7 @@ def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
     if not isinstance(tree.this, exp.Table):
         raise _ends_early(tokens)
     _refuse_column_aliases(tree.this)
+    _refuse_limit(tree)
     return Delete(
         table=table_name(tree.this),
         alias=_alias(tree.this),
@@ -148,7 +148,6 @@ def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
         returning=_returning(tree),
         sources=tuple(tree.args.get("using") or ()),
         ctes=ctes_of(tree),
-        **_limited(tree, several=bool(tree.args.get("using"))),
     )
 
 
@@ -247,47 +246,15 @@ def _where(tree: exp.Expr) -> exp.Expr | None:
     return condition
 
 
-class _Limited(TypedDict):
-    order: exp.Order | None
-    limit: exp.Limit | None
-
-
-def _limited(tree: exp.Expr, *, several: bool) -> _Limited:
-    """ORDER BY and LIMIT of an UPDATE or DELETE, as CockroachDB has them. Raises SQLError."""
-    order, limit = tree.args.get("order"), tree.args.get("limit")
-    if order is not None and limit is None:
-        raise error_at(
-            order, "42601", f"{type(tree).__name__.upper()} needs a LIMIT where it has an ORDER BY"
-        )
-    if limit is not None and several:
-        raise error_at(
-            limit,
-            "0A000",
-            "LIMIT is not supported beside FROM or USING",
-            "Find the rows by a subquery in WHERE.",
-        )
-    return {"order": order, "limit": limit}
-
-
-def _returning_first(tokens: list[Token]) -> list[Token]:
-    """The tokens of a DELETE with RETURNING before ORDER BY and LIMIT, where sqlglot expects it."""
-    depth = 0
-    places: dict[str, int] = {}
-    for place, token in enumerate(tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0 and token.token_type in _TAILS:
-            places.setdefault(_TAILS[token.token_type], place)
-    tail, returning = places.get("limit"), places.get("returning")
-    if tail is None or returning is None or returning < tail:
-        return tokens
-    return [*tokens[:tail], *tokens[returning:], *tokens[tail:returning]]
-
-
-_TAILS = {
-    TokenType.ORDER_BY: "limit",
-    TokenType.LIMIT: "limit",
-    TokenType.RETURNING: "returning",
-}
+def _refuse_limit(tree: exp.Expr) -> None:
+    for name in ("order", "limit"):
+        if (clause := tree.args.get(name)) is not None:
+            raise error_at(
+                clause,
+                "0A000",
+                f"{name.upper()} of {type(tree).__name__.upper()} is not supported",
+                "Find the rows by a subquery: WHERE key IN (SELECT key FROM … ORDER BY … LIMIT …).",
+            )
 
 
 def _refuse_current_of(tokens: list[Token]) -> None:

@@ -153,6 +153,12 @@ define_rules(
     Rules(
         ("CLUSTER ON name:index", _by_index),
         ("REPLICA IDENTITY USING INDEX name:index", _by_index),
+        (
+            f"ALTER [COLUMN] ^ name:column DROP EXPRESSION {_IF}",
+            refused(
+                "ALTER COLUMN … DROP EXPRESSION", "Add a column, fill it by UPDATE, drop this one."
+            ),
+        ),
         *rows_of(AlterCommand),
         ("ALTER [COLUMN] ^ name:column said:identity_changes", _set_identity),
         ("^ OWNER TO _:role _:rest", refused("ALTER TABLE … OWNER")),
