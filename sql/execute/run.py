@@ -35,7 +35,7 @@ from ..analyze.scalars import Bindings, Deferral, Generators
 from ..analyze.virtual_ids import is_virtual
 from ..introspection.registry import Introspection
 from ..lower.analytic_select import TableScan
-from ..plan.needs import needs_of
+from ..plan.needs import Needs, needs_of, with_locks
 from ..plan.planner import plan_statement
 from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan, engine_of
 from ..results.as_of import resolve_as_of
@@ -329,7 +329,7 @@ async def explain(execution: Execution, reader: Transaction) -> Plan:
     try:
         await reader.started()
         at, user = reader.read_timestamp, execution.user
-        relations, _ = await bound(
+        relations, _, _ = await bound(
             services, statement, execution.database, user, reader, scope, at, reader, lengthy=True
         )
         return await in_slices(lambda: plan_statement(statement, relations))
@@ -370,7 +370,7 @@ async def _plan_anew(
     statement, database = execution.statement, execution.database
     services, user = execution.services, execution.user
     lengthy, walks = execution.prepared.lengthy, execution.prepared.lengthy_trees
-    relations, named = await bound(
+    relations, needs, named = await bound(
         services, statement, database, user, reader, scope, at, transaction, lengthy=walks
     )
     lengthy = lengthy or lengthy_relations(relations)
@@ -386,7 +386,7 @@ async def _plan_anew(
         unbound = unbound_types(own, relations)
         await bind_named_enums(services, reader, own, unbound, database)
         plan = await planned(lambda: plan_statement(own, relations), lengthy=lengthy)
-    needs = await planned(lambda: needs_of(statement, relations, plan), lengthy=walks)
+    needs = with_locks(needs, plan)
     await require(services, user, needs, transaction)
     check_columns_same(execution.described, plain_columns(plan))
     if taken and not named and not changed_tables(transaction):
@@ -405,9 +405,10 @@ async def bound(
     transaction: Transaction | None,
     *,
     lengthy: bool,
-) -> tuple[Relations, bool]:
-    """The tables of a statement, leased at `at`, and whether it names enumerations, which are bound
-    in it. `reader` reads descriptors; `transaction` is the one that is open, if one is.
+) -> tuple[Relations, Needs, bool]:
+    """The tables of a statement, leased at `at`, the privileges that it needs, and whether it names
+    enumerations, which are bound in it. `reader` reads descriptors; `transaction` is the one that is
+    open, if one is.
 
     Raises SQLError 42501 before the statement is planned: what is said of columns is for those who
     may see the table.
@@ -420,7 +421,7 @@ async def bound(
     )
     await require(services, user, needs, transaction)
     named = await bind_named_enums(services, reader, statement, unbound, database)
-    return relations, named
+    return relations, needs, named
 
 
 async def _authorize(execution: Execution, transaction: Transaction | None) -> None:

@@ -46,8 +46,9 @@ class Need:
 Needs = tuple[Need, ...]
 
 
-def needs_of(statement: PlannedStatement, relations: Relations, plan: Plan | None = None) -> Needs:
-    """Returns the privileges that a statement needs. Those of locks take a plan to be known."""
+def needs_of(statement: PlannedStatement, relations: Relations) -> Needs:
+    """Returns the privileges that a statement needs; those of locks are known with its plan:
+    `with_locks`."""
     wanted: dict[int, int] = {}
     tables = {table.id: table for table in relations.values()}
     for name in tables_read(statement):
@@ -55,15 +56,20 @@ def needs_of(statement: PlannedStatement, relations: Relations, plan: Plan | Non
     for part in parts_of(statement):
         if not isinstance(part, Query):
             _want(wanted, relations[part.table.parts], _writing(part))
-    if isinstance(plan, SelectPlan) and plan.locking is not None:
-        for locked in plan.locking.tables:
-            _want(wanted, locked.descriptor, Privilege.UPDATE)
     own = tuple(
         need
         for table_id, privileges in wanted.items()
         for need in needs_on(tables[table_id], privileges)
     )
     return own + tuple(_needs_of_views(relations))
+
+
+def with_locks(needs: Needs, plan: Plan) -> Needs:
+    """Returns a statement's needs with those of the rows that its plan locks."""
+    if not isinstance(plan, SelectPlan) or plan.locking is None:
+        return needs
+    tables = [locked.descriptor for locked in plan.locking.tables]
+    return needs + tuple(need for table in tables for need in needs_on(table, Privilege.UPDATE))
 
 
 def _needs_of_views(relations: Relations) -> Iterable[Need]:

@@ -31,7 +31,7 @@ from ..execute.run import bound, holds
 from ..execute.write.dml import together_applies
 from ..lower.analytic_select import AnalyticSelect
 from ..parse import ParsedText
-from ..plan.needs import Needs, needs_of
+from ..plan.needs import with_locks
 from ..plan.planner import plan_statement
 from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn
@@ -199,7 +199,7 @@ class Preparing:
         try:
             await reader.started()
             at = reader.read_timestamp
-            relations, named = await bound(
+            relations, needs, named = await bound(
                 self._services,
                 statement,
                 self._database,
@@ -211,19 +211,19 @@ class Preparing:
                 lengthy=prepared.lengthy_trees,
             )
 
-            def work() -> tuple[TypedStatement, Plan, Needs]:
+            def work() -> tuple[TypedStatement, Plan]:
                 typed = type_parameters(statement, relations, hints, count)
                 plan = plan_statement(typed.statement, relations)
-                return typed, plan, needs_of(typed.statement, relations, plan)
+                return typed, plan
 
             lengthy = prepared.lengthy or lengthy_relations(relations)
-            typed, plan, needs = await planned(work, lengthy=lengthy)
+            typed, plan = await planned(work, lengthy=lengthy)
         finally:
             scope.release()
             await self._done(reader)
         own = Prepared(ParsedText((typed.statement,), count), lengthy=prepared.lengthy)
         if not named and not self._changed():
-            own.keep(0, self._database, plan, needs)
+            own.keep(0, self._database, plan, with_locks(needs, plan))
         made = PreparedStatement(text, own, 0, typed.parameter_types, lasting=not named, _plan=plan)
         made.columns = plain_columns(plan)
         made.together = together_applies(plan)

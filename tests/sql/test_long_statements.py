@@ -50,7 +50,7 @@ def plan(text: str, table: TableDescriptor) -> SelectPlan:
     tables_of(statement)
     made = plan_statement(statement, relations)
     assert isinstance(made, SelectPlan), made
-    needs_of(statement, relations, made)
+    needs_of(statement, relations)
     assert made.analytic.sql
     return made
 
