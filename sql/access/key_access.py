@@ -41,10 +41,10 @@ from ...kvlayer.keys import index_prefix
 from ...kvlayer.span import Span, prefix_end
 from ..analyze.scalars import Bindings, Scalar
 from .predicates import (
+    LISTED,
     Comparator,
     Comparison,
     ElementOf,
-    Membership,
     NullTest,
     Predicate,
     elements_of,
@@ -56,9 +56,9 @@ PREFIXES_MAX = 1000
 _NULL = b"\x00"
 _VALUE = b"\x01"
 
-Alternatives = tuple[Scalar | None, ...] | Scalar
-"""Values that a column of a key is compared with: None for IS NULL; a scalar, not in a tuple,
-for an array whose elements are compared."""
+Alternatives = tuple[Scalar | None] | Scalar
+"""Values that a column of a key is compared with: one, which is None for IS NULL; or, not in a
+tuple, an array whose elements are compared."""
 
 
 class TooManyRows(Exception):
@@ -123,7 +123,7 @@ class KeyAccess:
         """The number of the key's columns that have one value only."""
         count = 0
         for constants in self.alternatives:
-            if isinstance(constants, Scalar) or len(constants) != 1:
+            if isinstance(constants, Scalar):
                 break
             count += 1
         return count
@@ -135,7 +135,7 @@ class KeyAccess:
     def answers(self, predicates: Sequence[Predicate]) -> bool:
         """Whether a row passes the predicates because its key is one of `keys`."""
         match predicates:
-            case (ElementOf(column=place),):
+            case (ElementOf(column=place, type=type),) if type.kind in LISTED:
                 pass
             case (Comparison(column=place, comparator=Comparator.EQUAL),):
                 if self.descriptor.visible_columns[place].type.kind is not TypeKind.INT8:
@@ -288,9 +288,6 @@ def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Alternative
         match predicate:
             case Comparison(comparator=Comparator.EQUAL):
                 return (predicate.constant,), 1
-            case Membership(constants=constants):
-                if found is None or len(constants) < found[1]:
-                    found = constants, len(constants)
             case ElementOf(count=None):
                 array = predicate.array
             case ElementOf(count=int() as count):

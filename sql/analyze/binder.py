@@ -16,7 +16,6 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from sqlglot.optimizer.scope import traverse_scope
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import at_end, end_slice, give_way
 from ..parse import folded, position_of
@@ -384,29 +383,6 @@ def check_columns(
         if qualifier is None and name == relation and not descriptor.find_column(name):
             continue  # its whole row, which is refused where types are
         column_of(descriptor, name, position_of(column))
-
-
-def column_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
-    """The broad type of a column in a query, where it is plainly a table's column; else None."""
-    if not isinstance(column.this, exp.Identifier):
-        return None
-    name = folded(column.this)
-    qualifier = column.args.get("table")
-    if qualifier is None:
-        sources: list[exp.Expr | QueryScope] = list(scope.sources.values())
-    else:
-        sources = sources_named(scope, folded(qualifier))
-    found = []
-    for source in sources:
-        descriptor = descriptor_of(source, relations)
-        if descriptor is None and not (
-            isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
-        ):
-            return None
-        known = None if descriptor is None else descriptor.find_column(name)
-        if known is not None:
-            found.append(known.type.broad)
-    return found[0] if len(found) == 1 else None
 
 
 def descriptor_of(source: exp.Expr | QueryScope, relations: Relations) -> TableDescriptor | None:

@@ -467,11 +467,8 @@ def _name_values(values: exp.Values) -> None:
 def _name_items(select: exp.Select) -> None:
     for item in list(select.expressions):
         give_way()
-        whole = isinstance(item, exp.Star) or (
-            isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-        )
         # A column has its name already, and an alias of itself would confuse DuckDB's messages.
-        if whole or isinstance(item, exp.Alias | exp.Aliases | exp.Column):
+        if isinstance(item, exp.Star | exp.Alias | exp.Aliases | exp.Column):
             continue
         name = output_name(item)
         wrap(item, partial(exp.alias_, alias=name, quoted=True, copy=False))

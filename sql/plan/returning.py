@@ -71,7 +71,7 @@ def projection(
     columns: list[ResultColumn] = []
     scalars: list[Scalar] = []
     shown = list(_shown(items, descriptor))
-    native = True
+    native, types = True, PlainTypes(None, {}, lookup=lambda column: _declared(column, descriptor))
     for item in shown:
         tree = item.unalias()
         check_columns(tree, descriptor, relation)
@@ -81,7 +81,7 @@ def projection(
         except NotNative:
             native = False
             refuse_sets(tree, "RETURNING")
-            declared = declared or PlainTypes(lambda c: _declared(c, descriptor)).of(tree)
+            declared = declared or types.of(tree)
             columns.append(ResultColumn(output_name(item), declared or ColumnType(TypeKind.STRING)))
             continue
         type = scalar.type or ColumnType(TypeKind.STRING)
@@ -136,9 +136,7 @@ def refuse_others(
 def _shown(items: Sequence[exp.Expr], descriptor: TableDescriptor) -> Iterator[exp.Expr]:
     """The items, stars written out."""
     for item in items:
-        inner = item.unalias()
-        qualified = isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)
-        if qualified or isinstance(inner, exp.Star):
+        if item.unalias().is_star:
             for column in descriptor.shown_columns:
                 yield exp.column(column.name, quoted=True)
         else:

@@ -34,9 +34,8 @@ class Unclear(Exception):
 
 def is_star(item: exp.Expr) -> bool:
     """Whether an item of a select list is all columns: of FROM, or of what it names."""
-    whole = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-    star = item.this if whole else item
-    return isinstance(star, exp.Star) and not any(star.args.values())
+    star = item.this if isinstance(item, exp.Column) else item
+    return item.is_star and not any(star.args.values())
 
 
 def expand_stars(query: exp.Expr, relations: Relations, scopes: Sequence[QueryScope]) -> None:
@@ -213,9 +212,7 @@ class Stars:
         for item in query.expressions:
             if self.is_star(item):
                 names += [found[-1] for found in self.columns(query, item)]
-            elif isinstance(item, exp.Star) or (
-                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-            ):
+            elif item.is_star:
                 raise Unclear
             else:
                 names.append(output_name(item))

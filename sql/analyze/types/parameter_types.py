@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
 
 from sqlglot import exp
@@ -33,7 +32,7 @@ from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update
 from ...syntax.tree_copies import copied, exchange
 from ...syntax.tree_names import CAST_TYPE
 from ...syntax.walks import find_all, find_in_scope
-from ..binder import Relations, column_type, parts_of, scopes_in, single_table
+from ..binder import Relations, parts_of, single_table
 from ..calls.session_calls import session_function
 from ..columns.output_names import TYPED_PARAMETER
 from ..enum_casts import bind_enum_casts
@@ -204,8 +203,8 @@ def _in_query(
         yield from _in_tree(tree, _by_name(table, alias=alias), declared, None)
         return
     seen: set[int] = set()
-    for scope in scopes_in(tree):
-        types = PlainTypes(partial(column_type, scope=scope, relations=relations), declared)
+    types = PlainTypes(tree, relations, declared)
+    for scope in types.scopes:
         for node in _uses(find_in_scope(scope, exp.Parameter, exp.In)):
             if id(node) not in seen:
                 seen.add(id(node))
@@ -213,7 +212,7 @@ def _in_query(
     # LIMIT of a set operation, VALUES, and whatever else belongs to no scope.
     for node in find_all(tree, exp.Parameter):
         if id(node) not in seen and not _listed(node.parent):
-            yield node, _context(node, PlainTypes(lambda column: None, declared))
+            yield node, _context(node, types)
 
 
 def _uses(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
@@ -245,7 +244,7 @@ def _in_tree(
         if node is tree or tree.unnest() is node:
             yield node, whole
         else:
-            types = types or PlainTypes(lookup, declared)
+            types = types or PlainTypes(None, {}, declared, lookup)
             yield node, _context(node, types)
 
 

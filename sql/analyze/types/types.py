@@ -500,14 +500,19 @@ class Types:
 
 
 class PlainTypes(Types):
-    """The types of expressions that stand in no query, or in one whose parameters have no types
-    yet: `lookup` knows the columns, `declared` are the parameters' types as far as clients say
-    them, and what a subquery returns is not known. No type is kept with a tree."""
+    """The types of a query whose parameters have no types yet, or of expressions that stand in no
+    query: `lookup` then knows the columns, and what a subquery returns is not known. `declared` are
+    the parameters' types as far as clients say them. No type is kept with a tree."""
 
-    def __init__(self, lookup: Lookup, declared: Hints = ()) -> None:
-        self.relations: Relations = {}
-        self.strict = True
-        self._scopes = {}
+    def __init__(
+        self,
+        query: exp.Expr | None,
+        relations: Relations,
+        declared: Hints = (),
+        lookup: Lookup | None = None,
+    ) -> None:
+        if query is not None:
+            super().__init__(query, relations)
         self._depth = 0
         self._lookup = lookup
         self._declared = declared
@@ -517,6 +522,7 @@ class PlainTypes(Types):
         if tree is None or self._depth > _DEPTH_MAX:
             return None
         if id(tree) not in self._found:
+            self._found[id(tree)] = None  # a query that is recursive meets itself
             self._depth += 1
             self._found[id(tree)] = self._infer(tree)
             self._depth -= 1
@@ -529,13 +535,13 @@ class PlainTypes(Types):
         return super()._infer(tree)
 
     def _column(self, column: exp.Column) -> ColumnType | None:
-        return self._lookup(column)
+        return super()._column(column) if self._lookup is None else self._lookup(column)
 
     def _cast(self, tree: exp.Cast) -> ColumnType | None:
         return broad_type_of_cast(tree)
 
     def parts_of(self, tree: exp.Expr) -> tuple[list[str], list[list[exp.Expr]]]:
-        return [], []
+        return ([], []) if self._lookup is not None else super().parts_of(tree)
 
 
 _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)
