@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from itertools import product
+from itertools import product, takewhile
 from math import prod
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
@@ -103,11 +103,7 @@ class KeyAccess:
         """Whether each prefix that is allowed is of one row at most."""
         count = len(self.index.columns)
         fixed = self.alternatives[:count]
-        return (
-            self.index.unique
-            and len(fixed) == count
-            and not any(isinstance(part, tuple) and None in part for part in fixed)
-        )
+        return self.index.unique and len(fixed) == count and (None,) not in fixed
 
     @property
     def restricts(self) -> bool:
@@ -121,12 +117,7 @@ class KeyAccess:
     @property
     def fixed_columns(self) -> int:
         """The number of the key's columns that have one value only."""
-        count = 0
-        for constants in self.alternatives:
-            if isinstance(constants, Scalar):
-                break
-            count += 1
-        return count
+        return len(list(takewhile(lambda part: isinstance(part, tuple), self.alternatives)))
 
     def holds(self, column_ids: Collection[int]) -> bool:
         """Whether the entries say these columns' values, so that no row need be read."""

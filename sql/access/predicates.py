@@ -29,7 +29,7 @@ from ..analyze.scalars import (
     compile_scalar,
     type_of_cast,
 )
-from ..parse import position_of
+from ..parse import folded, position_of
 from ..parse.constant_lists import LIST, ConstantList, Given, Item
 from ..syntax.walks import find_all
 
@@ -118,19 +118,10 @@ def compile_predicates(
         case exp.EQ(expression=exp.Any()) if arrays:
             return (_element_of(tree, scope, relation),)
         case exp.Between() if not tree.args.get("symmetric"):
-            column, type = _compared_column(tree.this, scope, relation)
-            bounds = (
-                (Comparator.GREATER_OR_EQUAL, tree.args["low"]),
-                (Comparator.LESS_OR_EQUAL, tree.args["high"]),
-            )
-            return tuple(
-                Comparison(
-                    column=column,
-                    type=type,
-                    comparator=comparator,
-                    constant=_constant(bound, type, scope, relation),
-                )
-                for comparator, bound in bounds
+            least, greatest = Comparator.GREATER_OR_EQUAL, Comparator.LESS_OR_EQUAL
+            return (
+                _comparison(tree.this, least, tree.args["low"], scope, relation),
+                _comparison(tree.this, greatest, tree.args["high"], scope, relation),
             )
     return (_predicate(tree, scope, relation),)
 
@@ -188,9 +179,7 @@ LISTED = (TypeKind.INT8, TypeKind.STRING, TypeKind.UUID, TypeKind.DATE)
 their keys are."""
 
 
-def _listed(
-    tree: exp.In, listed: ConstantList, scope: Scope, relation: str | None
-) -> ElementOf:
+def _listed(tree: exp.In, listed: ConstantList, scope: Scope, relation: str | None) -> ElementOf:
     """`column IN (list)` of which the tree has only the first constant."""
     column, type = _compared_column(tree.this, scope, relation)
     items = listed.items()
@@ -241,7 +230,7 @@ def _column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, Co
     if not isinstance(inner, exp.Column):
         raise NotNative("not a column")
     compile_scalar(inner, scope, relation)  # says whether the name is one of ours
-    return next(found for name, found in scope.items() if name == _name(inner))
+    return scope[folded(inner.this)]
 
 
 def _compared_column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, ColumnType]:
@@ -249,12 +238,6 @@ def _compared_column(tree: exp.Expr, scope: Scope, relation: str | None) -> tupl
     if type.kind is _UNEQUAL_TEXTS:
         raise NotNative("documents, of which equal ones have several texts")
     return column, type
-
-
-def _name(column: exp.Column) -> str:
-    identifier = column.this
-    name: str = identifier.this
-    return name if identifier.args.get("quoted") else name.lower()
 
 
 def _constant(

@@ -36,6 +36,7 @@ from ..syntax.statements import (
 from ..syntax.tree_copies import copied
 from ..syntax.walks import find_all
 from .scalars import Scope
+from .statement_trees import trees_in
 
 TABLE_FUNCTIONS = (exp.ExplodingGenerateSeries, exp.GenerateSeries, exp.Unnest)
 """Functions that FROM takes. Others are DuckDB's own and read files or its catalog."""
@@ -74,18 +75,10 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
     match statement:
         case Query(tree=tree):
             yield from (table_name(table) for table in tables_in(tree))
-        case Insert(table=table, source=source, conflict=conflict):
+        case Insert(table=table):
             yield table
-            for item in statement.returning:
-                yield from _in_subqueries(item)
-            if isinstance(source, exp.Values):
-                yield from _in_subqueries(source)
-            elif source is not None:
-                yield from (table_name(inner) for inner in tables_in(source))
-            if conflict is not None:
-                yield from _in_subqueries(conflict.where)
-                for _, value in conflict.assignments:
-                    yield from _in_subqueries(value)
+            for tree in trees_in(statement):
+                yield from _in_queries(tree)
         case Update(table=table, assignments=assignments):
             yield table
             values = [value for _, value in assignments]
@@ -146,10 +139,9 @@ def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
     return made
 
 
-def _in_subqueries(tree: exp.Expr | None) -> Iterator[ObjectName]:
-    if tree is None:
-        return
-    for query in find_all(tree, exp.Select):
+def _in_queries(tree: exp.Expr) -> Iterator[ObjectName]:
+    """Yields the tables of a query, or of the queries in an expression."""
+    for query in [tree] if isinstance(tree, exp.Query) else find_all(tree, exp.Select):
         if query.find_ancestor(exp.Select) is None:
             yield from (table_name(table) for table in tables_in(query))
 

@@ -32,15 +32,15 @@ from ..analyze.binder import (
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.given_tables import ROW_NUMBER, given_table
-from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
 from ..analyze.statement_trees import trees_in
+from ..analyze.types.sets import refuse_sets
 from ..analyze.types.types import PlainTypes
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
 from ..parse.dml.writes import with_ctes
 from ..parse.queries import table_name
-from ..results.results import ResultColumn
+from ..results.results import STRING, ResultColumn
 from ..syntax.refusals import error_at
 from ..syntax.statements import Delete, Update, WithWrites, WritingStep
 from ..syntax.walks import find_all
@@ -82,9 +82,9 @@ def projection(
             native = False
             refuse_sets(tree, "RETURNING")
             declared = declared or types.of(tree)
-            columns.append(ResultColumn(output_name(item), declared or ColumnType(TypeKind.STRING)))
+            columns.append(ResultColumn(output_name(item), declared or STRING))
             continue
-        type = scalar.type or ColumnType(TypeKind.STRING)
+        type = scalar.type or STRING
         plain = isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)
         if not plain and type == _ANY_DIGITS:  # how many there are, the query knows
             native = False

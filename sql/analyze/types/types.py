@@ -22,7 +22,7 @@ from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.fibre import give_way
 from ...builtins.documents.calls import RESULTS
-from ...builtins.known_functions import FUNCTIONS, called
+from ...builtins.known_functions import FUNCTIONS, called, operand_of
 from ...builtins.macros import PREFIX
 from ...builtins.operators import SIGNS, operation
 from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
@@ -41,7 +41,6 @@ from .derived_types import (
     at_zone,
     constant_places,
     decimal,
-    listed_item,
     literal_type,
     of_bare_numeric,
     of_ordered_set,
@@ -156,12 +155,7 @@ class Types:
 
     def declared(self, tree: exp.Expr) -> ColumnType | None:
         """The type that CREATE TABLE or a cast says, which may be narrower."""
-        inner = tree.unnest()
-        known = self.of(inner)
-        if isinstance(inner, exp.Column) or DECLARED in inner.meta:
-            found: ColumnType | None = inner.meta.get(DECLARED)
-            return found
-        return type_of_cast(inner) if isinstance(inner, exp.Cast) else known
+        return self.passed_on(tree) or self.of(tree)
 
     def passed_on(self, item: exp.Expr) -> ColumnType | None:
         """The type that an item of a query has for who reads it: columns and casts have their own;
@@ -169,9 +163,12 @@ class Types:
         parts have, as CASE of object ids does. None where it is what is computed."""
         if isinstance(item, exp.Paren):
             return self.passed_on(item.this)
-        if isinstance(item, exp.Column | exp.Cast) or DECLARED in item.meta:
-            return self.declared(item)
         found = self.of(item)
+        if isinstance(item, exp.Column) or DECLARED in item.meta:
+            said: ColumnType | None = item.meta.get(DECLARED)
+            return said
+        if isinstance(item, exp.Cast):
+            return type_of_cast(item)
         if found is not None and enum_in(found) is not None:
             return found
         kept = self._of_parts(item)
@@ -188,8 +185,7 @@ class Types:
                 found = {self.passed_on(part) for part in given}
                 return found.pop() if len(found) == 1 else None
             case exp.ArrayAgg():
-                what = item.this.this if isinstance(item.this, exp.Order) else item.this
-                element = self.passed_on(what)
+                element = self.passed_on(operand_of(item.this))
                 return None if element is None or element.element is not None else array_of(element)
             case exp.Subquery():
                 _, columns = self.declared_of(item)
@@ -283,7 +279,7 @@ class Types:
         return found if found is not None and found.element is not None else None
 
     def _listed(self, tree: exp.Expr) -> ColumnType | None:
-        items = tree.expressions if isinstance(tree, exp.Array) else [listed_item(tree.this)]
+        items = tree.expressions if isinstance(tree, exp.Array) else [operand_of(tree.this)]
         if len(items) == 1 and isinstance(items[0], exp.Query):
             return next(iter(self.columns_of(items[0])[1]), None)
         return self.common(items)
