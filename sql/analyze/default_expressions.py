@@ -22,8 +22,8 @@ from ..parse import parse_expression, position_of, text_of
 from ..syntax.walks import walk
 from .calls.client_functions import client_fact
 from .calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
+from .one_row import refuse_sets
 from .scalars import Bindings, Generators, NotNative, Scalar, Values, compile_scalar, evaluates
-from .types.sets import refuse_sets
 
 _ROWID_BITS = (1 << 15) - 1
 

@@ -36,10 +36,10 @@ from ..analyze.columns.column_values import (
 from ..analyze.columns.constant_values import constant_columns
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
+from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar
 from ..analyze.types.assigned_types import check_inserted, check_updated
 from ..analyze.types.blanks import without_blanks
-from ..analyze.types.sets import refuse_sets
 from ..analyze.values_query import takes_query, values_query, without_defaults
 from ..analyze.views import expand_views, refuse_view
 from ..analyze.virtual_ids import is_virtual

@@ -32,9 +32,9 @@ from ..analyze.binder import (
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.given_tables import ROW_NUMBER, given_table
+from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
 from ..analyze.statement_trees import trees_in
-from ..analyze.types.sets import refuse_sets
 from ..analyze.types.types import PlainTypes
 from ..lower.transpile import transpile
 from ..parse import folded, position_of

@@ -10,8 +10,6 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from ....catalog.values.errors import SQLError
 from ...parse import folded, position_of
 from ...syntax.refusals import error_at, unsupported
-from ...syntax.walks import find_all
-from ..binder import TABLE_FUNCTIONS
 from .common_types import as_type
 from .derived_types import INT8
 from .types import Types
@@ -82,23 +80,6 @@ def check_series(series: exp.Expr, types: Types | None = None) -> None:
     if distinct is not None and distinct.args.get("on") is not None and within is around:
         what = "DISTINCT ON of a function that returns a set"
         raise unsupported(what, series, "Put the function into FROM.")
-
-
-def refuse_sets(tree: exp.Expr, clause: str, *, series: bool = False) -> None:
-    """Raises SQLError for what a clause about one row computes of several, outside of subqueries;
-    and for functions that return sets, but in a clause that takes a `series`."""
-    for node in find_all(tree, exp.AggFunc, exp.Window, *(() if series else TABLE_FUNCTIONS)):
-        if node.find_ancestor(exp.Query) is not None:
-            continue
-        if isinstance(node, exp.Window):
-            sqlstate, what = "42P20", "window functions"
-        elif isinstance(node, TABLE_FUNCTIONS):
-            sqlstate, what = "0A000", "set-returning functions"
-        elif node.find_ancestor(exp.Window) is None:
-            sqlstate, what = "42803", "aggregate functions"
-        else:
-            continue
-        raise error_at(node, sqlstate, f"{what} are not allowed in {clause}")
 
 
 def check_siblings(types: Types) -> None:
