@@ -38,12 +38,14 @@ Test = Callable[[Values], bool]
 
 
 class Comparator(Enum):
-    EQUAL = "="
-    UNEQUAL = "<>"
-    LESS = "<"
-    LESS_OR_EQUAL = "<="
-    GREATER = ">"
-    GREATER_OR_EQUAL = ">="
+    """The value is the sign, and the function of Python's values."""
+
+    EQUAL = ("=", operator.eq)
+    UNEQUAL = ("<>", operator.ne)
+    LESS = ("<", operator.lt)
+    LESS_OR_EQUAL = ("<=", operator.le)
+    GREATER = (">", operator.gt)
+    GREATER_OR_EQUAL = (">=", operator.ge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +87,6 @@ _COMPARATORS: dict[type[exp.Expr], tuple[Comparator, Comparator]] = {
     exp.GTE: (Comparator.GREATER_OR_EQUAL, Comparator.LESS_OR_EQUAL),
 }
 """The comparator of an operator, and of the same operator with its sides exchanged."""
-_FUNCTIONS: dict[Comparator, Callable[[Any, Any], bool]] = {
-    Comparator.EQUAL: operator.eq,
-    Comparator.UNEQUAL: operator.ne,
-    Comparator.LESS: operator.lt,
-    Comparator.LESS_OR_EQUAL: operator.le,
-    Comparator.GREATER: operator.gt,
-    Comparator.GREATER_OR_EQUAL: operator.ge,
-}
 
 
 _UNORDERED = (TypeKind.ARRAY, TypeKind.JSONB)
@@ -287,7 +281,7 @@ def _bound(predicate: Predicate, bindings: Bindings) -> Test:
             return lambda values: values[column] in known
         case Comparison(type=type, comparator=comparator):
             constant = _rank(type, predicate.constant.value(bindings))
-            compare = _FUNCTIONS[comparator]
+            _, compare = comparator.value
             if constant is None:
                 return lambda values: False
             if type.kind in FLOATS or type.enum is not None:
