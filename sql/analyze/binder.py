@@ -141,8 +141,9 @@ def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
 
 def _in_queries(tree: exp.Expr) -> Iterator[ObjectName]:
     """Yields the tables of a query, or of the queries in an expression."""
-    for query in [tree] if isinstance(tree, exp.Query) else find_all(tree, exp.Select):
-        if query.find_ancestor(exp.Select) is None:
+    whole = isinstance(tree, exp.Query)
+    for query in [tree] if whole else find_all(tree, exp.Select):
+        if whole or query.find_ancestor(exp.Select) is None:
             yield from (table_name(table) for table in tables_in(query))
 
 
