@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from itertools import product
+from itertools import product, takewhile
 from math import prod
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
@@ -41,10 +41,10 @@ from ...kvlayer.keys import index_prefix
 from ...kvlayer.span import Span, prefix_end
 from ..analyze.scalars import Bindings, Scalar
 from .predicates import (
+    LISTED,
     Comparator,
     Comparison,
     ElementOf,
-    Membership,
     NullTest,
     Predicate,
     elements_of,
@@ -56,9 +56,9 @@ PREFIXES_MAX = 1000
 _NULL = b"\x00"
 _VALUE = b"\x01"
 
-Alternatives = tuple[Scalar | None, ...] | Scalar
-"""Values that a column of a key is compared with: None for IS NULL; a scalar, not in a tuple,
-for an array whose elements are compared."""
+Alternatives = tuple[Scalar | None] | Scalar
+"""Values that a column of a key is compared with: one, which is None for IS NULL; or, not in a
+tuple, an array whose elements are compared."""
 
 
 class TooManyRows(Exception):
@@ -112,11 +112,7 @@ class KeyAccess:
         """Whether each prefix that is allowed is of one row at most."""
         count = len(self.index.columns)
         fixed = self.alternatives[:count]
-        return (
-            self.index.unique
-            and len(fixed) == count
-            and not any(isinstance(part, tuple) and None in part for part in fixed)
-        )
+        return self.index.unique and len(fixed) == count and (None,) not in fixed
 
     @property
     def restricts(self) -> bool:
@@ -130,12 +126,7 @@ class KeyAccess:
     @property
     def fixed_columns(self) -> int:
         """The number of the key's columns that have one value only."""
-        count = 0
-        for constants in self.alternatives:
-            if isinstance(constants, Scalar) or len(constants) != 1:
-                break
-            count += 1
-        return count
+        return len(list(takewhile(lambda part: isinstance(part, tuple), self.alternatives)))
 
     def holds(self, column_ids: Collection[int]) -> bool:
         """Whether the entries say these columns' values, so that no row need be read."""
@@ -144,7 +135,7 @@ class KeyAccess:
     def answers(self, predicates: Sequence[Predicate]) -> bool:
         """Whether a row passes the predicates because its key is one of `keys`."""
         match predicates:
-            case (ElementOf(column=place),):
+            case (ElementOf(column=place, type=type),) if type.kind in LISTED:
                 pass
             case (Comparison(column=place, comparator=Comparator.EQUAL),):
                 if self.descriptor.visible_columns[place].type.kind is not TypeKind.INT8:
@@ -312,9 +303,6 @@ def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Alternative
         match predicate:
             case Comparison(comparator=Comparator.EQUAL):
                 return (predicate.constant,), 1
-            case Membership(constants=constants):
-                if found is None or len(constants) < found[1]:
-                    found = constants, len(constants)
             case ElementOf(count=None):
                 array = predicate.array
             case ElementOf(count=int() as count):

@@ -9,7 +9,7 @@ and is above every other float, as in PostgreSQL.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -29,7 +29,7 @@ from ..analyze.scalars import (
     compile_scalar,
     type_of_cast,
 )
-from ..parse import position_of
+from ..parse import folded, position_of
 from ..parse.constant_lists import LIST, ConstantList, Given, Item
 from ..syntax.walks import find_all
 
@@ -38,12 +38,14 @@ Test = Callable[[Values], bool]
 
 
 class Comparator(Enum):
-    EQUAL = "="
-    UNEQUAL = "<>"
-    LESS = "<"
-    LESS_OR_EQUAL = "<="
-    GREATER = ">"
-    GREATER_OR_EQUAL = ">="
+    """The value is the sign, and the function of Python's values."""
+
+    EQUAL = ("=", operator.eq)
+    UNEQUAL = ("<>", operator.ne)
+    LESS = ("<", operator.lt)
+    LESS_OR_EQUAL = ("<=", operator.le)
+    GREATER = (">", operator.gt)
+    GREATER_OR_EQUAL = (">=", operator.ge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +59,8 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
-    """`column IN (constants)`"""
-
-    column: int
-    type: ColumnType
-    constants: tuple[Scalar, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ElementOf:
-    """`column = ANY (array)`, or `column IN (list)` with a long list of constants, whose `count`
-    is known."""
+    """`column = ANY (array)`, or `column IN (constants)`, whose `count` is known."""
 
     column: int
     type: ColumnType
@@ -84,32 +76,17 @@ class NullTest:
     null: bool
 
 
-Predicate = Comparison | Membership | ElementOf | NullTest
+Predicate = Comparison | ElementOf | NullTest
 
-_COMPARATORS: dict[type[exp.Expr], Comparator] = {
-    exp.EQ: Comparator.EQUAL,
-    exp.NEQ: Comparator.UNEQUAL,
-    exp.LT: Comparator.LESS,
-    exp.LTE: Comparator.LESS_OR_EQUAL,
-    exp.GT: Comparator.GREATER,
-    exp.GTE: Comparator.GREATER_OR_EQUAL,
+_COMPARATORS: dict[type[exp.Expr], tuple[Comparator, Comparator]] = {
+    exp.EQ: (Comparator.EQUAL, Comparator.EQUAL),
+    exp.NEQ: (Comparator.UNEQUAL, Comparator.UNEQUAL),
+    exp.LT: (Comparator.LESS, Comparator.GREATER),
+    exp.LTE: (Comparator.LESS_OR_EQUAL, Comparator.GREATER_OR_EQUAL),
+    exp.GT: (Comparator.GREATER, Comparator.LESS),
+    exp.GTE: (Comparator.GREATER_OR_EQUAL, Comparator.LESS_OR_EQUAL),
 }
-_MIRRORED = {
-    Comparator.EQUAL: Comparator.EQUAL,
-    Comparator.UNEQUAL: Comparator.UNEQUAL,
-    Comparator.LESS: Comparator.GREATER,
-    Comparator.LESS_OR_EQUAL: Comparator.GREATER_OR_EQUAL,
-    Comparator.GREATER: Comparator.LESS,
-    Comparator.GREATER_OR_EQUAL: Comparator.LESS_OR_EQUAL,
-}
-_FUNCTIONS: dict[Comparator, Callable[[Any, Any], bool]] = {
-    Comparator.EQUAL: operator.eq,
-    Comparator.UNEQUAL: operator.ne,
-    Comparator.LESS: operator.lt,
-    Comparator.LESS_OR_EQUAL: operator.le,
-    Comparator.GREATER: operator.gt,
-    Comparator.GREATER_OR_EQUAL: operator.ge,
-}
+"""The comparator of an operator, and of the same operator with its sides exchanged."""
 
 
 _UNORDERED = (TypeKind.ARRAY, TypeKind.JSONB)
@@ -135,37 +112,29 @@ def compile_predicates(
         case exp.EQ(expression=exp.Any()) if arrays:
             return (_element_of(tree, scope, relation),)
         case exp.Between() if not tree.args.get("symmetric"):
-            column, type = _compared_column(tree.this, scope, relation)
-            bounds = (
-                (Comparator.GREATER_OR_EQUAL, tree.args["low"]),
-                (Comparator.LESS_OR_EQUAL, tree.args["high"]),
-            )
-            return tuple(
-                Comparison(
-                    column=column,
-                    type=type,
-                    comparator=comparator,
-                    constant=_constant(bound, type, scope, relation),
-                )
-                for comparator, bound in bounds
+            least, greatest = Comparator.GREATER_OR_EQUAL, Comparator.LESS_OR_EQUAL
+            return (
+                _comparison(tree.this, least, tree.args["low"], scope, relation),
+                _comparison(tree.this, greatest, tree.args["high"], scope, relation),
             )
     return (_predicate(tree, scope, relation),)
 
 
 def _predicate(tree: exp.Expr, scope: Scope, relation: str | None) -> Predicate:
-    comparator = _COMPARATORS.get(type(tree))
-    if comparator is not None:
-        return _comparison(tree, comparator, scope, relation)
     match tree:
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            comparator, mirrored = _COMPARATORS[type(tree)]
+            if isinstance(tree.this.unnest(), exp.Column):
+                return _comparison(tree.this, comparator, tree.expression, scope, relation)
+            return _comparison(tree.expression, mirrored, tree.this, scope, relation)
         case exp.In() if LIST in tree.meta:
             return _listed(tree, tree.meta[LIST], scope, relation)
         case exp.In() if tree.expressions and not tree.args.get("query"):
-            column, kind = _compared_column(tree.this, scope, relation)
-            alone = len(tree.expressions) == 1
-            constants = [
-                _constant(item, kind, scope, relation, alone=alone) for item in tree.expressions
-            ]
-            return Membership(column=column, type=kind, constants=tuple(constants))
+            if len(tree.expressions) == 1:
+                only = tree.expressions[0]
+                return _comparison(tree.this, Comparator.EQUAL, only, scope, relation)
+            column, listed = _compared_column(tree.this, scope, relation)
+            return _one_of(column, listed, tree.expressions, scope, relation)
         case exp.Is() if isinstance(tree.expression, exp.Null):
             column, _ = _column(tree.this, scope, relation)
             return NullTest(column=column, null=not tree.args.get("negate"))
@@ -177,11 +146,8 @@ def _predicate(tree: exp.Expr, scope: Scope, relation: str | None) -> Predicate:
 
 
 def _comparison(
-    tree: exp.Expr, comparator: Comparator, scope: Scope, relation: str | None
+    left: exp.Expr, comparator: Comparator, right: exp.Expr, scope: Scope, relation: str | None
 ) -> Comparison:
-    left, right = tree.this, tree.expression
-    if not isinstance(left.unnest(), exp.Column):
-        left, right, comparator = right, left, _MIRRORED[comparator]
     column, type = _compared_column(left, scope, relation)
     constant = _constant(right, type, scope, relation)
     if type.kind in _UNORDERED and comparator not in (Comparator.EQUAL, Comparator.UNEQUAL):
@@ -189,26 +155,37 @@ def _comparison(
     return Comparison(column=column, type=type, comparator=comparator, constant=constant)
 
 
-_LISTED = (TypeKind.INT8, TypeKind.STRING, TypeKind.UUID, TypeKind.DATE)
-"""Element types that convert to the column's type without a loss."""
+def _one_of(
+    column: int, type: ColumnType, items: Iterable[exp.Expr], scope: Scope, relation: str | None
+) -> ElementOf:
+    """The column and constants that are converted to its type one by one."""
+    constants = [_constant(item, type, scope, relation, alone=False) for item in items]
+
+    def evaluate(values: Values, bindings: Bindings) -> object:
+        return [constant.value(bindings) for constant in constants]
+
+    array = Scalar(array_of(type), evaluate, True)
+    return ElementOf(column=column, type=type, array=array, count=len(constants))
 
 
-def _listed(
-    tree: exp.In, listed: ConstantList, scope: Scope, relation: str | None
-) -> ElementOf | Membership:
+LISTED = (TypeKind.INT8, TypeKind.STRING, TypeKind.UUID, TypeKind.DATE)
+"""Element types that convert to the column's type without a loss, and whose values are equal where
+their keys are."""
+
+
+def _listed(tree: exp.In, listed: ConstantList, scope: Scope, relation: str | None) -> ElementOf:
     """`column IN (list)` of which the tree has only the first constant."""
     column, type = _compared_column(tree.this, scope, relation)
     items = listed.items()
     given = any(isinstance(item, Given) for item in items)
     numbers = any(isinstance(item, int) for item in items)
-    if type.enum is None and (type == INT8 if numbers else type.kind in _LISTED):
+    if type.enum is None and (type == INT8 if numbers else type.kind in LISTED):
         array = _array_of(items, array_of(type), given=given)
         if array is not None:
             return ElementOf(column=column, type=type, array=array, count=len(items))
     if given:
         raise NotNative("parameters that are converted one by one")
-    constants = [_constant(item, type, scope, relation, alone=False) for item in listed.trees()]
-    return Membership(column=column, type=type, constants=tuple(constants))
+    return _one_of(column, type, listed.trees(), scope, relation)
 
 
 def _array_of(items: list[Item], type: ColumnType, *, given: bool) -> Scalar | None:
@@ -235,7 +212,7 @@ def _element_of(tree: exp.Expr, scope: Scope, relation: str | None) -> ElementOf
     column, type = _compared_column(tree.this, scope, relation)
     array = compile_scalar(tree.expression.this, scope, relation)
     elements = None if array.type is None else array.type.element
-    if type.kind not in _LISTED or type.enum is not None or not array.constant:
+    if type.kind not in LISTED or type.enum is not None or not array.constant:
         raise NotNative("elements that are not compared as they are given")
     if array.type is not None and (elements is None or elements.kind is not type.kind):
         raise NotNative("elements of another type")
@@ -247,7 +224,7 @@ def _column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, Co
     if not isinstance(inner, exp.Column):
         raise NotNative("not a column")
     compile_scalar(inner, scope, relation)  # says whether the name is one of ours
-    return next(found for name, found in scope.items() if name == _name(inner))
+    return scope[folded(inner.this)]
 
 
 def _compared_column(tree: exp.Expr, scope: Scope, relation: str | None) -> tuple[int, ColumnType]:
@@ -255,12 +232,6 @@ def _compared_column(tree: exp.Expr, scope: Scope, relation: str | None) -> tupl
     if type.kind is _UNEQUAL_TEXTS:
         raise NotNative("documents, of which equal ones have several texts")
     return column, type
-
-
-def _name(column: exp.Column) -> str:
-    identifier = column.this
-    name: str = identifier.this
-    return name if identifier.args.get("quoted") else name.lower()
 
 
 def _constant(
@@ -302,19 +273,15 @@ def _bound(predicate: Predicate, bindings: Bindings) -> Test:
     match predicate:
         case NullTest(null=wanted):
             return lambda values: (values[column] is None) is wanted
-        case ElementOf(array=array):
-            elements = frozenset(elements_of(array, bindings))
-            return lambda values: values[column] in elements
-        case Membership(type=type, constants=constants):
-            ranked = [_rank(type, constant.value(bindings)) for constant in constants]
-            listed = [constant for constant in ranked if constant is not None]
-            known = listed if type.kind is TypeKind.ARRAY else frozenset(listed)
-            return lambda values: (
-                values[column] is not None and (_rank(type, values[column]) in known)
-            )
+        case ElementOf(type=type, array=array):
+            elements = [_rank(type, element) for element in elements_of(array, bindings)]
+            known = elements if type.kind is TypeKind.ARRAY else frozenset(elements)
+            if type.kind in FLOATS or type.enum is not None:
+                return lambda values: _rank(type, values[column]) in known
+            return lambda values: values[column] in known
         case Comparison(type=type, comparator=comparator):
             constant = _rank(type, predicate.constant.value(bindings))
-            compare = _FUNCTIONS[comparator]
+            _, compare = comparator.value
             if constant is None:
                 return lambda values: False
             if type.kind in FLOATS or type.enum is not None:

@@ -16,7 +16,6 @@ from sqlglot.optimizer.scope import Scope as QueryScope
 from sqlglot.optimizer.scope import traverse_scope
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import at_end, end_slice, give_way
 from ..parse import folded, position_of
@@ -37,6 +36,7 @@ from ..syntax.statements import (
 from ..syntax.tree_copies import copied
 from ..syntax.walks import find_all
 from .scalars import Scope
+from .statement_trees import trees_in
 
 TABLE_FUNCTIONS = (exp.ExplodingGenerateSeries, exp.GenerateSeries, exp.Unnest)
 """Functions that FROM takes. Others are DuckDB's own and read files or its catalog."""
@@ -75,18 +75,10 @@ def _mentioned(statement: Statement) -> Iterator[ObjectName]:
     match statement:
         case Query(tree=tree):
             yield from (table_name(table) for table in tables_in(tree))
-        case Insert(table=table, source=source, conflict=conflict):
+        case Insert(table=table):
             yield table
-            for item in statement.returning:
-                yield from _in_subqueries(item)
-            if isinstance(source, exp.Values):
-                yield from _in_subqueries(source)
-            elif source is not None:
-                yield from (table_name(inner) for inner in tables_in(source))
-            if conflict is not None:
-                yield from _in_subqueries(conflict.where)
-                for _, value in conflict.assignments:
-                    yield from _in_subqueries(value)
+            for tree in trees_in(statement):
+                yield from _in_queries(tree)
         case Update(table=table, assignments=assignments):
             yield table
             values = [value for _, value in assignments]
@@ -147,11 +139,11 @@ def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
     return made
 
 
-def _in_subqueries(tree: exp.Expr | None) -> Iterator[ObjectName]:
-    if tree is None:
-        return
-    for query in find_all(tree, exp.Select):
-        if query.find_ancestor(exp.Select) is None:
+def _in_queries(tree: exp.Expr) -> Iterator[ObjectName]:
+    """Yields the tables of a query, or of the queries in an expression."""
+    whole = isinstance(tree, exp.Query)
+    for query in [tree] if whole else find_all(tree, exp.Select):
+        if whole or query.find_ancestor(exp.Select) is None:
             yield from (table_name(table) for table in tables_in(query))
 
 
@@ -384,29 +376,6 @@ def check_columns(
         if qualifier is None and name == relation and not descriptor.find_column(name):
             continue  # its whole row, which is refused where types are
         column_of(descriptor, name, position_of(column))
-
-
-def column_type(column: exp.Column, scope: QueryScope, relations: Relations) -> ColumnType | None:
-    """The broad type of a column in a query, where it is plainly a table's column; else None."""
-    if not isinstance(column.this, exp.Identifier):
-        return None
-    name = folded(column.this)
-    qualifier = column.args.get("table")
-    if qualifier is None:
-        sources: list[exp.Expr | QueryScope] = list(scope.sources.values())
-    else:
-        sources = sources_named(scope, folded(qualifier))
-    found = []
-    for source in sources:
-        descriptor = descriptor_of(source, relations)
-        if descriptor is None and not (
-            isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
-        ):
-            return None
-        known = None if descriptor is None else descriptor.find_column(name)
-        if known is not None:
-            found.append(known.type.broad)
-    return found[0] if len(found) == 1 else None
 
 
 def descriptor_of(source: exp.Expr | QueryScope, relations: Relations) -> TableDescriptor | None:

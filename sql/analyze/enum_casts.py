@@ -25,20 +25,18 @@ Casting = Query | Insert | Update | Delete | WithWrites
 
 def bind_enum_casts(statement: Casting, relations: Relations) -> None:
     """Tells the casts in the statement the types that its tables have."""
-    types: dict[str, ColumnType] | None = None
-    for cast, parts, array in _casts(statement):
-        if types is None:
-            types = _enums_of(relations)
+    casts = list(_casts(statement))
+    types = _enums_of(relations) if casts else {}
+    for cast, parts, array in casts:
         _bind(cast, types.get(parts[-1]), array=array)
 
 
 def unbound_types(statement: Casting, relations: Relations) -> dict[tuple[str, ...], int]:
     """The names of types that no table of the statement has, each with where it first stands."""
-    types: dict[str, ColumnType] | None = None
     found: dict[tuple[str, ...], int] = {}
-    for cast, parts, _ in _casts(statement):
-        if types is None:
-            types = _enums_of(relations)
+    casts = list(_casts(statement))
+    types = _enums_of(relations) if casts else {}
+    for cast, parts, _ in casts:
         if parts[-1] not in types:
             found.setdefault(parts, position_of(cast.to) or position_of(cast) or 0)
     return found

@@ -117,7 +117,7 @@ def meant_query(select: FeedSelect, table: TableDescriptor, before: TableDescrip
         for column in names.starred(item):
             outputs.append(Output(column.name, column))
             items.append(_column(column.name))
-        if not _is_star(item):
+        if not item.is_star:
             outputs.append(Output(output_name(item).removesuffix("()"), names.source(item)))
             inner = item.this if isinstance(item, exp.Alias) else item
             items.append(names.meaning(inner.copy()))
@@ -126,7 +126,7 @@ def meant_query(select: FeedSelect, table: TableDescriptor, before: TableDescrip
     hidden = [column for column in table.key_columns if column.id not in shown]
     items += [_column(column.name) for column in hidden]
     aliased = [exp.alias_(item, f"c{place}", quoted=True) for place, item in enumerate(items)]
-    tree = exp.select(*aliased, _column(ROW_NUMBER)).from_(exp.Table(this=_identifier(_NAME)))
+    tree = exp.select(*aliased, _column(ROW_NUMBER)).from_(exp.table_(_NAME, quoted=True))
     where = select.tree.args.get("where")
     if where is not None:
         tree = tree.where(names.meaning(where.this.copy()))
@@ -159,7 +159,7 @@ class _Names:
 
     def starred(self, item: exp.Expr) -> Iterator[Column]:
         """The columns that a star of the select list stands for; none for another item."""
-        if not _is_star(item):
+        if not item.is_star:
             return
         self.star = True
         star = item.this if isinstance(item, exp.Column) else item
@@ -174,11 +174,11 @@ class _Names:
         inner = item.this if isinstance(item, exp.Alias) else item
         if not isinstance(inner, exp.Column) or self._qualifier(inner) == PREVIOUS:
             return None
-        return self._find(self._table, folded(inner.this))
+        return self._table.find_column(folded(inner.this))
 
     def meaning(self, tree: exp.Expr) -> exp.Expr:
         """The expression, which may be changed, over the columns of the changes."""
-        if _is_star(tree):
+        if tree.is_star:
             for _ in self.starred(tree):
                 pass
             return tree
@@ -214,7 +214,7 @@ class _Names:
             return self._part(column.this)
         if qualifier is not None:
             self._check_qualifier(column)
-        found = self._find(self._table, name)
+        found = self._table.find_column(name)
         if found is not None:
             self.columns.add(found.id)
             return _column(found.name)
@@ -228,7 +228,7 @@ class _Names:
         """A column of the row before."""
         self.previous = True
         name = folded(identifier)
-        now, then = self._find(self._table, name), self._find(self._before, name)
+        now, then = self._table.find_column(name), self._before.find_column(name)
         known = now or then
         if known is None:
             raise unknown_column(f"{PREVIOUS}.{name}", [self._before], position_of(identifier))
@@ -242,14 +242,14 @@ class _Names:
         if not isinstance(column.this, exp.Identifier) or self._qualifier(column) is not None:
             return False
         name = folded(column.this)
-        return name == PREVIOUS and self._find(self._table, name) is None
+        return name == PREVIOUS and self._table.find_column(name) is None
 
     def _record(self) -> exp.Expr:
         """The row before as a document; NULL where there was none."""
         self.previous = self.star = True
         self.facts.add(REPLACES)
         fields = ", ".join(
-            f"{_text(column.name)}, {quote_identifier(f'{BEFORE}{column.name}')}"
+            f"{exp.Literal.string(column.name).sql()}, {quote_identifier(f'{BEFORE}{column.name}')}"
             for column in self._before.shown_columns
         )
         return parse_expression(
@@ -267,9 +267,6 @@ class _Names:
     def _check_qualifier(self, column: exp.Column) -> None:
         if (wanted := self._qualifier(column)) != self._alias:
             raise error_at(column, "42P01", f'missing FROM-clause entry for table "{wanted}"')
-
-    def _find(self, table: TableDescriptor, name: str) -> Column | None:
-        return next((each for each in table.visible_columns if each.name == name), None)
 
     def _refuse_session(self, node: exp.Expr) -> None:
         if session_function(node) is not None or client_fact(node) is not None:
@@ -293,19 +290,5 @@ def _check_names(outputs: Sequence[Output]) -> None:
             )
 
 
-def _is_star(item: exp.Expr) -> bool:
-    return isinstance(item, exp.Star) or (
-        isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-    )
-
-
 def _column(name: str) -> exp.Column:
-    return exp.Column(this=_identifier(name))
-
-
-def _identifier(name: str) -> exp.Identifier:
-    return exp.Identifier(this=name, quoted=True)
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return exp.column(name, quoted=True)

@@ -28,6 +28,8 @@ from ...catalog.values.physical import Physical
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.fibre import give_way
+from ..builtins.operators import SIGNS
+from ..builtins.signatures import NUMBERS
 from ..parse import folded, position_of
 from ..results.arithmetic import negate, operation
 from ..results.as_of import datetime_of
@@ -159,14 +161,6 @@ INTERVAL = ColumnType(TypeKind.INTERVAL)
 INT4_TYPE = exp.DataType.Type.MEDIUMINT
 """The type name that `sql.parse.repairs.meant_tokens` writes for INT4."""
 
-OPERATORS: dict[type[exp.Expr], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-}
-
 
 def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) -> Scalar:
     """The scalar of `tree`. Columns may be qualified by `relation`. Raises NotNative."""
@@ -205,7 +199,7 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
             right = compile_scalar(tree.expression, scope, relation)
             if isinstance(tree, exp.DPipe):
                 return _concatenation(left, right)
-            return _arithmetic(OPERATORS[type(tree)], left, right)
+            return _arithmetic(SIGNS[type(tree)], left, right)
         case exp.Cast() if not isinstance(tree, exp.TryCast):
             return _cast(tree, compile_scalar(tree.this, scope, relation))
     raise NotNative(type(tree).__name__)
@@ -419,7 +413,7 @@ def _column(tree: exp.Column, scope: Scope, relation: str | None) -> Scalar:
 
 
 def _negated(operand: Scalar) -> Scalar:
-    if operand.type is None or operand.type.kind not in _NUMBERS:
+    if operand.type is None or operand.type.kind not in NUMBERS:
         raise NotNative("negation")
     type, evaluate = operand.type, operand.evaluate
     if isinstance(evaluate, _Constant):
@@ -429,9 +423,6 @@ def _negated(operand: Scalar) -> Scalar:
         lambda values, bindings: negate(type.kind, evaluate(values, bindings)),  # type: ignore[arg-type]
         operand.constant,
     )
-
-
-_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8)
 
 
 def _arithmetic(operator: str, left: Scalar, right: Scalar) -> Scalar:

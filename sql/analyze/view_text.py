@@ -14,19 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.descriptors.names import quote_identifier
 from ...catalog.descriptors.view_query import ViewDependency
 from ..parse import folded, parse
-from ..parse.lexer import tokenize
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.statements import Query
 from ..syntax.tree_names import folded_alias
 from ..syntax.walks import find_all
 from .binder import Relations, scopes_in, tables_in
-from .columns.stars import Stars, Unclear
+from .columns.stars import Stars, Unclear, is_star
 
 Edit = tuple[int, int, str]
 """A range of a text, its end exclusive, and what takes its place."""
@@ -36,12 +34,11 @@ def settled_text(
     text: str, relations: Relations, full_names: Mapping[tuple[str, ...], tuple[str, ...]]
 ) -> str:
     """A query's text with full names for tables, and columns for stars. Raises SQLError."""
-    marked = _with_marks(text)
-    tree = _tree(marked)
+    tree = _tree(text)
     edits = [*_named(tree, full_names), *_starred(tree, relations)]
     for start, end, instead in sorted(edits, reverse=True):
-        marked = marked[:start] + instead + marked[end:]
-    return marked.strip()
+        text = text[:start] + instead + text[end:]
+    return text.strip()
 
 
 def within_database(text: str, database: str) -> str:
@@ -76,64 +73,32 @@ def _named(tree: exp.Expr, full_names: Mapping[tuple[str, ...], tuple[str, ...]]
 # Stars
 
 
-MARK = "*"
-"""The quoted column name that replaces a star while the text is analyzed. No real column has it, so
-that the stars of the text can be found again."""
-
-
-def _with_marks(text: str) -> str:
-    """The text with a column of a name that no one else has for each star of a select list."""
-    tokens = tokenize(text)
-    for place in reversed(range(len(tokens))):
-        if tokens[place].token_type == TokenType.STAR and _stands_for_columns(tokens, place):
-            start = tokens[place].start
-            text = f'{text[:start]}"{MARK}"{text[start + 1 :]}'
-    return text
-
-
-_BEFORE = {TokenType.SELECT, TokenType.ALL, TokenType.DISTINCT, TokenType.COMMA, TokenType.DOT}
-
-
-def _stands_for_columns(tokens: list[Token], place: int) -> bool:
-    """Whether a star is all columns, and neither a multiplication nor that of `count(*)`."""
-    before = tokens[place - 1]
-    if before.token_type != TokenType.R_PAREN:
-        return before.token_type in _BEFORE
-    depth = 0
-    for index in range(place - 1, 1, -1):  # DISTINCT ON (…) *
-        depth += (tokens[index].token_type == TokenType.R_PAREN) - (
-            tokens[index].token_type == TokenType.L_PAREN
-        )
-        if depth == 0:
-            return [token.text.lower() for token in tokens[index - 2 : index]] == ["distinct", "on"]
-    return False
-
-
 def _starred(tree: exp.Expr, relations: Relations) -> Iterator[Edit]:
-    stars = Stars(scopes_in(tree), relations, MARK)
-    for column in find_all(tree, exp.Column):
-        if not stars.is_star(column):
-            continue
-        qualifier = column.args.get("table")
-        if column.args.get("db") is not None or not isinstance(column.parent, exp.Select):
+    stars = Stars(scopes_in(tree), relations, settled=True)
+    for star in find_all(tree, exp.Star):
+        item = star.parent if isinstance(star.parent, exp.Column) else star
+        select = item.parent
+        if "start" not in star.meta or (item is star and not isinstance(select, exp.Select)):
+            continue  # that of count(*), or of what a function stands for
+        if not isinstance(select, exp.Select) or not is_star(item) or item.args.get("db"):
             raise error_at(
-                column,
+                item,
                 "0A000",
                 "a view takes a star only as an item of a select list, behind an alias or alone",
                 "Name the columns.",
             )
-        first = column.this if qualifier is None else qualifier
         try:
-            found = stars.columns(column.parent, column)
+            found = stars.columns(select, item)
         except Unclear:
             raise error_at(
-                column,
+                item,
                 "0A000",
                 "it is not clear which columns the star of a view stands for",
                 "Name the columns.",
             ) from None
-        items = [".".join(map(quote_identifier, item)) for item in found]
-        yield first.meta["start"], column.this.meta["end"] + 1, ", ".join(items)
+        columns = [".".join(map(quote_identifier, column)) for column in found]
+        first = item.args.get("table") or star
+        yield first.meta["start"], star.meta["end"] + 1, ", ".join(columns)
 
 
 # Dependencies

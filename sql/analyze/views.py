@@ -140,7 +140,7 @@ class _Expansion:
                 alias.set("this", exp.to_identifier(folded(table.this), quoted=True))
         if view.view.renames:
             _name_columns(alias, view)
-        made = exp.Subquery(this=_as_subquery(inner), alias=alias)
+        made = exp.Subquery(this=selected(inner), alias=alias)
         made.meta[VIEW] = table_name(table).parts
         for clause in ("joins", "laterals", "sample"):
             if table.args.get(clause):
@@ -148,9 +148,10 @@ class _Expansion:
         return made
 
 
-def _as_subquery(tree: exp.Expr) -> exp.Expr:
-    """VALUES is no query in a FROM clause here: `(SELECT * FROM (VALUES …) AS values)`."""
+def selected(tree: exp.Expr) -> exp.Query:
+    """A query in which VALUES is `SELECT * FROM (VALUES …) AS values`."""
     if not isinstance(tree, exp.Values):
+        assert isinstance(tree, exp.Query), tree
         return tree
     tree.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True)))
     return exp.select("*").from_(tree)

@@ -161,14 +161,6 @@ def _scaled(interval: Interval, scale: Callable[[int], float]) -> Interval:
 _DAY_SECONDS = 86_400
 
 
-def _times(interval: Interval, factor: float) -> Interval:
-    return _scaled(interval, lambda part: part * factor)
-
-
-def _over(interval: Interval, divisor: float) -> Interval:
-    return _scaled(interval, lambda part: part / divisor)
-
-
 def _total(several: Sequence[object]) -> Interval | None:
     """The sum of intervals, None among them left out; None for no interval."""
     intervals = [found for one in several if (found := interval_of(one)) is not None]
@@ -183,7 +175,8 @@ def _total(several: Sequence[object]) -> Interval | None:
 
 def _average(several: Sequence[object]) -> Interval | None:
     summed = _total(several)
-    return None if summed is None else _over(summed, sum(one is not None for one in several))
+    count = sum(one is not None for one in several)
+    return None if summed is None else _scaled(summed, lambda part: part / count)
 
 
 def _of_intervals(function: Callable[..., Interval | None]) -> Callable[..., Any]:
@@ -197,8 +190,16 @@ def _of_intervals(function: Callable[..., Interval | None]) -> Callable[..., Any
 
 
 _INTERVALS: tuple[tuple[str, Callable[..., Interval | None], list[str]], ...] = (
-    ("interval_times", _times, ["INTERVAL", "DOUBLE"]),
-    ("interval_over", _over, ["INTERVAL", "DOUBLE"]),
+    (
+        "interval_times",
+        lambda interval, factor: _scaled(interval, lambda part: part * factor),
+        ["INTERVAL", "DOUBLE"],
+    ),
+    (
+        "interval_over",
+        lambda interval, divisor: _scaled(interval, lambda part: part / divisor),
+        ["INTERVAL", "DOUBLE"],
+    ),
     ("interval_sum", _total, ["INTERVAL[]"]),
     ("interval_average", _average, ["INTERVAL[]"]),
 )

@@ -171,17 +171,17 @@ def called(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     if known is None:
         return None
     name, places = known
-    found = [_operand(node.args[place]) for place in places if node.args.get(place) is not None]
+    found = [operand_of(node.args[place]) for place in places if node.args.get(place) is not None]
     return name, found
 
 
-def _operand(tree: exp.Expr) -> exp.Expr:
+def operand_of(tree: exp.Expr) -> exp.Expr:
     """Returns the expression that an aggregate is over, without DISTINCT and ORDER BY."""
     match tree:
         case exp.Order():
-            return _operand(tree.this)
+            return operand_of(tree.this)
         case exp.Distinct() if len(tree.expressions) == 1:
-            return _operand(tree.expressions[0])
+            return operand_of(tree.expressions[0])
     return tree
 
 

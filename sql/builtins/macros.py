@@ -215,13 +215,17 @@ MACROS: dict[str, str] = {
     "THEN error('2201F|cannot take square root of a negative number') ELSE sqrt(x) END",
     "ln": _POSITIVE.format(function="ln"),
     "log10": _POSITIVE.format(function="log10"),
-    "logarithm": _LOGARITHM,
     "asin": _WITHIN_ONE.format(function="asin"),
     "acos": _WITHIN_ONE.format(function="acos"),
     "ceiling": "(x) AS ceil(x)",
     "make_date": _MAKE_DATE,
     "to_timestamp": "(x) AS to_timestamp(x)",
     "_pg_expandarray": "(a) AS list_transform(a, lambda x, n: {'x': x, 'n': CAST(n AS BIGINT)})",
+}
+"""Functions of users, by PostgreSQL's names."""
+
+_WRITTEN: dict[str, str] = {
+    "logarithm": _LOGARITHM,
     "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
     "places_to": "(n) AS range(1, n + 1)",
     "float_text": _FLOAT_TEXT,
@@ -236,7 +240,7 @@ MACROS: dict[str, str] = {
     "single": _SINGLE,
     "single_text": _SINGLE_TEXT,
 }
-"""By PostgreSQL's names. The last ones are no functions of users, but casts."""
+"""Casts and the like, which the lowering writes."""
 
 REWRITTEN = frozenset(
     """
@@ -249,14 +253,7 @@ REWRITTEN = frozenset(
 """Functions whose lowering depends on their arguments' types, and those that are refused though
 sqlglot knows them; they are parsed under a name of their own."""
 
-_CASTS = frozenset(
-    """
-    days float_text integer_of_text bool_of_text decimal_of_text single single_text
-    decimal_of_single subscripts places_to exact_decimal_of_text bare_decimal logarithm
-    decimal_of_float
-    """.split()  # noqa: SIM905
-)
-CALLED = (frozenset(MACROS) | REWRITTEN) - _CASTS
+CALLED = frozenset(MACROS) | REWRITTEN
 """The functions whose calls are parsed under a name of their own."""
 
 
@@ -290,5 +287,5 @@ _ARRAY_MACROS = (
 
 def definitions() -> list[str]:
     """The statements that make the macros."""
-    named = [f"{PREFIX}{name}{body}" for name, body in MACROS.items()]
+    named = [f"{PREFIX}{name}{body}" for name, body in (MACROS | _WRITTEN).items()]
     return [f"CREATE MACRO {macro}" for macro in (*named, *_ARRAY_MACROS)]

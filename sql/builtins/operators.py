@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from sqlglot import exp
 
+from ...catalog.values.column_types import ColumnType
 from ...catalog.values.type_kinds import TypeKind
 from .signatures import Ambiguous, Argument, Chosen, Given, Signature, resolve, signatures
 
@@ -73,33 +73,16 @@ def operation(sign: str, left: Argument, right: Argument) -> Chosen | None:
     A literal beside a type is of that type, if there is an operator for two of it.
     """
     candidates = OPERATORS[sign]
-    given = [left, right]
-    if Given.LITERAL in given:
-        other = right if left is Given.LITERAL else left
-        same = _of_two(candidates, other) if other is not Given.LITERAL else None
-        if isinstance(other, Given) and same is None:
-            return resolve(candidates, given)
-        if same is not None and _takes_itself(same, other):
+    other = right if left is Given.LITERAL else left
+    if Given.LITERAL in (left, right) and isinstance(other, ColumnType):
+        try:
+            same = resolve(candidates, [other, other])
+        except Ambiguous:
+            same = None
+        kinds = [None if wanted is None else wanted.kind for wanted in same.wanted] if same else []
+        if kinds == [other.kind, other.kind]:
             return same
-    return resolve(candidates, given)
-
-
-def _of_two(candidates: Sequence[Signature], other: Argument) -> Chosen | None:
-    try:
-        return resolve(candidates, [other, other])
-    except Ambiguous:
-        return None
-
-
-def _takes_itself(chosen: Chosen, other: Argument) -> bool:
-    return chosen.wanted[0] == chosen.wanted[1] and _same_kind(chosen.wanted[0], other)
-
-
-def _same_kind(wanted: object, other: Argument) -> bool:
-    if isinstance(other, Given):
-        return False
-    kind: TypeKind | None = getattr(wanted, "kind", None)
-    return kind is other.kind
+    return resolve(candidates, [left, right])
 
 
 _FAMILIES: dict[TypeKind, str] = {

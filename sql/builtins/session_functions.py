@@ -36,22 +36,20 @@ class SessionFunction:
 STORE_TIMESTAMP = ColumnType(TypeKind.DECIMAL, precision=38, scale=10)
 """The SQL type of the store's timestamps: Unix nanoseconds, and the counter behind the point."""
 
-_LOCKED = SessionFunction(VOID, (1, 2))
-_TRIED = SessionFunction(BOOL, (1, 2))
+_LOCKS = (
+    "advisory_lock",
+    "advisory_lock_shared",
+    "advisory_xact_lock",
+    "advisory_xact_lock_shared",
+)
 
 SESSION_FUNCTIONS = {
     "pg_cancel_backend": SessionFunction(BOOL, (1,)),
     "pg_terminate_backend": SessionFunction(BOOL, (1,)),
-    "pg_advisory_lock": _LOCKED,
-    "pg_advisory_lock_shared": _LOCKED,
-    "pg_advisory_xact_lock": _LOCKED,
-    "pg_advisory_xact_lock_shared": _LOCKED,
-    "pg_try_advisory_lock": _TRIED,
-    "pg_try_advisory_lock_shared": _TRIED,
-    "pg_try_advisory_xact_lock": _TRIED,
-    "pg_try_advisory_xact_lock_shared": _TRIED,
-    "pg_advisory_unlock": _TRIED,
-    "pg_advisory_unlock_shared": _TRIED,
+    **{f"pg_{lock}": SessionFunction(VOID, (1, 2)) for lock in _LOCKS},
+    **{f"pg_try_{lock}": SessionFunction(BOOL, (1, 2)) for lock in _LOCKS},
+    "pg_advisory_unlock": SessionFunction(BOOL, (1, 2)),
+    "pg_advisory_unlock_shared": SessionFunction(BOOL, (1, 2)),
     "pg_advisory_unlock_all": SessionFunction(VOID, (0,)),
     "wait_for_changefeed": SessionFunction(
         STORE_TIMESTAMP, (1, 2, 3), (INT8, STRING, STRING), lenient=True

@@ -9,15 +9,11 @@ from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.scalars import broad_type_of_cast
 from ..analyze.types.derived_types import SCALE_UNKNOWN
 from ..analyze.types.types import STRING, Types, untyped
+from ..builtins.evaluator_functions import TEXTS_READ
 from ..builtins.templates import call, cast_to, duckdb, plain
 from ..syntax.tree_copies import taken
 from ..syntax.tree_names import CAST_TYPE
 from . import arrays
-
-_TEXTS_READ = {
-    TypeKind.FLOAT4, TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME,
-    TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
-}  # fmt: skip
 
 
 def cast(node: exp.Cast, types: Types) -> exp.Expr | None:
@@ -57,7 +53,7 @@ def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
         )
     elif kind is TypeKind.BOOL:
         return call("bool_of_text", taken(node.this))
-    elif kind in _TEXTS_READ:
+    elif kind in TEXTS_READ:
         return plain(f"text_as_{kind.value.lower()}", taken(node.this))
     elif target.element is not None:
         texts = plain("text_as_array", taken(node.this))

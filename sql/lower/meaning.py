@@ -204,7 +204,7 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     exp.ConcatWs: lambda node, types: texts.concat("concat_ws", node.expressions, types),
     exp.ArrayToString: arrays.joined,
     exp.ArrayPosition: arrays.position,
-    exp.Collate: texts.check_letters,
+    exp.Collate: texts.check_collation,
     exp.Substring: texts.substring,
     exp.Extract: lambda node, types: times.field(node.name, node.expression, types, tree=node),
     **dict.fromkeys((exp.GenerateSeries, exp.ExplodingGenerateSeries), _series),

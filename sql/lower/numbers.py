@@ -17,6 +17,7 @@ from ...catalog.values.literals import read_float
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.derived_types import constant_places, literal_type, quotient_scale
 from ..analyze.types.types import Types
+from ..builtins.known_functions import operand_of
 from ..builtins.operators import COMPARISONS
 from ..builtins.templates import call, duckdb, number, plain
 from ..syntax.refusals import error_at
@@ -73,10 +74,7 @@ def _scale(type: ColumnType) -> int:
 
 def averaged(tree: exp.Avg, types: Types) -> None:
     """avg() of integers and decimals, with whatever FILTER and OVER it has, as sum by count."""
-    argument = tree.this.this if isinstance(tree.this, exp.Distinct) else tree.this
-    if isinstance(tree.this, exp.Distinct):
-        argument = tree.this.expressions[0]
-    type = types.of(argument)
+    type = types.of(operand_of(tree.this))
     if type is None or type.kind not in _EXACT:
         return
     summed, counted = (

@@ -10,7 +10,7 @@ from sqlglot import exp
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types
-from ..builtins.macros import PREFIX
+from ..builtins.operators import COMPARISONS
 from ..builtins.patterns.pattern import pattern_of
 from ..builtins.patterns.reader import options_of
 from ..builtins.templates import call, duckdb, plain, text
@@ -21,10 +21,10 @@ from .arrays import WRITTEN, element_texts
 _BYTES = frozenset({"C", "POSIX"})
 """Collations in which letters beyond ASCII have no case and are of no class."""
 ESCAPE = "\\"
-_OF_LETTERS = (
-    exp.Lower, exp.Upper, exp.Initcap, exp.ILike, exp.RegexpLike, exp.RegexpILike,
+_BY_BYTES = (
+    *COMPARISONS, exp.In, exp.Between, exp.Like, exp.Ordered, exp.Group, exp.AggFunc, exp.Alias,
+    exp.Select,
 )  # fmt: skip
-_CALLS_OF_LETTERS = frozenset({"upper", "lower", "initcap"})
 
 
 def escaped_like(tree: exp.Like | exp.ILike, types: Types) -> exp.Expr | None:
@@ -116,27 +116,18 @@ def octet_length(argument: exp.Expr, types: Types) -> exp.Expr:
     return duckdb("octet_length(encode(:x))", x=argument)
 
 
-def check_letters(node: exp.Collate, types: Types) -> None:
-    """Raises SQLError 0A000 for COLLATE "C" where PostgreSQL would see letters of ASCII alone.
-
-    Texts are ordered by their bytes anyway, so elsewhere it says what is.
-    """
-    if node.expression.name not in _BYTES:
-        return
-    above = node.parent
-    while isinstance(above, exp.Expr) and not isinstance(above, exp.Select):
-        if isinstance(above, _OF_LETTERS) or _asks_for_letters(above):
-            raise unsupported(
-                'COLLATE "C" of a text whose letters are asked for',
-                above,
-                "Leave it out, and write [A-Za-z] for letters of ASCII.",
-            )
-        above = above.parent
-
-
-def _asks_for_letters(node: exp.Expr) -> bool:
-    name = node.name.lower().removeprefix(PREFIX) if isinstance(node, exp.Anonymous) else ""
-    return name in _CALLS_OF_LETTERS or name.startswith("regexp_")
+def check_collation(node: exp.Collate, types: Types) -> None:
+    """Raises SQLError 0A000 for COLLATE "C" but where texts are shown, compared or ordered, which
+    is by their bytes anyway: functions and patterns would see letters of ASCII alone."""
+    place = node.parent
+    while isinstance(place, exp.Paren):
+        place = place.parent
+    if node.expression.name in _BYTES and not isinstance(place, _BY_BYTES):
+        raise unsupported(
+            'COLLATE "C" of a text whose letters may be asked for',
+            node,
+            "Leave it out, and write [A-Za-z] for letters of ASCII.",
+        )
 
 
 ANY_CASE = "i"

@@ -56,6 +56,8 @@ from ..analyze.types.casts import literal_cast
 from ..analyze.types.resolution import operands as compared_with
 from ..analyze.types.resolution import resolve_types
 from ..analyze.types.types import Types
+from ..analyze.views import selected
+from ..builtins.operators import COMPARISONS
 from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
@@ -69,8 +71,6 @@ from .documents.meaning import mean_documents
 from .meaning import mean_as_postgres
 
 NO_ACCESSES: Final[Mapping[str, KeyAccess]] = MappingProxyType({})
-
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
 def transpile(
@@ -197,18 +197,12 @@ def _narrow_cast(cast: exp.Expr, *, type: ColumnType, target: exp.DataType) -> e
 
 
 def _as_query(tree: exp.Expr) -> exp.Query:
-    """VALUES is a query only as a subquery, with the column names that Postgres gives it."""
-    if not isinstance(tree, exp.Values):
-        assert isinstance(tree, exp.Query), tree
-        return tree
-    tail = {arg: tree.args.pop(arg) for arg in ("order", "limit", "offset") if tree.args.get(arg)}
-    width = len(tree.expressions[0].expressions)
-    names = [exp.to_identifier(f"column{number + 1}") for number in range(width)]
-    values = exp.Values(
-        expressions=tree.expressions,
-        alias=exp.TableAlias(this=exp.to_identifier("values", quoted=True), columns=names),
-    )
-    query = exp.select("*").from_(values)
+    """VALUES is a query only as a subquery."""
+    tail = {}
+    if isinstance(tree, exp.Values):
+        names = ("order", "limit", "offset")
+        tail = {arg: tree.args.pop(arg) for arg in names if tree.args.get(arg)}
+    query = selected(tree)
     for arg, part in tail.items():
         query.set(arg, part)
     return query
@@ -271,7 +265,7 @@ def _cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
 
 def _type_constants(query: exp.Expr, types: Types, parameters: _Parameters) -> None:
     """Types texts and parameters that are compared with columns of one type."""
-    for node in list(find_all(query, *_COMPARISONS, exp.In, exp.Between)):
+    for node in list(find_all(query, *COMPARISONS, exp.In, exp.Between)):
         operands = [part.unnest() for part in (node.this, *compared_with(node))]
         columns = [part for part in operands if isinstance(part, exp.Column)]
         found = {types.of(column) for column in columns}
@@ -355,7 +349,7 @@ def _replace_slots(query: exp.Expr, types: Types, parameters: _Parameters) -> se
     return replaced - kept
 
 
-_BESIDE_INT8 = (*_COMPARISONS, exp.In, exp.Between, exp.Add, exp.Sub, exp.Mul)
+_BESIDE_INT8 = (*COMPARISONS, exp.In, exp.Between, exp.Add, exp.Sub, exp.Mul)
 
 
 def _is_int8(tree: exp.Expr, types: Types) -> bool:
@@ -467,11 +461,8 @@ def _name_values(values: exp.Values) -> None:
 def _name_items(select: exp.Select) -> None:
     for item in list(select.expressions):
         give_way()
-        whole = isinstance(item, exp.Star) or (
-            isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-        )
         # A column has its name already, and an alias of itself would confuse DuckDB's messages.
-        if whole or isinstance(item, exp.Alias | exp.Aliases | exp.Column):
+        if isinstance(item, exp.Star | exp.Alias | exp.Aliases | exp.Column):
             continue
         name = output_name(item)
         wrap(item, partial(exp.alias_, alias=name, quoted=True, copy=False))

@@ -31,6 +31,7 @@ from ..analyze.scalars import Scalar, compile_scalar, drawn_by, evaluates
 from ..builtins.session_functions import SessionFunction
 from ..builtins.templates import cast_to
 from ..parse import folded, position_of
+from ..results.results import ResultColumn
 from ..syntax.walks import find_all
 
 
@@ -57,6 +58,15 @@ class DrawnItems:
     draws: tuple[Scalar, ...] | tuple[DrawnCall, ...]
     operand_count: int
 
+    def shown(self, columns: Sequence[ResultColumn]) -> tuple[ResultColumn, ...]:
+        """The columns of the result, by those of the query without draws."""
+        found = list(columns[: len(columns) - self.operand_count])
+        types = [draw.type for draw in self.draws]
+        for place, type in zip(self.places, types, strict=True):
+            assert type is not None, self
+            found[place] = ResultColumn(found[place].name, type)
+        return tuple(found)
+
 
 def split_items(tree: exp.Expr) -> tuple[exp.Select, DrawnItems] | None:
     """The query without its draws, its operands behind its items, and what draws; None where no
@@ -70,20 +80,6 @@ def split_items(tree: exp.Expr) -> tuple[exp.Select, DrawnItems] | None:
     if alone and all(map(evaluates, calls)):
         return None  # one row, whose draws are parameters of the query
     return _Split(tree.copy()).made()
-
-
-def without_draws(tree: exp.Select) -> exp.Select:
-    """The query with a value in place of each draw: it has the same columns."""
-    query = tree.copy()
-    for place, item in enumerate(list(query.expressions)):
-        calls, name = _calls(item), output_name(item)
-        for call in calls:
-            function = session_function(call)
-            call.replace(_zero() if function is None else cast_to(exp.Null(), function.result))
-        if calls and not isinstance(item, exp.Alias):
-            made = query.expressions[place]
-            made.replace(exp.alias_(made.copy(), name, quoted=True))
-    return query
 
 
 class _Split:

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
-from ...catalog.values.type_kinds import FLOATS, INTEGERS, TypeKind
+from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ...kvlayer.fibre import give_way
 from ..access.index_choice import ranked_accesses
-from ..access.key_access import KeyAccess
+from ..access.key_access import KeyAccess, key_access
 from ..access.predicates import compile_predicates
 from ..analyze.binder import Relations, check_columns, row_scope, single_table
 from ..analyze.columns.column_origins import origin_of
@@ -236,22 +236,6 @@ def _direction(access: KeyAccess, order: Sequence[_OrderItem]) -> bool | None:
 
 _CLAUSES = {"expressions", "from_", "where", "order", "limit", "kind", "operation_modifiers"}
 _INNER_CLAUSES = _CLAUSES - {"order", "limit"}
-_SORTED_ALIKE = frozenset(
-    (
-        *INTEGERS,
-        TypeKind.BOOL,
-        TypeKind.STRING,
-        TypeKind.VARCHAR,
-        TypeKind.BYTES,
-        TypeKind.DECIMAL,
-        TypeKind.DATE,
-        TypeKind.TIMESTAMP,
-        TypeKind.TIMESTAMPTZ,
-        TypeKind.UUID,
-    )
-)
-"""Types whose keys are in the order in which DuckDB sorts values. Floats are not: see NaN."""
-
 _OTHER_ROWS = (exp.AggFunc, exp.Window, exp.Anonymous, exp.AnonymousAggFunc)
 """Nodes that may look at other rows: a function that the parser does not know may be an
 aggregate."""
@@ -272,7 +256,7 @@ def piecewise(tree: exp.Expr, relations: Relations) -> Piecewise | None:
     except NotNative:
         return None
     order = tree.args.get("order")
-    if order is not None and (source is None or not _in_key_order(order, tree, source, relations)):
+    if order is not None and (source is None or not _in_key_order(tree, source, relations)):
         return None
     return Piecewise(limit, order is not None)
 
@@ -297,24 +281,16 @@ def _given(node: exp.Expr) -> list[str]:
     return [arg for arg, value in node.args.items() if value]
 
 
-def _in_key_order(
-    order: exp.Expr, tree: exp.Select, source: exp.Table, relations: Relations
-) -> bool:
+def _in_key_order(tree: exp.Select, source: exp.Table, relations: Relations) -> bool:
+    """Whether ORDER BY names leading columns of the primary key, which DuckDB sorts alike."""
     descriptor = relations[table_name(source).parts]
-    relation = folded_alias(source)
-    names = {item.alias for item in tree.expressions if isinstance(item, exp.Alias)}
-    keys = descriptor.key_columns
-    if len(order.expressions) > len(keys):
+    try:
+        order = _order(tree, descriptor, row_scope(descriptor), folded_alias(source))
+    except NotNative:
         return False
-    for item, key in zip(order.expressions, keys, strict=False):
-        column = item.this if isinstance(item, exp.Ordered) else None
-        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
-            return False
-        if item.args.get("desc") or (column.table and folded(column.args["table"]) != relation):
-            return False
-        # A column of the result that is called so goes before the table's.
-        if folded(column.this) != key.name or key.name in names:
-            return False
-        if key.type.enum is not None or key.type.kind not in _SORTED_ALIKE:
-            return False
-    return True
+    keys = key_access(descriptor, descriptor.primary_index, ())
+    sorted_alike = not any(
+        column.type.enum is not None or column.type.kind is TypeKind.INTERVAL
+        for column in keys.columns
+    )
+    return sorted_alike and _direction(keys, order) is False

@@ -53,7 +53,7 @@ from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update,
 from ..syntax.tree_copies import copied
 from ..syntax.tree_names import folded_alias
 from .conflict_plan import plan_conflict
-from .drawn_items import DrawnItems, split_items, without_draws
+from .drawn_items import split_items
 from .native_select import native_select, piecewise, row_count
 from .plans import (
     Assignment,
@@ -150,63 +150,34 @@ def _refuse_target(statement: Insert | Update | Delete, relations: Relations) ->
 
 def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
-    otherwise when a key range turns out to be too long to be read row by row."""
-    if isinstance(tree, exp.Select) and keeps_lists(tree.args.get("where")):
-        return _select_listed(tree, relations)
+    otherwise when a key range turns out to be too long to be read row by row. A list of constants
+    that is kept as it is written is read so natively, and for DuckDB it is written out."""
     if isinstance(tree, exp.Values):
         refuse_sets(tree, "VALUES", series=True)
-    tree = without_blanks(tree, relations)
-    drawn = split_items(tree)
-    if drawn is not None:
-        return _plan_drawn(tree, *drawn, relations)
+    query = without_blanks(tree, relations)
+    query, items = split_items(query) or (query, None)
     virtual = any(map(is_virtual, relations.values()))  # their rows have no keys to be read by
-
-    def analytic() -> AnalyticSelect:
-        if virtual:
-            return transpile(tree, relations)
-        select = transpile(tree, relations, scan_accesses(tree, relations))
-        return replace(select, piecewise=piecewise(tree, relations))
-
-    native = None if virtual else native_select(tree, relations)
-    plan = SelectPlan(relations=tuple(relations.values()), native=native, make_analytic=analytic)
-    if native is None:
-        _ = plan.analytic  # what is wrong with the statement is said while it is planned
-    return plan
-
-
-def _select_listed(tree: exp.Select, relations: Relations) -> SelectPlan:
-    """The plan of a query of which a list of constants is kept as it is written: natively it is
-    read so, for DuckDB it is written out."""
-    native = None
-    if not any(map(is_virtual, relations.values())) and split_items(tree) is None:
-        native = native_select(without_blanks(tree, relations), relations)
-    if native is None:
+    listed = isinstance(tree, exp.Select) and keeps_lists(tree.args.get("where"))
+    native = None if virtual or items is not None else native_select(query, relations)
+    if listed and native is None:
         return plan_select(written_out(tree), relations)
 
     def analytic() -> AnalyticSelect:
-        return plan_select(written_out(tree), relations).analytic
-
-    return SelectPlan(relations=tuple(relations.values()), native=native, make_analytic=analytic)
-
-
-def _plan_drawn(
-    tree: exp.Expr, query: exp.Select, drawn: DrawnItems, relations: Relations
-) -> SelectPlan:
-    """A query of which items draw from sequences or call `session_calls`, taken apart."""
-    assert isinstance(tree, exp.Select), tree
-
-    def analytic() -> AnalyticSelect:
-        virtual = any(map(is_virtual, relations.values()))
-        return transpile(query, relations, {} if virtual else scan_accesses(query, relations))
+        if listed:
+            return plan_select(written_out(tree), relations).analytic
+        if virtual:
+            return transpile(query, relations)
+        select = transpile(query, relations, scan_accesses(query, relations))
+        return select if items else replace(select, piecewise=piecewise(query, relations))
 
     plan = SelectPlan(
         relations=tuple(relations.values()),
-        native=None,
+        native=native,
         make_analytic=analytic,
-        drawn=drawn,
-        make_shape=lambda: transpile(without_draws(tree), relations),
+        drawn=items,
     )
-    _ = plan.analytic
+    if native is None:
+        _ = plan.analytic  # what is wrong with the statement is said while it is planned
     return plan
 
 

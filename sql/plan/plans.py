@@ -97,8 +97,6 @@ class SelectPlan:
     make_analytic: Callable[[], AnalyticSelect] = field(compare=False, repr=False)
     locking: LockingPlan | None = None
     drawn: DrawnItems | None = None
-    make_shape: Callable[[], AnalyticSelect] | None = field(default=None, compare=False, repr=False)
-    """A query of the same columns, where items are `drawn` and `analytic` has others."""
 
     @cached_property
     def analytic(self) -> AnalyticSelect:
@@ -109,11 +107,6 @@ class SelectPlan:
         if "analytic" not in self.__dict__:
             await in_slices(lambda: self.analytic)
         return self.analytic
-
-    @property
-    def shape(self) -> AnalyticSelect:
-        """Returns the query that DuckDB is asked for the columns of the result."""
-        return self.analytic if self.make_shape is None else self.make_shape()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from ..lower.transpile import transpile
 from ..parse import folded, position_of
 from ..parse.dml.writes import with_ctes
 from ..parse.queries import table_name
-from ..results.results import ResultColumn
+from ..results.results import STRING, ResultColumn
 from ..syntax.refusals import error_at
 from ..syntax.statements import Delete, Update, WithWrites, WritingStep
 from ..syntax.walks import find_all
@@ -71,7 +71,7 @@ def projection(
     columns: list[ResultColumn] = []
     scalars: list[Scalar] = []
     shown = list(_shown(items, descriptor))
-    native = True
+    native, types = True, PlainTypes(None, {}, lookup=lambda column: _declared(column, descriptor))
     for item in shown:
         tree = item.unalias()
         check_columns(tree, descriptor, relation)
@@ -81,10 +81,10 @@ def projection(
         except NotNative:
             native = False
             refuse_sets(tree, "RETURNING")
-            declared = declared or PlainTypes(lambda c: _declared(c, descriptor)).of(tree)
-            columns.append(ResultColumn(output_name(item), declared or ColumnType(TypeKind.STRING)))
+            declared = declared or types.of(tree)
+            columns.append(ResultColumn(output_name(item), declared or STRING))
             continue
-        type = scalar.type or ColumnType(TypeKind.STRING)
+        type = scalar.type or STRING
         plain = isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)
         if not plain and type == _ANY_DIGITS:  # how many there are, the query knows
             native = False
@@ -136,9 +136,7 @@ def refuse_others(
 def _shown(items: Sequence[exp.Expr], descriptor: TableDescriptor) -> Iterator[exp.Expr]:
     """The items, stars written out."""
     for item in items:
-        inner = item.unalias()
-        qualified = isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)
-        if qualified or isinstance(inner, exp.Star):
+        if item.unalias().is_star:
             for column in descriptor.shown_columns:
                 yield exp.column(column.name, quoted=True)
         else:

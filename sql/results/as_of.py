@@ -39,7 +39,8 @@ def resolve_as_of(
     """The timestamp that `as_of` means at `now`. Raises SQLError 22023 where it means none."""
     if as_of.function is not None:
         return _of_function(as_of.function, as_of.position, now, settings)
-    at = _read(_given(as_of, parameters), as_of.position, now)
+    given = as_of.literal if as_of.parameter is None else parameters[as_of.parameter - 1]
+    at = _read(given, as_of.position, now)
     if at > now:
         raise SQLError(
             "22023",
@@ -69,12 +70,6 @@ def datetime_of(ts: Timestamp) -> datetime:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _given(as_of: AsOf, parameters: Sequence[object]) -> object:
-    if as_of.parameter is None:
-        return as_of.literal
-    return parameters[as_of.parameter - 1]
 
 
 def _read(given: object, position: int, now: Timestamp) -> Timestamp:
@@ -107,10 +102,8 @@ def timestamp_of_text(text: str, position: int, now: Timestamp) -> Timestamp:
 
 
 def _of_datetime(moment: datetime, position: int) -> Timestamp:
-    since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     try:
-        return timestamp_at(unix_us=micros)
+        return timestamp_at(unix_us=(moment - _EPOCH) // timedelta(microseconds=1))
     except ValueError as error:
         raise SQLError("22023", f"{error}", position=position) from None
 

@@ -239,7 +239,8 @@ class Preparing:
                 plan = plan.main
             assert plan is not None, statement
             if isinstance(plan, SelectPlan):
-                statement.columns = await self._ask(plan.shape)
+                columns = await self._ask(plan.analytic)
+                statement.columns = plan.drawn.shown(columns) if plan.drawn else columns
             else:
                 assert plan.returning.query is not None, statement
                 statement.columns = await self._ask(plan.returning.query.select)

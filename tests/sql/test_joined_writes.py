@@ -147,6 +147,17 @@ def test_all_parts_see_one_snapshot() -> None:
     run(scenario)
 
 
+def test_a_part_reads_tables_that_no_other_names() -> None:
+    async def scenario(node: SqlNode) -> None:
+        done = await node.sql(
+            "WITH made AS (INSERT INTO u (k, n) SELECT k + 50, n FROM t WHERE k < 3 RETURNING n) "
+            "SELECT sum(n) FROM made"
+        )
+        assert done.fetch_rows() == [(30,)]
+
+    run(scenario)
+
+
 def test_a_row_is_changed_by_the_first_part_alone() -> None:
     async def scenario(node: SqlNode) -> None:
         done = await node.sql("WITH a AS (DELETE FROM t WHERE k < 3) UPDATE t SET n = 0")

@@ -41,6 +41,8 @@ def on_table(work: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT coalesce(note, $1), CASE WHEN $2 THEN n ELSE $3 END FROM t", "STRING BOOL INT8"),
         ("SELECT id FROM t WHERE id IN (SELECT n FROM t WHERE note = $1) AND f = $2",
          "STRING FLOAT8"),
+        ("SELECT m FROM (SELECT id + n AS m FROM t) AS s WHERE m = $1", "INT8"),
+        ("WITH w AS (SELECT at FROM t) SELECT * FROM w WHERE at < $1", "TIMESTAMPTZ"),
         ("INSERT INTO t VALUES ($1, $2, $3, $4)", "INT8 STRING DECIMAL(10,2) TIMESTAMPTZ"),
         ("INSERT INTO t (f, id) VALUES ($2, $1 + 1)", "INT8 FLOAT8"),
         ("INSERT INTO t (id, note) SELECT $1, $2", "INT8 STRING"),

@@ -31,15 +31,13 @@ from ....catalog.descriptors.system_tables import DEFAULT_DATABASE, PUBLIC_SCHEM
 from ....catalog.rights.users import ROOT
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ....kvlayer.errors import TakesWaiting
 from ...builtins.session_functions import STORE_TIMESTAMP
-from ...results.results import INT8, STRING
+from ...results.results import INT8, STRING, TIMESTAMPTZ
 from ...variables.client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
 from ...variables.variables import REGISTRY, SessionVariables, find
 
-TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
 
@@ -87,17 +85,6 @@ class Fact:
     counts: tuple[int, ...] = (0,)
 
 
-_TEXTS: dict[str, Callable[[ClientFacts], str]] = {
-    "current_user": lambda facts: facts.user,
-    "session_user": lambda facts: facts.session_user,
-    "current_role": lambda facts: facts.user,
-    "current_database": lambda facts: facts.database,
-    "current_catalog": lambda facts: facts.database,
-    "current_schema": lambda facts: PUBLIC_SCHEMA,
-    "version": lambda facts: CRDB_VERSION if facts.variables.get(CRDB_COMPAT) else VERSION_TEXT,
-}
-
-
 def _current_setting(facts: ClientFacts, arguments: Sequence[object]) -> str | None:
     name, *missing_ok = arguments
     known = str(name).lower()
@@ -118,12 +105,14 @@ def _set_config(facts: ClientFacts, arguments: Sequence[object]) -> str | None:
     return facts.variables.show(find(known))
 
 
-def _plain(tell: Callable[[ClientFacts], str]) -> Fact:
-    return Fact(lambda facts, _: tell(facts))
-
-
 _FACTS = {
-    **{name: _plain(tell) for name, tell in _TEXTS.items()},
+    **dict.fromkeys(("current_user", "current_role"), Fact(lambda facts, _: facts.user)),
+    "session_user": Fact(lambda facts, _: facts.session_user),
+    **dict.fromkeys(("current_database", "current_catalog"), Fact(lambda facts, _: facts.database)),
+    "current_schema": Fact(lambda facts, _: PUBLIC_SCHEMA),
+    "version": Fact(
+        lambda facts, _: CRDB_VERSION if facts.variables.get(CRDB_COMPAT) else VERSION_TEXT
+    ),
     "pg_backend_pid": Fact(lambda facts, _: facts.process_id, INT8),
     "cluster_logical_timestamp": Fact(
         lambda facts, _: Decimal(format_timestamp(facts.read_at)), STORE_TIMESTAMP

@@ -12,6 +12,7 @@ from ....catalog.descriptors.elements import Identity
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
+from ...builtins.signatures import NUMBERS
 from ...parse import folded, position_of, text_of
 from ...syntax.refusals import error_at
 from ..binder import column_of
@@ -116,9 +117,8 @@ def _coerced(column: Column, value: object, position: int | None) -> Datum:
         raise
 
 
-_NUMBERS = (TypeKind.INT8, TypeKind.DECIMAL, TypeKind.FLOAT4, TypeKind.FLOAT8)
 _ASSIGNABLE = {
-    **{kind: set(_NUMBERS) - {kind} for kind in _NUMBERS},
+    **{kind: set(NUMBERS) - {kind} for kind in NUMBERS},
     TypeKind.DATE: {TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ},
     TypeKind.TIMESTAMP: {TypeKind.TIMESTAMPTZ, TypeKind.DATE},
     TypeKind.TIMESTAMPTZ: {TypeKind.TIMESTAMP, TypeKind.DATE},

@@ -22,22 +22,20 @@ _TYPES = {
     "real": "float4", "double precision": "float8", "decimal": "numeric", "boolean": "bool",
     "char": "bpchar", "interval": "interval",
 }  # fmt: skip
-_NAMED: tuple[tuple[type[exp.Expr], str], ...] = (
-    (exp.CurrentTimestamp, "now"),
-    (exp.Localtimestamp, "localtimestamp"),
-    (exp.AtTimeZone, "timezone"),
-    (exp.Array, "array"),
-    (exp.ArrayPosition, "array_position"),
-    (exp.Corr, "corr"),
-    (exp.StrPosition, "position"),
-    (exp.Extract, "extract"),
-    (exp.StartsWith, UNNAMED),
-    (exp.RegexpLike, UNNAMED),
-    (exp.JSONArrayAgg, "json_agg"),
-    (exp.JSONExtract, UNNAMED),
-    (exp.ParseJSON, "json"),
-    (exp.Tuple, "row"),
-)
+_NAMED: dict[type[exp.Expr], str | None] = {
+    exp.CurrentTimestamp: "now",
+    exp.Localtimestamp: "localtimestamp",
+    exp.AtTimeZone: "timezone",
+    exp.Array: "array",
+    exp.ArrayPosition: "array_position",
+    exp.Corr: "corr",
+    exp.StrPosition: "position",
+    exp.Extract: "extract",
+    **dict.fromkeys((exp.StartsWith, exp.RegexpLike, exp.JSONExtract), None),
+    exp.JSONArrayAgg: "json_agg",
+    exp.ParseJSON: "json",
+    exp.Tuple: "row",
+}
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
@@ -78,10 +76,7 @@ def _given(item: exp.Expr) -> str | None:
             return item.name.lower().removeprefix(PREFIX)
         case exp.Trim():
             return _TRIMS.get(str(item.args.get("position") or "").upper(), "btrim")
-    for node, name in _NAMED:
-        if isinstance(item, node):
-            return None if name == UNNAMED else name
-    return _function(item)
+    return _NAMED[type(item)] if type(item) in _NAMED else _function(item)
 
 
 def _of_subquery(item: exp.Subquery) -> str | None:

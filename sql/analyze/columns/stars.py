@@ -34,9 +34,8 @@ class Unclear(Exception):
 
 def is_star(item: exp.Expr) -> bool:
     """Whether an item of a select list is all columns: of FROM, or of what it names."""
-    whole = isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-    star = item.this if whole else item
-    return isinstance(star, exp.Star) and not any(star.args.values())
+    star = item.this if isinstance(item, exp.Column) else item
+    return item.is_star and not any(star.args.values())
 
 
 def expand_stars(query: exp.Expr, relations: Relations, scopes: Sequence[QueryScope]) -> None:
@@ -56,19 +55,15 @@ def expand_stars(query: exp.Expr, relations: Relations, scopes: Sequence[QuerySc
 
 
 class Stars:
-    """The stars of one query, read by their scopes; in the text of a view they are columns called
-    `mark`, whose text must mean the same for good."""
+    """The stars of one query, read by their scopes; what stands for those of a view is `settled`:
+    text that must mean the same for good."""
 
     def __init__(
-        self, scopes: Sequence[QueryScope], relations: Relations, mark: str | None = None
+        self, scopes: Sequence[QueryScope], relations: Relations, *, settled: bool = False
     ) -> None:
         self._scopes = {id(scope.expression): scope for scope in scopes}
         self._relations = relations
-        self._mark = mark
-
-    def is_star(self, node: exp.Expr) -> bool:
-        marked = isinstance(node, exp.Column) and node.name == self._mark
-        return marked or (self._mark is None and is_star(node))
+        self._settled = settled
 
     def written(self, select: exp.Select, star: exp.Expr) -> list[exp.Column]:
         """Returns the columns of a star. Raises Unclear."""
@@ -107,7 +102,7 @@ class Stars:
         by_name = {folded_alias(source): source for source in sources}
         lower = {alias.lower(): alias for alias in by_name}
         alias = wanted if wanted in by_name else lower.get(wanted.lower())
-        if alias is None and self._mark is not None:
+        if alias is None and self._settled:
             raise error_at(qualifier, "42P01", f'missing FROM-clause entry for table "{wanted}"')
         if alias is None:
             raise Unclear
@@ -124,7 +119,7 @@ class Stars:
             names = [item[-1] for item in right]
             common = [folded(name) for name in join.args.get("using") or ()]
             if str(join.args.get("method") or "").upper() == "NATURAL":
-                if self._mark is not None:
+                if self._settled:
                     raise SQLError(
                         "0A000",
                         "a view cannot read all columns of a NATURAL JOIN",
@@ -139,7 +134,7 @@ class Stars:
     ) -> list[Item]:
         """The columns behind one more JOIN: what is joined on is that of the side that has it."""
         merged: list[Item] = [(name,) for name in common]
-        if self._mark is None and side != "FULL":
+        if not self._settled and side != "FULL":
             holder = right if side == "RIGHT" else left
             merged = [item for name in common for item in holder if item[-1] == name]
         return [*merged, *(item for item in (*left, *right) if item[-1] not in common)]
@@ -154,7 +149,7 @@ class Stars:
             bare.set("joins", None)
             return self._joined(select, bare, joins)
         alias, names = folded_alias(source), self._names(select, source)
-        by_name = alone and self._mark is not None
+        by_name = alone and self._settled
         return [(name,) if by_name or not alias else (alias, name) for name in names]
 
     def _names(self, select: exp.Select, source: exp.Expr) -> list[str]:
@@ -211,11 +206,9 @@ class Stars:
             raise Unclear
         names: list[str] = []
         for item in query.expressions:
-            if self.is_star(item):
+            if is_star(item):
                 names += [found[-1] for found in self.columns(query, item)]
-            elif isinstance(item, exp.Star) or (
-                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-            ):
+            elif item.is_star:
                 raise Unclear
             else:
                 names.append(output_name(item))

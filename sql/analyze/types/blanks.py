@@ -13,12 +13,11 @@ from sqlglot import exp
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.array_text import read_array, write_array
 from ....catalog.values.type_kinds import TypeKind
+from ...builtins.operators import COMPARISONS
 from ...syntax.tree_copies import copied
 from ...syntax.tree_names import CUT_BLANKS, folded
 from ...syntax.walks import find_all
 from ..scalars import type_of_cast
-
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
 
 
 def without_blanks(
@@ -34,7 +33,7 @@ def without_blanks(
     if not padded:
         return tree
     made = copied(tree)
-    for node in find_all(made, *_COMPARISONS):
+    for node in find_all(made, *COMPARISONS, exp.In, exp.Between):
         parts = list(node.iter_expressions())
         if any(isinstance(part, exp.Column) and folded(part.this) in padded for part in parts):
             for part in parts:

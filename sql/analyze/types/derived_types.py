@@ -92,13 +92,6 @@ def of_bare_numeric(node: exp.Cast, source: ColumnType | None) -> ColumnType | N
     return array_of(made) if several else made
 
 
-def listed_item(item: exp.Expr) -> exp.Expr:
-    """Returns the operand of array_agg() without its order."""
-    while isinstance(item, exp.Order | exp.Distinct):
-        item = item.this if isinstance(item, exp.Order) else item.expressions[0]
-    return item
-
-
 def of_ordered_set(
     tree: exp.WithinGroup, type_of: Callable[[exp.Expr], ColumnType | None]
 ) -> ColumnType | None:

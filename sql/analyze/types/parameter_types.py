@@ -14,10 +14,10 @@ the same statement has the same result columns whatever the values are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
+from typing import Any
 
 from sqlglot import exp
 
@@ -26,6 +26,7 @@ from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
+from ...builtins.operators import ARITHMETIC, COMPARISONS
 from ...parse import folded
 from ...parse.constant_lists import LIST, write_out
 from ...parse.queries import table_name
@@ -33,22 +34,14 @@ from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update
 from ...syntax.tree_copies import copied, exchange
 from ...syntax.tree_names import CAST_TYPE
 from ...syntax.walks import find_all, find_in_scope
-from ..binder import Relations, column_type, parts_of, scopes_in, single_table
+from ..binder import Relations, parts_of, single_table
 from ..calls.session_calls import session_function
 from ..columns.output_names import TYPED_PARAMETER
 from ..enum_casts import bind_enum_casts
-from ..scalars import OPERATORS, parameter_number, type_of_cast
+from ..scalars import parameter_number, type_of_cast
 from ..statement_trees import with_trees
 from .derived_types import FLOAT8, INT8
 from .types import BOOL, JSONB, STRING, Hints, Lookup, PlainTypes, Types
-
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-_TEXTUAL = (
-    exp.DPipe, exp.Like, exp.ILike, exp.RegexpLike, exp.Lower, exp.Upper, exp.Length, exp.Concat,
-    exp.Trim, exp.Substring,
-)  # fmt: skip
-_ALTERNATIVES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Nullif, exp.In, exp.Between)
-_NUMERIC = (exp.Abs, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow, exp.Floor, exp.Ceil, exp.Round)
 
 DECIMAL = ColumnType(TypeKind.DECIMAL)
 
@@ -204,8 +197,8 @@ def _in_query(
         yield from _in_tree(tree, _by_name(table, alias=alias), declared, None)
         return
     seen: set[int] = set()
-    for scope in scopes_in(tree):
-        types = PlainTypes(partial(column_type, scope=scope, relations=relations), declared)
+    types = PlainTypes(tree, relations, declared)
+    for scope in types.scopes:
         for node in _uses(find_in_scope(scope, exp.Parameter, exp.In)):
             if id(node) not in seen:
                 seen.add(id(node))
@@ -213,7 +206,7 @@ def _in_query(
     # LIMIT of a set operation, VALUES, and whatever else belongs to no scope.
     for node in find_all(tree, exp.Parameter):
         if id(node) not in seen and not _listed(node.parent):
-            yield node, _context(node, PlainTypes(lambda column: None, declared))
+            yield node, _context(node, types)
 
 
 def _uses(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
@@ -245,7 +238,7 @@ def _in_tree(
         if node is tree or tree.unnest() is node:
             yield node, whole
         else:
-            types = types or PlainTypes(lookup, declared)
+            types = types or PlainTypes(None, {}, declared, lookup)
             yield node, _context(node, types)
 
 
@@ -253,43 +246,16 @@ def _context(node: exp.Expr, types: Types) -> ColumnType | None:
     """The type that the place of `node` says it has, or the list that an IN keeps."""
     if isinstance(node, exp.In):
         return _of_siblings(node, node, types)
-    place = node
-    parent = node.parent
+    place, parent = node, node.parent
     while isinstance(parent, exp.Paren):
         place, parent = parent, parent.parent
-    match parent:
-        case exp.Cast():
-            return _of_cast(parent)
-        case exp.Limit() | exp.Offset() | exp.GenerateSeries():
-            return INT8
-        case exp.Where() | exp.And() | exp.Or() | exp.Not() | exp.Having():
-            return BOOL
-        case exp.Neg():
-            return _context(parent, types)
-        case exp.If() | exp.Case():
-            return _of_branches(parent, place, types)
-    if isinstance(parent, exp.Any | exp.All):
-        return _of_set(parent, types)
-    if parent is not None and isinstance(parent, WIDE_OPERATORS):
-        return _of_wide_operand(parent, place, types)
-    if isinstance(parent, _TEXTUAL):
-        return STRING
-    if isinstance(parent, _ALTERNATIVES):
-        return _of_siblings(parent, place, types)
-    if isinstance(parent, _COMPARISONS) or type(parent) in OPERATORS:
-        assert parent is not None
-        found = _of_siblings(parent, place, types)
-        if found == JSONB and type(parent) in OPERATORS:
-            return STRING  # what is taken from a document is named
-        if found is None and type(parent) in OPERATORS:
-            return _context(parent, types)
-        return found
-    if isinstance(parent, _NUMERIC):
-        return FLOAT8
-    function = None if parent is None else session_function(parent)
-    if parent is not None and function is not None:
-        return function.argument(next(n for n, e in enumerate(parent.expressions) if e is place))
-    return None
+    rule = _RULES.get(type(parent))
+    if parent is None or rule is not None:
+        return None if rule is None else rule(parent, place, types)
+    function = session_function(parent)
+    if function is None:
+        return None
+    return function.argument(next(n for n, e in enumerate(parent.expressions) if e is place))
 
 
 def _of_cast(cast: exp.Cast) -> ColumnType | None:
@@ -298,37 +264,26 @@ def _of_cast(cast: exp.Cast) -> ColumnType | None:
     return type if type is None or type.in_catalog_only else type.broad
 
 
-WIDE_OPERATORS = (
-    exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps, exp.JSONExtract,
-    exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContainsTopKey,
-    exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath, exp.DPipe,
-)  # fmt: skip
-_PATHS = (
-    exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContainsAnyTopKeys,
-    exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath,
-)  # fmt: skip
-
-
-def _of_set(parent: exp.Expr, types: Types) -> ColumnType | None:
+def _of_set(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
     """`x = ANY ($1)`: an array of what x is."""
     comparison = parent.parent
-    if comparison is None or not isinstance(comparison, _COMPARISONS):
+    if comparison is None or not isinstance(comparison, COMPARISONS):
         return None
     found = _of_siblings(comparison, parent, types)
     return None if found is None or found.element is not None else array_of(found)
 
 
-def _of_wide_operand(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
-    """An operand of an operator on documents or arrays."""
+def _of_arithmetic(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
+    found = _of_siblings(parent, place, types)
+    if found == JSONB:
+        return STRING  # what is taken from a document is named
+    return _context(parent, types) if found is None else found
+
+
+def _of_concatenation(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
     other = _of_siblings(parent, place, types)
-    if isinstance(parent, exp.DPipe):
-        wide = other is not None and (other == JSONB or other.element is not None)
-        return other if wide else STRING
-    if isinstance(parent, exp.ArrayContainsAll | exp.ArrayContainedBy | exp.ArrayOverlaps):
-        return other
-    if parent.this is place:
-        return JSONB
-    return array_of(STRING) if isinstance(parent, _PATHS) else STRING
+    wide = other is not None and (other == JSONB or other.element is not None)
+    return other if wide else STRING
 
 
 def _of_siblings(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
@@ -357,3 +312,42 @@ def _taken_by(tree: exp.Expr, types: Types) -> ColumnType | None:
     found = types.of(tree)
     computed = not isinstance(tree.unnest(), exp.Column | exp.Parameter | exp.Cast)
     return DECIMAL if found is not None and found.kind is TypeKind.DECIMAL and computed else found
+
+
+_Rule = Callable[[Any, exp.Expr, Types], ColumnType | None]
+_RULES: dict[type[Any], _Rule] = {
+    **dict.fromkeys((exp.Cast, exp.TryCast), lambda parent, place, types: _of_cast(parent)),
+    **dict.fromkeys(
+        (exp.Limit, exp.Offset, exp.GenerateSeries, exp.ExplodingGenerateSeries), lambda *_: INT8
+    ),
+    **dict.fromkeys((exp.Where, exp.And, exp.Or, exp.Not, exp.Having), lambda *_: BOOL),
+    exp.Neg: lambda parent, place, types: _context(parent, types),
+    **dict.fromkeys((exp.If, exp.Case), _of_branches),
+    **dict.fromkeys((exp.Any, exp.All), _of_set),
+    **dict.fromkeys(
+        (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBContainsTopKey),
+        lambda parent, place, types: JSONB if parent.this is place else STRING,
+    ),
+    **dict.fromkeys(
+        (exp.JSONBExtract, exp.JSONBExtractScalar, exp.JSONBContainsAnyTopKeys,
+         exp.JSONBContainsAllTopKeys, exp.JSONBDeleteAtPath),
+        lambda parent, place, types: JSONB if parent.this is place else array_of(STRING),
+    ),
+    exp.DPipe: _of_concatenation,
+    **dict.fromkeys(
+        (exp.Like, exp.ILike, exp.RegexpLike, exp.Lower, exp.Upper, exp.Length, exp.Concat,
+         exp.ConcatWs, exp.Trim, exp.Substring),
+        lambda *_: STRING,
+    ),
+    **dict.fromkeys(
+        (*COMPARISONS, exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps, exp.Coalesce,
+         exp.Greatest, exp.Least, exp.Nullif, exp.In, exp.Between),
+        _of_siblings,
+    ),
+    **dict.fromkeys(ARITHMETIC, _of_arithmetic),
+    **dict.fromkeys(
+        (exp.Abs, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow, exp.Floor, exp.Ceil, exp.Round),
+        lambda *_: FLOAT8,
+    ),
+}  # fmt: skip
+"""What a place says of a parameter's type, by the class of the node around it."""

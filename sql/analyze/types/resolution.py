@@ -43,7 +43,6 @@ from .common_types import (
     widened,
 )
 from .derived_types import FLOAT4, FLOAT8, INT8
-from .frames import resolve_frame
 from .rows import (
     check_dimensions,
     check_row,
@@ -52,8 +51,7 @@ from .rows import (
     is_row,
     several_dimensions,
 )
-from .sets import check_series
-from .siblings import check_siblings
+from .sets import check_frame, check_series, check_siblings
 from .types import BOOL, STRING, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
@@ -415,7 +413,7 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     exp.Column: (check_whole_row,),
     **dict.fromkeys((exp.Lag, exp.Lead), (_check_default,)),
     exp.NthValue: (_check_place,),
-    exp.WindowSpec: (resolve_frame,),
+    exp.WindowSpec: (check_frame,),
     exp.WithinGroup: (_check_ordered_set,),
     exp.Tuple: (check_row,),
     exp.Anonymous: (_check_anonymous,),

@@ -22,7 +22,7 @@ from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.fibre import give_way
 from ...builtins.documents.calls import RESULTS
-from ...builtins.known_functions import FUNCTIONS, called
+from ...builtins.known_functions import FUNCTIONS, called, operand_of
 from ...builtins.macros import PREFIX
 from ...builtins.operators import SIGNS, operation
 from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
@@ -41,7 +41,6 @@ from .derived_types import (
     at_zone,
     constant_places,
     decimal,
-    listed_item,
     literal_type,
     of_bare_numeric,
     of_ordered_set,
@@ -156,12 +155,7 @@ class Types:
 
     def declared(self, tree: exp.Expr) -> ColumnType | None:
         """The type that CREATE TABLE or a cast says, which may be narrower."""
-        inner = tree.unnest()
-        known = self.of(inner)
-        if isinstance(inner, exp.Column) or DECLARED in inner.meta:
-            found: ColumnType | None = inner.meta.get(DECLARED)
-            return found
-        return type_of_cast(inner) if isinstance(inner, exp.Cast) else known
+        return self.passed_on(tree) or self.of(tree)
 
     def passed_on(self, item: exp.Expr) -> ColumnType | None:
         """The type that an item of a query has for who reads it: columns and casts have their own;
@@ -169,9 +163,12 @@ class Types:
         parts have, as CASE of object ids does. None where it is what is computed."""
         if isinstance(item, exp.Paren):
             return self.passed_on(item.this)
-        if isinstance(item, exp.Column | exp.Cast) or DECLARED in item.meta:
-            return self.declared(item)
         found = self.of(item)
+        if isinstance(item, exp.Column) or DECLARED in item.meta:
+            said: ColumnType | None = item.meta.get(DECLARED)
+            return said
+        if isinstance(item, exp.Cast):
+            return type_of_cast(item)
         if found is not None and enum_in(found) is not None:
             return found
         kept = self._of_parts(item)
@@ -188,8 +185,7 @@ class Types:
                 found = {self.passed_on(part) for part in given}
                 return found.pop() if len(found) == 1 else None
             case exp.ArrayAgg():
-                what = item.this.this if isinstance(item.this, exp.Order) else item.this
-                element = self.passed_on(what)
+                element = self.passed_on(operand_of(item.this))
                 return None if element is None or element.element is not None else array_of(element)
             case exp.Subquery():
                 _, columns = self.declared_of(item)
@@ -283,7 +279,7 @@ class Types:
         return found if found is not None and found.element is not None else None
 
     def _listed(self, tree: exp.Expr) -> ColumnType | None:
-        items = tree.expressions if isinstance(tree, exp.Array) else [listed_item(tree.this)]
+        items = tree.expressions if isinstance(tree, exp.Array) else [operand_of(tree.this)]
         if len(items) == 1 and isinstance(items[0], exp.Query):
             return next(iter(self.columns_of(items[0])[1]), None)
         return self.common(items)
@@ -500,14 +496,19 @@ class Types:
 
 
 class PlainTypes(Types):
-    """The types of expressions that stand in no query, or in one whose parameters have no types
-    yet: `lookup` knows the columns, `declared` are the parameters' types as far as clients say
-    them, and what a subquery returns is not known. No type is kept with a tree."""
+    """The types of a query whose parameters have no types yet, or of expressions that stand in no
+    query: `lookup` then knows the columns, and what a subquery returns is not known. `declared` are
+    the parameters' types as far as clients say them. No type is kept with a tree."""
 
-    def __init__(self, lookup: Lookup, declared: Hints = ()) -> None:
-        self.relations: Relations = {}
-        self.strict = True
-        self._scopes = {}
+    def __init__(
+        self,
+        query: exp.Expr | None,
+        relations: Relations,
+        declared: Hints = (),
+        lookup: Lookup | None = None,
+    ) -> None:
+        if query is not None:
+            super().__init__(query, relations)
         self._depth = 0
         self._lookup = lookup
         self._declared = declared
@@ -517,6 +518,7 @@ class PlainTypes(Types):
         if tree is None or self._depth > _DEPTH_MAX:
             return None
         if id(tree) not in self._found:
+            self._found[id(tree)] = None  # a query that is recursive meets itself
             self._depth += 1
             self._found[id(tree)] = self._infer(tree)
             self._depth -= 1
@@ -529,13 +531,13 @@ class PlainTypes(Types):
         return super()._infer(tree)
 
     def _column(self, column: exp.Column) -> ColumnType | None:
-        return self._lookup(column)
+        return super()._column(column) if self._lookup is None else self._lookup(column)
 
     def _cast(self, tree: exp.Cast) -> ColumnType | None:
         return broad_type_of_cast(tree)
 
     def parts_of(self, tree: exp.Expr) -> tuple[list[str], list[list[exp.Expr]]]:
-        return [], []
+        return ([], []) if self._lookup is not None else super().parts_of(tree)
 
 
 _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)

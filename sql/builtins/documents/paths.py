@@ -5,8 +5,8 @@ A path is the texts of `'{a,1,b}'::TEXT[]`: a member's name in an object, a plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import re
+from collections.abc import Sequence
 
 from ....catalog.values.errors import SQLError
 from .slices import (
@@ -66,24 +66,21 @@ def without_path(document: str, path: Path) -> str:
     """`document #- path`."""
     if is_scalar(document):
         raise SQLError("22023", "cannot delete path in scalar")
-    return _changed(document, path, 0, (_remove_member, _remove_item))
+    return _changed(document, path, 0, None)
 
 
 def with_value(document: str, path: Path, new: str, missing: bool = True) -> str:
     """jsonb_set: what stands at the path is replaced, or made if its parent is there."""
     if is_scalar(document):
         raise SQLError("22023", "cannot set path in scalar")
-    changes = partial(_set_member, new, missing), partial(_set_item, new, missing)
-    return _changed(document, path, 0, changes)
+    return _changed(document, path, 0, new, missing=missing)
 
 
-Changes = tuple[Callable[[dict[str, str], str], None], Callable[[list[str], int], None]]
-"""Two in-place changes of the container that a path's last step names: of an object's members,
-and of an array's items."""
-
-
-def _changed(document: str, path: Path, level: int, changes: Changes) -> str:
-    """The document with a change at the path; as it is where the path leads nowhere."""
+def _changed(
+    document: str, path: Path, level: int, new: str | None, *, missing: bool = False
+) -> str:
+    """The document with `new`, or nothing, at the path; what is `missing` there is made. It is as
+    it was where the path leads nowhere."""
     if level == len(path) or is_scalar(document):
         return document
     step, last = path[level], level == len(path) - 1
@@ -91,16 +88,23 @@ def _changed(document: str, path: Path, level: int, changes: Changes) -> str:
         raise SQLError("22004", f"path element at position {level + 1} is null")
     if is_object(document):
         members = members_of(document)
-        if last:
-            changes[0](members, step)
-        elif step in members:
-            members[step] = _changed(members[step], path, level + 1, changes)
+        if not last and step in members:
+            members[step] = _changed(members[step], path, level + 1, new, missing=missing)
+        elif last and new is None:
+            members.pop(step, None)
+        elif last and new is not None and (missing or step in members):
+            members[step] = new
         return object_of(members)
     items, place = items_of(document), _checked_place(step, level)
-    if last:
-        changes[1](items, place)
-    elif -len(items) <= place < len(items):
-        items[place] = _changed(items[place], path, level + 1, changes)
+    there = -len(items) <= place < len(items)
+    if there and not last:
+        items[place] = _changed(items[place], path, level + 1, new, missing=missing)
+    elif there and new is None:
+        del items[place]
+    elif there and new is not None:
+        items[place] = new
+    elif last and new is not None and missing:
+        items.insert(0 if place < 0 else len(items), new)
     return array_of(items)
 
 
@@ -113,34 +117,12 @@ def _checked_place(step: str, level: int) -> int:
 
 def _place(step: str) -> int | None:
     """The number that a step says, as C reads one: blanks before it, none behind it."""
-    digits = step.lstrip(" \t\n\v\f\r")
-    unsigned = digits[1:] if digits[:1] in ("+", "-") else digits
-    if not (unsigned.isascii() and unsigned.isdigit()) or len(unsigned) > _PLACE_DIGITS_MAX:
+    if len(step) > _PLACE_LENGTH_MAX or not _is_place(step):
         return None
-    place = int(digits)
+    place = int(step)
     return place if -_INT4_MAX - 1 <= place <= _INT4_MAX else None
 
 
-_PLACE_DIGITS_MAX = 1000
-"""Digits of a place, zeros before it among them: Python refuses to read some thousands."""
-
-
-def _remove_member(members: dict[str, str], name: str) -> None:
-    members.pop(name, None)
-
-
-def _remove_item(items: list[str], place: int) -> None:
-    if -len(items) <= place < len(items):
-        del items[place]
-
-
-def _set_member(new: str, missing: bool, members: dict[str, str], name: str) -> None:
-    if missing or name in members:
-        members[name] = new
-
-
-def _set_item(new: str, missing: bool, items: list[str], place: int) -> None:
-    if -len(items) <= place < len(items):
-        items[place] = new
-    elif missing:
-        items.insert(0 if place < 0 else len(items), new)
+_is_place = re.compile(r"[ \t\n\v\f\r]*[+-]?[0-9]+").fullmatch
+_PLACE_LENGTH_MAX = 1000
+"""Letters of a place, zeros before it among them: Python refuses to read some thousands."""

@@ -35,7 +35,7 @@ from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import ZERO
 from ...access.predicates import (
     Comparison,
-    Membership,
+    ElementOf,
     Predicate,
     bind_predicates,
     compile_predicates,
@@ -104,12 +104,11 @@ def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowExpressi
 def _compares_with_null(predicate: Predicate) -> bool:
     match predicate:
         case Comparison(constant=constant):
-            constants: Sequence[Scalar] = (constant,)
-        case Membership(constants=several):
-            constants = several
-        case _:
-            return False
-    return any(constant.evaluate((), _NOTHING) is None for constant in constants)
+            return constant.value(_NOTHING) is None
+        case ElementOf(array=array):
+            found = array.value(_NOTHING)
+            return not isinstance(found, list) or None in found
+    return False
 
 
 _NOTHING = Bindings((), ZERO)
@@ -120,7 +119,7 @@ def _holds(predicates: Sequence[Predicate], row: Row, bindings: Bindings) -> boo
 
 
 def _false(predicate: Predicate, row: Row, bindings: Bindings) -> bool:
-    if isinstance(predicate, Comparison | Membership) and row[predicate.column] is None:
+    if isinstance(predicate, Comparison | ElementOf) and row[predicate.column] is None:
         return False
     return not bind_predicates([predicate], bindings)(row)
 

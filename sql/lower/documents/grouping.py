@@ -79,7 +79,7 @@ def grouped(node: exp.Expr, types: Types) -> exp.Expr | None:
                     for entry in entries(part) or [part]:
                         _wrap_if_document(entry, types)
         case exp.ArrayAgg():
-            order_distinct(node, types)
+            check_distinct(node, types)
         case exp.Join():
             _check_using(node, types)
         case exp.SetOperation():
@@ -177,20 +177,13 @@ def _selected(select: exp.Select, node: exp.Expr, types: Types) -> exp.Expr | No
     return None
 
 
-def order_distinct(node: exp.ArrayAgg, types: Types) -> None:
-    """`array_agg(DISTINCT x)`: in their order, each once."""
-    order = node.this if isinstance(node.this, exp.Order) else None
-    distinct = node.this if order is None else order.this
-    if not isinstance(distinct, exp.Distinct):
-        return
-    item = distinct.expressions[0]
-    if types.of(item) == JSONB:
+def check_distinct(node: exp.ArrayAgg, types: Types) -> None:
+    """Raises SQLError 0A000 for `array_agg(DISTINCT doc)`."""
+    distinct = node.this.this if isinstance(node.this, exp.Order) else node.this
+    if isinstance(distinct, exp.Distinct) and types.of(distinct.expressions[0]) == JSONB:
         raise unsupported(
             "an aggregate of DISTINCT documents", node, "Say SELECT DISTINCT in a subquery."
         )
-    if order is None:
-        key = exp.Ordered(this=item.copy(), nulls_first=False)
-        node.set("this", exp.Order(this=distinct, expressions=[key]))
 
 
 def _check_using(node: exp.Join, types: Types) -> None:

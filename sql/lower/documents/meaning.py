@@ -284,7 +284,7 @@ def text_path(node: exp.Expr) -> exp.Expr:
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
     listed = exp.ArrayAgg(this=argument)
-    grouping.order_distinct(listed, types)
+    grouping.check_distinct(listed, types)
     return _of_aggregate(node, listed, "jsonb_of")
 
 
