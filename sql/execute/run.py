@@ -407,8 +407,8 @@ async def bound(
     lengthy: bool,
 ) -> tuple[Relations, Needs, bool]:
     """The tables of a statement, leased at `at`, the privileges that it needs, and whether it names
-    enumerations, which are bound in it. `reader` reads descriptors; `transaction` is the one that is
-    open, if one is.
+    enumerations, which are bound in it. `reader` reads descriptors; `transaction` is the open one,
+    if there is one.
 
     Raises SQLError 42501 before the statement is planned: what is said of columns is for those who
     may see the table.
