@@ -15,7 +15,7 @@ free (SCHED_IDLE). The parts of a round take turns in pieces. Ratios are medians
 - `put_avg_ms`, `get_avg_ms`: the averages without a capture.
 - `put_throughput_ratio`: puts of the closed loop with a capture, over those without.
 - `replication_rows_over_offered`: rows a second into the replica, while it resolves them, over
-  those offered.
+  those that the main commits, by the timestamps of both.
 - `recovery_point_s_p99`: the age of the oldest acknowledged write that the recovery lacks.
 - `main_us_per_row`, `capture_us_per_row`, `recovery_us_per_row`: processor time of a row that is
   replicated; the main's is what it spends more than without a capture.
@@ -278,13 +278,16 @@ class Bench:
         return ages
 
     def rows_per_s(self, looks: Sequence[Look]) -> float:
-        """Acknowledged rows a second that the recovery resolved: between the first look that saw
-        some of them and the last that did not see all. The first that saw all came up to
-        `LOOK_SECONDS` after the last row, in which there was nothing to do."""
+        """Acknowledged rows a second that the recovery resolved. It resolves them in steps: the
+        time is from the first look at the first step to the first look at the last one but that
+        which brings all, with which there is nothing more to do."""
         written = sorted(self.acknowledged)
-        seen = [(now, bisect_right(written, resolved)) for now, resolved in looks]
-        partial = [look for look in seen if 0 < look[1] < len(written)]
-        (began, had), (ended, has) = partial[0], partial[-1]
+        steps: dict[int, Timestamp] = {}
+        for now, resolved in looks:
+            steps.setdefault(bisect_right(written, resolved), now)
+        (had, began), *_, (has, ended) = [
+            (count, now) for count, now in steps.items() if 0 < count < len(written)
+        ]
         return (has - had) / seconds_between(began, ended)
 
     async def backlog(self, name: str, link: Relay, rows: int, sending: str = "") -> float:
@@ -417,7 +420,8 @@ class Round:
 
     def _note_replica(self, looks: Sequence[Look]) -> None:
         bench, found = self._bench, self._found
-        offered = len(bench.acknowledged) / self._load.seconds
+        written = bench.acknowledged
+        offered = len(written) / seconds_between(min(written), max(written))
         reached = bench.rows_per_s(looks)
         note(found, "replication_rows_over_offered", reached / offered)
         note(found, "replication_rows_per_s", reached)
