@@ -136,7 +136,7 @@ Case = Callable[[Server], float]
 
 
 def cases_of(sizes: argparse.Namespace) -> dict[str, Case]:
-    """What is measured of a server, by the metric's name."""
+    """The measurements of a server, by their metrics' names."""
     seconds: float = sizes.seconds
     cases: dict[str, Case] = {}
     for clients in sizes.clients:

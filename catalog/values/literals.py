@@ -188,7 +188,7 @@ def _read_moment(text: str, type_name: str) -> datetime:
 _PLAIN_MOMENT = re.compile(
     r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:[+-](?:0\d|1[0-5])(?::[0-5]\d)?)?", re.ASCII
 )
-"""What drivers send and the standard library reads as it is."""
+"""A moment as drivers send it, which the standard library reads as it stands."""
 
 _OFFSET = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d\S*?))? ?([+-])"

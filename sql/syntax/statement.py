@@ -1,4 +1,4 @@
-"""What a statement is: a frozen value of named fields, and so is each part of one."""
+"""Statements and their parts: frozen values of named fields, with the grammar they are read by."""
 
 from __future__ import annotations
 

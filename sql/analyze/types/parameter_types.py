@@ -350,4 +350,4 @@ _RULES: dict[type[Any], _Rule] = {
         lambda *_: FLOAT8,
     ),
 }  # fmt: skip
-"""What a place says of a parameter's type, by the class of the node around it."""
+"""The rules by which a place gives a parameter its type, by the class of the node around it."""

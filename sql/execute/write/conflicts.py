@@ -5,7 +5,7 @@ statement, is in the way where it has an entry that the proposed one needs in an
 in the primary index, its values in a unique one. DO NOTHING passes over the proposed row then; DO
 UPDATE changes the row that is there, unless this statement has touched it (21000).
 
-What is read are the entries that the proposed rows need, and then the rows that have those: in
+The entries that the proposed rows need are read together, and then the rows that have those: in
 a one-phase commit and in a transaction alike.
 """
 
@@ -35,8 +35,8 @@ Outcome = tuple[Mutation, Sequence[Row], int]
 returns them; and how many they are."""
 
 _Effect = int | KeyedRow
-"""What becomes of a proposed row: the number of one to be inserted, or the key of a row that is
-there, and the values that its visible columns get."""
+"""The fate of a proposed row: the number of one to be inserted, or the key of a row that is there,
+and the values that its visible columns get."""
 
 
 class Collisions:

@@ -266,7 +266,8 @@ async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> No
 
 
 _Compiled = tuple[Sequence[Scalar], _Asked]
-"""What a default draws for each row of the table that its expression reads, and that expression."""
+"""The draws of a default, for each row of the table that its expression reads, and the
+expression."""
 
 
 @lru_cache(maxsize=_COMPILED_MAX)

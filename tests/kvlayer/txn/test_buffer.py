@@ -13,6 +13,7 @@ from tailrace.kvlayer.errors import (
     LockTimeout,
     RetryableTransaction,
     TransactionState,
+    WriteConflict,
 )
 from tailrace.kvlayer.keys import KEY_BYTES_MAX, VALUE_BYTES_MAX, table_span
 from tailrace.kvlayer.settings import Settings
@@ -131,6 +132,23 @@ def test_buffered_keys_are_locked() -> None:
         assert not waiting.done()
         at = await first.commit()
         assert await waiting > at
+
+    run(work)
+
+
+def test_keys_beside_locked_ones_are_looked_at() -> None:
+    async def work(store: Store, proposed: list[LogicalOp]) -> None:
+        writer = store.begin(isolation=Isolation.REPEATABLE_READ)
+        await writer.lock([A])
+        savepoint = await writer.savepoint()
+        await writer.lock([B])
+        await writer.put([B], [b"1"])
+        await writer.rollback_to(savepoint)
+        await put(store, {B: b"2"})
+        await writer.put([A], [b"1"])
+        with pytest.raises(WriteConflict):
+            await writer.put([A, B], [b"1", b"1"])
+        await writer.rollback()
 
     run(work)
 
