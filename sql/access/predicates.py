@@ -240,7 +240,7 @@ def _constant(
     scalar = compile_scalar(tree, scope, relation)
     if not scalar.constant:
         raise NotNative("a comparison of two columns")
-    if not isinstance(tree, exp.Literal) and any(
+    if not isinstance(tree, exp.Literal | exp.Parameter) and any(
         _is_char(cast) for cast in find_all(tree, exp.Cast)
     ):
         raise NotNative("a CHAR, beside which the blanks of a VARCHAR mean nothing")

@@ -7,6 +7,7 @@ part that needs no I/O.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 
@@ -46,22 +47,43 @@ Relations = Mapping[tuple[str, ...], TableDescriptor]
 """The tables of a statement by the parts of their names as written."""
 
 
-def tables_of(statement: Statement) -> list[ObjectName]:
-    """The names of the tables that a statement reads or writes, each once, as written."""
-    found: dict[tuple[str, ...], ObjectName] = {}
-    for name in _mentioned(statement):
-        found.setdefault(name.parts, name)
-    return list(found.values())
+@dataclass(frozen=True, slots=True)
+class NamedTables:
+    """The tables that a statement writes, and those that it reads, as often as it names each. The
+    target of DML is read only if a query in the statement reads it."""
+
+    written: tuple[ObjectName, ...]
+    read: tuple[ObjectName, ...]
+
+    @property
+    def names(self) -> list[ObjectName]:
+        """Returns each table once, as it is named first."""
+        found: dict[tuple[str, ...], ObjectName] = {}
+        for name in (*self.written, *self.read):
+            found.setdefault(name.parts, name)
+        return list(found.values())
 
 
-def tables_read(statement: Statement) -> list[ObjectName]:
-    """Returns the names of the tables that a statement reads, as often as each is named. The
-    target of DML is among them only if a query in the statement reads it."""
-    if isinstance(statement, WithWrites):
-        read = [name for part in parts_of(statement) for name in tables_read(part)]
-        return [name for name in read if name.parts[0] != STEPS]
-    found = list(_mentioned(statement))
-    return found[1:] if isinstance(statement, Insert | Update | Delete) else found
+def tables_of(statement: Statement) -> NamedTables:
+    """Returns the tables that a statement names. Raises SQLError for what is none in FROM."""
+    match statement:
+        case Query(tree=tree):
+            return NamedTables((), _named_in(tree))
+        case Insert(table=table):
+            read = [name for tree in trees_in(statement) for name in _in_queries(tree)]
+            return NamedTables((table,), tuple(read))
+        case Update(table=table, assignments=assignments):
+            values = [value for _, value in assignments]
+            return NamedTables((table,), _read_beside(statement, [*values, *statement.returning]))
+        case Delete(table=table):
+            return NamedTables((table,), _read_beside(statement, statement.returning))
+        case WithWrites():
+            parts = [tables_of(part) for part in parts_of(statement)]
+            read = [name for part in parts for name in part.read if name.parts[0] != STEPS]
+            return NamedTables(tuple(name for part in parts for name in part.written), tuple(read))
+        case Explain(statement=inner):
+            return tables_of(inner)
+    return NamedTables((), ())
 
 
 def parts_of(statement: PlannedStatement) -> tuple[Query | Insert | Update | Delete, ...]:
@@ -71,26 +93,8 @@ def parts_of(statement: PlannedStatement) -> tuple[Query | Insert | Update | Del
     return (statement,)
 
 
-def _mentioned(statement: Statement) -> Iterator[ObjectName]:
-    match statement:
-        case Query(tree=tree):
-            yield from (table_name(table) for table in tables_in(tree))
-        case Insert(table=table):
-            yield table
-            for tree in trees_in(statement):
-                yield from _in_queries(tree)
-        case Update(table=table, assignments=assignments):
-            yield table
-            values = [value for _, value in assignments]
-            yield from _read_beside(statement, [*values, *statement.returning])
-        case Delete(table=table):
-            yield table
-            yield from _read_beside(statement, statement.returning)
-        case WithWrites():
-            for part in parts_of(statement):
-                yield from (name for name in _mentioned(part) if name.parts[0] != STEPS)
-        case Explain(statement=inner):
-            yield from _mentioned(inner)
+def _named_in(tree: exp.Expr) -> tuple[ObjectName, ...]:
+    return tuple([table_name(table) for table in tables_in(tree)])
 
 
 VIEW = "view"
@@ -100,13 +104,13 @@ STEPS = "$with"
 """The schema of what the parts of a WITH return."""
 
 
-def _read_beside(statement: Update | Delete, items: Sequence[exp.Expr]) -> Iterator[ObjectName]:
-    """Yields the tables that a statement reads beside its target; none where it has no query in
+def _read_beside(statement: Update | Delete, items: Sequence[exp.Expr]) -> tuple[ObjectName, ...]:
+    """Returns the tables that a statement reads beside its target; none where it has no query in
     it."""
     trees = [*items] if statement.where is None else [*items, statement.where]
     if statement.sources or statement.ctes or any(any(find_all(t, exp.Query)) for t in trees):
-        reading = reading_query(statement, items)
-        yield from (table_name(table) for table in tables_in(reading))
+        return _named_in(reading_query(statement, items))
+    return ()
 
 
 def reading_query(statement: Update | Delete, items: Sequence[exp.Expr]) -> exp.Select:
@@ -144,7 +148,7 @@ def _in_queries(tree: exp.Expr) -> Iterator[ObjectName]:
     whole = isinstance(tree, exp.Query)
     for query in [tree] if whole else find_all(tree, exp.Select):
         if whole or query.find_ancestor(exp.Select) is None:
-            yield from (table_name(table) for table in tables_in(query))
+            yield from _named_in(query)
 
 
 def single_table(tree: exp.Expr) -> exp.Table | None:
@@ -375,7 +379,7 @@ def check_columns(
         name = folded(column.this)
         if qualifier is None and name == relation and not descriptor.find_column(name):
             continue  # its whole row, which is refused where types are
-        column_of(descriptor, name, position_of(column))
+        column_of(descriptor, name, position_of(qualifier or column.this))
 
 
 def descriptor_of(source: exp.Expr | QueryScope, relations: Relations) -> TableDescriptor | None:

@@ -25,9 +25,8 @@ Casting = Query | Insert | Update | Delete | WithWrites
 
 def bind_enum_casts(statement: Casting, relations: Relations) -> None:
     """Tells the casts in the statement the types that its tables have."""
-    casts = list(_casts(statement))
-    types = _enums_of(relations) if casts else {}
-    for cast, parts, array in casts:
+    types = _enums_of(relations)
+    for cast, parts, array in _casts(statement) if types else ():
         _bind(cast, types.get(parts[-1]), array=array)
 
 

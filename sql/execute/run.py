@@ -414,9 +414,9 @@ async def bound(
     may see the table.
     """
     tables = await planned(lambda: tables_of(statement), lengthy=lengthy)
-    relations = await resolve_all(services, reader, tables, database, scope, at, transaction)
+    relations = await resolve_all(services, reader, tables.names, database, scope, at, transaction)
     needs, unbound = await planned(
-        lambda: (needs_of(statement, relations), unbound_types(statement, relations)),
+        lambda: (needs_of(statement, tables, relations), unbound_types(statement, relations)),
         lengthy=lengthy,
     )
     await require(services, user, needs, transaction)

@@ -11,6 +11,7 @@ while it works, by `@`, which is as long and is a parameter's sign too; position
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from sqlglot.dialects.postgres import Postgres
@@ -19,7 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
-from .pieces import Pieces, pieces
+from .pieces import SMALL_LENGTH, UNCUT, Pieces, pieces
 from .quoted_escapes import with_escapes_read
 
 POSTGRES = Postgres()
@@ -46,14 +47,16 @@ def _parse_in_slices() -> None:
 
 _parse_in_slices()
 
-_LITERALS = {
-    TokenType.STRING,
-    TokenType.HEREDOC_STRING,
-    TokenType.RAW_STRING,
-    TokenType.NATIONAL_STRING,
-    TokenType.UNICODE_STRING,
-    TokenType.BYTE_STRING,
-}
+LITERALS = frozenset(
+    {
+        TokenType.STRING,
+        TokenType.HEREDOC_STRING,
+        TokenType.RAW_STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.UNICODE_STRING,
+        TokenType.BYTE_STRING,
+    }
+)
 _COMMANDS = {TokenType.COMMAND, TokenType.SHOW, TokenType.EXECUTE, TokenType.FETCH, TokenType.LOCK}
 _COMMANDS |= {TokenType.RENAME}
 
@@ -72,7 +75,7 @@ def give_way_for(tokens: list[Token]) -> None:
 
 
 def is_string(token: Token) -> bool:
-    return token.token_type in _LITERALS
+    return token.token_type in LITERALS
 
 
 def like(token: Token, kind: TokenType, text: str) -> Token:
@@ -80,13 +83,20 @@ def like(token: Token, kind: TokenType, text: str) -> Token:
     return Token(kind, text, token.line, token.col, token.start, token.end)
 
 
+_QUOTING = re.compile(r"""['"]|/\*|\$(?!\d)""")
+"""What may begin a part without an end; a small text without it is within the limits of `pieces`."""
+
+
 def tokenize(text: str) -> list[Token]:
     """The tokens of `text`, commands opened. Raises SQLError 42601 with a position, and 54000 or
     54001 for a text that is beyond what `pieces` allows."""
-    found = pieces(text)
-    if found.unterminated is not None:
-        raise _unterminated(text, found.unterminated)
-    tokens = _tokenize_parts(text, found)
+    if len(text) <= SMALL_LENGTH and not _QUOTING.search(text):
+        tokens = _tokenize_parts(text, UNCUT)
+    else:
+        found = pieces(text)
+        if found.unterminated is not None:
+            raise _unterminated(text, found.unterminated)
+        tokens = _tokenize_parts(text, found)
     give_way_for(tokens)
     if any(token.token_type in _COMMANDS for token in tokens):
         tokens = _open_commands(text, tokens)

@@ -78,6 +78,9 @@ class Pieces:
     skipped: dict[int, int]
 
 
+UNCUT = Pieces((), None, {})
+
+
 def lengthy(text: str) -> bool:
     """Whether parsing and planning a text may take longer than one step of the loop may."""
     if len(text) <= SMALL_LENGTH:

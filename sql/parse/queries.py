@@ -7,7 +7,8 @@ is refused here (`INTO`), so that no clause is ever ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache
+from dataclasses import dataclass
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -23,28 +24,46 @@ from ..syntax.statements import Query
 from ..syntax.tree_names import folded as folded
 from ..syntax.tree_names import position_of as position_of
 from ..syntax.tree_names import table_name as table_name
-from ..syntax.walks import find_all, walk
+from ..syntax.walks import walk
 from .constant_lists import keep_lists, lists_in
 from .cursor import syntax_error
-from .expansions.catalog_functions import expand, plain_tokens
+from .expansions.catalog_functions import PREFIX, expand, expands, plain_tokens
 from .expansions.set_functions import plain_sets
 from .known_calls import REFUSED_NODES, known_calls, offered_operators
 from .lexer import POSTGRES, give_way_for, is_string
 from .pieces import NESTING_MAX, OPERATORS_MAX
 from .repairs.array_syntax import plain_arrays
-from .repairs.called_types import plain_documents, plain_names
+from .repairs.called_types import USER_WORDS, plain_documents, plain_names
 from .repairs.derived_tables import plain_derived
 from .repairs.meant_tokens import meant_tokens
 from .repairs.row_syntax import plain_rows
 from .repairs.shown_tables import shown_tables
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedTree:
+    """A tree, the classes of its nodes, its SELECTs, and the words and signs of its text."""
+
+    tree: exp.Expr
+    kinds: frozenset[type[exp.Expr]]
+    selects: list[exp.Select]
+    words: frozenset[str]
+
+
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """Parses `tokens` into one tree. Raises SQLError 42601 with a position."""
+    return _parse_tree(text, tokens).tree
+
+
+def _parse_tree(text: str, tokens: list[Token]) -> ParsedTree:
     give_way_for(tokens)
     lists = lists_in(text, tokens)
-    for changed in (plain_tokens, shown_tables):
-        tokens = changed(tokens)
+    words = frozenset([token.text.lower() for token in tokens])
+    if PREFIX in words:
+        tokens = plain_tokens(tokens)
+        give_way_for(tokens)
+    if "show" in words:
+        tokens = shown_tables(tokens)
         give_way_for(tokens)
     _check_tokens(text, tokens)
     give_way_for(tokens)
@@ -60,20 +79,28 @@ def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     tree = trees[0] if trees else None
     if tree is None or isinstance(tree, exp.Command):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    _refuse_depth(tree)
-    due: set[int] = set()
-    for kind in set(map(type, walk(tree))):
-        due |= _passes_over(kind)
-    for place in sorted(due):
+    if len(tokens) > _SHALLOW:
+        _refuse_depth(tree)
+    nodes = list(walk(tree))
+    kinds = frozenset(map(type, nodes))
+    due = _passes_for(kinds)
+    if not words.isdisjoint(USER_WORDS):
+        due = sorted({*due, _PLAIN_NAMES})
+    for place in due:
         plain, _ = _PASSES[place]
         tree = plain(tree)
     for misplaced in keep_lists(tree, lists) if lists else ():
         raise syntax_error(text, misplaced.begin, misplaced.behind_first)
-    return tree
+    if due:
+        nodes = list(walk(tree))
+        kinds = frozenset(map(type, nodes))
+    return ParsedTree(tree, kinds, [node for node in nodes if isinstance(node, exp.Select)], words)
 
 
 DEPTH_MAX = OPERATORS_MAX + 2 * NESTING_MAX
 """Nodes within one another, where chains that are to be balanced count as one."""
+_SHALLOW = DEPTH_MAX // 4
+"""Tokens of which no tree is deeper."""
 _BALANCED = (exp.Connector, exp.SetOperation)
 
 
@@ -108,7 +135,7 @@ def _below(node: exp.Expr) -> Iterable[exp.Expr]:
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
     (plain_rows, (exp.Star, exp.Values)),
     (plain_derived, (exp.Join, exp.Lateral)),
-    (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)),
+    (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time)),
     (plain_documents, (exp.Anonymous, exp.JSONExtract)),
     (plain_sets, (exp.Anonymous, exp.Unnest)),
     (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
@@ -120,11 +147,18 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
 runs only if the tree has a node of its kinds: most statements need one walk or two. No pass
 makes a node of a kind that only a later pass is for."""
 
+_PLAIN_NAMES = [plain for plain, _ in _PASSES].index(plain_names)
+"""The place of the pass that is for columns of some names too."""
 
-@cache
-def _passes_over(kind: type[exp.Expr]) -> frozenset[int]:
-    """The repairs that look for a kind of node."""
-    return frozenset(place for place, (_, kinds) in enumerate(_PASSES) if issubclass(kind, kinds))
+
+@lru_cache(1024)
+def _passes_for(kinds: frozenset[type[exp.Expr]]) -> list[int]:
+    """The places of the passes over a tree of nodes of these classes."""
+    return [
+        place
+        for place, (_, rewritten) in enumerate(_PASSES)
+        if any(issubclass(kind, rewritten) for kind in kinds)
+    ]
 
 
 def parse_query(text: str, tokens: list[Token]) -> Query:
@@ -132,7 +166,10 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     error, and 0A000 for a form that is not supported."""
     give_way_for(tokens)
     tokens, as_of = _cut_as_of(text, tokens)
-    tree = expand(parse_tree(text, tokens))
+    parsed = _parse_tree(text, tokens)
+    kinds, tree = parsed.kinds, parsed.tree
+    if expands(kinds, parsed.words):
+        tree = expand(tree)
     while isinstance(tree, exp.Subquery) and not tree.alias:
         inner = tree.this
         if any(tree.args.get(arg) for arg in ("order", "limit", "offset", "with_")):
@@ -140,18 +177,16 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         tree = inner
     if not isinstance(tree, exp.Query | exp.Values):
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    writing = tree.find(exp.Insert, exp.Update, exp.Delete, exp.Merge)
-    if writing is not None:
+    if not kinds.isdisjoint((exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise SQLError("0A000", "a query cannot contain a statement that writes")
-    for select in find_all(tree, exp.Select):
+    for select in parsed.selects:
         if not select.expressions and isinstance(select.parent, exp.Exists):
             select.set("expressions", [exp.Literal.number(1)])  # nobody looks at them
         elif not select.expressions:
             end = tokens[-1].end + 1
             raise syntax_error(text, end, end, hint="Expected a list of expressions.")
-    locks = cut_row_locks(tree, word_at(tokens, "for"))
-    into = tree.find(exp.Into)
-    if into is not None:
+    locks = cut_row_locks(tree, word_at(tokens, "for")) if exp.Lock in kinds else ()
+    if exp.Into in kinds:
         raise unsupported(
             "SELECT INTO", word_at(tokens, "into"), "CREATE TABLE … AS makes a table of a query."
         )

@@ -17,7 +17,7 @@ from ...catalog.rights.privileges import Privilege, Securable, SecurableKind, se
 from ...catalog.rights.rights import Rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
-from ..analyze.binder import Relations, parts_of, tables_read
+from ..analyze.binder import NamedTables, Relations, parts_of
 from ..analyze.views import names_in
 from ..syntax.statements import (
     Delete,
@@ -46,12 +46,12 @@ class Need:
 Needs = tuple[Need, ...]
 
 
-def needs_of(statement: PlannedStatement, relations: Relations) -> Needs:
-    """Returns the privileges that a statement needs; those of locks are known with its plan:
-    `with_locks`."""
+def needs_of(statement: PlannedStatement, tables: NamedTables, relations: Relations) -> Needs:
+    """Returns the privileges that a statement needs on the tables that it names; those of locks
+    are known with its plan: `with_locks`."""
     wanted: dict[int, int] = {}
-    tables = {table.id: table for table in relations.values()}
-    for name in tables_read(statement):
+    by_id = {table.id: table for table in relations.values()}
+    for name in tables.read:
         _want(wanted, relations[name.parts], Privilege.SELECT)
     for part in parts_of(statement):
         if not isinstance(part, Query):
@@ -59,7 +59,7 @@ def needs_of(statement: PlannedStatement, relations: Relations) -> Needs:
     own = tuple(
         need
         for table_id, privileges in wanted.items()
-        for need in needs_on(tables[table_id], privileges)
+        for need in needs_on(by_id[table_id], privileges)
     )
     return own + tuple(_needs_of_views(relations))
 

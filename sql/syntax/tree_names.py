@@ -38,7 +38,7 @@ def position_of(node: exp.Expr | None) -> int | None:
     """The position of the first identifier or literal of `node`, if sqlglot kept it."""
     if node is None:
         return None
-    if isinstance(node, exp.Literal):
+    if isinstance(node, exp.Literal | exp.Identifier):
         start: int | None = node.meta.get("start")
         return None if start is None else start + 1
     starts = [n.meta["start"] for n in walk(node) if "start" in n.meta]
@@ -50,5 +50,5 @@ def table_name(table: exp.Expr) -> ObjectName:
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
         raise SQLError("42601", "a table's name is expected", position=position_of(table))
     parts = [table.args.get("catalog"), table.args.get("db"), table.this]
-    names = tuple(folded(part) for part in parts if isinstance(part, exp.Identifier))
-    return ObjectName(names, position_of(table) or 1)
+    named = [part for part in parts if isinstance(part, exp.Identifier)]
+    return ObjectName(tuple(map(folded, named)), position_of(named[0]) or 1)

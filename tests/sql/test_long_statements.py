@@ -47,10 +47,10 @@ def plan(text: str, table: TableDescriptor) -> SelectPlan:
     (statement,) = parse(text).statements
     assert isinstance(statement, Query), statement
     relations: Relations = {("shape",): table}
-    tables_of(statement)
+    tables = tables_of(statement)
     made = plan_statement(statement, relations)
     assert isinstance(made, SelectPlan), made
-    needs_of(statement, relations)
+    needs_of(statement, tables, relations)
     assert made.analytic.sql
     return made
 
@@ -86,7 +86,7 @@ def run(work: Callable[[SqlNode], Awaitable[None]]) -> None:
     sim.run(main(sim))
 
 
-SIZES = {"not": 100, "parentheses": 100, "casts": 200, "calls": 100, "nested_case": 100}
+SIZES = {"not": 100, "parentheses": 127, "casts": 200, "calls": 100, "nested_case": 100}
 
 
 def nested_cases(size: int) -> str:

@@ -39,7 +39,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
         case statements.CreateTableAs(table=table, query=query):
             if statement.temporary is None:
                 await need_create(actor, table)
-            for read in tables_of(query):
+            for read in tables_of(query).names:
                 await actor.need_named(read, Privilege.SELECT)
         case _ if isinstance(statement, RelaxedStatement):
             await check_relaxed(actor, statement)

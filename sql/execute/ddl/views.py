@@ -103,7 +103,7 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     text = settled_text(statement.text, relations, names)
     (settled,) = (await in_slices(lambda: parse(text))).statements
     assert isinstance(settled, Query), text
-    relations = await changer.resolve(tables_of(settled))
+    relations = await changer.resolve(tables_of(settled).names)
     found = await _columns(changer, settled, relations)
     columns = _named(found, statement)
     renames = [column.name for column in columns] != [column.name for column in found]
@@ -112,8 +112,9 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
 
 async def planned_query(changer: Changer, query: Query) -> tuple[Relations, SelectPlan]:
     """The tables of a query that the actor may run, and its plan. Raises SQLError."""
-    relations = await changer.resolve(await in_slices(lambda: tables_of(query)))
-    needs = needs_of(query, relations)
+    tables = await in_slices(lambda: tables_of(query))
+    relations = await changer.resolve(tables.names)
+    needs = needs_of(query, tables, relations)
     await require(changer.services, changer.user, needs, changer.transaction)
     plan = await in_slices(lambda: plan_statement(query, relations))
     assert isinstance(plan, SelectPlan), plan

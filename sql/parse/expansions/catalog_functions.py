@@ -11,7 +11,7 @@ the statement is parsed: functions, types and operators have no other schema her
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -25,6 +25,7 @@ from .expanded_arrays import expanded_array
 from .registered_names import (
     FORMAT_TYPE,
     OID,
+    SYSTEM_COLUMN,
     TO_REGISTERED,
     keep_id,
     named_relation,
@@ -45,8 +46,6 @@ _CATALOG_TYPES = {
 
 def plain_tokens(tokens: list[Token]) -> list[Token]:
     """The tokens without the schema before functions, types, operators and collations."""
-    if not any(token.text.lower() == PREFIX for token in tokens):
-        return tokens
     words = [token.text.lower() for token in tokens] + [""] * 5
     kept: list[Token] = []
     place = 0
@@ -74,14 +73,24 @@ def _qualifies(tokens: Sequence[Token], words: Sequence[str], place: int) -> boo
     return words[place + 3] == "(" or behind in (TokenType.DCOLON, TokenType.ALIAS)
 
 
-_REPLACED = (exp.Anonymous, exp.Cast, exp.Table, exp.Func, exp.Dot, exp.Column, exp.Bracket)
+_REPLACED = (exp.Anonymous, exp.Cast, exp.CurrentSchemas, exp.Dot, exp.Bracket)
+
+
+def expands(kinds: Iterable[type[exp.Expr]], words: Container[str]) -> bool:
+    """Whether a tree of nodes of these classes, of a text with these words, may have some of these
+    functions and casts."""
+    return SYSTEM_COLUMN in words or any(issubclass(kind, _REPLACED) for kind in kinds)
 
 
 def expand(tree: exp.Expr) -> exp.Expr:
     """The tree with these functions and casts replaced, inner ones first."""
     for cast in list(find_all(tree, exp.Cast)):
         keep_id(cast)
-    found = [node for node in find_all(tree, *_REPLACED) if _replacement(node) is not None]
+    found = [
+        node
+        for node in find_all(tree, *_REPLACED, exp.Column, exp.Table)
+        if _replacement(node) is not None
+    ]
     for node in reversed(found):
         made = _replacement(node)
         assert made is not None, node

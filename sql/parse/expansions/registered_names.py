@@ -132,10 +132,13 @@ def named_relation(arguments: Arguments) -> exp.Expr:
     return _CHECKED["regclass"]([given])
 
 
+SYSTEM_COLUMN = "tableoid"
+
+
 def table_id(column: exp.Column) -> exp.Expr | None:
     """Returns the replacement of `tableoid`, the one system column of a table in FROM; None for all
     other columns. `ctid`, `xmin` and their kin say where a row lies in a file of PostgreSQL's."""
-    if not isinstance(column.this, exp.Identifier) or column.name.lower() != "tableoid":
+    if not isinstance(column.this, exp.Identifier) or column.name.lower() != SYSTEM_COLUMN:
         return None
     select = column.find_ancestor(exp.Select)
     first = None if select is None else select.args.get("from_")

@@ -22,7 +22,7 @@ _TYPES = {
     "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
     "varchar": "VARCHAR",
 }  # fmt: skip
-_WORDS: dict[str, type[exp.Expr]] = {"user": exp.CurrentUser, "current_role": exp.CurrentUser}
+USER_WORDS = frozenset({"user", "current_role"})
 
 
 def plain_names(tree: exp.Expr) -> exp.Expr:
@@ -30,19 +30,19 @@ def plain_names(tree: exp.Expr) -> exp.Expr:
     made: exp.Expr = exp.Paren(this=tree)
     kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)
     for node in reversed(list(find_all(made, *kinds))):  # inner ones first
-        plain = _word(node) if isinstance(node, exp.Column) else _cast(node)
+        plain = _user(node) if isinstance(node, exp.Column) else _cast(node)
         if plain is not None:
             node.replace(plain)
     found: exp.Expr = made.this
     return found.pop()  # a tree whose parent is nothing of its own is no result any more
 
 
-def _word(node: exp.Column) -> exp.Expr | None:
+def _user(node: exp.Column) -> exp.Expr | None:
     plain = isinstance(node.this, exp.Identifier) and not node.this.quoted
     word = node.name.lower()
-    if not plain or node.args.get("table") is not None or word not in _WORDS:
+    if not plain or node.args.get("table") is not None or word not in USER_WORDS:
         return None
-    made = _WORDS[word]()
+    made = exp.CurrentUser()
     made.meta[CALLED] = word
     return made
 

@@ -24,7 +24,7 @@ from ....kvlayer.fibre import give_way
 from ...builtins.macros import CALLED, PREFIX
 from ...syntax.refusals import unsupported
 from ...syntax.walks import find_all
-from ..lexer import is_string, like
+from ..lexer import LITERALS, TOKENS_PER_STEP, is_string, like
 
 INT4 = TokenType.MEDIUMINT
 """A type that PostgreSQL lacks, and so is free to stand for INT4."""
@@ -46,11 +46,14 @@ _ARGUMENT_BEHIND = (TokenType.L_PAREN, TokenType.COMMA)
 def meant_tokens(tokens: list[Token]) -> list[Token]:
     """The tokens as they are to be parsed."""
     made: list[Token] = []
+    kinds = [None, *(token.token_type for token in tokens), None]
     for place, token in enumerate(tokens):
-        following = tokens[place + 1].token_type if place + 1 < len(tokens) else None
-        before = tokens[place - 1].token_type if place else None
-        kind = token.token_type
-        give_way()
+        before, kind, following = kinds[place : place + 3]
+        if not place % TOKENS_PER_STEP:
+            give_way()
+        if kind not in _CHANGED and following not in _CHANGING:
+            made.append(token)
+            continue
         if kind in _LISTED and following in _LISTED:
             made.append(token)
             continue
@@ -91,6 +94,12 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
     return made
 
 
+_CHANGED = LITERALS | _MOMENTS | {
+    TokenType.NUMBER, TokenType.ANY, TokenType.SOME, TokenType.ALL, TokenType.INT,
+    TokenType.OBJECT_IDENTIFIER, TokenType.INTERVAL,
+}  # fmt: skip
+_CHANGING = LITERALS | {TokenType.L_PAREN, TokenType.ARROW}
+"""Tokens that mean something else for what they are, or for what stands behind them."""
 _LISTED = (TokenType.COMMA, TokenType.NUMBER)
 _WORDS = (TokenType.VAR, TokenType.NUMBER)
 _QUANTIFIERS = {
