@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
 from sqlglot import exp
 
+from ..syntax.statement import Syntax
+
 S = TypeVar("S")
 
 
-def trees_in(part: object) -> Iterator[exp.Expr]:
-    """Yields the trees of a statement."""
+def trees_in(part: object) -> list[exp.Expr]:
+    """Returns the trees of a statement."""
+    found: list[exp.Expr] = []
+    _collect(part, found)
+    return found
+
+
+def _collect(part: object, found: list[exp.Expr]) -> None:
     if isinstance(part, exp.Expr):
-        yield part
+        found.append(part)
     elif isinstance(part, tuple):
         for item in part:
-            yield from trees_in(item)
-    elif hasattr(part, "__dataclass_fields__"):
-        for name in part.__dataclass_fields__:
-            yield from trees_in(getattr(part, name))
+            _collect(item, found)
+    elif isinstance(part, Syntax):
+        for value in vars(part).values():
+            if value:
+                _collect(value, found)
 
 
 def with_trees(statement: S, change: Callable[[exp.Expr], exp.Expr]) -> S:
@@ -35,11 +44,11 @@ def _changed(part: object, change: Callable[[exp.Expr], exp.Expr]) -> object:
         return change(part)
     if isinstance(part, tuple):
         return tuple(_changed(item, change) for item in part)
-    if not hasattr(part, "__dataclass_fields__"):
+    if not isinstance(part, Syntax):
         return part
     changed = {
         name: made
-        for name in part.__dataclass_fields__
-        if (made := _changed(value := getattr(part, name), change)) is not value
+        for name, value in vars(part).items()
+        if value and (made := _changed(value, change)) is not value
     }
-    return replace(part, **changed) if changed else part  # type: ignore[type-var]
+    return replace(part, **changed) if changed else part

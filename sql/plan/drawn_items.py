@@ -73,7 +73,8 @@ def split_items(tree: exp.Expr) -> tuple[exp.Select, DrawnItems] | None:
     item draws for rows. Raises SQLError 0A000 for one that would be drawn before others see it."""
     if not isinstance(tree, exp.Select):
         return None
-    calls = [call for item in tree.expressions for call in _calls(item)]
+    items = [item for item in tree.expressions if not isinstance(item.unalias(), exp.Column)]
+    calls = [call for item in items for call in _calls(item)]
     if not calls:
         return None
     alone = tree.args.get("from_") is None and not any(map(session_function, calls))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import TypeVar
 
 from sqlglot import exp
@@ -25,13 +26,32 @@ def walk(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def find_all(tree: exp.Expr, *kinds: type[E]) -> Iterator[E]:
-    """The nodes of these kinds."""
-    for count, node in enumerate(tree.walk()):
+    """The nodes of these kinds. Half as long as over `walk`: names and constants are half of a
+    tree, and where they are not looked for they are passed by."""
+    skipped = _leaves_beside(kinds)
+    waiting = [tree]
+    for count, node in enumerate(waiting):
         if isinstance(node, kinds):
             give_way()
             yield node
         elif not count % _NODES_PER_STEP:
             give_way()
+        for part in node.args.values():
+            if type(part) is list:
+                for item in part:
+                    if type(item) not in skipped and isinstance(item, exp.Expr):
+                        waiting.append(item)
+            elif type(part) not in skipped and isinstance(part, exp.Expr):
+                waiting.append(part)
+
+
+_LEAVES = (exp.Identifier, exp.Literal, exp.Null, exp.Boolean)
+
+
+@cache
+def _leaves_beside(kinds: tuple[type[exp.Expr], ...]) -> frozenset[type[object]]:
+    """The classes of nodes that are of none of these kinds, and have no nodes in them."""
+    return frozenset(leaf for leaf in _LEAVES if not issubclass(leaf, kinds)) | {type(None)}
 
 
 def find_in_scope(scope: Scope, *kinds: type[E]) -> Iterator[E]:
