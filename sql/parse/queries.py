@@ -42,23 +42,26 @@ from .repairs.shown_tables import shown_tables
 
 @dataclass(frozen=True, slots=True)
 class ParsedTree:
-    """A tree, the classes of its nodes, its SELECTs, and the words and signs of its text."""
+    """A tree, the classes of its nodes, and its SELECTs."""
 
     tree: exp.Expr
     kinds: frozenset[type[exp.Expr]]
     selects: list[exp.Select]
-    words: frozenset[str]
+
+
+def _words(tokens: list[Token]) -> frozenset[str]:
+    """The words and signs of a text, in small letters."""
+    return frozenset([token.text.lower() for token in tokens])
 
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """Parses `tokens` into one tree. Raises SQLError 42601 with a position."""
-    return _parse_tree(text, tokens).tree
+    return _parse_tree(text, tokens, _words(tokens)).tree
 
 
-def _parse_tree(text: str, tokens: list[Token]) -> ParsedTree:
+def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> ParsedTree:
     give_way_for(tokens)
     lists = lists_in(text, tokens)
-    words = frozenset([token.text.lower() for token in tokens])
     if PREFIX in words:
         tokens = plain_tokens(tokens)
         give_way_for(tokens)
@@ -94,7 +97,7 @@ def _parse_tree(text: str, tokens: list[Token]) -> ParsedTree:
     if due:
         nodes = list(walk(tree))
         kinds = frozenset(map(type, nodes))
-    return ParsedTree(tree, kinds, [node for node in nodes if isinstance(node, exp.Select)], words)
+    return ParsedTree(tree, kinds, [node for node in nodes if isinstance(node, exp.Select)])
 
 
 DEPTH_MAX = OPERATORS_MAX + 2 * NESTING_MAX
@@ -165,10 +168,11 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     """Parses a query with its AS OF SYSTEM TIME and row locks. Raises SQLError 42601 for a syntax
     error, and 0A000 for a form that is not supported."""
     give_way_for(tokens)
-    tokens, as_of = _cut_as_of(text, tokens)
-    parsed = _parse_tree(text, tokens)
+    words = _words(tokens)
+    tokens, as_of = _cut_as_of(text, tokens) if "system" in words else (tokens, None)
+    parsed = _parse_tree(text, tokens, words)
     kinds, tree = parsed.kinds, parsed.tree
-    if expands(kinds, parsed.words):
+    if expands(kinds, words):
         tree = expand(tree)
     while isinstance(tree, exp.Subquery) and not tree.alias:
         inner = tree.this

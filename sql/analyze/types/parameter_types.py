@@ -67,7 +67,6 @@ def type_parameters(
         return TypedStatement(statement, ())
     bind_enum_casts(statement, relations)
     declared = [*hints, *([None] * count)][:count]
-    statement = with_trees(statement, _own)
     found = list(_contexts(statement, relations, declared))
     types = list(declared)
     for node, context in found:
@@ -76,14 +75,21 @@ def type_parameters(
                 raise SQLError("42P02", f"there is no parameter ${number}")
             types[number - 1] = types[number - 1] or context
     final = tuple(type or STRING for type in types)
-    for node, context in found:
-        if all(_agree(final[number - 1], context) for number in _numbers(node)):
-            continue
-        if isinstance(node, exp.In):
-            write_out(node)
-        for parameter in list(find_all(node, exp.Parameter)):
-            _cast(parameter, final[parameter_number(parameter) - 1], context)
+    if not all(_says_types(node, context, final) for node, context in found):
+        statement = with_trees(statement, _own)
+        for node, context in list(_contexts(statement, relations, declared)):
+            if _says_types(node, context, final):
+                continue
+            if isinstance(node, exp.In):
+                write_out(node)
+            for parameter in list(find_all(node, exp.Parameter)):
+                _cast(parameter, final[parameter_number(parameter) - 1], context)
     return TypedStatement(statement, final)
+
+
+def _says_types(node: exp.Expr, context: ColumnType | None, types: Sequence[ColumnType]) -> bool:
+    """Whether the place of a parameter, or of a list with some, says their types by itself."""
+    return all(_agree(types[number - 1], context) for number in _numbers(node))
 
 
 def _numbers(node: exp.Expr) -> list[int]:
