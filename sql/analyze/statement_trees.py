@@ -51,4 +51,4 @@ def _changed(part: object, change: Callable[[exp.Expr], exp.Expr]) -> object:
         for name, value in vars(part).items()
         if value and (made := _changed(value, change)) is not value
     }
-    return replace(part, **changed) if changed else part
+    return replace(part, **changed) if changed else part  # type: ignore[type-var]
