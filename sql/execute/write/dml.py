@@ -47,10 +47,9 @@ from ..query.reading import (
     run_select,
     with_draws,
 )
-from .cascades import write_in
 from .conflicts import Collisions
-from .foreign_keys import has_references
-from .mutations import Mutation, lock_first
+from .foreign_keys import write_in
+from .mutations import Mutation, has_references, lock_first
 from .row_rules import RowRules, encode_batch, encoded
 from .steps import (
     ONE_PHASE_BYTES_MAX,

@@ -63,9 +63,7 @@ def test_inserts_are_one_write() -> None:
             await client.query(TABLES)
             client.raw(MANY)
             one = [b"%d" % (100 + number) for number in range(100)]
-            rows = b"".join(
-                bind(value, value, name="many") + DESCRIBE + execute() for value in one
-            )
+            rows = b"".join(bind(value, value, name="many") + DESCRIBE + execute() for value in one)
             before = await _queries(door)
             client.raw(rows + SYNC)
             assert b"".join(kind for kind, _ in await answers(client)) == b"1" + b"2nC" * 100 + b"Z"
