@@ -6,11 +6,9 @@ knows. Where they are not, the statement is planned again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace as replaced
-from functools import partial
-from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -64,11 +62,8 @@ from .write.dml import (
     run_together,
     run_whole,
 )
-from .write.sequence_functions import DrawnValues, SessionSequences
+from .write.sequences import DrawnValues, SequencesOfUser, SessionSequences
 from .write.steps import TooWide
-from .write.stored_sequences import SequencesOfUser
-
-T = TypeVar("T")
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -257,24 +252,8 @@ async def _write_in(execution: Execution, opened: OpenTransaction) -> Result:
         runs = [bindings, *map(bindings.given, execution.further)]
         first, *others = await run_together(plan, transaction, runs)
         return replaced(first, further=tuple(others))
-    run = partial(run_whole, plan, transaction, bindings)
-    referenced = isinstance(plan, WithPlan) or bool(plan.descriptor.referenced_by)
-    written = await (_undone_where_drawn(transaction, run) if referenced else run())
+    written = await run_whole(plan, transaction, bindings)
     return result_of(plan, written, None)
-
-
-async def _undone_where_drawn(transaction: Transaction, work: Callable[[], Awaitable[T]]) -> T:
-    """Returns the result of `work`, undoing its writes before it is evaluated anew: SET DEFAULT
-    of a foreign key draws from sequences after the referenced rows are written."""
-    savepoint = await transaction.savepoint()
-    try:
-        result = await work()
-    except ValueNeeded:
-        await transaction.rollback_to(savepoint)
-        await transaction.release(savepoint)
-        raise
-    await transaction.release(savepoint)
-    return result
 
 
 def _bindings(

@@ -40,7 +40,7 @@ from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
 from ..execute.write.dml import Apart
-from ..execute.write.sequence_functions import SessionSequences
+from ..execute.write.sequences import SessionSequences
 from ..parse import ParsedText
 from ..results.errors import told_of
 from ..results.results import ClosedOnError, Result, ResultColumn

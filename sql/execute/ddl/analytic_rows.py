@@ -26,8 +26,7 @@ from ..write.row_expressions import (
     first_violation,
     rows_of,
 )
-from ..write.sequence_functions import with_draws_of
-from ..write.stored_sequences import StoredSequences
+from ..write.sequences import StoredSequences, with_draws_of
 
 DRAWN_ROWS = 100
 """Defaults that a schema change draws before others get their turns: some 0.3 ms of UUIDs."""

@@ -21,9 +21,8 @@ from ...syntax.statements import CreateTableAs
 from ..changer import Changer, Skipped, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
-from ..write.sequence_functions import with_draws_of
+from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
-from ..write.stored_sequences import SequencesOfUser
 from .views import planned_query
 
 

@@ -28,10 +28,9 @@ from ...runtime.relations import find_table, resolve_all
 from ...runtime.services import Services
 from ...runtime.transactions import OpenTransaction
 from ...syntax.statements import CopyFrom, CopyTo, Query
-from .cascades import write_in
+from .foreign_keys import write_in
 from .row_rules import RowRules, encode_batch
-from .sequence_functions import with_draws_of
-from .stored_sequences import SequencesOfUser
+from .sequences import SequencesOfUser, with_draws_of
 
 
 class CopyIn:

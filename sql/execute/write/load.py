@@ -30,12 +30,10 @@ from ...analyze.scalars import Bindings
 from ...results.errors import from_kv
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
-from .foreign_keys import has_references
-from .mutations import Mutation
+from .mutations import Mutation, has_references
 from .row_rules import RowRules, encode_batch
-from .sequence_functions import with_draws_of
+from .sequences import StoredSequences, with_draws_of
 from .steps import batches_of
-from .stored_sequences import StoredSequences
 
 ROWS_PER_TRANSACTION = 1000
 PENDING_MAX = 8

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rights.key_errors import duplicate_key, duplicate_values
 from ....catalog.rows.index_codec import IndexCodec, index_codec_for
 from ....catalog.rows.row_codec import RowCodec
 from ....catalog.values.errors import SQLError
-from ....kvlayer.access import Evaluation, Transaction
+from ....kvlayer.access import Evaluation, Row, Transaction
 from ....kvlayer.fibre import give_way, in_slices_where
-from .foreign_keys import RowChange, has_references
 from .steps import BYTES_PER_STEP, in_steps, long_bodies, put_each, read_each
 
 _decode = msgspec.msgpack.Decoder(list).decode
@@ -56,6 +56,19 @@ KEYS_PER_STEP = 256
 
 ABSENT_PER_STEP = 2000
 """New keys that are looked for together: where all are new that costs one seek."""
+
+
+def has_references(table: TableDescriptor) -> bool:
+    """Whether writing rows of the table takes looking at others."""
+    return bool(table.foreign_keys or table.referenced_by)
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row's key and body before and after a statement; None where there was or is none."""
+
+    old: Row | None
+    new: Row | None
 
 
 @dataclass(slots=True)
@@ -138,7 +151,7 @@ class Mutation:
     async def apply_in(self, transaction: Transaction) -> list[RowChange]:
         """Through a transaction. Raises 23505; the transaction is then for rolling back.
 
-        Returns what foreign keys have to look at (`cascades.write_in`): nothing in a table
+        Returns what foreign keys have to look at (`foreign_keys.write_in`): nothing in a table
         without any.
         """
         old: dict[bytes, bytes] = {}
