@@ -486,14 +486,25 @@ class Apart(Exception):
 
 def together_applies(plan: Plan) -> bool:
     """Whether runs with one list of parameters after another may be one write: each would do the
-    same beside the others as behind them. So does an INSERT of VALUES that reads nothing."""
-    if not isinstance(plan, InsertPlan) or plan.query is not None or plan.conflict is not None:
+    same beside the others as behind them.
+
+    So inserts VALUES that read nothing, and so changes or deletes the one row with a key.
+    """
+    if isinstance(plan, InsertPlan):
+        # Where rows refer to one another, one that is written in turn may come too early.
+        table = plan.descriptor
+        apart = any(key.referenced_id == table.id for key in table.foreign_keys)
+        alone = plan.query is None and plan.conflict is None and plan.mode is InsertMode.INSERT
+        return alone and plan.row_count == 1 and not apart and not plan.returning.columns
+    if not isinstance(plan, UpdatePlan | DeletePlan) or plan.returning.columns:
         return False
-    # Where rows refer to one another, one that is written in turn may come too early.
-    table = plan.descriptor
-    apart = any(key.referenced_id == table.id for key in table.foreign_keys)
-    alone = plan.mode is InsertMode.INSERT and plan.row_count == 1
-    return alone and not apart and not plan.returning.columns
+    if isinstance(plan, UpdatePlan) and (
+        plan.moves_keys or any(index.unique for index in plan.descriptor.maintained_indexes)
+    ):
+        return False  # a value may be free once all have run, and not when its own run comes
+    access = plan.finder.access
+    single = access is not None and access.fixed_columns == len(access.columns)
+    return single and one_phase_applies(plan)
 
 
 async def run_together(
@@ -506,19 +517,51 @@ async def run_together(
     """
     if not together_applies(plan):
         raise Apart
-    assert isinstance(plan, InsertPlan), plan
+    assert isinstance(plan, InsertPlan | UpdatePlan | DeletePlan), plan
     savepoint = await transaction.savepoint()
     try:
-        mutation = await _values_mutation(plan, runs[0], runs[1:])
+        if isinstance(plan, InsertPlan):
+            counts, mutation = [1] * len(runs), await _values_mutation(plan, runs[0], runs[1:])
+        else:
+            counts, mutation = await _changed_by(plan, runs, transaction)
         await write_in(mutation, transaction, runs[0])
-    except (SQLError, ValueNeeded) as error:
+    except (SQLError, ValueNeeded, Apart) as error:
         await transaction.rollback_to(savepoint)
         await transaction.release(savepoint)
         if isinstance(error, SQLError):
             raise Apart from error
         raise
     await transaction.release(savepoint)
-    return [result_of(plan, Written((), 1), None) for _ in runs]
+    return [result_of(plan, Written((), count), None) for count in counts]
+
+
+async def _changed_by(
+    plan: UpdatePlan | DeletePlan, runs: Sequence[Bindings], transaction: Transaction
+) -> tuple[list[int], Mutation]:
+    """Returns how many rows each run finds, and what all of them write. Raises Apart where two
+    are about the same row."""
+    finder = plan.finder
+    assert finder.access is not None, plan
+    keys = [key for bindings in runs for key in finder.access.keys(bindings)]
+    assert len(keys) == len(runs), plan
+    if len(set(keys)) < len(keys):
+        raise Apart
+    await lock_first(transaction, keys)
+    bodies = await transaction.get_each(keys)
+    found: list[KeyedRow] = []
+    changed: list[Row] = []
+    counts: list[int] = []
+    for key, body, bindings in zip(keys, bodies, runs, strict=True):
+        rows = _matching(finder, decoded(finder.codec, [key], [body]), bindings)
+        counts.append(len(rows))
+        found += rows
+        changed += _changed_rows(plan, rows, bindings)
+    completed: Sequence[Row] = changed
+    if isinstance(plan, UpdatePlan):
+        rules = RowRules.of(finder.descriptor)
+        completed = await rules.complete_all(changed, runs[0])
+    mutation, _ = _mutated(plan, found, completed)
+    return counts, mutation
 
 
 # Results

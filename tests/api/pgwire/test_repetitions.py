@@ -56,14 +56,20 @@ async def _queries(door: PgDoor) -> int:
     return int(session.activity.query_id, 16)
 
 
-def test_inserts_are_one_write() -> None:
+@pytest.mark.parametrize(
+    "text", ["INSERT INTO plain VALUES ($1, $2)", "DELETE FROM t WHERE id = $1"]
+)
+def test_runs_of_one_statement_are_one_write(text: str) -> None:
     async def run() -> None:
         async with pg_door() as door:
             client = await door.client()
             await client.query(TABLES)
-            client.raw(MANY)
+            client.raw(parse(text, "many"))
+            count = text.count("$")
             one = [b"%d" % (100 + number) for number in range(100)]
-            rows = b"".join(bind(value, value, name="many") + DESCRIBE + execute() for value in one)
+            rows = b"".join(
+                bind(*[value] * count, name="many") + DESCRIBE + execute() for value in one
+            )
             before = await _queries(door)
             client.raw(rows + SYNC)
             assert b"".join(kind for kind, _ in await answers(client)) == b"1" + b"2nC" * 100 + b"Z"
