@@ -10,8 +10,7 @@ from itertools import islice
 from ...catalog.values.errors import SQLError
 from ...sql import ClosedOnError, Result, ResultBatches, Session
 from ...sql.execute.write.copy import CopyIn
-from ...sql.syntax.copy_options import CopyFormat
-from ...sql.syntax.statements import CopyFrom, CopyTo
+from ...sql.syntax.statements import CopyFormat, CopyFrom, CopyTo
 from . import replies
 from .channel import Channel, HangUp
 from .copy_formats import RowWriter, make_reader, make_writer

@@ -28,7 +28,7 @@ from .constant_lists import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
 from .dml.with_writes import parse_with
 from .dml.writes import parse_delete, parse_insert, parse_update
-from .kinds import QUERY_TOKENS, define, define_rules, refused, refuses
+from .kinds import QUERY_TOKENS, define, refuses
 from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
@@ -39,7 +39,7 @@ from .statements.keyspaces import KEYSPACES
 from .statements.refused import REFUSED
 from .statements.rights import RIGHTS
 from .statements.schemas import SCHEMAS
-from .statements.sessions import CHORES, CURSORS, SHOWS, VARIABLES
+from .statements.sessions import CHORES, CURSORS, SHOWS
 from .statements.tables import TABLES
 
 STATEMENTS_MAX = 10_000
@@ -135,8 +135,6 @@ def _unknown(cursor: Cursor) -> SQLError:
 # EXPLAIN.
 
 _PLANNED = "EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE."
-_TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-_NEVER_TOLD = ("verbose", "costs", "buffers", "settings", "wal", "memory")
 _TOLD = "EXPLAIN tells the engine, the tables and how each is read; ANALYZE adds rows and times."
 
 
@@ -162,57 +160,16 @@ def _inner(kinds: UnionType, hint: str) -> Callable[[Cursor], Statement]:
     return read
 
 
-def _explain_option(position: int, name: str, said: bool | None) -> bool:
-    """Whether an option is ANALYZE and is on. Raises SQLError."""
-    on = said is not False
-    if name == "analyze":
-        return on
-    if name not in _NEVER_TOLD:
-        raise SQLError(
-            "42601",
-            f'unrecognized EXPLAIN option "{name}"',
-            hint="Options are ANALYZE and FORMAT TEXT.",
-            position=position,
-        )
-    if on:
-        raise unsupported(f"EXPLAIN ({name.upper()})", position, _TOLD)
-    return False
-
-
-def _format(position: int, name: str) -> bool:
-    if name != "text":
-        hint = "It returns rows of a property and its value."
-        raise unsupported(f"EXPLAIN in format {name.upper()}", position, hint)
-    return False
-
-
 define("planned", _inner(PlannedStatement, _PLANNED))
-define(
-    "truth",
-    lambda cursor: _TRUTHS[cursor.advance().text.lower()],
-    lambda cursor: cursor.current.text.lower() in _TRUTHS,
-)
-refuses("never_told", "VERBOSE", "EXPLAIN (VERBOSE)", _TOLD)
-define_rules(
-    "explain_option",
-    Rules(
-        ("^ FORMAT name:word", _format),
-        ("^ name:option_word [said:truth]", _explain_option),
-        expected="an option of EXPLAIN",
-    ),
+refuses(
+    "untold",
+    "VERBOSE/COSTS/BUFFERS/SETTINGS/WAL/MEMORY/TIMING/SUMMARY/FORMAT",
+    "options of EXPLAIN beside ANALYZE",
+    _TOLD,
 )
 _EXPLAINS: tuple[Row, ...] = (
-    (
-        "EXPLAIN ^ '(' DDL ')' _:rest",
-        refused(
-            "EXPLAIN (DDL)", "tailrace_internal.schema_changes tells at which stage a change is."
-        ),
-    ),
-    (
-        "EXPLAIN options:(explain_option,…) statement:planned",
-        lambda options, statement: Explain(analyze=any(options), statement=statement),
-    ),
-    ("EXPLAIN [analyze:ANALYZE] [_:never_told] statement:planned", Explain),
+    ("EXPLAIN '(' [_:untold] analyze:ANALYZE [',' _:untold] ')' statement:planned", Explain),
+    ("EXPLAIN [analyze:ANALYZE] [_:untold] statement:planned", Explain),
 )
 
 _DECLARING = (relaxed_statements, view_statements)
@@ -222,7 +179,7 @@ _DECLARED = sorted(rows_of(Statement), key=lambda row: row[1].__module__ != stat
 """The common ones first: an error lists a dozen."""
 
 STATEMENTS = Rules(
-    *_DECLARED, *VARIABLES, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *TABLES,
+    *_DECLARED, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *TABLES,
     *SCHEMAS, *COPIES, *CHORES, *_EXPLAINS,
     whole=True,
 )  # fmt: skip

@@ -179,7 +179,7 @@ for _name, _what in {
     "text": "a text", "sink": "the sink's URI", "sink_uri": "a sink URI", "label_text": "a label",
     "replica": "the URI of a replica", "folder": "the URI of a folder", "letter": "a letter's key",
     "backup": "the URI of a backup", "crontab": "a crontab", "password": "a password",
-    "hours": "an interval of hours", "session_id": "a session's id", "query_id": "a query's id",
+    "session_id": "a session's id", "query_id": "a query's id",
 }.items():  # fmt: skip
     define(_name, lambda cursor, what=_what: string(cursor, what), at_string)  # type: ignore[misc]
 for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id",

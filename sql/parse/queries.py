@@ -32,11 +32,15 @@ from .expansions.set_functions import plain_sets
 from .known_calls import REFUSED_NODES, known_calls, offered_operators
 from .lexer import POSTGRES, give_way_for, is_string
 from .pieces import NESTING_MAX, OPERATORS_MAX
-from .repairs.array_syntax import plain_arrays
-from .repairs.called_types import USER_WORDS, plain_documents, plain_names
-from .repairs.derived_tables import plain_derived
 from .repairs.meant_tokens import meant_tokens
-from .repairs.row_syntax import plain_rows
+from .repairs.mended_trees import (
+    USER_WORDS,
+    plain_arrays,
+    plain_derived,
+    plain_documents,
+    plain_names,
+    plain_rows,
+)
 from .repairs.shown_tables import shown_tables
 
 

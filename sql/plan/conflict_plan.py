@@ -30,9 +30,8 @@ from ..analyze.types.blanks import without_blanks
 from ..lower.analytic_select import AnalyticSelect
 from ..lower.transpile import transpile
 from ..parse import folded, position_of
-from ..syntax.conflict_clause import OnConflict
 from ..syntax.refusals import error_at
-from ..syntax.statements import Insert, InsertMode
+from ..syntax.statements import Insert, InsertMode, OnConflict
 from ..syntax.walks import find_all
 from .plans import Assignment, ConflictPlan
 

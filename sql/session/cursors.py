@@ -27,7 +27,7 @@ from ..execute.query.duckdb import BATCH_ROWS
 from ..results.result_batches import ResultBatches, ResultsOfUser
 from ..results.results import Result, ResultColumn, arrow_schema
 from ..runtime.transactions import OpenTransaction
-from ..syntax import cursor_statements as s
+from ..syntax import transaction_statements as s
 
 CURSORS_MAX = 100
 """Cursors of one session: each holds a result."""

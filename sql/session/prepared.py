@@ -40,7 +40,6 @@ from ..runtime.plan_cache import Prepared, lengthy_relations, planned, zoned
 from ..runtime.relations import LeaseScope, changed_tables
 from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed
-from ..syntax.cursor_statements import DeclareCursor
 from ..syntax.keyspace_statements import RebalanceReplication
 from ..syntax.statements import (
     CopyFrom,
@@ -52,6 +51,7 @@ from ..syntax.statements import (
     Query,
     Statement,
 )
+from ..syntax.transaction_statements import DeclareCursor
 
 STRING = ColumnType(TypeKind.STRING)
 

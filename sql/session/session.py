@@ -55,10 +55,9 @@ from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
 from ..syntax.changefeed_statements import FetchSubscription
-from ..syntax.cursor_statements import CursorStatement, FetchCursor
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement, Statement
-from ..syntax.transaction_statements import TransactionStatement
+from ..syntax.transaction_statements import CursorStatement, FetchCursor, TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
 from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
 from .cursors import Cursors

@@ -112,6 +112,7 @@ class ActAs(Statement):
     and for RESET of either."""
 
     grammar = (
+        "SET [local:LOCAL | SESSION] ROLE [TO/=] ^ ( DEFAULT | NONE | name:role_text )",
         *(
             f"SET {words} [TO/=] ^ ( DEFAULT | name:role_text )"
             for words in (

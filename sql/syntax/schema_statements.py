@@ -17,7 +17,7 @@ _NAMED = "^ [CONSTRAINT name:constraint]"
 
 
 class Unique(Syntax):
-    grammar = f"{_NAMED} UNIQUE [_:using_index] {NULLS} columns:(column,…) _:not_deferrable"
+    grammar = f"{_NAMED} UNIQUE {NULLS} columns:(column,…) _:not_deferrable"
     name: str | None
     columns: tuple[str, ...]
     position: int

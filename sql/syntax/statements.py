@@ -12,8 +12,6 @@ from enum import Enum
 from sqlglot import exp
 
 from .changefeed_statements import DatabaseFeed, FeedSelect
-from .conflict_clause import OnConflict
-from .copy_options import CopyOptions
 from .keyspace_statements import KeyspaceFeed
 from .names import AsOf
 from .names import ObjectName as ObjectName
@@ -141,6 +139,21 @@ class ShowRanges(Statement):
 class InsertMode(Enum):
     INSERT = "INSERT"
     UPSERT = "UPSERT"
+
+
+class OnConflict(Syntax):
+    """The ON CONFLICT clause.
+
+    `columns` or `constraint` name the unique index that it is about; both are None for each of the
+    table's. `updates` tells DO UPDATE from DO NOTHING, which has no `assignments` and no `where`.
+    """
+
+    columns: tuple[exp.Identifier, ...] | None
+    constraint: exp.Identifier | None
+    updates: bool
+    assignments: tuple[tuple[exp.Column, exp.Expr], ...] = ()
+    where: exp.Expr | None = None
+    position: int | None = None
 
 
 class Insert(Statement):
@@ -396,6 +409,24 @@ class SetConstraints(Statement):
     grammar = "SET CONSTRAINTS ( ALL | names:constraints_name,… ) ( deferred:DEFERRED | IMMEDIATE )"
     names: tuple[ObjectName, ...]
     deferred: bool
+
+
+class CopyFormat(Enum):
+    TEXT = "text"
+    CSV = "csv"
+    BINARY = "binary"
+
+
+class CopyOptions(Syntax):
+    """The form of rows. `header` says that the first line names the columns, and is passed over
+    when it is read."""
+
+    format: CopyFormat = CopyFormat.TEXT
+    delimiter: str = "\t"
+    null: str = "\\N"
+    header: bool = False
+    quote: str = '"'
+    escape: str = '"'
 
 
 class CopyFrom(Statement):

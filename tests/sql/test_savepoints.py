@@ -299,9 +299,9 @@ def test_variables_follow_their_transaction() -> None:
         ("SET default_transaction_isolation = 'chaos'", "22023"),
         ("SHOW nothing", "42704"),
         ("BEGIN ISOLATION LEVEL CHAOS", "42601"),
-        ("BEGIN PRIORITY HIGH", "0A000"),
+        ("BEGIN PRIORITY HIGH", "42601"),
         ("BEGIN READ WRITE, AS OF SYSTEM TIME '-1s'", "25006"),
-        ("SET SESSION CHARACTERISTICS AS TRANSACTION AS OF SYSTEM TIME '-1s'", "0A000"),
+        ("SET SESSION CHARACTERISTICS AS TRANSACTION AS OF SYSTEM TIME '-1s'", "42601"),
         ("SELECT 1 AS OF SYSTEM TIME yesterday()", "42883"),
     ],
 )

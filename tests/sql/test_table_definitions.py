@@ -151,8 +151,6 @@ def test_a_key_that_is_added_has_its_name() -> None:
     [
         "b INT8 CHECK (b > 0) NO INHERIT",
         "b INT8 UNIQUE NULLS DISTINCT",
-        "b INT8 REFERENCES r MATCH FULL ON DELETE CASCADE",
-        "FOREIGN KEY (n, m) REFERENCES r (u, k) MATCH SIMPLE",
     ],
 )
 def test_what_says_nothing_new_is_read(element: str) -> None:
@@ -169,7 +167,8 @@ def test_what_says_nothing_new_is_read(element: str) -> None:
         ("CREATE TABLE t (n INT8 UNIQUE NULLS NOT DISTINCT)", "0A000"),
         ("CREATE UNIQUE INDEX ON r (n) NULLS NOT DISTINCT", "0A000"),
         ("ALTER TABLE r ADD FOREIGN KEY (n, m) REFERENCES r (u, k) MATCH FULL", "0A000"),
-        ("CREATE INDEX ON r (n COLLATE \"de_DE\")", "0A000"),
+        ("ALTER TABLE r ADD FOREIGN KEY (n) REFERENCES r (u) MATCH SIMPLE", "0A000"),
+        ("CREATE INDEX ON r (n COLLATE \"C\")", "0A000"),
         ("CREATE TABLE t (n INT8, a INT8 AS (n) STORED AS (n + 1) STORED)", "42601"),
         ("ALTER TABLE r ADD COLUMN a INT8 DEFAULT 1, ADD COLUMN b INT8 AS (a) STORED", "0A000"),
         ("ALTER TABLE r ALTER missing SET STATISTICS 100", "42703"),
@@ -198,7 +197,7 @@ def test_an_index_has_one_order() -> None:
         made = await node.sql("CREATE TABLE t (n INT8, INDEX (n DESC))")
         assert 'DESC of "n"' in str(made.notice)
         await node.sql("CREATE TABLE u (s STRING)")
-        made = await node.sql('CREATE INDEX ON u (s COLLATE "C" varchar_pattern_ops ASC)')
+        made = await node.sql("CREATE INDEX ON u (s varchar_pattern_ops ASC)")
         assert made.notice is None
 
     run(scenario)

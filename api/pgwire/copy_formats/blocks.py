@@ -19,7 +19,7 @@ from pyarrow import csv
 
 from ....catalog.rows.text_columns import text_bytes
 from ....catalog.values.errors import SQLError
-from ....sql.syntax.copy_options import CopyFormat, CopyOptions
+from ....sql.syntax.statements import CopyFormat, CopyOptions
 from .batches import BatchBuilder
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ....catalog.values.errors import SQLError
-from ....sql.syntax.copy_options import CopyOptions
+from ....sql.syntax.statements import CopyOptions
 from .batches import BATCH_ROWS, ROW_BYTES_MAX, BatchBuilder, in_slices
 from .blocks import BlockReader
 from .lines import END_OF_DATA, LineSplitter

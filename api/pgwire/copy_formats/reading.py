@@ -8,7 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import Column
-from ....sql.syntax.copy_options import CopyFormat, CopyOptions
+from ....sql.syntax.statements import CopyFormat, CopyOptions
 from .batches import BatchBuilder
 from .binary import BinaryReader
 from .csv import CSVReader

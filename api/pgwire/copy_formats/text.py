@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ....sql.syntax.copy_options import CopyOptions
+from ....sql.syntax.statements import CopyOptions
 from .batches import BATCH_ROWS, BatchBuilder, in_slices
 from .blocks import BlockReader
 from .lines import END_OF_DATA, LineSplitter

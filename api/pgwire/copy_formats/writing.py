@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ....catalog.rows.text_columns import text_bytes
 from ....sql import Result, ResultColumn, Row
-from ....sql.syntax.copy_options import CopyFormat, CopyOptions
+from ....sql.syntax.statements import CopyFormat, CopyOptions
 from ..column_texts import column_texts, joined_rows
 from ..wire_types import BINARY, TEXT, encoder
 from .binary import HEADER, TRAILER

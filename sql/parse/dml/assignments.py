@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
-from ...syntax.conflict_clause import OnConflict
 from ...syntax.refusals import error_at, unsupported
+from ...syntax.statements import OnConflict
 from ...syntax.tree_names import position_of
 
 Assigned = tuple[exp.Column, exp.Expr]

@@ -16,8 +16,7 @@ from ...syntax.tree_names import folded, position_of
 from ...syntax.walks import find_all
 from ..cursor import syntax_error
 from ..queries import parse_query, parse_tree
-from .inserts import Inserts, plain_inserts
-from .writes import ctes_of, delete_of, insert_of, update_of, with_ctes
+from .writes import Inserts, ctes_of, delete_of, insert_of, plain_inserts, update_of, with_ctes
 
 SCHEMA = "$with"
 _WRITES = (exp.Insert, exp.Update, exp.Delete)

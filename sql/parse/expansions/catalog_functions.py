@@ -18,10 +18,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import CatalogName, TypeKind
+from ...builtins.macros import PREFIX as MACRO
 from ...syntax.tree_names import CAST_TYPE
 from ...syntax.walks import find_all
 from .catalog_queries import Arguments, Make, alias_named, parse_text, query
-from .expanded_arrays import expanded_array
 from .registered_names import (
     FORMAT_TYPE,
     OID,
@@ -125,7 +125,7 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
         case exp.Cast():
             return _cast(node)
         case exp.Dot():
-            return expanded_array(node)
+            return _expanded_array(node)
         case exp.CurrentSchemas():
             implicit = isinstance(node.this, exp.Boolean) and bool(node.this.this)
             return parse_text("ARRAY['pg_catalog', 'public']" if implicit else "ARRAY['public']")
@@ -403,6 +403,44 @@ def _cast(tree: exp.Cast) -> exp.Expr | None:
         made.meta[CAST_TYPE] = known
         return made
     return registered_cast(tree)
+
+
+_EXPANDED = "_pg_expandarray"
+
+
+def _expanded_array(node: exp.Dot) -> exp.Expr | None:
+    """Returns the replacement of a call of _pg_expandarray, by which JDBC asks for keys, or
+    of a field of one: the elements of an array and their places, as rows.
+
+        (information_schema._pg_expandarray(i.indkey)).n     generate_series(1, len(i.indkey))
+        (information_schema._pg_expandarray(i.indkey)).x     unnest(i.indkey)
+        information_schema._pg_expandarray(i.indkey) AS k    unnest(structs of x and n), for (k).x
+    """
+    call = _expanding(node)
+    if call is not None:
+        arguments = [array.copy() for array in call.expressions]
+        return exp.Explode(this=exp.Anonymous(this=f"{MACRO}{_EXPANDED}", expressions=arguments))
+    inner = node.this.unnest()
+    call = _expanding(inner.this if isinstance(inner, exp.Explode) else inner)
+    if call is None:
+        return None
+    (array,) = call.expressions
+    match node.expression.name.lower():
+        case "x":
+            return exp.Explode(this=array.copy())
+        case "n":
+            length = exp.Anonymous(this="cardinality", expressions=[array.copy()])
+            end = exp.cast(length, "BIGINT")
+            return exp.ExplodingGenerateSeries(start=exp.Literal.number(1), end=end)
+    return None
+
+
+def _expanding(node: exp.Expr) -> exp.Anonymous | None:
+    if isinstance(node, exp.Dot) and node.this.name.lower() == "information_schema":
+        node = node.expression
+    if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+        return node if node.name.lower().removeprefix(MACRO) == _EXPANDED else None
+    return None
 
 
 CATALOG_CALLS = frozenset((*FUNCTIONS, *_TABLES, *_EMPTY_FUNCTIONS))

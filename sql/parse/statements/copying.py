@@ -14,15 +14,13 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
-from ...syntax.copy_options import CopyFormat, CopyOptions
 from ...syntax.names import ObjectName
 from ...syntax.refusals import unsupported
-from ...syntax.statements import CopyTo, Query
+from ...syntax.statements import CopyFormat, CopyOptions, CopyTo, Query
 from ..cursor import Cursor
-from ..kinds import at_string, define, gathered, refused, refuses
+from ..kinds import at_string, define, gathered, refuses
 from ..rules import Row, Rules
 
-_ALONE = "Read into a table of its own, and INSERT … SELECT what is wanted of it."
 _TEXTS = ("delimiter", "null", "quote", "escape")
 _FILES = "Use STDIN and STDOUT; psql's \\copy does, with files of the client."
 
@@ -42,17 +40,18 @@ def _unknown(name: str, position: int) -> None:
 
 
 define("server_file", _file, _at_file)
-refuses("condition", "WHERE", "WHERE of COPY", _ALONE)
+refuses(
+    "condition",
+    "WHERE",
+    "WHERE of COPY",
+    "Read into a table of its own, and INSERT … SELECT what is wanted of it.",
+)
 _options = Rules(
     ("FORMAT format:value", dict),
     ("ENCODING encoding:value", dict),
     *((f"{name.upper()} {name}:text", dict) for name in _TEXTS),
     ("HEADER [header:value]", dict, {"header": "true"}),
     ("FREEZE [_:value]", dict),  # pgbench asks for it, and it means nothing here
-    *(
-        (f"^ {name}", refused(f"{name} of COPY", _ALONE))
-        for name in ("FORCE_QUOTE", "FORCE_NOT_NULL", "FORCE_NULL")
-    ),
     ("^ name:option_word", _unknown),
 )
 _old_options = gathered(
@@ -61,7 +60,6 @@ _old_options = gathered(
         ("CSV", dict, {"format": "csv"}),
         ("HEADER", dict, {"header": "true"}),
         ("_:condition", dict),
-        ("^ FORCE", refused("FORCE of COPY", _ALONE)),
         *((f"{name.upper()} [AS] {name}:text", dict) for name in (*_TEXTS, "encoding")),
         expected="an option of COPY",
     )

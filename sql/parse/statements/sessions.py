@@ -10,15 +10,18 @@ from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.changefeed_statements import FetchSubscription
-from ...syntax.cursor_statements import Direction, FetchCursor, From
 from ...syntax.names import Option
-from ...syntax.rights_statements import ActAs
 from ...syntax.statement import rows_of
-from ...syntax.statements import ShowSession, UseDatabase
-from ...syntax.transaction_statements import SetCharacteristics, SetVariable, TransactionModes
+from ...syntax.statements import ShowSession
+from ...syntax.transaction_statements import (
+    Direction,
+    FetchCursor,
+    From,
+    TransactionModes,
+)
 from ...variables.variables import LEVELS
 from ..cursor import Cursor, Unmatched, syntax_error
-from ..kinds import define, define_rules, dotted, gathered, itself, one_of, refused, refuses
+from ..kinds import define, define_rules, dotted, gathered, itself, one_of, refused
 from ..lexer import like
 from ..queries import parse_tree
 from ..rules import Row, Rules
@@ -30,22 +33,20 @@ define_rules(
         "SERIALIZABLE, REPEATABLE READ or READ COMMITTED",
     ),
 )
-refuses(
-    "priority",
-    "PRIORITY",
-    "priorities of transactions",
-    "SET lock_timeout bounds how long a statement waits for others.",
+_MODES: tuple[Row, ...] = (
+    ("ISOLATION LEVEL isolation:isolation", dict),
+    ("READ ONLY", dict, {"read_only": True}),
+    ("READ WRITE", dict, {"read_only": False}),
+    ("DEFERRABLE", dict, {"deferrable": True}),
+    ("NOT DEFERRABLE", dict, {"deferrable": False}),
 )
+_EXPECTED = "ISOLATION LEVEL, READ ONLY, READ WRITE"
+_lasting_modes = gathered(Rules(*_MODES, expected=f"{_EXPECTED} or DEFERRABLE"), commas=True)
 _modes_given = gathered(
     Rules(
-        ("ISOLATION LEVEL isolation:isolation", dict),
-        ("READ ONLY", dict, {"read_only": True}),
-        ("READ WRITE", dict, {"read_only": False}),
-        ("DEFERRABLE", dict, {"deferrable": True}),
-        ("NOT DEFERRABLE", dict, {"deferrable": False}),
-        ("_:priority", dict),
+        *_MODES,
         ("AS OF SYSTEM TIME as_of:moment", dict),
-        expected="ISOLATION LEVEL, READ ONLY, READ WRITE, DEFERRABLE or AS OF SYSTEM TIME",
+        expected=f"{_EXPECTED}, DEFERRABLE or AS OF SYSTEM TIME",
     ),
     commas=True,
 )
@@ -60,50 +61,17 @@ def _modes(cursor: Cursor) -> TransactionModes:
     return replace(modes, read_only=True)
 
 
-def _some_modes(cursor: Cursor) -> TransactionModes:
-    if cursor.finished:
+def _some(cursor: Cursor, modes: TransactionModes) -> TransactionModes:
+    if modes == TransactionModes():
         cursor.fail("a transaction mode")
-    return _modes(cursor)
-
-
-def _characteristics(position: int, modes: TransactionModes) -> SetCharacteristics:
-    if modes.as_of is not None:
-        raise SQLError(
-            "0A000",
-            "AS OF SYSTEM TIME is for one transaction, not for a session",
-            position=position,
-            hint="SET TRANSACTION AS OF SYSTEM TIME sets it in a transaction.",
-        )
-    return SetCharacteristics(modes=modes)
+    return modes
 
 
 define("modes", _modes)
-define("some_modes", _some_modes)
-
-
-def _variable(
-    name: str, value: str | None, local: bool, position: int
-) -> SetVariable | UseDatabase:
-    if name == "database" and value is not None and not local:
-        return UseDatabase(name=value)
-    return SetVariable(name=name, value=value, local=local, position=position)
-
-
-def _zone(value: str, local: bool, position: int) -> SetVariable:
-    hours = value.removesuffix(":00")
-    return SetVariable(name="timezone", value=hours, local=local, position=position)
-
-
-def _role(name: str | None, local: bool, position: int) -> ActAs:
-    named = None if name == "none" else name
-    return ActAs(name=named, local=local, position=position)
-
-
-VARIABLES: tuple[Row, ...] = (
-    ("SET SESSION CHARACTERISTICS AS TRANSACTION ^ modes:some_modes", _characteristics),
-    ("SET [local:LOCAL | SESSION] ROLE [TO/=] ^ ( DEFAULT | NONE | name:role_text )", _role),
-    ("SET [local:LOCAL | SESSION] ^ TIME ZONE INTERVAL value:hours [HOUR TO MINUTE]", _zone),
-    ("SET [local:LOCAL | SESSION] ^ name:variable TO/= ( DEFAULT | value:values )", _variable),
+define("some_modes", lambda cursor: _some(cursor, _modes(cursor)))
+define(
+    "lasting_modes",
+    lambda cursor: _some(cursor, TransactionModes(**_lasting_modes(cursor))),  # type: ignore[arg-type]
 )
 
 
@@ -125,21 +93,13 @@ def _shown(cursor: Cursor) -> str:
 
 
 define("shown", _shown)
-_CONSTRAINTS = (
-    "pg_constraint lists them, pg_get_constraintdef(oid) says what each is, and SHOW CREATE "
-    "TABLE all of a table's."
-)
 _CATALOGS = {
     "SCHEMAS": "information_schema.schemata lists them.",
     "SEQUENCES": "pg_sequences lists them, with their last values.",
-    "TYPES": "pg_type lists them, and pg_enum their labels.",
-    "ENUMS": "pg_type lists them, and pg_enum their labels.",
-    **dict.fromkeys(("INDEXES", "INDEX", "KEYS"), "pg_indexes lists them."),
-    **dict.fromkeys(("CONSTRAINTS", "CONSTRAINT"), _CONSTRAINTS),
-    **dict.fromkeys(
-        ("GRANTS", "SYSTEM GRANTS"),
-        "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
-    ),
+    "TYPES/ENUMS": "pg_type lists them, and pg_enum their labels.",
+    "INDEXES/INDEX/KEYS": "pg_indexes lists them, and SHOW CREATE TABLE those of a table.",
+    "CONSTRAINTS/CONSTRAINT": "pg_constraint lists them, and SHOW CREATE TABLE those of a table.",
+    "GRANTS": "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
 }
 """What SHOW does not tell, with where it stands."""
 
@@ -149,7 +109,7 @@ SHOWS: tuple[Row, ...] = (
         for words, name in (("ISOLATION LEVEL", "isolation"), ("STATUS", "status"))
     ),
     *(
-        (f"SHOW {words} ^ _:rest", refused(f"SHOW {words}", hint))
+        (f"SHOW {words} ^ _:rest", refused(f"SHOW {words.partition('/')[0]}", hint))
         for words, hint in _CATALOGS.items()
     ),
     ("SHOW ^ ALL", ShowSession, {"name": "all"}),
@@ -235,10 +195,6 @@ def _of_subscription(
 define_rules("scroll", one_of({"NO SCROLL": False, "SCROLL": True}, "SCROLL"))
 
 CURSORS: tuple[Row, ...] = (
-    (
-        "DECLARE _:cursor ^ BINARY _:rest",
-        refused("binary cursors", "The format of rows is the protocol's: leave BINARY out."),
-    ),
     (
         "FETCH [direction:direction] [FROM/IN] SUBSCRIPTION ^ name:subscription [options:with]",
         _of_subscription,

@@ -37,7 +37,6 @@ from ..kinds import (
     identifier,
     itself,
     one_of,
-    refused,
     refuses,
     type_name,
 )
@@ -113,7 +112,6 @@ define_rules(
 
 # Indexes.
 
-_BYTEWISE = ("C", "POSIX", "ucs_basic", "default")
 _OPERATOR_CLASSES = frozenset(
     f"{type}_{suffix}"
     for type in ("text", "varchar", "bpchar")
@@ -138,23 +136,11 @@ def _method(cursor: Cursor) -> None:
         )
 
 
-def _collation(cursor: Cursor) -> None:
-    position, collation = cursor.position, identifier(cursor, "a collation")
-    if collation not in _BYTEWISE:
-        raise SQLError(
-            "0A000",
-            f'collation "{collation}" is not supported in an index',
-            hint='Texts are ordered by their bytes: leave it out, or write COLLATE "C".',
-            position=position,
-        )
-
-
 def _index_column(name: str, otherwise: bool, first: bool) -> tuple[str, bool]:
     return name, otherwise or first
 
 
 define("index_method", _method)
-define("collation", _collation)
 define(
     "operator_class",
     lambda cursor: cursor.advance(),
@@ -166,6 +152,7 @@ refuses(
     "indexes of expressions",
     "Add a computed column (… AS (expression) STORED), and index that.",
 )
+refuses("collated", "COLLATE", "collations", "Texts are ordered by their bytes: leave COLLATE out.")
 refuses("partial", "WHERE", "partial indexes", "Leave WHERE out: the index then holds every row.")
 refuses(
     "not_distinct",
@@ -177,7 +164,7 @@ define_rules(
     "index_column",
     Rules(
         (
-            "[_:computed] name:column [_:computed] [COLLATE _:collation] [_:operator_class] "
+            "[_:computed] name:column [_:computed] [_:collated] [_:operator_class] "
             "[otherwise:DESC | ASC] [NULLS ( first:FIRST | LAST )]",
             _index_column,
         )
@@ -233,19 +220,13 @@ define_rules(
 define_rules("not_deferrable", Rules(("said:deferral", _not_deferrable)))
 
 
-_NO_MATCH = "Leave it out, and let a CHECK say which columns may be NULL beside others."
-
-
 def _reference(
     columns: tuple[str, ...],
-    full: int | None,
     said: tuple[int, bool, bool],
     on_delete: str | None,
     on_update: str | None,
     **fields: object,
 ) -> Reference:
-    if full is not None and len(columns) > 1:
-        raise unsupported("MATCH FULL", full, _NO_MATCH)
     return Reference(
         columns=columns,
         on_delete=on_delete or "NO ACTION",
@@ -256,14 +237,10 @@ def _reference(
     )
 
 
-define_rules(
-    "match",  # SIMPLE and FULL are the same for one column: where FULL stands
-    Rules(
-        ("SIMPLE", lambda: None),
-        ("^ FULL", lambda position: position),
-        ("^ PARTIAL", refused("MATCH PARTIAL", _NO_MATCH)),
-        expected="SIMPLE or FULL",
-    ),
+refuses(
+    "match",
+    "MATCH",
+    hint="Leave it out, and let a CHECK say which columns may be NULL beside others.",
 )
 _ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT")
 define_rules(
@@ -273,15 +250,9 @@ define_rules(
         "NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT",
     ),
 )
-refuses(
-    "using_index",
-    "USING",
-    "constraints USING INDEX",
-    "A unique index is a constraint already: ALTER INDEX … RENAME TO gives it the name.",
-)
 _NAMED = "^ [CONSTRAINT name:constraint]"
 _REFERENCES = (
-    "REFERENCES table:table [referenced_columns:(column,…)] [MATCH full:match] "
+    "REFERENCES table:table [referenced_columns:(column,…)] [_:match] "
     "{ ON DELETE on_delete:action | ON UPDATE on_update:action } said:deferral "
     "not_valid:[NOT VALID]"
 )
@@ -299,7 +270,6 @@ SERIALS = frozenset(("serial", "serial2", "serial4", "serial8", "smallserial", "
 """INT8 NOT NULL DEFAULT unique_rowid(), whatever the width that is asked for, as in CockroachDB:
 numbers that every node draws by itself are as wide as a clock, and no sequence is a bottleneck."""
 
-refuses("collated", "COLLATE", "collations")
 refuses("virtual", "VIRTUAL", "virtual columns")
 _STORED = "computed:parenthesised [_:virtual] STORED"
 _clause = Rules(

@@ -15,7 +15,7 @@ from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.sql.parse.statements.copying import build_options
-from tailrace.sql.syntax.copy_options import CopyOptions
+from tailrace.sql.syntax.statements import CopyOptions
 
 TYPES = (
     ColumnType(TypeKind.INT8),

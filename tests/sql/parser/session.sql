@@ -18,10 +18,6 @@ USE shop
 ----
 UseDatabase(name='shop')
 
-SET database = 'shop'
-----
-UseDatabase(name='shop')
-
 SET CLUSTER SETTING changefeed.experimental_poll_interval = '200ms'
 ----
 SetClusterSetting(name='changefeed.experimental_poll_interval', position=21, value='200ms')
@@ -75,7 +71,7 @@ HINT: EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.
 EXPLAIN
 ----
 position 8: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected CHANGEFEED, "(" or a statement.
+HINT: Expected CHANGEFEED, a statement or "(".
 
 LOCK TABLE ONLY shop.a, b IN ACCESS SHARE MODE
 ----

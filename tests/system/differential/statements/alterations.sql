@@ -111,8 +111,8 @@ SELECT conname FROM pg_constraint WHERE conrelid = 'keyed_later'::REGCLASS ORDER
 -- What says nothing new, and what is wrong.
 CREATE TABLE plain (k INT8 PRIMARY KEY, n INT8 CHECK (n > 0) NO INHERIT, t TEXT, UNIQUE NULLS DISTINCT (n));
 CREATE INDEX plain_t ON plain (t text_pattern_ops, n DESC NULLS LAST);
-CREATE INDEX plain_c ON plain (t COLLATE "C" ASC NULLS LAST) INCLUDE (n);
-CREATE TABLE of_plain (k INT8 REFERENCES plain MATCH FULL, n INT8 REFERENCES plain (n) MATCH SIMPLE);
+CREATE INDEX plain_c ON plain (t ASC NULLS LAST) INCLUDE (n);
+CREATE TABLE of_plain (k INT8 REFERENCES plain, n INT8 REFERENCES plain (n));
 INSERT INTO plain VALUES (1, NULL, 'b'), (2, 2, 'a'), (3, NULL, 'c');
 INSERT INTO of_plain VALUES (1, 2), (NULL, 7);
 SELECT * FROM plain ORDER BY n DESC NULLS LAST, t;

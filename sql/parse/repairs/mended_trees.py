@@ -1,0 +1,238 @@
+"""Trees that mean what PostgreSQL reads, where sqlglot, or DuckDB behind it, reads something else.
+
+Rows:
+
+    count(t.*), to_jsonb(t.*)           count(t), to_jsonb(t): the star of one argument is the row
+    (a, b) IN (VALUES (1, 2), (3, 4))   (a, b) IN ((1, 2), (3, 4))
+    a = ANY (VALUES (1), (3))           a IN (1, 3)
+
+Derived tables without an alias; what reads a tree knows the tables of a FROM by their names, and so
+two without one would be one:
+
+    FROM (SELECT 1 AS x), (VALUES (2)), LATERAL (SELECT 3), unnest(a)
+    FROM (SELECT 1 AS x), (VALUES (2)) AS "~1", LATERAL (SELECT 3) AS "~2", unnest(a) AS "unnest"
+
+Names, of casts in the form of calls and of words that stand for functions:
+
+    int8('5')               CAST('5' AS INT8), in a column named int8
+    "time"('12:00')         CAST('12:00' AS TIME)
+    user, current_role      CURRENT_USER: reserved words, unless they are quoted
+    nextval('s'::regclass)  nextval('s'): the name is looked for when it is called
+    f(((doc)) -> 'a')       f(doc -> 'a'), so written by `meant_tokens`
+
+Arrays:
+
+    1 = ALL (a)     sqlglot reads a call of a function all(a)
+    1 = ANY (ARRAY(SELECT …))   is 1 = ANY (SELECT …)
+    a[:k]           a placeholder named k; it is a slice up to the column k
+    a[k::INT8]      k::INT8 - 1, but a[k] as it stands; it is the place that is written
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from ...syntax.tree_names import CALLED
+from ...syntax.walks import find_all
+from ..lexer import POSTGRES
+
+# Rows.
+
+_LISTS = (exp.Select, exp.Returning, exp.Tuple)
+"""Where a star stands for several columns."""
+
+
+def plain_rows(tree: exp.Expr) -> exp.Expr:
+    """The tree with rows in the form that everything behind it reads."""
+    for node in list(find_all(tree, exp.Column, exp.In, exp.EQ)):
+        match node:
+            case exp.Column(this=exp.Star()):
+                _plain_star(node)
+            case exp.In(expressions=[exp.Values() as values]) if _plain(values):
+                node.set("expressions", _entries(values))
+            case exp.EQ(expression=exp.Any() as among):
+                values = among.this.unnest()
+                if isinstance(values, exp.Values) and _plain(values):
+                    made = exp.In(this=node.this, expressions=_entries(values))
+                    if node is tree:
+                        return made
+                    node.replace(made)
+    return tree
+
+
+def _plain_star(star: exp.Column) -> None:
+    row = isinstance(star.parent, exp.Anonymous) and star.parent.name.upper() == "ROW"
+    named = star.args.get("table")
+    if named is not None and not row and not isinstance(star.parent, (*_LISTS, type(None))):
+        star.replace(exp.Column(this=named))
+
+
+def _plain(values: exp.Values) -> bool:
+    """Whether they are rows of one width, and no more is said of them."""
+    widths = {len(row.expressions) for row in values.expressions}
+    said = [name for name, part in values.args.items() if part and name != "expressions"]
+    return not said and len(widths) == 1
+
+
+def _entries(values: exp.Values) -> list[exp.Expr]:
+    rows = [row.copy() for row in values.expressions]
+    return [row.expressions[0] if len(row.expressions) == 1 else row for row in rows]
+
+
+# Derived tables.
+
+
+def plain_derived(tree: exp.Expr) -> exp.Expr:
+    """Returns the tree with names for derived tables that have none, where several stand side by
+    side."""
+    for select in list(tree.find_all(exp.Select)):
+        unnamed = [table for table in _tables_of(select) if _unnamed(table)]
+        for number, table in enumerate(unnamed if len(unnamed) > 1 else ()):
+            name = _function(table) or (f"~{number}" if number else None)
+            if name is not None:
+                named = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+                table.set("alias", named)
+    return tree
+
+
+def _tables_of(select: exp.Select) -> list[exp.Expr]:
+    begins = select.args.get("from_")
+    joins = [*(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
+    return [one if isinstance(one, exp.Lateral) else one.this for one in (begins, *joins) if one]
+
+
+def _unnamed(table: exp.Expr) -> bool:
+    if table.alias:
+        return False
+    if isinstance(table, exp.Subquery):
+        return not isinstance(table.this, exp.Table)  # a JOIN in parentheses
+    return isinstance(table, exp.Values | exp.Lateral) or _function(table) is not None
+
+
+def _function(table: exp.Expr) -> str | None:
+    """The name of a function in FROM, which is its table's."""
+    call = table.this if isinstance(table, exp.Table | exp.Lateral) else table
+    if isinstance(call, exp.Anonymous):
+        return call.name.lower()
+    return call.sql_name().lower() if isinstance(call, exp.Func) else None
+
+
+# Names.
+
+_TYPES = {
+    "bool": "BOOLEAN", "bytea": "BYTEA", "date": "DATE", "float4": "FLOAT4", "float8": "FLOAT8",
+    "int2": "INT2", "int8": "INT8", "json": "JSON", "jsonb": "JSONB", "text": "TEXT",
+    "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
+    "varchar": "VARCHAR",
+}  # fmt: skip
+USER_WORDS = frozenset({"user", "current_role"})
+
+
+def plain_names(tree: exp.Expr) -> exp.Expr:
+    """The tree with casts for calls and words in the form that everything behind it reads."""
+    made: exp.Expr = exp.Paren(this=tree)
+    kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)
+    for node in reversed(list(find_all(made, *kinds))):  # inner ones first
+        plain = _user(node) if isinstance(node, exp.Column) else _cast(node)
+        if plain is not None:
+            node.replace(plain)
+    found: exp.Expr = made.this
+    return found.pop()  # a tree whose parent is nothing of its own is no result any more
+
+
+def _user(node: exp.Column) -> exp.Expr | None:
+    plain = isinstance(node.this, exp.Identifier) and not node.this.quoted
+    word = node.name.lower()
+    if not plain or node.args.get("table") is not None or word not in USER_WORDS:
+        return None
+    made = exp.CurrentUser()
+    made.meta[CALLED] = word
+    return made
+
+
+def _cast(node: exp.Expr) -> exp.Expr | None:
+    if isinstance(node, exp.Anonymous):
+        name, given = node.name.lower(), list(node.expressions)
+    else:
+        name, given = node.key, [part for part in node.args.values() if part]
+    target = _target(name)
+    if target is None or len(given) != 1 or not isinstance(given[0], exp.Expr):
+        return None
+    made = exp.Cast(this=given[0], to=target)
+    made.meta.update(node.meta)
+    made.meta[CALLED] = name
+    return made
+
+
+def _target(name: str) -> exp.DataType | None:
+    if name == "int4":
+        return exp.DataType(this=exp.DType.MEDIUMINT)
+    type = _TYPES.get(name)
+    return None if type is None else exp.DataType.build(type, dialect=POSTGRES)
+
+
+def plain_documents(tree: exp.Expr) -> exp.Expr:
+    """Returns the tree with sequences by their names, and documents without parentheses."""
+    for node in list(find_all(tree, exp.JSONExtract)):
+        if isinstance(node.this, exp.Paren) and isinstance(node.this.unnest(), exp.Column):
+            node.set("this", node.this.unnest())
+    for call in list(find_all(tree, exp.Anonymous)):
+        if call.name.lower() in ("nextval", "currval", "setval") and call.expressions:
+            first = call.expressions[0]
+            if isinstance(first, exp.Cast) and isinstance(first.this, exp.Literal):
+                first.replace(first.this)
+    return tree
+
+
+# Arrays.
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_SETS: dict[str, type[exp.Any | exp.All]] = {"all": exp.All, "any": exp.Any, "some": exp.Any}
+
+
+def plain_arrays(tree: exp.Expr) -> exp.Expr:
+    """The tree with arrays in the form that everything behind it reads."""
+    for node in reversed(list(find_all(tree, exp.Anonymous, exp.Bracket, exp.Any))):  # inner first
+        if isinstance(node, exp.Any):
+            _plain_query(node)
+            continue
+        if isinstance(node, exp.Bracket):
+            _plain_bounds(node)
+            _plain_place(node)
+            continue
+        made = _SETS.get(node.name.lower())
+        if made is not None and len(node.expressions) == 1 and node is not tree:
+            some = made(this=exp.Paren(this=node.expressions[0]))
+            node.replace(some)
+            _plain_query(some)
+    return tree
+
+
+def _plain_query(some: exp.Any | exp.All) -> None:
+    """`= ANY (ARRAY(SELECT …))` asks for a row of the query, which DuckDB would take the array for.
+    Patterns are asked for in an array."""
+    inner = some.this.unnest()
+    listed = isinstance(inner, exp.Array) and len(inner.expressions) == 1
+    query = inner.expressions[0] if listed else None
+    if isinstance(query, exp.Query) and isinstance(some.parent, _COMPARISONS):
+        some.set("this", query if isinstance(query, exp.Subquery) else exp.Subquery(this=query))
+
+
+def _plain_bounds(node: exp.Bracket) -> None:
+    for item in list(node.expressions):
+        if isinstance(item, exp.Placeholder) and item.name:
+            item.replace(exp.Slice(this=None, expression=exp.column(item.name)))
+
+
+def _plain_place(node: exp.Bracket) -> None:
+    """A place that is computed counts from 1, whatever sqlglot knows of its type; literals are
+    moved by sqlglot when they are read and when they are written, and are left to it."""
+    item = node.expressions[0] if len(node.expressions) == 1 else None
+    inner = item.this if isinstance(item, exp.Neg) else item
+    if item is None or isinstance(inner, exp.Literal | exp.Slice | exp.Null):
+        return
+    (place,) = exp.apply_index_offset(node.this, [item], 1, dialect="postgres")
+    if isinstance(place, exp.Add) and place.expression.name == "0":
+        place = place.this
+    node.set("expressions", [place.copy()])
+    node.set("offset", 1)
