@@ -178,15 +178,10 @@ async def need_create(actor: Actor, name: ObjectName) -> TableName:
     """The full name of an object to be made, whose schema the actor may CREATE in. Raises SQLError
     42501."""
     full = await new_table_name(actor, name)
-    await need_create_in(actor, full.database, full.schema)
-    return full
-
-
-async def need_create_in(actor: Actor, database: str, schema: str) -> None:
-    """Raises SQLError 42501 where the actor may not CREATE in a schema."""
     descriptors = actor.services.catalog.descriptors
-    _, schema_id = await descriptors.resolve_schema(actor.reader, database, schema)
+    _, schema_id = await descriptors.resolve_schema(actor.reader, full.database, full.schema)
     await actor.need_descriptor(schema_id, Privilege.CREATE)
+    return full
 
 
 async def all_of(transaction: Transaction, kind: type[D]) -> list[D]:

@@ -29,9 +29,7 @@ class IntrospectionContext(Actor):
     @property
     def session(self) -> SessionView | None:
         """Whose statement it is, if it is a session's."""
-        sessions = self.services.sessions
-        own = (s for s in sessions if s.activity.process_id == self.process_id)
-        return next(own, None)
+        return self.services.sessions.find_process(self.process_id)
 
 
 Rows = AsyncIterator[Row]

@@ -1,5 +1,5 @@
-"""SHOW of the catalog, of cluster settings and of sessions; SET CLUSTER SETTING; CANCEL of
-queries and sessions. Each raises SQLError 42501 for what its user may not see."""
+"""SHOW of the catalog and of cluster settings; SET CLUSTER SETTING. Each raises SQLError 42501 for
+what its user may not see."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY, SettingError
 from ...results.results import Result, Row, listing, typed_columns
-from ...runtime.activity import SessionView, shown, started
 from ...runtime.authorization import Actor
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax.names import ObjectName
-from ...syntax.statements import Cancel, Chore, Maintain, ShowQueries, ShowSessions
-from .session_calls import may_end
+from ...syntax.statements import Chore, Maintain
 
 
 async def show_database(actor: Actor, statement: statements.ShowSession) -> Result:
@@ -142,72 +140,3 @@ async def set_cluster_setting(actor: Actor, statement: statements.SetClusterSett
     except SettingError as error:
         raise SQLError("22023", f"{error}", position=statement.position) from error
     return Result(tag="SET CLUSTER SETTING")
-
-
-# Sessions
-
-
-async def _seen(actor: Actor) -> list[SessionView]:
-    """The sessions that the actor may see: its own, and with VIEWACTIVITY all."""
-    everything = (await actor.rights()).held(actor.user, SYSTEM) & Privilege.VIEWACTIVITY
-    return [
-        session
-        for session in actor.services.sessions
-        if everything or session.activity.user == actor.user
-    ]
-
-
-async def show_sessions(actor: Actor, statement: ShowSessions) -> Result:
-    rows: list[Row] = [
-        (
-            session.activity.id, "ACTIVE" if session.activity.text is not None else "IDLE",
-            session.activity.user, session.database, session.activity.client_address,
-            session.application_name, session.transaction_status, shown(session.activity.text),
-            shown(session.activity.last_text), session.activity.began, started(session.activity),
-        )
-        for session in await _seen(actor)
-    ]  # fmt: skip
-    columns = (
-        "session_id status user_name database_name client_address application_name "
-        "transaction_status active_queries last_active_query session_start:t active_query_start:t"
-    )
-    return listing("SHOW SESSIONS", columns, rows)
-
-
-async def show_queries(actor: Actor, statement: ShowQueries) -> Result:
-    rows: list[Row] = [
-        (
-            session.activity.query_id, session.activity.id, session.activity.user,
-            started(session.activity), shown(session.activity.text),
-            session.activity.client_address, session.application_name,
-        )
-        for session in await _seen(actor)
-        if session.activity.text is not None
-    ]  # fmt: skip
-    columns = "query_id session_id user_name start:t query client_address application_name"
-    return listing("SHOW QUERIES", columns, rows)
-
-
-async def cancel(actor: Actor, statement: Cancel) -> Result:
-    """Raises SQLError 42704 for what is not there, or not to be seen by the actor."""
-    sessions, rights = actor.services.sessions, await actor.rights()
-    kind = "session" if statement.session else "query"
-    plural = "SESSIONS" if statement.session else "QUERIES"
-    found: list[SessionView] = []
-    for id in statement.ids:
-        session = sessions.find(id) if statement.session else sessions.find_query(id)
-        if session is not None and may_end(rights, actor.user, session.activity.user):
-            found.append(session)
-        elif not statement.if_exists:
-            raise SQLError(
-                "42704",
-                f"{kind} ID {id} not found",
-                position=statement.position,
-                hint=f"SHOW {plural} lists those of this node.",
-            )
-    for session in found:
-        if statement.session:
-            session.terminate()
-        else:
-            session.activity.interrupt()
-    return Result(tag=f"CANCEL {plural} {len(found)}", row_count=len(found))

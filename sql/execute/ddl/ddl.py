@@ -29,7 +29,7 @@ from ...syntax import type_statements as t
 from ...syntax.names import Option
 from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
-from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
+from ...syntax.view_statements import CreateView, DropView, ViewStatement
 from ..changer import LEASE_WAIT, Changer, Skipped, new_table_name
 from ..positions import at, refuse_twice
 from ..write.row_expressions import note_types
@@ -44,7 +44,6 @@ DDL = (
     | statements.CreateTable
     | statements.CreateTableAs
     | statements.DropTable
-    | statements.AlterTableSet
     | s.SchemaStatement
     | t.TypeStatement
     | t.SequenceStatement
@@ -173,7 +172,16 @@ def _column(given: ColumnClause) -> ColumnDefinition:
     )
 
 
-async def _alter(changer: Changer, statement: statements.AlterTableSet) -> str | None:
+async def _alter(changer: Changer, statement: s.AlterTable) -> str | None:
+    match statement.commands:
+        case [s.SetParameters() as command]:
+            return await _set_parameters(changer, statement, command)
+    return await _change_table(changer, statement)
+
+
+async def _set_parameters(
+    changer: Changer, statement: s.AlterTable, command: s.SetParameters
+) -> str | None:
     catalog = changer.services.catalog
     with at(statement.table.position):
         found = await changer.find(statement.table)
@@ -181,22 +189,16 @@ async def _alter(changer: Changer, statement: statements.AlterTableSet) -> str |
             raise Skipped(unknown_relation(statement.table).message)
         if found is not None:
             await changer.wait_for_room(found)
-    with at(_first_position(statement.parameters, statement.table.position)):
-        given, ignored = without_ignored(_given(statement.parameters))
+    with at(_first_position(command.parameters, statement.table.position)):
+        given, ignored = without_ignored(_given(command.parameters))
         if ignored and not given:
             return _ignored(ignored)
         if found is None:
             raise unknown_relation(statement.table)
         locks = LOCK_PARAMETER in parse_names(given)
         if found.locked and not locks:
-            command = s.SetParameters(
-                parameters=statement.parameters, reset=statement.reset, position=1
-            )
-            alter = s.AlterTable(
-                table=statement.table, commands=(command,), if_exists=False, text="ALTER TABLE SET"
-            )
-            return await SchemaChangeStatements(changer).run(alter)
-        if statement.reset:
+            return await _change_table(changer, statement)
+        if command.reset:
             await catalog.reset_parameters(changer.transaction, found, given)
         else:
             await catalog.set_parameters(changer.transaction, found, given)
@@ -219,12 +221,11 @@ async def _change_table(changer: Changer, statement: s.TableChange) -> str | Non
 _Run = Callable[[Changer, Any], Awaitable[Result | str | None]]
 
 _STATEMENTS: Mapping[type, tuple[str, _Run]] = {
-    statements.AlterTableSet: ("ALTER TABLE", _alter),
     statements.CreateDatabase: ("CREATE DATABASE", _create_database),
     statements.CreateTable: ("CREATE TABLE", _create_table),
     statements.CreateTableAs: ("CREATE TABLE AS", create_table_as),
     statements.DropTable: ("DROP TABLE", namespaces.drop_tables),
-    s.AlterTable: ("ALTER TABLE", _change_table),
+    s.AlterTable: ("ALTER TABLE", _alter),
     s.CommentOn: ("COMMENT", namespaces.comment_on),
     s.CreateIndex: ("CREATE INDEX", _change_table),
     s.CreateSchema: ("CREATE SCHEMA", namespaces.create_schema),
@@ -235,7 +236,6 @@ _STATEMENTS: Mapping[type, tuple[str, _Run]] = {
     s.Truncate: ("TRUNCATE TABLE", _change_table),
     CreateView: ("CREATE VIEW", views.create),
     DropView: ("DROP VIEW", views.drop),
-    RenameView: ("ALTER VIEW", views.rename),
     t.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
     t.CreateSequence: ("CREATE SEQUENCE", sequences.create),
     t.DropSequence: ("DROP SEQUENCE", sequences.drop),

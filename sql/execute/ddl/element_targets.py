@@ -181,17 +181,6 @@ class ElementChanges:
         rest = (other for other in self.table.constraints if other.name != proven.name)
         self.table = replace(self.table, constraints=(*rest, proven))
 
-    def rename_constraint(self, command: s.RenameConstraint) -> None:
-        index = self.table.find_index(command.name)
-        if (index is not None and index.unique) or self.table.named_key(command.name):
-            self._rename_index(index, "constraint", command.new_name)
-            return
-        self._free_name(command.new_name, "")
-        label = f"rename constraint {command.name} to {command.new_name}"
-        constraint = self._constraint(command.name)
-        new = replace(constraint, name=command.new_name)
-        self.add(Target(FactsElement(label=label, constraints=((command.name, new),))))
-
     def _name_primary_key(self, name: str) -> None:
         label = f"rename primary key to {name}"
         self.add(Target(FactsElement(label=label, primary_name=name)))
@@ -269,7 +258,7 @@ class ElementChanges:
         if index is None and not self.table.named_key(statement.name):
             raise SQLError("42704", f'index "{statement.name}" does not exist')
         if isinstance(statement, s.RenameIndex):
-            self._rename_index(index, "index", statement.new_name)
+            self._rename_index(index, statement.new_name)
         elif index is not None:
             self.drop_index(index)
         else:
@@ -279,13 +268,13 @@ class ElementChanges:
                 f'"{self.table.name}" requires it',
             )
 
-    def _rename_index(self, index: Index | None, what: str, new_name: str) -> None:
+    def _rename_index(self, index: Index | None, new_name: str) -> None:
         """Renames an index, or the primary key where there is None."""
         self._free_name(new_name, "")
         if index is None:
             self._name_primary_key(new_name)
             return
-        label = f"rename {what} {index.name} to {new_name}"
+        label = f"rename index {index.name} to {new_name}"
         self.add(Target(FactsElement(label=label, indexes=(replace(index, name=new_name),))))
 
 

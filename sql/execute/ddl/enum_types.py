@@ -54,9 +54,7 @@ async def create(changer: Changer, statement: t.CreateEnum) -> None:
     await descriptors.publish(transaction, created)
 
 
-async def alter(
-    changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue | t.RenameType
-) -> None:
+async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue) -> None:
     """ALTER TYPE in the transaction. Tables follow by a job, after its commit."""
     type = await _find(changer, statement.name)
     if type is None:
@@ -79,13 +77,11 @@ async def alter(
                 enum = enum.with_member(label, before=statement.before, after=statement.after)
         case t.RenameEnumValue(label=label, new_label=new_label):
             enum = enum.renamed_member(label, new_label)
-        case t.RenameType(new_name=new_name):
-            enum = replace(enum, name=new_name)
     users = await _users(changer, type.id)
     _check_locks(changer, users)
     if not users:
         enum = replace(enum, members=tuple(replace(m, writable=True) for m in enum.members))
-    await changer.publish_next(replace(type, name=enum.name, enum=enum))
+    await changer.publish_next(replace(type, enum=enum))
     if users:
         jobs = JobStore(changer.services.store)
         description = f"ALTER TYPE {statement.name}"

@@ -131,8 +131,6 @@ class SchemaChangeStatements:
                     label = f"rename table to {name}"
                     key = changes.table.primary_index_name  # which keeps its name
                     changes.add(Target(FactsElement(label=label, name=name, primary_name=key)))
-                case s.SetSchema(schema=schema):
-                    changes.add(await self._moved_to(changes.table, schema))
                 case s.AddColumn(definition=definition):
                     known = changes.table.find_column(definition.name) is not None
                     changes.run(await with_identity(self._changer, changes, command, table))
@@ -155,15 +153,6 @@ class SchemaChangeStatements:
                     changes.add_reference(element, await self._referenced(changes, element))
                 case s.IndexDefinition():
                     changes.add_index(element)
-
-    async def _moved_to(self, table: TableDescriptor, schema: str) -> Target:
-        descriptors = self._changer.descriptors
-        schema_id = await descriptors.lookup(
-            self._changer.transaction, table.database_id, 0, schema
-        )
-        if schema_id is None:
-            raise SQLError("3F000", f'schema "{schema}" does not exist')
-        return Target(FactsElement(label=f"set schema to {schema}", schema_id=schema_id))
 
     async def _referenced(self, changes: TableChanges, reference: s.Reference) -> TableDescriptor:
         """The table that a foreign key refers to, with room for its next version."""

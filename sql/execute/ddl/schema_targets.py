@@ -389,7 +389,6 @@ _COMMANDS: Mapping[type, Callable[[TableChanges, Any], None]] = {
     s.DropColumn: TableChanges._drop_column,
     s.DropConstraint: TableChanges.drop_constraint,
     s.RenameColumn: TableChanges._rename_column,
-    s.RenameConstraint: TableChanges.rename_constraint,
     s.SetDefault: TableChanges._set_default,
     s.SetNotNull: TableChanges._set_not_null,
     s.SetParameters: TableChanges._set_parameters,

@@ -137,6 +137,10 @@ _CATALOGS = {
     **dict.fromkeys(("INDEXES", "INDEX", "KEYS"), "pg_indexes lists them."),
     **dict.fromkeys(("CONSTRAINTS", "CONSTRAINT"), _CONSTRAINTS),
     **dict.fromkeys(
+        ("SESSIONS", "QUERIES", "STATEMENTS"),
+        "pg_stat_activity lists the sessions of this node, and what each runs.",
+    ),
+    **dict.fromkeys(
         ("GRANTS", "SYSTEM GRANTS"),
         "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
     ),
