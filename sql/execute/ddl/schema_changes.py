@@ -28,9 +28,7 @@ from ...syntax import statements
 from ...syntax.names import ObjectName
 from ..changer import Changer, Skipped
 from ..positions import at
-from .element_targets import ElementChanges
-from .given_columns import check_expressions, with_computed
-from .notices import ascending, notices, of_commands
+from .given_columns import ascending, check_expressions, notices, of_commands, with_computed
 from .schema_targets import TableChanges
 from .sequences import run_identity_command, with_identity
 from .truncation import run_truncation
@@ -347,7 +345,7 @@ def _position(command: s.AlterCommand) -> int:
     return command.position
 
 
-async def refuse_lost_references(changer: Changer, changes: ElementChanges) -> None:
+async def refuse_lost_references(changer: Changer, changes: TableChanges) -> None:
     """Raises SQLError 2BP01 where a change of a table leaves a foreign key without its index."""
     table = changes.table
     if table.dropped or not any(
