@@ -119,7 +119,9 @@ def _doing(handle: Handle) -> str:
     text = None if activity is None else activity.text or activity.last_text
     if activity is None or text is None:
         return step
-    statement = f"session {activity.id} of {activity.user}: {shown(text)[:TEXT_SHOWN_MAX]!r}"
+    statement = (
+        f"session {activity.process_id} of {activity.user}: {shown(text)[:TEXT_SHOWN_MAX]!r}"
+    )
     return f"{step}, begun by {statement}"
 
 

@@ -192,8 +192,6 @@ def _facts(table: TableDescriptor, facts: FactsElement) -> TableDescriptor:
         constraints=tuple(_replaced(constraints, found) for found in table.constraints),
         name=table.name if facts.name is None else facts.name,
         primary_name=table.primary_name if facts.primary_name is None else facts.primary_name,
-        database_id=table.database_id if facts.database_id is None else facts.database_id,
-        schema_id=table.schema_id if facts.schema_id is None else facts.schema_id,
         parameters=table.parameters if facts.parameters is None else dict(facts.parameters),
         state=DescriptorState.DROPPED if facts.dropped else table.state,
     )

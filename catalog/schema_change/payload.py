@@ -64,8 +64,6 @@ class _FactsTarget(msgspec.Struct, frozen=True, tag="facts"):
     indexes: list[IndexWire]
     constraints: list[tuple[str, CheckWire | ForeignKeyWire]]
     name: str | None
-    database_id: int | None
-    schema_id: int | None
     parameters: dict[str, str] | None
     dropped: bool
     primary_name: str | None = None
@@ -180,8 +178,6 @@ def _element_to_wire(element: Element) -> _ElementWire:
                 [index_to_wire(index) for index in element.indexes],
                 [(name, constraint_to_wire(found)) for name, found in element.constraints],
                 element.name,
-                element.database_id,
-                element.schema_id,
                 None if element.parameters is None else dict(element.parameters),
                 element.dropped,
                 element.primary_name,
@@ -223,8 +219,6 @@ def _facts(wire: _FactsTarget) -> FactsElement:
     return FactsElement(
         label=wire.label,
         name=wire.name,
-        database_id=wire.database_id,
-        schema_id=wire.schema_id,
         parameters=wire.parameters,
         dropped=wire.dropped,
         primary_name=wire.primary_name,

@@ -107,8 +107,6 @@ class FactsElement:
     constraints: tuple[tuple[str, Constraint], ...] = ()
     name: str | None = None
     primary_name: str | None = None
-    database_id: int | None = None
-    schema_id: int | None = None
     parameters: Mapping[str, str] | None = None
     dropped: bool = False
     keyspace: bool = False
@@ -130,9 +128,6 @@ class Target:
 
     @property
     def renames(self) -> bool:
-        """Whether the target is the table's name or schema, which changes at once and for good:
-        later statements of the same transaction find the table by it."""
-        facts = self.element
-        return isinstance(facts, FactsElement) and (
-            facts.name is not None or facts.database_id is not None or facts.schema_id is not None
-        )
+        """Whether the target is the table's name, which changes at once and for good: later
+        statements of the same transaction find the table by it."""
+        return isinstance(self.element, FactsElement) and self.element.name is not None

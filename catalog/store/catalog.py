@@ -332,7 +332,7 @@ def not_a_table(view: TableDescriptor) -> SQLError:
     return SQLError(
         "42809",
         f'"{view.name}" is not a table',
-        hint="It is a view: CREATE OR REPLACE VIEW, ALTER VIEW and DROP VIEW change it.",
+        hint="It is a view: CREATE OR REPLACE VIEW and DROP VIEW change it.",
     )
 
 

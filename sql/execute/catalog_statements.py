@@ -32,7 +32,6 @@ from ..syntax.changefeed_statements import (
 )
 from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
 from ..syntax.names import Option
-from ..syntax.statements import AlterTableSet
 from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
 from .admin.connections import change_connection
 from .admin.feeds import (
@@ -43,10 +42,9 @@ from .admin.feeds import (
     rebalance_replication,
 )
 from .admin.subscriptions import change_subscription
-from .changer import Changer
+from .changer import Changer, own_jobs, settle_rights
 from .ddl.ddl import DDL, run_ddl, wait_until_seen
 from .ddl.ddl_needs import check_ddl
-from .ddl.ownership import own_jobs, settle_rights
 from .ddl.schema_changes import AUTO_UNLOCK
 from .ddl.sequences import settle_owned
 
@@ -110,16 +108,19 @@ async def change_catalog(
 def _refuse_lock(services: Services, statement: DDL) -> None:
     """Refuses a lock change within a transaction where no schema change unlocks by itself: a lock
     that is for people to open is opened by a statement of its own."""
-    if services.store.settings.get(AUTO_UNLOCK) or not isinstance(statement, AlterTableSet):
+    if services.store.settings.get(AUTO_UNLOCK):
         return
-    if LOCK_PARAMETER in parse_names([parameter.name for parameter in statement.parameters]):
-        raise SQLError(
-            LOCK_ALONE,
-            f'setting {LOCK_PARAMETER} of table "{statement.table}" must be a transaction of its '
-            f"own where {AUTO_UNLOCK.name} is off",
-            position=statement.table.position,
-            hint="Run it outside of BEGIN … COMMIT, and alone in its text.",
-        )
+    match statement:
+        case s.AlterTable(table=table, commands=[s.SetParameters(parameters=given)]) if (
+            LOCK_PARAMETER in parse_names([parameter.name for parameter in given])
+        ):
+            raise SQLError(
+                LOCK_ALONE,
+                f'setting {LOCK_PARAMETER} of table "{table}" must be a transaction of its own '
+                f"where {AUTO_UNLOCK.name} is off",
+                position=table.position,
+                hint="Run it outside of BEGIN … COMMIT, and alone in its text.",
+            )
 
 
 async def _run_as(changer: Changer, statement: DDL) -> Result:

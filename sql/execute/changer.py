@@ -1,4 +1,4 @@
-"""The actor of a statement that changes the catalog."""
+"""The actor of a statement that changes the catalog: what it finds, makes and owns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from ...catalog.descriptors.descriptor import Descriptor, TableDescriptor
 from ...catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ...catalog.descriptors.names import TableName
 from ...catalog.descriptors.system_tables import DESCRIPTOR
-from ...catalog.rights.privileges import Privilege
+from ...catalog.jobs.record import JobRecord, job_key
+from ...catalog.rights.privileges import Privilege, securable
+from ...catalog.rights.rights import (
+    add_privileges,
+    forget_object,
+    initial_grants,
+    read_rights,
+    set_owner,
+)
+from ...catalog.rights.users import PUBLIC, ROOT
+from ...catalog.store.catalog_changes import CatalogChanges
 from ...catalog.store.descriptor_store import DescriptorStore, decode_stored
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
@@ -178,15 +188,10 @@ async def need_create(actor: Actor, name: ObjectName) -> TableName:
     """The full name of an object to be made, whose schema the actor may CREATE in. Raises SQLError
     42501."""
     full = await new_table_name(actor, name)
-    await need_create_in(actor, full.database, full.schema)
-    return full
-
-
-async def need_create_in(actor: Actor, database: str, schema: str) -> None:
-    """Raises SQLError 42501 where the actor may not CREATE in a schema."""
     descriptors = actor.services.catalog.descriptors
-    _, schema_id = await descriptors.resolve_schema(actor.reader, database, schema)
+    _, schema_id = await descriptors.resolve_schema(actor.reader, full.database, full.schema)
     await actor.need_descriptor(schema_id, Privilege.CREATE)
+    return full
 
 
 async def all_of(transaction: Transaction, kind: type[D]) -> list[D]:
@@ -219,3 +224,48 @@ async def found_of(
             raise unknown(name)
     notice = f"{missing} of the {plural} did not exist, skipping" if missing else None
     return list(found.values()), notice
+
+
+# The owners of what is made
+
+
+async def settle_rights(transaction: Transaction, user: str, before: Sequence[Descriptor]) -> None:
+    """Gives the objects that a statement has made to its user, and forgets those that it has
+    dropped. `before` are the versions that the transaction had published before the statement."""
+    if not transaction.commit_checks:
+        return
+    changes = CatalogChanges.of(transaction)
+    for descriptor in changes.published:
+        if any(descriptor is earlier for earlier in before):
+            continue
+        if descriptor.dropped:
+            with transaction.tracking(False):
+                rights = await read_rights(transaction)
+            await forget_object(transaction, rights, descriptor.id)
+        elif changes.created(descriptor.id):
+            await _endow(transaction, user, descriptor)
+
+
+async def _endow(transaction: Transaction, user: str, descriptor: Descriptor) -> None:
+    made = securable(descriptor)
+    privileges = initial_grants(made.kind, made.name)
+    if privileges:
+        await add_privileges(transaction, made.id, PUBLIC, privileges)
+    if user != ROOT:
+        with transaction.tracking(False):
+            rights = await read_rights(transaction)
+        await set_owner(transaction, rights, made.id, user)
+
+
+async def own_jobs(transaction: Transaction, user: str, job_ids: Sequence[int]) -> None:
+    """Notes whose jobs these are, which begin with the transaction."""
+    if user == ROOT:
+        return
+    changes = CatalogChanges.of(transaction)
+    for job_id in job_ids:
+        key = job_key(job_id)
+        body = await transaction.get(key)
+        assert body is not None, job_id
+        job = JobRecord.decode(key, body)
+        if job.owner is None:
+            await changes.put_bookkeeping(*replace(job, owner=user).encode())

@@ -49,7 +49,7 @@ from ..syntax import statements
 from ..syntax.names import AsOf
 from ..syntax.statements import PlannedStatement
 from ..variables.variables import DEFAULT_READ_ONLY, SessionVariables
-from .ddl.named_enums import bind_named_enums
+from .ddl.enum_types import bind_named_enums
 from .query.locking import run_locking
 from .query.reading import run_select
 from .query.result_shape import check_columns_same, plain_columns
@@ -264,13 +264,13 @@ def _bindings(
     deferral: Deferral | None = None,
 ) -> Bindings:
     services, database, user = execution.services, execution.database, execution.user
-    variables, process_id = execution.variables, execution.process_id
+    variables = execution.variables
     now = execution.now or at
     facts = ClientFacts(
         user=user,
         session_user=execution.session_user,
         database=database,
-        process_id=process_id,
+        process_id=execution.process_id,
         # Never before now(), which is drawn behind it where the statement is its transaction.
         statement_began_us=max(execution.text_began_us, unix_us(now)),
         read_at=at,
@@ -279,7 +279,7 @@ def _bindings(
     return Bindings(
         execution.parameters,
         now,
-        Introspection(services, database, user, variables, process_id),
+        Introspection(services, database, user, variables),
         execution.generators or services.generators,
         facts,
         services.images,

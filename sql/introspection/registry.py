@@ -88,13 +88,10 @@ class Introspection:
     database: str
     user: str
     variables: SessionVariables = field(default_factory=SessionVariables)
-    process_id: int = 0
 
     async def read(self, descriptor: TableDescriptor, reader: Transaction) -> pa.Table:
         table = self.services.virtual_tables.of(descriptor)
         assert isinstance(table, VirtualTable), table
         return await table.read(
-            IntrospectionContext(
-                self.services, self.user, self.database, reader, self.variables, self.process_id
-            )
+            IntrospectionContext(self.services, self.user, self.database, reader, self.variables)
         )

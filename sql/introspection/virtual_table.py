@@ -13,7 +13,6 @@ from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.column_types import ColumnType, array_of
 from ...catalog.values.type_kinds import CatalogName, TypeKind
 from ..results.results import INT8, LETTERS, STRING, Row, typed_columns
-from ..runtime.activity import SessionView
 from ..runtime.authorization import Actor
 from ..variables.variables import SessionVariables
 
@@ -24,14 +23,6 @@ class IntrospectionContext(Actor):
     are what the session has set."""
 
     variables: SessionVariables
-    process_id: int = 0
-
-    @property
-    def session(self) -> SessionView | None:
-        """Whose statement it is, if it is a session's."""
-        sessions = self.services.sessions
-        own = (s for s in sessions if s.activity.process_id == self.process_id)
-        return next(own, None)
 
 
 Rows = AsyncIterator[Row]

@@ -98,8 +98,7 @@ _named(
     identifier,
     {
         "prepared": "a prepared statement's name", "schema": "a schema's name", "name": "a name",
-        "new_name": "a new name", "table_word": "a table's name", "type_word": "a type's name",
-        "sequence_word": "a sequence's name", "view_word": "a view's name", "word": "a word",
+        "new_name": "a new name", "table_word": "a table's name", "word": "a word",
         "option_word": "an option",
     },
 )  # fmt: skip
@@ -179,7 +178,6 @@ for _name, _what in {
     "text": "a text", "sink": "the sink's URI", "sink_uri": "a sink URI", "label_text": "a label",
     "replica": "the URI of a replica", "folder": "the URI of a folder", "letter": "a letter's key",
     "backup": "the URI of a backup", "crontab": "a crontab", "password": "a password",
-    "session_id": "a session's id", "query_id": "a query's id",
 }.items():  # fmt: skip
     define(_name, lambda cursor, what=_what: string(cursor, what), at_string)  # type: ignore[misc]
 for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id",

@@ -1,10 +1,9 @@
 """Sessions as others see them: who is connected, what runs, and how it is cut short.
 
-    SHOW SESSIONS;  SHOW QUERIES
-    CANCEL QUERY '<query id>';  CANCEL SESSION '<session id>'
+    SELECT pid, state, query FROM pg_stat_activity
     SELECT pg_cancel_backend(pid), pg_terminate_backend(pid)
 
-A node knows its own sessions. Ids are of that node and that run of it; they are never used again.
+A node knows its own sessions. Their numbers are of that node and that run of it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ class Activity:
     """
 
     def __init__(self, number: int, user: str, store: StoreAccess) -> None:
-        self.id = f"{number:016x}"
         self.process_id = number % 0x8000_0000
         """The session's number for PostgreSQL's clients: positive, of 31 bits."""
         self.user = user
@@ -53,17 +51,14 @@ class Activity:
         self._text_began = store.clock.last
         self.text_began_us = 0
         """When the text that runs came in, by the wall's clock: statement_timestamp()."""
+        self.query_count = 0
+        """The statements that have begun."""
         self.on_terminate: Callable[[], None] | None = None
         """Ends the session's connection, where there is one."""
         self._store = store
-        self._query_count = 0
         self._task: asyncio.Task[object] | None = None
         self._interrupted = False
         self._why: SQLError | None = None
-
-    @property
-    def query_id(self) -> str:
-        return f"{self.id}{self._query_count:016x}"
 
     @property
     def text_began(self) -> datetime:
@@ -78,7 +73,7 @@ class Activity:
     def begin(self, text: str) -> None:
         """A statement that is carried out at once begins. It is not interrupted."""
         self.text = text
-        self._query_count += 1
+        self.query_count += 1
         self._text_began = self._store.clock.last
 
     def end(self) -> None:
@@ -86,7 +81,7 @@ class Activity:
         self.last_text, self.text = self.text, None
 
     def __enter__(self) -> None:
-        self._query_count += 1
+        self.query_count += 1
         self._text_began = self._store.clock.last
         self.text_began_us = self._store.clock.wall.unix_us()
         self._task = asyncio.current_task()
@@ -129,7 +124,7 @@ class Sessions:
     """The open sessions of a node."""
 
     def __init__(self) -> None:
-        self._open: dict[str, SessionView] = {}
+        self._open: dict[int, SessionView] = {}
         self._count = 0
 
     def next_number(self) -> int:
@@ -137,25 +132,14 @@ class Sessions:
         return self._count
 
     def add(self, session: SessionView) -> None:
-        self._open[session.activity.id] = session
+        self._open[session.activity.process_id] = session
 
     def remove(self, session: SessionView) -> None:
-        self._open.pop(session.activity.id, None)
-
-    def find(self, session_id: str) -> SessionView | None:
-        return self._open.get(session_id.lower())
+        self._open.pop(session.activity.process_id, None)
 
     def find_process(self, process_id: int) -> SessionView | None:
         """The session that clients know by this number."""
-        by_number = (s for s in self._open.values() if s.activity.process_id == process_id)
-        return next(by_number, None)
-
-    def find_query(self, query_id: str) -> SessionView | None:
-        """The session that runs a statement at this moment."""
-        session = self.find(query_id[:16])
-        if session is None or session.activity.text is None:
-            return None
-        return session if session.activity.query_id == query_id.lower() else None
+        return self._open.get(process_id)
 
     def end_login(self, user: str, at: Timestamp) -> None:
         """Terminates the sessions that a user began before it lost its login."""
@@ -169,7 +153,7 @@ class Sessions:
 
 
 class SessionView(Protocol):
-    """A session as pg_stat_activity and SHOW SESSIONS show it, and how it is ended."""
+    """A session as pg_stat_activity shows it, and how it is ended."""
 
     @property
     def advisory_locks(self) -> Iterable[AdvisoryLock]: ...
@@ -192,7 +176,3 @@ def shown(text: str | None) -> str:
     if text is None:
         return ""
     return shown_text(text[: 2 * STATEMENT_SHOWN_MAX])[:STATEMENT_SHOWN_MAX]
-
-
-def started(activity: Activity) -> datetime | None:
-    return None if activity.text is None else activity.text_began

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...catalog.values.errors import SQLError
 from ...changefeed.sinks.duckdb.read_statement import TEXT_BYTES_MAX
-from ..execute.ddl.named_enums import DeclaredTypes
+from ..execute.ddl.enum_types import DeclaredTypes
 from ..execute.write.copy import CopyIn
 from ..parse import ParsedText
 from ..results.results import Result, ResultColumn

@@ -25,7 +25,7 @@ from ..analyze.columns.column_origins import with_origins
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
-from ..execute.ddl.named_enums import DeclaredType, DeclaredTypes, resolve_hints
+from ..execute.ddl.enum_types import DeclaredType, DeclaredTypes, resolve_hints
 from ..execute.query.result_shape import columns_of, plain_columns
 from ..execute.run import bound, holds
 from ..execute.write.dml import together_applies

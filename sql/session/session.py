@@ -34,7 +34,7 @@ from ..execute.catalog_statements import (
 )
 from ..execute.ddl.constraint_times import set_constraints
 from ..execute.ddl.ddl import DDL
-from ..execute.ddl.named_enums import DeclaredTypes
+from ..execute.ddl.enum_types import DeclaredTypes
 from ..execute.positions import refuse_twice
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, run_explain, run_planned

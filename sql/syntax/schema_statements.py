@@ -162,11 +162,6 @@ class RenameTable(AlterCommand):
     new_name: str
 
 
-class RenameConstraint(ElementCommand):
-    grammar = "^ RENAME CONSTRAINT name:name TO new_name:new_name"
-    new_name: str
-
-
 class RenameColumn(ElementCommand):
     grammar = "RENAME [COLUMN] ^ name:name TO new_name:new_name"
     new_name: str
@@ -215,13 +210,8 @@ class SetIdentity(ElementCommand):
     options: SequenceChange | None
 
 
-class SetSchema(AlterCommand):
-    grammar = "^ SET SCHEMA schema:schema"
-    schema: str
-
-
 class SetParameters(AlterCommand):
-    """SET (…) or RESET (…) among other clauses."""
+    """SET (…), or RESET (…), where every value is None."""
 
     grammar = (
         "^ SET parameters:(parameter,…)",

@@ -68,15 +68,6 @@ class DropTable(DropObjects):
     grammar = "DROP TABLE if_exists:[IF EXISTS] names:table,… [cascade:CASCADE | RESTRICT]"
 
 
-class AlterTableSet(Statement):
-    """ALTER TABLE … SET (…), and RESET (…) where every value is None."""
-
-    table: ObjectName
-    parameters: tuple[Option, ...]
-    if_exists: bool
-    reset: bool
-
-
 class ShowDatabases(Statement):
     grammar = "SHOW DATABASES"
 
@@ -315,14 +306,6 @@ class VerifyChangefeed(Statement):
     """Instead of the job's id."""
 
 
-class ShowSessions(Statement):
-    grammar = "SHOW [CLUSTER/LOCAL/ALL] SESSIONS"
-
-
-class ShowQueries(Statement):
-    grammar = "SHOW [CLUSTER/LOCAL/ALL] QUERIES/STATEMENTS"
-
-
 class SetClusterSetting(NamedStatement):
     """The value is its text; None resets to the default."""
 
@@ -482,20 +465,8 @@ class Maintain(Statement):
     tables: tuple[ObjectName, ...]
 
 
-class Cancel(Statement):
-    grammar = (
-        "CANCEL QUERY/QUERIES if_exists:[IF EXISTS] ^ ids:query_id,…",
-        "CANCEL session:SESSION/SESSIONS if_exists:[IF EXISTS] ^ ids:session_id,…",
-    )
-    ids: tuple[str, ...]
-    session: bool = False
-    if_exists: bool
-    position: int
-
-
 SHOWN = (
     "changefeed jobs", "changefeed lag", "changefeed latency", "cluster settings", "columns",
-    "create table", "databases", "jobs", "queries", "ranges", "roles", "sessions",
-    "statements", "tables", "transaction", "users",
+    "create table", "databases", "jobs", "ranges", "roles", "tables", "transaction", "users",
 )  # fmt: skip
 """Words that SHOW takes beside variables, suggested for a misspelt name."""

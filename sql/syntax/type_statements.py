@@ -37,17 +37,11 @@ class RenameEnumValue(Statement):
     new_label: str
 
 
-class RenameType(Statement):
-    grammar = "ALTER TYPE name:type RENAME TO new_name:type_word"
-    name: ObjectName
-    new_name: str
-
-
 class DropType(DropObjects):
     grammar = "DROP TYPE if_exists:[IF EXISTS] names:type,… [cascade:CASCADE | RESTRICT]"
 
 
-TypeStatement = CreateEnum | AddEnumValue | RenameEnumValue | RenameType | DropType
+TypeStatement = CreateEnum | AddEnumValue | RenameEnumValue | DropType
 
 
 class SequenceChange(Syntax):
@@ -80,13 +74,9 @@ class CreateSequence(Statement):
 
 
 class AlterSequence(Statement):
-    grammar = (
-        "ALTER SEQUENCE if_exists:[IF EXISTS] name:sequence [RENAME TO new_name:sequence_word] "
-        "change:sequence_options"
-    )
+    grammar = "ALTER SEQUENCE if_exists:[IF EXISTS] name:sequence change:sequence_options"
     name: ObjectName
     change: SequenceChange
-    new_name: str | None
     if_exists: bool
 
 

@@ -23,16 +23,8 @@ class CreateView(Statement):
     replaces: bool = False
 
 
-class RenameView(Statement):
-    grammar = "ALTER VIEW if_exists:[IF EXISTS] name:view RENAME TO ^ new_name:view_word"
-    name: ObjectName
-    new_name: str
-    if_exists: bool
-    position: int
-
-
 class DropView(DropObjects):
     grammar = "DROP VIEW if_exists:[IF EXISTS] names:view,… [cascade:CASCADE | RESTRICT]"
 
 
-ViewStatement = CreateView | RenameView | DropView
+ViewStatement = CreateView | DropView

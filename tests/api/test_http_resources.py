@@ -140,9 +140,9 @@ def test_settings_are_read_and_set(door: HttpDoor) -> None:
 
 def test_sessions_are_listed_and_ended(door: HttpDoor) -> None:
     transaction = begin(door)
-    found = [item for item in items(door, "/v1/sessions") if item["transaction_status"] == "Open"]
+    found = [i for i in items(door, "/v1/sessions") if i["status"] == "idle in transaction"]
     [session] = [item["session_id"] for item in found]
     assert door.client.delete(f"/v1/sessions/{session}").status_code == 204
     answer = door.post("/v1/sql", {"sql": "SELECT 1", "transaction": transaction})
     assert problem_of(answer)["sqlstate"] == "57P01"
-    assert problem_of(door.client.delete("/v1/queries/00"))["status"] == 404
+    assert problem_of(door.client.delete("/v1/queries/0"))["status"] == 404

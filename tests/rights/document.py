@@ -16,7 +16,7 @@ HEAD = """\
 Each row is tried by tests (`tests/rights`, which also write this page): as somebody without any
 right, as somebody who was granted what the row asks for, as the owner of what it is about, and as
 an admin, who may do all of it. An owner has every privilege on what is owned. Who lacks a right is
-told 42501, or 403 over HTTP; of the jobs and sessions of others, that there are none (42704). The
+told 42501, or 403 over HTTP; of the jobs of others, that there are none (42704). The
 privileges themselves are in [sql.md](sql.md#users-and-rights), the doors in
 [security.md](security.md).
 
@@ -29,7 +29,7 @@ Names end in a number of the test's own: `t1` is a table, `w1` a view, `s1` a se
 def lines() -> Iterator[str]:
     yield "## Statements\n\n| statement | needs |\n| --- | --- |\n"
     for row in ROWS:
-        shown = row.sql.format(n=1, user="ada", job=1, victim="0000000000000001")
+        shown = row.sql.format(n=1, user="ada", job=1, victim=1)
         shown = shown.replace("|", "\\|")
         yield f"| `{shown}` | {row.needs} |\n"
     yield "\n## Routes\n\n| route | needs |\n| --- | --- |\n"

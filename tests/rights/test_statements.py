@@ -32,13 +32,13 @@ class Attempt:
         self._row = row
         number = next(_numbers)
         self.user = f"u{number}"
-        self._names: dict[str, object] = {"n": number, "user": self.user, "job": 0, "victim": ""}
+        self._names: dict[str, object] = {"n": number, "user": self.user, "job": 0, "victim": 0}
 
     async def outcome(self, rights: list[str]) -> str:
         """`ok`, or the SQLSTATE with which the statement ended for a user who has `rights`."""
         root, victim = self._node.session(), self._node.session(user="bystander")
         try:
-            self._names["victim"] = victim.activity.id
+            self._names["victim"] = victim.activity.process_id
             await root.execute(f"CREATE USER {self.user}")
             for text in (*self._row.setup, *rights):
                 for result in await root.execute(text.format(**self._names)):
@@ -97,7 +97,7 @@ def _kinds(of: type) -> Iterator[type]:
 
 
 def test_every_kind_of_statement_has_a_row() -> None:
-    names = {"n": 1, "user": "ada", "job": 1, "victim": "0000000000000001"}
+    names = {"n": 1, "user": "ada", "job": 1, "victim": 1}
     tried = {
         type(statement) for row in ROWS for statement in parse(row.sql.format(**names)).statements
     }

@@ -122,9 +122,7 @@ def test_renamed_value_is_seen_in_old_rows() -> None:
         ]  # fmt: skip
         await node.sql("INSERT INTO t (id) VALUES (4)")
         assert await node.rows("SELECT m FROM t WHERE id = 4") == [("fine",)]
-        await node.sql("ALTER TYPE mood RENAME TO feeling")
-        result = await node.sql("SELECT m FROM t WHERE id = 4")
-        assert result.columns[0].type.sql_name == "feeling"
+        assert (await node.error("ALTER TYPE mood RENAME TO feeling")).sqlstate == "0A000"
 
     run(scenario)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.execute.ddl.named_enums import DeclaredType
+from tailrace.sql.execute.ddl.enum_types import DeclaredType
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

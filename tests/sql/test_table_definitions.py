@@ -120,7 +120,7 @@ def test_a_primary_key_has_the_name_that_it_is_given() -> None:
         await node.sql("CREATE TABLE t (k INT8, v INT8, CONSTRAINT t_key PRIMARY KEY (k))")
         upsert = "INSERT INTO t VALUES (1, 1) ON CONFLICT ON CONSTRAINT {} DO UPDATE SET v = 2"
         await node.sql(upsert.format("t_key"))
-        await node.sql("ALTER TABLE t RENAME CONSTRAINT t_key TO other_key")
+        await node.sql("ALTER INDEX t_key RENAME TO other_key")
         await node.sql(upsert.format("other_key"))
         error = await node.error("INSERT INTO t VALUES (1, 1)")
         assert 'unique constraint "other_key"' in str(error)

@@ -205,10 +205,7 @@ def test_names_collide() -> None:
         skipped = await node.sql("CREATE VIEW IF NOT EXISTS large AS SELECT 1 AS x")
         assert skipped.notice is not None
         await node.sql("CREATE TABLE IF NOT EXISTS large (a INT8 PRIMARY KEY)")
-        assert (await node.error("ALTER VIEW large RENAME TO lines")).sqlstate == "42P07"
-        await node.sql("ALTER VIEW large RENAME TO huge")
-        assert len(await node.rows("SELECT * FROM huge")) == 2
-        await node.sql(LARGE)
+        assert (await node.error("ALTER VIEW large RENAME TO huge")).sqlstate == "0A000"
 
     run(scenario, LARGE)
 
@@ -218,7 +215,6 @@ def test_tables_are_held_back_by_views() -> None:
         for text in (
             "DROP TABLE orders",
             "DROP VIEW large",
-            "ALTER VIEW large RENAME TO huge",
             "ALTER TABLE orders RENAME TO o",
             "ALTER TABLE orders DROP COLUMN total",
             "ALTER TABLE orders RENAME COLUMN customer TO who",

@@ -27,7 +27,10 @@ STATEMENTS = {
     "dp": (_GRANTS.format(where="WHERE object_id > 0"),),
     "jobs": ("SHOW JOBS",),
     "feeds": ("SHOW CHANGEFEED JOBS",),
-    "sessions": ("SHOW SESSIONS",),
+    "sessions": (
+        "SELECT pid, state, usename, datname, client_addr, application_name, query "
+        "FROM pg_stat_activity ORDER BY backend_start, pid",
+    ),
 }
 OF_TABLES = {
     "d": ("SHOW COLUMNS FROM {0}", _INDEXES, _CONSTRAINTS),

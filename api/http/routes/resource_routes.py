@@ -14,6 +14,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from ....catalog.descriptors.names import quote_identifier
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ....catalog.values.errors import SQLError
 from ....sql import Result
 from ...json_values import json_datum
 from ...node import Node
@@ -158,24 +159,40 @@ def _add_sessions(router: APIRouter, node: Node) -> None:
     @router.get("/v1/sessions", tags=["sessions"], **described(reply=ListReply))
     async def sessions(request: Request) -> Response:
         """The sessions of this node that the user may see, this request's own among them."""
-        return await _list(node, request, "SHOW SESSIONS")
+        return await _list(node, request, _ACTIVITY.format(id="session_id", state="state"))
 
     @router.delete("/v1/sessions/{session}", tags=["sessions"], status_code=204)
-    async def cancel_session(request: Request, session: str) -> Response:
+    async def cancel_session(request: Request, session: Id) -> Response:
         """Ends a session and its connection."""
-        await _run(node, request, f"CANCEL SESSION {literal(session)}")
-        return Response(status_code=204)
+        return await _end(node, request, "pg_terminate_backend", session)
 
     @router.get("/v1/queries", tags=["sessions"], **described(reply=ListReply))
     async def queries(request: Request) -> Response:
         """The queries that run on this node at this moment."""
-        return await _list(node, request, "SHOW QUERIES")
+        return await _list(node, request, _ACTIVITY.format(id="query_id", state="'active'"))
 
     @router.delete("/v1/queries/{query}", tags=["sessions"], status_code=204)
-    async def cancel_query(request: Request, query: str) -> Response:
-        """Cuts a statement short; its session goes on."""
-        await _run(node, request, f"CANCEL QUERY {literal(query)}")
-        return Response(status_code=204)
+    async def cancel_query(request: Request, query: Id) -> Response:
+        """Cuts short what a session runs; the session goes on."""
+        return await _end(node, request, "pg_cancel_backend", query)
+
+
+_ACTIVITY = """
+    SELECT pid AS {id}, state AS status, usename AS user_name, datname AS database_name,
+        client_addr AS client_address, application_name, query, backend_start AS session_start,
+        query_start
+    FROM pg_stat_activity WHERE state = {state} ORDER BY backend_start, pid"""
+"""Sessions by their process ids, of which pg_stat_activity tells the user the state."""
+
+
+async def _end(node: Node, request: Request, function: str, process_id: int) -> Response:
+    """Raises SQLError 42704 where no session has the process id."""
+    result = await _run(node, request, f"SELECT {function}({process_id})")
+    if result.fetch_rows() != [(True,)]:
+        raise SQLError(
+            "42704", f"session {process_id} does not exist", hint="GET /v1/sessions lists them."
+        )
+    return Response(status_code=204)
 
 
 def _add_settings(router: APIRouter, node: Node) -> None:

@@ -1,4 +1,5 @@
-"""Databases, tables and storage parameters: statements to the catalog, and the waits around them.
+"""Databases, tables, tables made of queries and storage parameters: statements to the catalog, and
+the waits around them.
 
 A change of an existing table waits twice: before, until no lease on the version before the newest
 is left (the two-version invariant would refuse the change), and after its commit, until every node
@@ -7,19 +8,26 @@ has let go of the version that it replaces.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from ....catalog.descriptors.descriptor import Column
+from sqlglot import exp
+
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
 from ....catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ....catalog.leases import LeaseWaitTimeout
 from ....catalog.store.catalog import ColumnDefinition, TableDefinition
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import LockTimeout, RetryableTransaction
+from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.columns.hidden_columns import hidden_key
+from ...analyze.scalars import Bindings
+from ...introspection.registry import Introspection
 from ...parse import text_of
-from ...results.results import Result
+from ...results.results import Result, ResultColumn
 from ...runtime.relations import unknown_relation
 from ...runtime.services import Services
 from ...syntax import keyspace_statements as k
@@ -29,22 +37,32 @@ from ...syntax import type_statements as t
 from ...syntax.names import Option
 from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
-from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
+from ...syntax.view_statements import CreateView, DropView, ViewStatement
 from ..changer import LEASE_WAIT, Changer, Skipped, new_table_name
 from ..positions import at, refuse_twice
+from ..query.reading import run_select
 from ..write.row_expressions import note_types
+from ..write.row_rules import RowRules, encode_batch
+from ..write.sequences import SequencesOfUser, with_draws_of
+from ..write.steps import batches_of
 from . import enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
-from .given_columns import column_type, defaults_in, identity_of, with_default
-from .notices import ascending, bare_decimals, notices
+from .given_columns import (
+    ascending,
+    bare_decimals,
+    column_type,
+    defaults_in,
+    identity_of,
+    notices,
+    with_default,
+)
 from .schema_changes import SchemaChangeStatements
-from .table_copies import create_table_as
+from .views import planned_query
 
 DDL = (
     statements.CreateDatabase
     | statements.CreateTable
     | statements.CreateTableAs
     | statements.DropTable
-    | statements.AlterTableSet
     | s.SchemaStatement
     | t.TypeStatement
     | t.SequenceStatement
@@ -173,7 +191,84 @@ def _column(given: ColumnClause) -> ColumnDefinition:
     )
 
 
-async def _alter(changer: Changer, statement: statements.AlterTableSet) -> str | None:
+async def _create_table_as(changer: Changer, statement: statements.CreateTableAs) -> Result:
+    """The table and its rows, in the transaction. Its key is hidden."""
+    name = await new_table_name(changer, statement.table, statement.temporary)
+    if statement.if_not_exists and await changer.services.catalog.find(changer.transaction, name):
+        raise Skipped(f'relation "{statement.table}" already exists')
+    services, user, database = changer.services, changer.user, changer.database
+    bindings = Bindings(
+        (),
+        changer.transaction.read_timestamp,
+        Introspection(services, database, user),
+        services.generators,
+        ClientFacts(user=user, database=database),
+        analytics=services.analytics,
+    )
+
+    async def run(drawing: Bindings) -> Result:
+        if statement.query.tree.find(exp.Parameter) is not None:
+            raise SQLError("42P02", "CREATE TABLE AS takes no parameters")
+        _, plan = await planned_query(changer, statement.query)
+        return await run_select(plan, changer.transaction, drawing)
+
+    drawn_from = SequencesOfUser(services, user, database, changer.transaction)
+    found = await with_draws_of(drawn_from, bindings, run)
+    parameters, ignored = without_ignored(_given(statement.parameters))
+    table = await _made_of(changer, statement, name, found.columns, parameters)
+    rows = found.fetch_arrow() if statement.with_data else found.fetch_arrow().slice(0, 0)
+    rules = RowRules.of(table)
+    named = rows.rename_columns([column.name for column in table.shown_columns])
+    for batch in batches_of(named):
+        encoded = await encode_batch(rules, batch, bindings)
+        await encoded.apply_in(changer.transaction)
+        await asyncio.sleep(0)
+    tag = f"SELECT {rows.num_rows}" if statement.with_data else "CREATE TABLE AS"
+    return Result(tag=tag, row_count=rows.num_rows, notice=_ignored(ignored))
+
+
+async def _made_of(
+    changer: Changer,
+    statement: statements.CreateTableAs,
+    name: TableName,
+    found: Sequence[ResultColumn],
+    parameters: Mapping[str, object],
+) -> TableDescriptor:
+    """The table for the columns that a query has found."""
+    if len(statement.columns) > len(found):
+        raise SQLError(
+            "42601",
+            "too many column names were specified",
+            position=statement.table.position,
+        )
+    names = [*statement.columns, *(column.name for column in found[len(statement.columns) :])]
+    columns = [
+        ColumnDefinition(name=label, type=column.type)
+        for label, column in zip(names, found, strict=True)
+    ]
+    key = hidden_key(columns)
+    definition = TableDefinition(
+        name=name,
+        columns=[*columns, key],
+        primary_key=(key.name,),
+        parameters=parameters,
+        temporary=statement.temporary is not None,
+    )
+    table = await changer.services.catalog.create_table(changer.transaction, definition)
+    assert table is not None, name
+    return table
+
+
+async def _alter(changer: Changer, statement: s.AlterTable) -> str | None:
+    match statement.commands:
+        case [s.SetParameters() as command]:
+            return await _set_parameters(changer, statement, command)
+    return await _change_table(changer, statement)
+
+
+async def _set_parameters(
+    changer: Changer, statement: s.AlterTable, command: s.SetParameters
+) -> str | None:
     catalog = changer.services.catalog
     with at(statement.table.position):
         found = await changer.find(statement.table)
@@ -181,22 +276,16 @@ async def _alter(changer: Changer, statement: statements.AlterTableSet) -> str |
             raise Skipped(unknown_relation(statement.table).message)
         if found is not None:
             await changer.wait_for_room(found)
-    with at(_first_position(statement.parameters, statement.table.position)):
-        given, ignored = without_ignored(_given(statement.parameters))
+    with at(_first_position(command.parameters, statement.table.position)):
+        given, ignored = without_ignored(_given(command.parameters))
         if ignored and not given:
             return _ignored(ignored)
         if found is None:
             raise unknown_relation(statement.table)
         locks = LOCK_PARAMETER in parse_names(given)
         if found.locked and not locks:
-            command = s.SetParameters(
-                parameters=statement.parameters, reset=statement.reset, position=1
-            )
-            alter = s.AlterTable(
-                table=statement.table, commands=(command,), if_exists=False, text="ALTER TABLE SET"
-            )
-            return await SchemaChangeStatements(changer).run(alter)
-        if statement.reset:
+            return await _change_table(changer, statement)
+        if command.reset:
             await catalog.reset_parameters(changer.transaction, found, given)
         else:
             await catalog.set_parameters(changer.transaction, found, given)
@@ -219,12 +308,11 @@ async def _change_table(changer: Changer, statement: s.TableChange) -> str | Non
 _Run = Callable[[Changer, Any], Awaitable[Result | str | None]]
 
 _STATEMENTS: Mapping[type, tuple[str, _Run]] = {
-    statements.AlterTableSet: ("ALTER TABLE", _alter),
     statements.CreateDatabase: ("CREATE DATABASE", _create_database),
     statements.CreateTable: ("CREATE TABLE", _create_table),
-    statements.CreateTableAs: ("CREATE TABLE AS", create_table_as),
+    statements.CreateTableAs: ("CREATE TABLE AS", _create_table_as),
     statements.DropTable: ("DROP TABLE", namespaces.drop_tables),
-    s.AlterTable: ("ALTER TABLE", _change_table),
+    s.AlterTable: ("ALTER TABLE", _alter),
     s.CommentOn: ("COMMENT", namespaces.comment_on),
     s.CreateIndex: ("CREATE INDEX", _change_table),
     s.CreateSchema: ("CREATE SCHEMA", namespaces.create_schema),
@@ -235,7 +323,6 @@ _STATEMENTS: Mapping[type, tuple[str, _Run]] = {
     s.Truncate: ("TRUNCATE TABLE", _change_table),
     CreateView: ("CREATE VIEW", views.create),
     DropView: ("DROP VIEW", views.drop),
-    RenameView: ("ALTER VIEW", views.rename),
     t.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
     t.CreateSequence: ("CREATE SEQUENCE", sequences.create),
     t.DropSequence: ("DROP SEQUENCE", sequences.drop),

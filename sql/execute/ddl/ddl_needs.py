@@ -18,7 +18,7 @@ from ...syntax.keyspace_statements import KeyspaceStatement
 from ...syntax.names import ObjectName
 from ...syntax.relaxed_statements import RelaxedStatement
 from ...syntax.view_statements import DropView
-from ..changer import need_create, need_create_in
+from ..changer import need_create
 from .ddl import DDL
 from .enum_types import named_types
 from .keyspaces import check_keyspaces
@@ -57,11 +57,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
         case s.AlterTable():
             await _alter_table(actor, statement)
             await _types(actor, statement)
-        case (
-            statements.AlterTableSet(table=table)
-            | s.CommentOn(table=table)
-            | s.CreateIndex(table=table)
-        ):
+        case s.CommentOn(table=table) | s.CreateIndex(table=table):
             await actor.need_named(table, Privilege.CREATE)
         case s.DropIndex(table=ObjectName() as table) | s.RenameIndex(table=ObjectName() as table):
             await actor.need_named(table, Privilege.CREATE)
@@ -111,9 +107,6 @@ async def _alter_table(actor: Actor, statement: s.AlterTable) -> None:
                 constraints.append(constraint)
             case s.RenameTable():
                 await actor.need_named(statement.table, Privilege.DROP)
-            case s.SetSchema(schema=schema):
-                await actor.need_named(statement.table, Privilege.DROP)
-                await need_create_in(actor, actor.database, schema)
     await _references(actor, [*constraints])
 
 

@@ -1,11 +1,19 @@
-"""CREATE, ALTER and DROP TYPE, and types by name."""
+"""CREATE, ALTER and DROP TYPE, and users' types by name: those of columns, and those that a
+statement names, or a client declares, without a table that has them.
+
+    SELECT 'ok'::mood           the catalog knows mood
+    Parse … $1 oid 1073741927   the type of that object id
+
+A plan holds the version of a type that its tables have, and goes with theirs. No table stands for a
+type that the statement alone names, so such a plan is made for one execution and not kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ....catalog.descriptors.descriptor import DescriptorState, TableDescriptor
 from ....catalog.descriptors.enum_columns import users_of
@@ -14,12 +22,16 @@ from ....catalog.descriptors.publish_rules import locked_error
 from ....catalog.jobs.job_store import JobStore
 from ....catalog.schema_change.type_change import JOB_KIND, payload_of
 from ....catalog.store.catalog_changes import CatalogChanges
+from ....catalog.store.descriptor_store import DescriptorReader
 from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import SQL_NAMES
+from ...analyze.calls.oids import user_array_oid, user_type_oid
+from ...analyze.enum_casts import Casting, name_enum_casts
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_type
+from ...runtime.services import Services
 from ...syntax import statements
 from ...syntax import type_statements as t
 from ...syntax.names import ObjectName, TypeName, UserTypeName
@@ -30,7 +42,7 @@ from .schema_changes import AUTO_UNLOCK
 
 
 def unknown(name: ObjectName) -> SQLError:
-    return SQLError("42704", f'type "{name}" does not exist', position=name.position)
+    return SQLError("42704", f'type "{name}" does not exist', position=name.position or None)
 
 
 async def create(changer: Changer, statement: t.CreateEnum) -> None:
@@ -54,9 +66,7 @@ async def create(changer: Changer, statement: t.CreateEnum) -> None:
     await descriptors.publish(transaction, created)
 
 
-async def alter(
-    changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue | t.RenameType
-) -> None:
+async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue) -> None:
     """ALTER TYPE in the transaction. Tables follow by a job, after its commit."""
     type = await _find(changer, statement.name)
     if type is None:
@@ -79,13 +89,11 @@ async def alter(
                 enum = enum.with_member(label, before=statement.before, after=statement.after)
         case t.RenameEnumValue(label=label, new_label=new_label):
             enum = enum.renamed_member(label, new_label)
-        case t.RenameType(new_name=new_name):
-            enum = replace(enum, name=new_name)
     users = await _users(changer, type.id)
     _check_locks(changer, users)
     if not users:
         enum = replace(enum, members=tuple(replace(m, writable=True) for m in enum.members))
-    await changer.publish_next(replace(type, name=enum.name, enum=enum))
+    await changer.publish_next(replace(type, enum=enum))
     if users:
         jobs = JobStore(changer.services.store)
         description = f"ALTER TYPE {statement.name}"
@@ -199,3 +207,65 @@ def _with_types(statement: _Defining, resolved: Callable[[TypeName], TypeName]) 
                 command = replace(command, type=resolved(type))
         commands.append(command)
     return replace(statement, commands=tuple(commands))
+
+
+# Types that no table of the statement has
+
+
+class DeclaredType(NamedTuple):
+    """A user's type, or its arrays, as a client declares it for a parameter."""
+
+    type_id: int
+    array: bool
+
+    @property
+    def oid(self) -> int:
+        return user_array_oid(self.type_id) if self.array else user_type_oid(self.type_id)
+
+
+DeclaredTypes = Sequence[ColumnType | DeclaredType | None]
+"""The declared types of `$1` and so on, as far as they are."""
+
+
+async def resolve_hints(
+    services: Services, reader: DescriptorReader, hints: DeclaredTypes
+) -> list[ColumnType | None]:
+    """The types as they are now. Raises SQLError 42704 for one that is no more."""
+    resolved: list[ColumnType | None] = []
+    for number, hint in enumerate(hints, start=1):
+        if not isinstance(hint, DeclaredType):
+            resolved.append(hint)
+            continue
+        found = await services.catalog.descriptors.read(reader, hint.type_id)
+        if not isinstance(found, TypeDescriptor) or found.dropped:
+            raise SQLError(
+                "42704",
+                f"type with OID {hint.oid} does not exist",
+                detail=f"It is declared for parameter ${number}.",
+                hint="It was dropped since the client asked for it: connect again.",
+            )
+        type = enum_of(found.enum)
+        resolved.append(array_of(type) if hint.array else type)
+    return resolved
+
+
+async def bind_named_enums(
+    services: Services,
+    reader: DescriptorReader,
+    statement: Casting,
+    names: Mapping[tuple[str, ...], int],
+    database: str,
+) -> bool:
+    """Tells casts their types that no table of the statement has, which are `unbound_types`, and
+    whether there were any. Raises SQLError 42704 for a type that nobody knows.
+    """
+    types: dict[tuple[str, ...], ColumnType] = {}
+    for parts, position in names.items():
+        name = ObjectName(parts, position)
+        found = await find_type(services.catalog, reader, name, database)
+        if found is None:
+            raise unknown(name)
+        types[parts] = enum_of(found.enum)
+    if types:
+        name_enum_casts(statement, types)
+    return bool(types)

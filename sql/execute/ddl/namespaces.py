@@ -163,7 +163,7 @@ async def _drop_schemas(
         if isinstance(thing, TypeDescriptor):
             await drop_type(changer, thing, going)
         else:
-            await refuse_users(transaction, thing, "dropped", going)
+            await refuse_users(transaction, thing, going)
             await drop_sequence(changer, thing)
     for schema in schemas:
         _, schema_id = await catalog.descriptors.resolve_schema(transaction, database, schema)

@@ -28,9 +28,7 @@ from ...syntax import statements
 from ...syntax.names import ObjectName
 from ..changer import Changer, Skipped
 from ..positions import at
-from .element_targets import ElementChanges
-from .given_columns import check_expressions, with_computed
-from .notices import ascending, notices, of_commands
+from .given_columns import ascending, check_expressions, notices, of_commands, with_computed
 from .schema_targets import TableChanges
 from .sequences import run_identity_command, with_identity
 from .truncation import run_truncation
@@ -131,8 +129,6 @@ class SchemaChangeStatements:
                     label = f"rename table to {name}"
                     key = changes.table.primary_index_name  # which keeps its name
                     changes.add(Target(FactsElement(label=label, name=name, primary_name=key)))
-                case s.SetSchema(schema=schema):
-                    changes.add(await self._moved_to(changes.table, schema))
                 case s.AddColumn(definition=definition):
                     known = changes.table.find_column(definition.name) is not None
                     changes.run(await with_identity(self._changer, changes, command, table))
@@ -155,15 +151,6 @@ class SchemaChangeStatements:
                     changes.add_reference(element, await self._referenced(changes, element))
                 case s.IndexDefinition():
                     changes.add_index(element)
-
-    async def _moved_to(self, table: TableDescriptor, schema: str) -> Target:
-        descriptors = self._changer.descriptors
-        schema_id = await descriptors.lookup(
-            self._changer.transaction, table.database_id, 0, schema
-        )
-        if schema_id is None:
-            raise SQLError("3F000", f'schema "{schema}" does not exist')
-        return Target(FactsElement(label=f"set schema to {schema}", schema_id=schema_id))
 
     async def _referenced(self, changes: TableChanges, reference: s.Reference) -> TableDescriptor:
         """The table that a foreign key refers to, with room for its next version."""
@@ -358,7 +345,7 @@ def _position(command: s.AlterCommand) -> int:
     return command.position
 
 
-async def refuse_lost_references(changer: Changer, changes: ElementChanges) -> None:
+async def refuse_lost_references(changer: Changer, changes: TableChanges) -> None:
     """Raises SQLError 2BP01 where a change of a table leaves a foreign key without its index."""
     table = changes.table
     if table.dropped or not any(

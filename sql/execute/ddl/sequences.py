@@ -78,11 +78,7 @@ async def alter(changer: Changer, statement: AlterSequence) -> None:
     if change.owned_by is not None:
         await _refuse_identity(changer, found)
         owner = await _owner(changer, change)
-    changed = replace(found, owner=owner)
-    if statement.new_name is not None:
-        await refuse_users(changer.transaction, found, "renamed")
-        changed = replace(changed, name=statement.new_name)
-    await change_sequence(changer, changed, change)
+    await change_sequence(changer, replace(found, owner=owner), change)
 
 
 async def _find(changer: Changer, name: ObjectName) -> SequenceDescriptor | None:
@@ -132,16 +128,13 @@ async def drop(changer: Changer, statement: DropSequence) -> str | None:
     find, if_exists = partial(_find, changer), statement.if_exists
     found, notice = await found_of(statement.names, find, "sequences", if_exists=if_exists)
     for each in found:
-        await refuse_users(changer.transaction, each, "dropped")
+        await refuse_users(changer.transaction, each)
         await drop_sequence(changer, each)
     return notice
 
 
 async def refuse_users(
-    transaction: Transaction,
-    sequence: SequenceDescriptor,
-    what: str,
-    going: Collection[int] = (),
+    transaction: Transaction, sequence: SequenceDescriptor, going: Collection[int] = ()
 ) -> None:
     """Raises SQLError 2BP01 where a column's default draws from the sequence, but for tables that
     are `going` with it."""
@@ -152,7 +145,7 @@ async def refuse_users(
             if draws_from(column, sequence):
                 raise SQLError(
                     "2BP01",
-                    f'sequence "{sequence.name}" cannot be {what}: the default of column '
+                    f'sequence "{sequence.name}" cannot be dropped: the default of column '
                     f'"{column.name}" of table "{table.name}" draws from it',
                     hint="Drop the column or its default first.",
                 )

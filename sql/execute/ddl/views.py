@@ -1,4 +1,4 @@
-"""Views: CREATE [OR REPLACE], ALTER … RENAME and DROP, and what no change may take from them."""
+"""Views: CREATE [OR REPLACE] and DROP, and what no change may take from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDescriptor
 from ....catalog.descriptors.view_query import ViewQuery
-from ....catalog.store.descriptor_store import name_taken
 from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
 from ....kvlayer.fibre import in_slices
@@ -28,7 +27,7 @@ from ...runtime.relations import not_a_view, unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import Query
-from ...syntax.view_statements import CreateView, DropView, RenameView
+from ...syntax.view_statements import CreateView, DropView
 from ..changer import Changer, Skipped, found_of, new_table_name
 from ..query.result_shape import columns_of
 
@@ -156,22 +155,7 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
                 wanted += [dependency.table_id for dependency in table.view.reads]
 
 
-# ALTER VIEW and DROP VIEW
-
-
-async def rename(changer: Changer, statement: RenameView) -> None:
-    found = await _find(changer, statement.name, if_exists=statement.if_exists)
-    if found is None:
-        raise Skipped(unknown_relation(statement.name).message)
-    await refuse_read(changer, found, "rename", None)
-    await changer.wait_for_room(found)
-    renamed = replace(found, name=statement.new_name)
-    key = (found.parent_id, found.parent_schema_id, statement.new_name)
-    if await changer.descriptors.lookup(changer.transaction, *key) is not None:
-        error = name_taken(renamed)
-        error.position = statement.position
-        raise error
-    await publish(changer, found, renamed)
+# DROP VIEW
 
 
 async def drop(changer: Changer, statement: DropView) -> str | None:
@@ -340,8 +324,6 @@ async def check_views(changer: Changer, table: TableDescriptor, command: s.Alter
     match command:
         case s.RenameTable():
             await refuse_read(changer, table, "rename", None)
-        case s.SetSchema():
-            await refuse_read(changer, table, "move", None)
         case s.DropColumn(cascade=True):
             pass  # they are dropped with it
         case s.DropColumn(name=name) | s.RenameColumn(name=name) | s.AlterType(name=name):

@@ -8,6 +8,8 @@ _FEEDS = "CREATE CHANGEFEED FOR TABLE t INTO … keeps another database in step.
 _FUNCTIONS = "Statements are sent one by one, or several in one text."
 
 REFUSED = {
+    "CANCEL QUERY": ("CANCEL QUERY", "SELECT pg_cancel_backend(pid) cuts its statement short."),
+    "CANCEL SESSION": ("CANCEL SESSION", "SELECT pg_terminate_backend(pid) ends it."),
     "CREATE TEMP": ("temporary views and sequences", _TEMPORARY),
     "CREATE TEMPORARY": ("temporary views and sequences", _TEMPORARY),
     "CREATE UNLOGGED": ("unlogged tables", "Every table is durable: leave UNLOGGED out."),

@@ -20,10 +20,9 @@ from ...syntax.schema_statements import (
     IgnoredAlteration,
     RenameIndex,
     SetIdentity,
-    SetParameters,
 )
 from ...syntax.statement import rows_of
-from ...syntax.statements import AlterTableSet, RangesOf
+from ...syntax.statements import RangesOf
 from ...syntax.type_statements import SequenceChange
 from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, object_name, padded, refused, refuses
@@ -96,6 +95,8 @@ _REFUSED = {
     "INHERIT/OF/ATTACH/DETACH": "No table inherits from another, and ranges split by themselves.",
     "DISABLE/ENABLE/FORCE": "There are no triggers, rules and policies: constraints always hold.",
     "ALTER CONSTRAINT": "Drop the constraint, and add it anew as it is to be.",
+    "RENAME CONSTRAINT": "ALTER INDEX … RENAME TO names a key; drop others, and add them anew.",
+    "SET SCHEMA": "CREATE TABLE … AS copies the rows into a table of the other schema.",
     "SET UNLOGGED/TABLESPACE": "Every table is durable, and a store is one folder.",
 }
 
@@ -146,17 +147,6 @@ define_rules(
         expected="ADD, DROP, ALTER, RENAME, SET, RESET or VALIDATE",
     ),
 )
-
-
-def _alter_table(
-    table: ObjectName, commands: tuple[AlterCommand, ...], if_exists: bool, text: str
-) -> AlterTable | AlterTableSet:
-    match commands:
-        case [SetParameters(parameters=parameters, reset=reset)]:
-            return AlterTableSet(
-                table=table, parameters=parameters, if_exists=if_exists, reset=reset
-            )
-    return AlterTable(table=table, commands=commands, if_exists=if_exists, text=text)
 
 
 # Comments and schemas.
@@ -213,10 +203,14 @@ define("no_enum", _no_enum)
 _COMPOSITE = "Write CREATE TYPE … AS ENUM ('a label', …); JSONB holds values of several parts."
 
 SCHEMAS: tuple[Row, ...] = (
-    (
-        f"ALTER TABLE {_IF} [ONLY] table:table commands:alteration,… text:whole_text",
-        _alter_table,
+    *(
+        (
+            f"ALTER {kind} {_IF} _:{kind.lower()} ^ RENAME TO _:rest",
+            refused(f"ALTER {kind} … RENAME TO", "Drop it, and create it by its new name."),
+        )
+        for kind in ("SEQUENCE", "TYPE", "VIEW")
     ),
+    (f"ALTER TABLE {_IF} [ONLY] table:table commands:alteration,… text:whole_text", AlterTable),
     (
         f"CREATE unique:[UNIQUE] INDEX [CONCURRENTLY] {_UNLESS} ^ {INDEX} text:whole_text",
         _create_index,

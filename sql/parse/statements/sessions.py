@@ -100,6 +100,7 @@ _CATALOGS = {
     "INDEXES/INDEX/KEYS": "pg_indexes lists them, and SHOW CREATE TABLE those of a table.",
     "CONSTRAINTS/CONSTRAINT": "pg_constraint lists them, and SHOW CREATE TABLE those of a table.",
     "GRANTS": "tailrace_internal.grants lists them, and pg_auth_members the members of roles.",
+    "SESSIONS/QUERIES/STATEMENTS": "pg_stat_activity lists sessions, and what each runs.",
 }
 """What SHOW does not tell, with where it stands."""
 

@@ -90,11 +90,11 @@ def test_a_long_pipeline_gives_way() -> None:
     async def work(door: PgDoor, client: WireClient) -> None:
         await client.query("INSERT INTO t VALUES (1, 'a')")
         (session,) = door.node.services.sessions
-        counts = [int(session.activity.query_id, 16)]
+        counts = [session.activity.query_count]
 
         async def look() -> None:
             while True:
-                counts.append(int(session.activity.query_id, 16))
+                counts.append(session.activity.query_count)
                 await asyncio.sleep(0)
 
         looking = asyncio.ensure_future(look())

@@ -322,13 +322,13 @@ def test_a_statement_by_itself_is_listed_while_it_commits(
     async def work(door: PgDoor, client: WireClient) -> None:
         await run(client, "insert", b"1", b"a", b"2")
         (session,) = door.node.services.sessions
-        before = session.activity.query_id
+        before = session.activity.query_count
         disk.clear()
         running = asyncio.create_task(run(client, "update", b"1", b"1"))
         while session.activity.text is None:
             await asyncio.sleep(0.01)
         assert session.activity.text == TEXTS["update"]
-        assert session.activity.query_id > before
+        assert session.activity.query_count > before
         disk.set()
         await running
         assert session.activity.text is None

@@ -53,7 +53,7 @@ async def contents(client: WireClient) -> list[object]:
 
 async def _queries(door: PgDoor) -> int:
     (session,) = door.node.services.sessions
-    return int(session.activity.query_id, 16)
+    return session.activity.query_count
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
 ALTER TABLE t SET (changefeed_optimized = true)
 ----
-AlterTableSet(table=ObjectName(parts=('t'), position=13), parameters=(Option(name='changefeed_optimized', value='true', position=20)), if_exists=False, reset=False)
+AlterTable(table=ObjectName(parts=('t'), position=13), commands=(SetParameters(position=15, parameters=(Option(name='changefeed_optimized', value='true', position=20)), reset=False)), if_exists=False, text='ALTER TABLE t SET (changefeed_optimized = true)')
 
 ALTER TABLE IF EXISTS db.t SET (schema_locked, a.b = 'x')
 ----
-AlterTableSet(table=ObjectName(parts=('db', 't'), position=23), parameters=(Option(name='schema_locked', value='true', position=33), Option(name='a.b', value='x', position=48)), if_exists=True, reset=False)
+AlterTable(table=ObjectName(parts=('db', 't'), position=23), commands=(SetParameters(position=28, parameters=(Option(name='schema_locked', value='true', position=33), Option(name='a.b', value='x', position=48)), reset=False)), if_exists=True, text="ALTER TABLE IF EXISTS db.t SET (schema_locked, a.b = 'x')")
 
 ALTER TABLE t RESET (schema_locked, other)
 ----
-AlterTableSet(table=ObjectName(parts=('t'), position=13), parameters=(Option(name='schema_locked', value=None, position=22), Option(name='other', value=None, position=37)), if_exists=False, reset=True)
+AlterTable(table=ObjectName(parts=('t'), position=13), commands=(SetParameters(position=15, parameters=(Option(name='schema_locked', value=None, position=22), Option(name='other', value=None, position=37)), reset=True)), if_exists=False, text='ALTER TABLE t RESET (schema_locked, other)')
 
 ALTER TABLE t ADD COLUMN x INT8
 ----

@@ -98,7 +98,7 @@ ALTER TABLE codes ADD COLUMN m BOOL GENERATED ALWAYS AS (reverse(k::TEXT)) STORE
 CREATE TABLE keyed (k INT8, n INT8, CONSTRAINT key_of_keyed PRIMARY KEY (k));
 INSERT INTO keyed VALUES (1, 1), (2, 2);
 INSERT INTO keyed VALUES (1, 3) ON CONFLICT ON CONSTRAINT key_of_keyed DO UPDATE SET n = excluded.n;
-ALTER TABLE keyed RENAME CONSTRAINT key_of_keyed TO keyed_key;
+ALTER INDEX key_of_keyed RENAME TO keyed_key;
 INSERT INTO keyed VALUES (2, 4) ON CONFLICT ON CONSTRAINT keyed_key DO UPDATE SET n = excluded.n;
 ALTER INDEX keyed_key RENAME TO key_again;
 DROP INDEX key_again;
