@@ -19,7 +19,7 @@ from ...catalog.values.array_text import read_array
 from ...catalog.values.arrow_columns import column_array
 from ...catalog.values.column_types import ColumnType, coerce
 from ...catalog.values.errors import SQLError
-from ...catalog.values.interval import MONTH_DAYS, Interval, interval_of
+from ...catalog.values.interval import interval_of
 from ...catalog.values.physical import to_physical
 from ...catalog.values.session_zone import SessionZone, follow, forget, zone_of
 from ...catalog.values.type_kinds import TypeKind
@@ -30,7 +30,6 @@ from .patterns.pattern import found, pattern_of, replaced
 from .patterns.reader import options_of
 
 _TEXT = ("VARCHAR", pa.string())
-_INTERVAL = ("INTERVAL", pa.month_day_nano_interval())
 TEXTS_READ = (
     TypeKind.FLOAT4, TypeKind.FLOAT8, TypeKind.BYTES, TypeKind.DATE, TypeKind.TIME,
     TypeKind.TIMESTAMP, TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL, TypeKind.UUID,
@@ -43,8 +42,6 @@ def install(connection: duckdb.DuckDBPyConnection, zone: str, wall: WallClock) -
     """Defines them in an evaluator's database, whose time zone is `zone`."""
     create: Any = connection.create_function  # its stubs know no function over Arrow's columns
     define(connection, "interval_text", lambda value: str(interval_of(value)), _TEXT, ["INTERVAL"])
-    for name, function, parameters in _INTERVALS:
-        define(connection, name, _of_intervals(function), _INTERVAL, parameters)
     for kind in TEXTS_READ:
         type = ColumnType(kind)
         create(f"text_as_{kind.value.lower()}", _reader(type, zone), ["VARCHAR"], type.duckdb_name,
@@ -89,33 +86,6 @@ def over_columns(function: Callable[..., Any], type: pa.DataType) -> Callable[..
     return call
 
 
-def told(function: Callable[..., Any], count: int | None = None) -> Callable[..., Any]:
-    """Returns the function with errors that pass through DuckDB, which sees `count` parameters."""
-
-    def call(*columns: Any) -> Any:
-        try:
-            return function(*columns)
-        except SQLError as error:
-            raise passed_on(error) from None
-
-    if count is not None:
-        places = (Parameter(f"argument_{at}", Parameter.POSITIONAL_ONLY) for at in range(count))
-        call.__signature__ = Signature(list(places))  # type: ignore[attr-defined]  # DuckDB reads it
-    return call
-
-
-def _reader(type: ColumnType, zone: str) -> Callable[[Any], Any]:
-    def read(column: Any) -> Any:
-        before = follow(SessionZone(zone))  # DuckDB's threads are no session's
-        try:
-            datums = [None if text is None else coerce(type, text) for text in column.to_pylist()]
-        finally:
-            forget(before)
-        return column_array(type, [to_physical(type, datum) for datum in datums])
-
-    return told(read, 1)
-
-
 _found_by_rows = over_columns(found, pa.bool_())
 
 
@@ -142,64 +112,28 @@ def _native(patterns: Any, flags: Any) -> str | None:
         return None
 
 
-def _scaled(interval: Interval, scale: Callable[[int], float]) -> Interval:
-    """Each part by itself; of what is left of a month thirty days are one, as PostgreSQL has it."""
-    try:
-        months, days = int(scale(interval.months)), int(scale(interval.days))
-        rest = round((scale(interval.months) - months) * MONTH_DAYS, 6)
-        seconds = round((scale(interval.days) - days + rest - int(rest)) * _DAY_SECONDS, 6)
-        carried = int(seconds / _DAY_SECONDS)
-        seconds -= carried * _DAY_SECONDS
-        microseconds = round(scale(interval.microseconds) + seconds * 1_000_000)
-    except (OverflowError, ValueError):  # infinities, and what is no number
-        raise SQLError("22008", "interval out of range") from None
-    except ZeroDivisionError:
-        raise SQLError("22012", "division by zero") from None
-    return Interval(months=months, days=days + int(rest) + carried, microseconds=microseconds)
+def told(function: Callable[..., Any], count: int | None = None) -> Callable[..., Any]:
+    """Returns the function with errors that pass through DuckDB, which sees `count` parameters."""
 
+    def call(*columns: Any) -> Any:
+        try:
+            return function(*columns)
+        except SQLError as error:
+            raise passed_on(error) from None
 
-_DAY_SECONDS = 86_400
-
-
-def _total(several: Sequence[object]) -> Interval | None:
-    """The sum of intervals, None among them left out; None for no interval."""
-    intervals = [found for one in several if (found := interval_of(one)) is not None]
-    if not intervals:
-        return None
-    return Interval(
-        months=sum(one.months for one in intervals),
-        days=sum(one.days for one in intervals),
-        microseconds=sum(one.microseconds for one in intervals),
-    )
-
-
-def _average(several: Sequence[object]) -> Interval | None:
-    summed = _total(several)
-    count = sum(one is not None for one in several)
-    return None if summed is None else _scaled(summed, lambda part: part / count)
-
-
-def _of_intervals(function: Callable[..., Interval | None]) -> Callable[..., Any]:
-    """The function on Arrow's values."""
-
-    def call(*values: Any) -> Any:
-        made = function(*(interval_of(value) or value for value in values))
-        return None if made is None else (made.months, made.days, made.microseconds * 1000)
-
+    if count is not None:
+        places = (Parameter(f"argument_{at}", Parameter.POSITIONAL_ONLY) for at in range(count))
+        call.__signature__ = Signature(list(places))  # type: ignore[attr-defined]  # DuckDB reads it
     return call
 
 
-_INTERVALS: tuple[tuple[str, Callable[..., Interval | None], list[str]], ...] = (
-    (
-        "interval_times",
-        lambda interval, factor: _scaled(interval, lambda part: part * factor),
-        ["INTERVAL", "DOUBLE"],
-    ),
-    (
-        "interval_over",
-        lambda interval, divisor: _scaled(interval, lambda part: part / divisor),
-        ["INTERVAL", "DOUBLE"],
-    ),
-    ("interval_sum", _total, ["INTERVAL[]"]),
-    ("interval_average", _average, ["INTERVAL[]"]),
-)
+def _reader(type: ColumnType, zone: str) -> Callable[[Any], Any]:
+    def read(column: Any) -> Any:
+        before = follow(SessionZone(zone))  # DuckDB's threads are no session's
+        try:
+            datums = [None if text is None else coerce(type, text) for text in column.to_pylist()]
+        finally:
+            forget(before)
+        return column_array(type, [to_physical(type, datum) for datum in datums])
+
+    return told(read, 1)

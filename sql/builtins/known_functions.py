@@ -15,10 +15,9 @@ FUNCTIONS: dict[str, tuple[Signature, ...]] = signatures(
     sign ceil ceiling floor round trunc(numeric|float8) same
     round trunc(numeric, int8) numeric
     mod(int8, int8) int8
-    mod div(numeric, numeric) numeric
+    mod(numeric, numeric) numeric
     power pow atan2(float8, float8) float8
     sqrt exp ln log log10 sin cos tan cot asin acos atan degrees radians(float8) float8
-    log(numeric, numeric) float8
     pi random() float8
     pg_typeof(any) text
 

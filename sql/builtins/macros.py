@@ -53,13 +53,6 @@ _POSITIVE = """
     WHEN x < 0 THEN error('2201E|cannot take logarithm of a negative number')
     ELSE {function}(x) END
 """
-_LOGARITHM = """
-(b, x) AS CASE
-    WHEN b = 0 OR x = 0 THEN error('2201E|cannot take logarithm of zero')
-    WHEN b < 0 OR x < 0 THEN error('2201E|cannot take logarithm of a negative number')
-    WHEN b = 1 THEN error('22012|division by zero')
-    ELSE log(b, x) END
-"""
 _WITHIN_ONE = """
 (x) AS CASE WHEN x < -1 OR x > 1 THEN error('22003|input is out of range') ELSE {function}(x) END
 """
@@ -149,6 +142,10 @@ _BOOL_OF_TEXT = """
     WHEN s IS NULL THEN NULL
     ELSE error('22P02|invalid input syntax for type boolean: "' || s || '"') END
 """
+_INTERVAL_SUM = """
+CASE WHEN list_count(l) > 0
+    THEN list_reduce(list_filter(l, lambda e: e IS NOT NULL), lambda a, b: a + b) END
+"""
 _SPLIT = (
     "CASE WHEN d IS NULL THEN string_split(s, '') WHEN s = '' THEN CAST([] AS VARCHAR[]) "
     "WHEN d = '' THEN [s] ELSE string_split(s, d) END"
@@ -214,7 +211,7 @@ MACROS: dict[str, str] = {
     "sqrt": "(x) AS CASE WHEN x < 0 "
     "THEN error('2201F|cannot take square root of a negative number') ELSE sqrt(x) END",
     "ln": _POSITIVE.format(function="ln"),
-    "log10": _POSITIVE.format(function="log10"),
+    **dict.fromkeys(("log", "log10"), _POSITIVE.format(function="log10")),
     "asin": _WITHIN_ONE.format(function="asin"),
     "acos": _WITHIN_ONE.format(function="acos"),
     "ceiling": "(x) AS ceil(x)",
@@ -225,7 +222,6 @@ MACROS: dict[str, str] = {
 """Functions of users, by PostgreSQL's names."""
 
 _WRITTEN: dict[str, str] = {
-    "logarithm": _LOGARITHM,
     "subscripts": "(a, d) AS CASE WHEN d = 1 THEN range(1, len(a) + 1) END",
     "places_to": "(n) AS range(1, n + 1)",
     "float_text": _FLOAT_TEXT,
@@ -239,12 +235,15 @@ _WRITTEN: dict[str, str] = {
     "decimal_of_single": _DECIMAL_OF_FLOAT.format(digits=6),
     "single": _SINGLE,
     "single_text": _SINGLE_TEXT,
+    "interval_over": '(i, n) AS "/"(i, n)',  # the operator is one of integers
+    "interval_sum": f"(l) AS {_INTERVAL_SUM}",
+    "interval_average": f'(l) AS "/"({_INTERVAL_SUM}, list_count(l))',
 }
 """Casts and the like, which the lowering writes."""
 
 REWRITTEN = frozenset(
     """
-    div round sign to_char to_date date_part date_trunc format concat log every octet_length length
+    div round sign to_char to_date date_part date_trunc format concat every octet_length length
     variance pg_typeof json_object json_extract_path json_extract_path_text regexp_replace
     regexp_like regexp_match regexp_substr regexp_count regexp_instr regexp_split_to_array
     width_bucket date_bin factorial cbrt gcd lcm sha224 sha384 sha512
@@ -276,10 +275,6 @@ _ARRAY_MACROS = (
     "lambda i: l[i] IS NOT DISTINCT FROM x), 1)",
     "array_has_all_of(a, b) AS CASE WHEN a IS NOT NULL AND b IS NOT NULL "
     "THEN list_has_all(a, b) AND len(list_filter(b, lambda e: e IS NULL)) = 0 END",
-    "any_of(m) AS CASE WHEN list_contains(m, true) THEN true WHEN m IS NULL "
-    "OR len(list_filter(m, lambda e: e IS NULL)) > 0 THEN NULL ELSE false END",
-    "all_of(m) AS CASE WHEN list_contains(m, false) THEN false WHEN m IS NULL "
-    "OR len(list_filter(m, lambda e: e IS NULL)) > 0 THEN NULL ELSE true END",
 )
 
 """Functions on arrays under names of DuckDB's own kind, which the lowering writes."""

@@ -83,15 +83,6 @@ def position(tree: exp.ArrayPosition, types: Types) -> exp.Expr:
     return plain("array_position_from", tree.this, tree.expression, begin)
 
 
-def any_like(tree: exp.Expr, made: exp.Expr, some: exp.Any | exp.All) -> exp.Expr:
-    """`x LIKE ANY (a)`: `made` is the comparison with the element `e`."""
-    array = some.this.unnest()
-    if isinstance(array, exp.Query):
-        array = exp.Array(expressions=[array.copy()])
-    truths = each(array, made)
-    return plain("any_of" if isinstance(some, exp.Any) else "all_of", truths)
-
-
 _TIME = ColumnType(TypeKind.TIME)
 
 Typed = Callable[[Scalar, ColumnType], exp.Expr]

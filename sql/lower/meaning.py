@@ -55,20 +55,14 @@ def _summed(node: exp.Expr, types: Types) -> exp.Expr | None:
 
 
 def _matched(node: exp.Expr, types: Types) -> exp.Expr | None:
-    """A text and a pattern, or the patterns of an array."""
-    some = node.expression
-    if not isinstance(some, exp.Any | exp.All):
-        return _matched_one(node, some, types)
-    one = node.copy()
-    return arrays.any_like(node, _matched_one(one, arrays.ELEMENT, types) or one, some)
-
-
-def _matched_one(node: exp.Expr, pattern: exp.Expr, types: Types) -> exp.Expr | None:
-    if not isinstance(node, exp.Like | exp.ILike):
-        flags = texts.ANY_CASE if isinstance(node, exp.RegexpILike) else ""
-        return texts.like(node.this, pattern, flags, tree=node)
-    node.set("expression", pattern.copy())
-    return texts.escaped_like(node, types)
+    """A text and a pattern. Raises SQLError 0A000 for the patterns of an array."""
+    if isinstance(node.expression, exp.Any | exp.All):
+        hint = "EXISTS (SELECT FROM unnest(patterns) AS p WHERE x LIKE p) compares with each."
+        raise unsupported("patterns by ANY or ALL", node, hint)
+    if isinstance(node, exp.Like | exp.ILike):
+        return texts.escaped_like(node, types)
+    flags = texts.ANY_CASE if isinstance(node, exp.RegexpILike) else ""
+    return texts.like(node.this, node.expression, flags, tree=node)
 
 
 def _arithmetic(node: exp.Expr, types: Types) -> exp.Expr | None:
@@ -77,8 +71,6 @@ def _arithmetic(node: exp.Expr, types: Types) -> exp.Expr | None:
         whole = types.kind(days) is TypeKind.INT8 and not isinstance(days.unnest(), exp.Literal)
         if whole and types.kind(moment) is TypeKind.DATE:
             days.replace(call("days", days))
-    if isinstance(node, exp.Mul | exp.Div) and (made := times.scaled(node, types)) is not None:
-        return made
     return numbers.divided(node, types) if isinstance(node, exp.Div) else None
 
 
@@ -137,10 +129,8 @@ def _type_name(argument: exp.Expr, types: Types) -> exp.Expr:
 
 
 _FUNCTIONS: dict[str, Callable[[list[exp.Expr], exp.Expr, Types], exp.Expr]] = {
-    "div": lambda found, tree, types: numbers.whole_quotient(found[0], found[1], types),
     "round": lambda found, tree, types: numbers.rounded(found, types),
     "sign": lambda found, tree, types: numbers.sign(found[0], types),
-    "log": lambda found, tree, types: numbers.logarithm(found),
     "to_char": lambda found, tree, types: times.written(found, types, tree=tree),
     "date_part": lambda found, tree, types: times.part(found, types, tree=tree),
     "date_trunc": lambda found, tree, types: times.truncated(found, types, tree=tree),
@@ -213,8 +203,6 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     **dict.fromkeys((exp.Localtimestamp, exp.Localtime), times.local),
     **dict.fromkeys((exp.ArrayAgg, exp.GroupConcat), _listed),
     exp.WithinGroup: _ordered_set,
-    **dict.fromkeys(aggregates.OF_PAIRS, aggregates.paired),
-    **dict.fromkeys(aggregates.SPREADS, aggregates.spread),
     **dict.fromkeys((*COMPARISONS, exp.In), lambda node, types: compared_rows(node)),
     **dict.fromkeys(ARITHMETIC, _arithmetic),
     exp.Degrees: lambda node, types: duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this),
@@ -227,5 +215,4 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     exp.Round: lambda node, types: numbers.rounded(
         [part for name in ("this", "decimals") if (part := node.args.get(name)) is not None], types
     ),
-    exp.Neg: numbers.negated,
 }

@@ -29,8 +29,11 @@ _DIGITS_MAX = 38
 
 
 def divided(tree: exp.Div, types: Types) -> exp.Expr | None:
-    """`a / b` where both are exact and one is a decimal; None where DuckDB is right."""
+    """`a / b` where both are exact and one is a decimal, and that of an interval; None where DuckDB
+    is right."""
     left, right = types.of(tree.this), types.of(tree.expression)
+    if left is not None and left.kind is TypeKind.INTERVAL:
+        return call("interval_over", tree.this, tree.expression)
     if left is None or right is None or left.kind not in _EXACT or right.kind not in _EXACT:
         return None
     if left.kind is TypeKind.INT8 and right.kind is TypeKind.INT8:
@@ -109,24 +112,6 @@ def sign(argument: exp.Expr, types: Types) -> exp.Expr:
     return duckdb(f"CAST(sign(:x) AS {name})", x=argument)
 
 
-def whole_quotient(left: exp.Expr, right: exp.Expr, types: Types) -> exp.Expr:
-    """div(): the quotient of decimals cut to a whole number."""
-    known = [types.of(left), types.of(right)]
-    scales = [_scale(type) if type is not None else 12 for type in known]
-    kept = max(scales)
-    shifts = [f"CAST('1{'0' * (kept - scale)}' AS HUGEINT)" for scale in scales]
-    operands = [_whole(name, scale) for name, scale in zip((":a", ":b"), scales, strict=True)]
-    a, b = (f"(CAST({o} AS HUGEINT) * {s})" for o, s in zip(operands, shifts, strict=True))
-    return duckdb(f"CAST({a} // {b} AS DECIMAL(38, 0))", a=left, b=right)
-
-
-def logarithm(arguments: list[exp.Expr]) -> exp.Expr:
-    if len(arguments) == 1:
-        return call("log10", arguments[0])
-    base, operand = arguments
-    return call("logarithm", base, operand)
-
-
 def exact_literal(tree: exp.Literal, types: Types) -> exp.Expr | None:
     """`1.5e3`, which DuckDB takes for a float, as the decimal that it is."""
     text: str = tree.this
@@ -178,10 +163,3 @@ def _meets_float(tree: exp.Expr, types: Types) -> bool:
         return False
     parts = parent.iter_expressions() if not isinstance(parent, exp.Cast) else ()
     return any(types.kind(part) in FLOATS for part in (parent, *parts))
-
-
-def negated(tree: exp.Neg, types: Types) -> exp.Expr | None:
-    """`-n`, which overflows for the least INT8; a literal is negated as it is written."""
-    if types.kind(tree.this) is not TypeKind.INT8 or isinstance(tree.this.unnest(), exp.Literal):
-        return None
-    return duckdb("0 - :x", x=tree.this)

@@ -14,7 +14,7 @@ from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import DIGITS_HINT
 from ..analyze.types.types import Types
 from ..builtins.signatures import NUMBERS
-from ..builtins.templates import duckdb, plain, text
+from ..builtins.templates import call, duckdb, plain, text
 from ..builtins.type_names import type_name
 from ..parse import position_of
 from ..syntax.refusals import error_at, unsupported
@@ -147,20 +147,7 @@ def clock(name: str) -> exp.Expr:
     return duckdb(_CLOCK, s=plain("statement_timestamp"))
 
 
-_FUNCTIONS = {exp.Sum: "interval_sum", exp.Avg: "interval_average"}
-
-
-def scaled(tree: exp.Mul | exp.Div, types: Types) -> exp.Expr | None:
-    """An interval times or by a number; None for other operands, and where DuckDB is right."""
-    if types.kind(tree) is not TypeKind.INTERVAL:
-        return None
-    interval, number = tree.this, tree.args["expression"]
-    if types.kind(number) is TypeKind.INTERVAL:
-        interval, number = number, interval
-    if isinstance(tree, exp.Mul) and types.kind(number) is TypeKind.INT8:
-        return None
-    name = "interval_times" if isinstance(tree, exp.Mul) else "interval_over"
-    return plain(name, interval, exp.cast(number.copy(), "DOUBLE"))
+_OF_LISTS = {exp.Sum: "interval_sum", exp.Avg: "interval_average"}
 
 
 def summed(tree: exp.Sum | exp.Avg, types: Types) -> bool:
@@ -168,5 +155,5 @@ def summed(tree: exp.Sum | exp.Avg, types: Types) -> bool:
     if types.kind(tree) is not TypeKind.INTERVAL:
         return False
     listed = in_place_of(tree, exp.ArrayAgg(this=tree.this.copy()))
-    around(tree).replace(plain(_FUNCTIONS[type(tree)], listed))
+    around(tree).replace(call(_OF_LISTS[type(tree)], listed))
     return True

@@ -82,6 +82,7 @@ _REFUSED = {
         ("array_positions", "array_fill", "array_dims", "array_ndims", "trim_array"), _BY_UNNEST
     ),
     **dict.fromkeys(("num_nulls", "num_nonnulls"), "(a IS NULL)::INT8 + (b IS NULL)::INT8 counts."),
+    "div": "trunc(a / b) is the whole part of a quotient.",
     "date_bin": "date_trunc() cuts a moment to its unit.",
     **dict.fromkeys(("jsonb_pretty", "jsonb_strip_nulls"), "Clients write documents."),
     "scale": "The digits of a column are those of its type.",
@@ -104,6 +105,10 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
         ("justify_days()", "extract(epoch FROM x) makes one number of an interval."),
     ),
     exp.Mode: ("mode()", "GROUP BY x ORDER BY count(*) DESC LIMIT 1 is the most frequent value."),
+    **dict.fromkeys(
+        (exp.JSONBObjectAgg, exp.JSONObjectAgg),
+        ("jsonb_object_agg()", "jsonb_agg(jsonb_build_object(name, value)) gathers what is named."),
+    ),
     exp.JSONStripNulls: ("jsonb_strip_nulls()", "Clients write documents."),
     exp.Overlaps: ("OVERLAPS", "Compare the ends: start_a < end_b AND start_b < end_a."),
     exp.SimilarTo: ("SIMILAR TO", "s ~ '^(a|b)$' and LIKE compare a text with a pattern."),

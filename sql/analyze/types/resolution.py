@@ -326,16 +326,12 @@ def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
     if found is None or found.element is not None:
         return
     if isinstance(node, exp.Bracket):
-        if isinstance(node.this, exp.Bracket) and found.kind is not TypeKind.JSONB:
+        if found.kind is TypeKind.JSONB:
+            raise unsupported("subscripts of documents", node, "Write doc -> 'a' -> 0.")
+        if isinstance(node.this, exp.Bracket):
             raise several_dimensions(node)
-        if found.kind is not TypeKind.JSONB:
-            raise SQLError(
-                "42804",
-                f"cannot subscript type {type_name(found)} because it does not support "
-                "subscripting",
-                position=position_of(node),
-            )
-        return
+        what = f"cannot subscript type {type_name(found)} because it does not support subscripting"
+        raise SQLError("42804", what, position=position_of(node))
     if not isinstance(node.this.unnest(), exp.Query):
         raise error_at(node, "42809", "op ANY/ALL (array) requires array on right side")
 

@@ -245,7 +245,7 @@ class Types:
         call = called(tree)
         operands = call[1] if call is not None else []
         match name:
-            case "round" | "trunc" | "ceil" | "ceiling" | "floor" | "div" | "mod":
+            case "round" | "trunc" | "ceil" | "ceiling" | "floor" | "mod":
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
                 return truncated(self.of(operands[1]))
@@ -287,7 +287,7 @@ class Types:
     def _subscript(self, tree: exp.Bracket) -> ColumnType | None:
         base = self.of(tree.this)
         if base is None or base.element is None:
-            return base if base == JSONB else None
+            return None
         sliced = any(isinstance(item, exp.Slice) for item in tree.expressions)
         return base if sliced else base.element
 
@@ -562,7 +562,7 @@ _TYPES: dict[type[exp.Expr], ColumnType] = {
     ),
     **dict.fromkeys(
         (exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath, exp.ParseJSON,
-         exp.JSONArrayAgg, exp.JSONObjectAgg, exp.JSONBObjectAgg),
+         exp.JSONArrayAgg),
         JSONB,
     ),
     exp.CurrentTimestamp: TIMESTAMPTZ,

@@ -31,8 +31,7 @@ RESULTS: dict[str, ColumnType] = {
     **dict.fromkeys(
         """
         jsonb_in jsonb_element jsonb_at_path jsonb_delete_path jsonb_set jsonb_concat jsonb_delete
-        jsonb_steps jsonb_of jsonb_built_object
-        jsonb_built_array jsonb_gathered_object jsonb_member
+        jsonb_of jsonb_built_object jsonb_built_array jsonb_member
         jsonb_pair_value jsonb_extract_path json_extract_path to_jsonb to_json
         array_to_json jsonb_build_object json_build_object jsonb_build_array json_build_array
         jsonb_agg json_agg
@@ -41,7 +40,7 @@ RESULTS: dict[str, ColumnType] = {
     ),
     **dict.fromkeys(
         """
-        jsonb_element_text jsonb_text_at_path jsonb_typeof json_typeof jsonb_steps_text
+        jsonb_element_text jsonb_text_at_path jsonb_typeof json_typeof
         jsonb_member_text jsonb_same jsonb_same_text
         jsonb_pair_key jsonb_pair_text jsonb_extract_path_text json_extract_path_text
         """.split(),  # noqa: SIM905

@@ -3,9 +3,9 @@
 Their parameters are of any type, so that each sees what it is really given: a document is taken as
 it is, a text is read as one and brought to its normal form, and nothing is converted on the way.
 
-`jsonb_steps` follows the names and places of `doc -> 'a' -> 0`. It runs in Python, some 1 µs for a
-row; the macros over it let DuckDB answer where that cannot lose anything: of members that are
-texts, truths and integers it gives the very digits, of others it gives only their type.
+`jsonb_at_path` runs in Python, some 1 µs for a row; the macros over it let DuckDB answer where that
+cannot lose anything: of members that are texts, truths and integers it gives the very digits, of
+others it gives only their type.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import pyarrow as pa
 
 from ....catalog.values.column_types import ColumnType, array_of, coerce
 from ....catalog.values.errors import SQLError
-from ....catalog.values.json_text import read_json
 from ....catalog.values.type_kinds import TypeKind
 from ..evaluator_functions import told
 from . import casts, operators, order, paths, slices
-from .datums import Documents, documents_in, documents_of, names_of
+from .datums import documents_in, documents_of, names_of
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
 
@@ -123,24 +122,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
 )
 
 
-def _followed(documents: Any, steps: Any) -> Documents:
-    """Follows constant steps, given as a document `["a", 0]`, in each document; None where one
-    leads nowhere."""
-    found = documents_in(documents)
-    for step in read_json(steps[0].as_py()) if found else ():
-        found = [one if one is None else paths.element(one, step) for one in found]
-    return found
-
-
-def _steps(documents: Any, steps: Any) -> Any:
-    return _column("JSON", list(_followed(documents, steps)))
-
-
-def _steps_text(documents: Any, steps: Any) -> Any:
-    found = _followed(documents, steps)
-    return _column("VARCHAR", [one if one is None else slices.text_of(one) for one in found])
-
-
 def _of_values(column: Any) -> Any:
     """to_jsonb."""
     return _column("JSON", list(documents_of(column)))
@@ -169,28 +150,10 @@ def _whole(column: Any) -> list[str]:
     return [slices.NULL if item is None else item for item in documents_of(column)]
 
 
-def _gathered_object(column: Any) -> Any:
-    """jsonb_object_agg, of a list of names and values for each group."""
-    array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    names, values = names_of(array.values.field(0)), _whole(array.values.field(1))
-    offsets, present = array.offsets.to_pylist(), array.is_valid().to_pylist()
-    found: Documents = []
-    for place, there in enumerate(present):
-        span = slice(offsets[place], offsets[place + 1])
-        if there and None in names[span]:
-            raise SQLError("22023", "field name must not be null")
-        members = zip(names[span], values[span], strict=True)
-        found.append(slices.object_of(dict(members)) if there else None)  # type: ignore[arg-type]
-    return _column("JSON", list(found))
-
-
 _OVER_COLUMNS: dict[str, tuple[Callable[..., Any], str]] = {
-    "jsonb_steps": (_steps, "JSON"),
-    "jsonb_steps_text": (_steps_text, "VARCHAR"),
     "jsonb_of": (_of_values, "JSON"),
     "jsonb_built_object": (_built_object, "JSON"),
     "jsonb_built_array": (_built_array, "JSON"),
-    "jsonb_gathered_object": (_gathered_object, "JSON"),
 }
 
 _EXACT = "'UBIGINT', 'BIGINT', 'BOOLEAN', 'NULL'"
@@ -206,9 +169,9 @@ _MEMBER_TEXT = f"""CASE
 
 _MACROS = (
     f"jsonb_member(j, p, s) AS {_MEMBER} WHEN json_type(j, p) IS NOT NULL "
-    "THEN jsonb_steps(j, s) END",
+    "THEN jsonb_at_path(j, s) END",
     f"jsonb_member_text(j, p, s) AS {_MEMBER_TEXT} WHEN json_type(j, p) IS NOT NULL "
-    "THEN jsonb_steps_text(j, s) END",
+    "THEN jsonb_text_at_path(j, s) END",
     "jsonb_pair_key(p) AS struct_extract(p, 'key')",
     "jsonb_pair_value(p) AS struct_extract(p, 'value')",
     "jsonb_pair_text(p) AS struct_extract(p, 'value')",

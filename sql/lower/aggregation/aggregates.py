@@ -14,19 +14,8 @@ from ....catalog.values.type_kinds import TypeKind
 from ...analyze.types.derived_types import FLOAT8
 from ...analyze.types.types import Types
 from ...builtins.signatures import NUMBERS
-from ...builtins.templates import cast_to, duckdb
+from ...builtins.templates import cast_to
 from ...syntax.refusals import unsupported
-
-SPREADS = (
-    exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop,
-)  # fmt: skip
-
-
-OF_PAIRS = (
-    exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy,
-    exp.RegrSxy, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2,
-)  # fmt: skip
-"""Aggregates of two columns, Y and X."""
 
 
 def around(aggregate: exp.Expr) -> exp.Expr:
@@ -63,21 +52,6 @@ def joined_by_nothing(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
     plain = between.this if isinstance(between, exp.Cast) else between
     if isinstance(plain, exp.Null):
         tree.set("separator", exp.Literal.string(""))
-
-
-def paired(node: exp.Expr, types: Types) -> None:
-    """An aggregate of Y and X, which are floats."""
-    node.set("this", exp.cast(node.this.copy(), "DOUBLE"))
-    node.set("expression", exp.cast(node.expression.copy(), "DOUBLE"))
-
-
-def spread(tree: exp.Expr, types: Types) -> None:
-    """Lowers the deviation of floats: a NaN among them makes the result NaN."""
-    if types.kind(tree.this) is not TypeKind.FLOAT8:
-        return
-    whole, summed = around(tree), in_place_of(tree, exp.Sum(this=tree.this.copy()))
-    template = "CASE WHEN isnan(:s - :s) AND :v IS NOT NULL THEN CAST('NaN' AS DOUBLE) ELSE :v END"
-    whole.replace(duckdb(template, s=summed, v=whole.copy()))
 
 
 _RAISING = (exp.Div, exp.Mod, exp.Cast, exp.Func)

@@ -1,6 +1,7 @@
 """The functions that operators on documents become in the tree of a query.
 
-    doc -> 'a' ->> 0        jsonb_place_text(doc, '$."a"[0]', '["a", 0]')
+    doc -> 'a' ->> 'b'      jsonb_member_text(doc, '$."a"."b"', ARRAY['a', 'b'])
+    doc -> 'a' ->> 0        jsonb_element_text(jsonb_member(doc, '$."a"', ARRAY['a']), 0)
     doc @> '{"a": 1}'       jsonb_contains(doc, '{"a": 1}'::JSONB)
     doc - 'a'               jsonb_delete_key(doc, 'a')
     upper(doc)              an error (42883): DuckDB would take a document for its text
@@ -11,14 +12,13 @@ plain to see the functions find out, for they see what they are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
 
-from ....catalog.values.column_types import ColumnType, array_of, coerce
+from ....catalog.values.column_types import ColumnType, Datum, array_of, coerce
 from ....catalog.values.errors import SQLError
-from ....catalog.values.json_text import write_json
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.types.resolution import no_operator
 from ...analyze.types.sets import check_order_of_distinct
@@ -89,7 +89,7 @@ def _element(node: exp.Expr, types: Types) -> exp.Expr:
     step = _constant_step(node.expression)
     if step is None:
         return call(f"jsonb_element{texts}", node.this, node.expression)
-    return _at_steps(node.this, [step], texts)
+    return _at_step(node.this, step, texts)
 
 
 _OPERATORS: dict[type[exp.Expr], tuple[str, str]] = {
@@ -223,25 +223,24 @@ def _constant_step(node: exp.Expr) -> Step | None:
     return None
 
 
-def _at_steps(base: exp.Expr, steps: list[Step], texts: str) -> exp.Expr:
-    """Returns the value at the end of constant steps, with those of an inner arrow."""
+def _at_step(base: exp.Expr, step: Step, texts: str) -> exp.Expr:
+    """Returns what stands at a constant step. Members of a column's members, whose names need no
+    escapes, are one path."""
     inner = base.unnest()
-    taken = inner.meta.get(_STEPS)
-    if taken is not None:
-        base, steps = inner.expressions[0], [*taken, *steps]
-    written = exp.Literal.string(write_json(steps))
-    if isinstance(base, exp.Column) and all(map(_plain_step, steps)):
-        path = "".join(f'."{step}"' for step in steps)
-        made = call(f"jsonb_member{texts}", base, exp.Literal.string(f"${path}"), written)
-    else:
-        made = call(f"jsonb_steps{texts}", base, written)
-    if not texts:
-        made.meta[_STEPS] = steps
-    return made
+    steps = [*inner.meta.get(_STEPS, ()), step]
+    column = inner.expressions[0] if len(steps) > 1 else base
+    if isinstance(column, exp.Column) and all(map(_plain_step, steps)):
+        path = exp.Literal.string("".join(["$", *(f'."{name}"' for name in steps)]))
+        made = call(f"jsonb_member{texts}", column, path, _texts([str(name) for name in steps]))
+        if not texts:
+            made.meta[_STEPS] = steps
+        return made
+    literal = exp.Literal.string(step) if isinstance(step, str) else exp.Literal.number(step)
+    return call(f"jsonb_element{texts}", base, literal)
 
 
 _STEPS = "steps"
-"""Marks a call by the constant steps that it follows."""
+"""Marks a call of jsonb_member() by the names that it follows."""
 
 
 def _plain_step(step: Step) -> bool:
@@ -253,31 +252,17 @@ def _plain_step(step: Step) -> bool:
     )
 
 
-def _subscript(node: exp.Bracket, types: Types) -> exp.Expr | None:
-    """`doc['a'][0]`: a place of a path."""
-    if not _is_document(node.this, types):
-        return None
-    item = node.expressions[0]
-    if isinstance(item, exp.Slice):
-        raise error_at(node, "42804", "jsonb subscript does not support slices")
-    if not item.is_string:
-        inner = item.unnest()
-        if isinstance(inner, exp.Neg | exp.Literal):
-            # sqlglot has moved it by one, as arrays begin with 1, but where it saw a document.
-            place = int(inner.sql()) + (not isinstance(node.this.unnest(), exp.Cast))
-            item = exp.Literal.string(str(place))
-        else:
-            item = exp.cast(item, "text")
-    return call("jsonb_at_path", node.this, exp.Array(expressions=[item.copy()]))
-
-
 def text_path(node: exp.Expr) -> exp.Expr:
     """Returns a path as an array of texts; a literal is read as `'{a,b}'`."""
     if not is_literal(node):
         return node
     texts = coerce(_TEXTS, node.this)
     assert isinstance(texts, list), texts
-    items = [exp.Null() if text is None else exp.Literal.string(text) for text in texts]
+    return _texts(texts)
+
+
+def _texts(texts: Sequence[Datum]) -> exp.Expr:
+    items = [exp.Null() if text is None else exp.Literal.string(str(text)) for text in texts]
     return exp.cast(exp.Array(expressions=items), "text[]", dialect="postgres")
 
 
@@ -286,22 +271,6 @@ def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     listed = exp.ArrayAgg(this=argument)
     grouping.check_distinct(listed, types)
     return _of_aggregate(node, listed, "jsonb_of")
-
-
-def _object_aggregate(node: exp.Expr, types: Types) -> exp.Expr:
-    pair = node.expressions or [node.this, node.expression]
-    name, value = pair
-    order = value if isinstance(value, exp.Order) else None
-    parts = {"name": name, "value": value if order is None else order.this}
-    entry: exp.Expr = exp.Struct(
-        expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(called), expression=part.copy())
-            for called, part in parts.items()
-        ]
-    )
-    if order is not None:
-        entry = exp.Order(this=entry, expressions=order.expressions)
-    return _of_aggregate(node, exp.ArrayAgg(this=entry), "jsonb_gathered_object")
 
 
 def _of_aggregate(node: exp.Expr, listed: exp.Expr, name: str) -> exp.Expr:
@@ -338,12 +307,10 @@ _RULES: dict[type[exp.Expr], Callable[[Any, Types], exp.Expr | None]] = {
     **dict.fromkeys(grouping.NODES, grouping.grouped),
     **dict.fromkeys((exp.JSONExtract, exp.JSONExtractScalar), _element),
     **dict.fromkeys(_OPERATORS, _operated),
-    exp.Bracket: _subscript,
     exp.Cast: _cast,
     exp.Anonymous: _function,
     exp.ParseJSON: lambda node, types: exp.cast(node.this, "jsonb", dialect="postgres"),
     exp.JSONArrayAgg: lambda node, types: gathered(node, node.this, types),
-    **dict.fromkeys((exp.JSONBObjectAgg, exp.JSONObjectAgg), _object_aggregate),
     **dict.fromkeys((exp.JSONObject, exp.JSONArray), _refused),
 }
 """What each class of nodes becomes; their parts have been replaced already."""

@@ -101,9 +101,7 @@ SELECT key, count(*) FROM docs, jsonb_each(doc) WHERE id < 3 GROUP BY key ORDER 
 SELECT jsonb_agg(id ORDER BY id), jsonb_agg(note ORDER BY id), jsonb_agg(doc -> 'age' ORDER BY id) FROM docs WHERE id < 4;
 SELECT jsonb_object_agg(id, note) FROM docs WHERE id < 4;
 SELECT jsonb_agg(id) FROM docs WHERE id > 100;
-SELECT jsonb_object_agg(note, id) FROM docs WHERE id > 100;
-SELECT json_agg(id ORDER BY id), json_object_agg(id, note) FROM docs WHERE id < 4;
-SELECT jsonb_object_agg(note, id) FROM docs WHERE id < 4;
+SELECT json_agg(id ORDER BY id) FROM docs WHERE id < 4;
 SELECT doc, count(*) FROM docs GROUP BY doc ORDER BY count(*), doc::TEXT;
 SELECT max(doc) FROM docs;
 SELECT id, coalesce(doc -> 'name', '"none"'), coalesce(doc ->> 'name', 'none') FROM docs ORDER BY id;
@@ -128,4 +126,3 @@ SELECT * FROM docs ORDER BY id;
 CREATE TABLE nested_parts (id INT8 PRIMARY KEY, doc JSONB);
 INSERT INTO nested_parts VALUES (1, '{}'), (2, '[]'), (3, '{"a": [1, [2, 3]]}');
 SELECT id, doc FROM nested_parts ORDER BY id;
-SELECT id, doc['a'][1][0], doc[0]['a'] FROM nested_parts ORDER BY id;

@@ -70,7 +70,6 @@ SELECT id, to_jsonb(amount), to_jsonb(ratio), to_jsonb(tags), to_jsonb(raw), to_
 SELECT id, jsonb_build_object('amount', amount, 'ratio', ratio, 'tags', tags, 'doc', doc, 'at', at) FROM prices ORDER BY id;
 SELECT id, jsonb_build_array(id, amount, ratio, raw, tags) FROM prices ORDER BY id;
 SELECT jsonb_agg(amount ORDER BY id), jsonb_agg(ratio ORDER BY id), jsonb_agg(doc ORDER BY id) FROM prices;
-SELECT jsonb_object_agg(id, amount), jsonb_object_agg(id, doc -> 'price') FROM prices WHERE id < 4;
 SELECT id, (doc ->> 'price')::NUMERIC(10,2), (doc -> 'price')::NUMERIC(10,3), (doc -> 'price')::FLOAT8 FROM prices WHERE id < 4 ORDER BY id;
 SELECT sum((doc ->> 'price')::NUMERIC(10,2)), max((doc ->> 'price')::NUMERIC(10,2)), avg((doc ->> 'n')::FLOAT8) FROM prices WHERE id < 4;
 SELECT id, key, value FROM prices, jsonb_each(doc) WHERE id < 3 ORDER BY id, key;

@@ -22,7 +22,7 @@ SELECT (f4 + 0.7)::INT8, round(f4), round(f4::NUMERIC, 1), trunc(f4) FROM s WHER
 SELECT f4 BETWEEN n AND f8, n BETWEEN f4 AND f8, f4 > n, n >= f4, i < f4 FROM s ORDER BY id;
 SELECT mod(i, 2), power(f4, i), log(f4), f4 ^ 2 FROM s WHERE id = 1;
 SELECT to_jsonb(s.f4) FROM s WHERE id = 2;
-SELECT json_agg(f4 ORDER BY id), jsonb_object_agg(id, f4) FROM s;
+SELECT json_agg(f4 ORDER BY id) FROM s;
 SELECT array_agg(f4 ORDER BY id) = '{0.1,1004.3,NULL}', array_agg(f4 ORDER BY id)::TEXT FROM s;
 SELECT unnest(ARRAY[0.1::FLOAT4, 0.2]) = '0.1';
 SELECT string_agg(f4::TEXT, ',' ORDER BY id), string_agg(f4::VARCHAR(3), ',' ORDER BY id) FROM s;

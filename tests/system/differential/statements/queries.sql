@@ -349,7 +349,6 @@ SELECT id, sum(id / (id - 2)) FILTER (WHERE id <> 2) OVER (ORDER BY id) FROM emp
 SELECT max(substr(name, 1, 0)::INT8) FILTER (WHERE name = 'nobody'), stddev(id / (boss - 1)) FILTER (WHERE boss > 1) FROM emp;
 SELECT id FROM emp WHERE id = ANY(ARRAY(SELECT boss FROM emp)) ORDER BY id;
 SELECT id FROM emp WHERE id <> ALL(ARRAY(SELECT boss FROM emp WHERE boss IS NOT NULL)) ORDER BY id;
-SELECT id FROM emp WHERE name LIKE ANY(ARRAY(SELECT name FROM emp WHERE id < 3)) ORDER BY id;
 SELECT CASE WHEN id > 5 THEN generate_series(1, 2) END FROM emp;
 SELECT coalesce(unnest(ARRAY[1]), 0) FROM emp;
 SELECT to_jsonb(d) FROM dept d (number, called);
