@@ -29,7 +29,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...parse import columns_in, renamed, text_of
 from ...syntax import schema_statements as s
-from ..write.row_expressions import compile_check
+from ..write.row_rules import compile_check
 
 
 class ElementChanges:
