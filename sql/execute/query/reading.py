@@ -407,7 +407,7 @@ async def read_image(
         found = await images.read(scan.descriptor, transaction, spans)
     if found is None:
         return None
-    return found.image.table(scan.descriptor, scan.places), found.source, found.changed
+    return found.image.table(scan.places), found.source, found.changed
 
 
 async def _scan(
