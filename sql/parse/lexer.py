@@ -84,7 +84,7 @@ def like(token: Token, kind: TokenType, text: str) -> Token:
 
 
 _QUOTING = re.compile(r"""['"]|/\*|\$(?!\d)""")
-"""What may begin a part without an end; a small text without it is within the limits of `pieces`."""
+"""What may begin a part without an end. Small texts without it are within all limits."""
 
 
 def tokenize(text: str) -> list[Token]:

@@ -36,8 +36,8 @@ class Image(Protocol):
     @property
     def row_count(self) -> int: ...
 
-    def table(self, descriptor: TableDescriptor, places: Sequence[int]) -> pa.Table:
-        """The columns at `places` of the descriptor, in broad types."""
+    def table(self, places: Sequence[int]) -> pa.Table:
+        """The visible columns at `places`, in broad types."""
         ...
 
 

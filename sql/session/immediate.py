@@ -41,8 +41,7 @@ from ...kvlayer.transaction_modes import Isolation
 from ...kvlayer.txn.immediate import finished
 from ..analyze.calls.client_functions import UNTOLD
 from ..analyze.scalars import Bindings
-from ..execute.query.point_read import PointRead
-from ..execute.query.point_read import applies as point_read_applies
+from ..execute.query.reading import PointRead, point_read_applies
 from ..execute.query.result_shape import check_columns_same
 from ..execute.write.dml import DML, OnePhase, at_once_applies, run_in, tag_of
 from ..plan.needs import Needs

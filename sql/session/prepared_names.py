@@ -21,6 +21,7 @@ from ..analyze.scalars import Bindings, NotNative, compile_scalar
 from ..execute.query.result_shape import check_columns_same
 from ..results.results import ClosedOnError, Result
 from ..syntax import statements
+from ..syntax.refusals import at
 from ..syntax.statements import Deallocate, ExecutePrepared, Prepare
 from .prepared import PreparedStatement, Preparing
 
@@ -159,11 +160,8 @@ def declared_types(statement: Prepare) -> list[ColumnType | None]:
         if written.name == "oid":
             types.append(ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID))
             continue
-        try:
+        with at(written.position):
             types.append(ColumnType.from_sql(written.name, written.arguments))
-        except SQLError as error:
-            error.position = error.position or written.position
-            raise
     return types
 
 

@@ -1,10 +1,14 @@
-"""The error for what is understood and not offered."""
+"""Errors at their places in a statement, and that for what is understood and not offered."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
+from .names import Option
 from .tree_names import position_of
 
 
@@ -20,3 +24,23 @@ def error_at(
 ) -> SQLError:
     """Returns an error for what stands at a tree."""
     return SQLError(sqlstate, message, position=position_of(tree), hint=hint)
+
+
+@contextmanager
+def at(position: int | None) -> Iterator[None]:
+    """Gives the position to an error of its block that has none."""
+    try:
+        yield
+    except SQLError as error:
+        error.position = error.position or position
+        raise
+
+
+def refuse_twice(options: Iterable[Option], what: str = "option") -> None:
+    """Raises SQLError 42601 where an option is given twice."""
+    seen: set[str] = set()
+    for option in options:
+        if option.name in seen:
+            message = f'{what} "{option.name}" specified more than once'
+            raise SQLError("42601", message, position=option.position)
+        seen.add(option.name)

@@ -32,7 +32,7 @@ class ValueNeeded(Exception):
 
 
 class ExpressionNeeded(ValueNeeded):
-    """Values of an expression that DuckDB evaluates: a default (`row_expressions`)."""
+    """Values of an expression that DuckDB evaluates: a default (`row_rules`)."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -39,6 +39,7 @@ from ...runtime.authorization import Actor
 from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
 from ...syntax import rights_statements as s
 from ...syntax.names import ObjectName
+from ...syntax.refusals import at
 from ..ddl.enum_types import unknown
 
 
@@ -291,11 +292,8 @@ async def _schema(actor: Actor, name: ObjectName) -> list[Securable]:
     """A schema as an object of grants. Raises SQLError 3D000 and 3F000."""
     database, schema = (actor.database, *name.parts)[-2:]
     descriptors = actor.services.catalog.descriptors
-    try:
+    with at(name.position):
         parents = await descriptors.resolve_schema(actor.reader, database, schema)
-    except SQLError as error:
-        error.position = error.position or name.position
-        raise
     return [Securable(SecurableKind.SCHEMA, parents[1], schema, (parents[0],))]
 
 

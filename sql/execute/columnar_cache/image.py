@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ....cached import cached_property
-from ....catalog.descriptors.descriptor import Column, TableDescriptor
+from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.arrow_conform import broad_schema
 from ....catalog.rows.row_codec import codec_for
-from ....catalog.values.column_types import ColumnType, Datum
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.fibre import end_slice, give_way, in_slices, in_slices_where
 
@@ -59,8 +58,8 @@ class Chunk:
 class Image:
     """Every row of a table at `at`, all its visible columns, in broad types.
 
-    `descriptor` is the version that the rows were decoded under. `serves` says which others read
-    them as well.
+    `descriptor` is the version that the rows were decoded under: a reader under another one takes
+    an image of its own.
     """
 
     descriptor: TableDescriptor
@@ -81,29 +80,12 @@ class Image:
             [chunk.rows for chunk in self.chunks], schema=_schema(self.descriptor)
         )
 
-    @cached_property
-    def _places(self) -> Mapping[tuple[int, ColumnType, Datum], int]:
-        columns = self.descriptor.visible_columns
-        return {_identity(column): place for place, column in enumerate(columns)}
-
     def serves(self, other: TableDescriptor) -> bool:
-        """Whether the rows are those that a reader under another version of the table sees.
+        """Whether the rows are those that a reader under this version of a table sees."""
+        return (self.descriptor.id, self.descriptor.version) == (other.id, other.version)
 
-        They are where its rows lie in the same index and its columns are among the image's: a name,
-        a default, an index or the lock may change.
-        """
-        ours, theirs = self.descriptor, other
-        if ours is theirs:
-            return True
-        same = (ours.id, ours.primary_index_id) == (theirs.id, theirs.primary_index_id)
-        return same and all(_identity(c) in self._places for c in theirs.visible_columns)
-
-    def table(self, descriptor: TableDescriptor, places: Sequence[int]) -> pa.Table:
-        """The columns at `places` of a version that the image serves, under its names."""
-        columns = descriptor.visible_columns
-        ours = [self._places[_identity(columns[place])] for place in places]
-        arrays = [self._table.column(place) for place in ours]
-        return pa.Table.from_arrays(arrays, schema=broad_schema(descriptor, places))
+    def table(self, places: Sequence[int]) -> pa.Table:
+        return self._table.select(list(places))
 
     async def changed(self, changes: Mapping[bytes, bytes | None], at: Timestamp) -> Image:
         """The image at `at`: keys that have a new body, or None where the row is deleted.
@@ -134,14 +116,8 @@ class Image:
         return chunks
 
 
-def _identity(column: Column) -> tuple[int, ColumnType, Datum]:
-    """Returns the parts of a column that its stored values depend on; its other parts may change
-    while an image is kept."""
-    return column.id, column.type, column.missing
-
-
 def _schema(descriptor: TableDescriptor) -> pa.Schema:
-    """Every visible column. Columns are found by place: names may have changed since."""
+    """Every visible column."""
     return broad_schema(descriptor, range(len(descriptor.visible_columns)))
 
 

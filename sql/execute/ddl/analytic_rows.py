@@ -19,7 +19,7 @@ from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.default_expressions import StoreGenerators, draw_defaults
 from ...analyze.scalars import Bindings
 from ...results.query_evaluator import QueryEvaluator
-from ..write.row_expressions import (
+from ..write.row_rules import (
     compile_check,
     compile_expression,
     evaluate_all,

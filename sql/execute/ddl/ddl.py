@@ -35,14 +35,13 @@ from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax import type_statements as t
 from ...syntax.names import Option
+from ...syntax.refusals import at, refuse_twice
 from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
 from ...syntax.view_statements import CreateView, DropView, ViewStatement
 from ..changer import LEASE_WAIT, Changer, Skipped, new_table_name
-from ..positions import at, refuse_twice
 from ..query.reading import run_select
-from ..write.row_expressions import note_types
-from ..write.row_rules import RowRules, encode_batch
+from ..write.row_rules import RowRules, encode_batch, note_types
 from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
 from . import enum_types, keyspaces, namespaces, relaxed_logs, sequences, views

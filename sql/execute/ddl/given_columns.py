@@ -24,7 +24,8 @@ from ...results.query_evaluator import QueryEvaluator
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import TypeName, UserTypeName
-from ..write.row_expressions import compile_check, compile_expression, result_types
+from ...syntax.refusals import at
+from ..write.row_rules import compile_check, compile_expression, result_types
 
 EPOCH = Bindings((), ZERO)
 
@@ -33,11 +34,8 @@ def column_type(given: TypeName) -> ColumnType:
     """Returns the type of a column's declaration. Raises SQLError 42704 for an unknown type."""
     if isinstance(given, UserTypeName):
         return given.resolved
-    try:
+    with at(given.position):
         return ColumnType.from_sql(given.name, given.arguments)
-    except SQLError as error:
-        error.position = error.position or given.position
-        raise
 
 
 def identity_of(given: s.ColumnDefinition, type: ColumnType) -> Identity | None:
@@ -87,11 +85,8 @@ def with_default(column: Column, tree: exp.Expr) -> Column:
     if volatile(tree):
         check_assignable(scalar.type, column.type, column.name, tree)
         return replace(column, default_expression=text_of(tree))
-    try:
+    with at(position_of(tree)):
         datum: Datum = coerce(column.type, scalar.value(EPOCH), column=column.name)
-    except SQLError as error:
-        error.position = error.position or position_of(tree)
-        raise
     return replace(column, has_default=True, default=datum)
 
 

@@ -26,8 +26,8 @@ from ...runtime.relations import unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
+from ...syntax.refusals import at
 from ..changer import Changer, Skipped
-from ..positions import at
 from .given_columns import ascending, check_expressions, notices, of_commands, with_computed
 from .schema_targets import TableChanges
 from .sequences import run_identity_command, with_identity

@@ -7,7 +7,7 @@ lanes. What DuckDB computes leaves as Arrow in the types of our columns:
     FLOAT                   FLOAT4
     DOUBLE                  FLOAT8
     lists of these          ARRAY
-    types we do not have    STRING, by their text
+    types we do not have    0A000
 
 and a column that is plainly one of a table's has the type that the table gives it.
 """
@@ -293,9 +293,9 @@ def _begun(
     relation = cursor.sql(sql, params=list(parameters) or None)
     assert relation is not None, "only queries are run"
     names, types = list(relation.columns), [str(type) for type in relation.types]
-    if None in map(_type_of, types):
-        relation = cursor.sql(_as_texts(sql, types), params=list(parameters) or None)
-        types = [type if _type_of(type) else _leaves_as(type) for type in types]
+    unknown = next((type for type in types if _type_of(type) is None), None)
+    if unknown is not None:
+        raise SQLError("0A000", f"a result column of type {unknown}", hint="Cast it to STRING.")
     return relation, names, types
 
 
@@ -378,25 +378,10 @@ _HUGE_TYPE = ColumnType(TypeKind.DECIMAL, 38, 0)
 _TEXT = ColumnType(TypeKind.STRING)
 
 
-def _leaves_as(name: str) -> str:
-    """Returns the type in which values of a DuckDB type without a counterpart are shown."""
-    return "DECIMAL(38,0)[]" if name.removesuffix("[]") in _HUGE else "VARCHAR"
-
-
-def _as_texts(sql: str, types: Sequence[str]) -> str:
-    """The query with columns of types that we do not have cast to others."""
-    columns = [f"c{number}" for number in range(len(types))]
-    items = [
-        column if _type_of(type) else f"CAST({column} AS {_leaves_as(type)})"
-        for column, type in zip(columns, types, strict=True)
-    ]
-    return f"SELECT {', '.join(items)} FROM ({sql}) AS answer({', '.join(columns)})"
-
-
 def _type_of(name: str) -> ColumnType | None:
     """The type in which a column of DuckDB's type `name` leaves; None where we have none."""
     if name.endswith("[]"):
-        element = None if name[:-2] in _HUGE else _type_of(name[:-2])
+        element = _type_of(name[:-2])
         return None if element is None or element.element is not None else array_of(element)
     if name.startswith("ENUM("):
         return _TEXT
@@ -415,8 +400,8 @@ def _converted(
     """A column in one of our types."""
     type = _type_of(name)
     assert type is not None, name
-    if name in _HUGE:
-        return type, _huge(name, array)
+    if name.removesuffix("[]") in _HUGE:
+        return type, _huge(type, array, signed=name.startswith("HUGEINT"))
     _check_moments(type, array)
     if array.type == type.arrow_type:
         return type, array
@@ -448,18 +433,20 @@ def _check_moments(type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataTyp
 
 
 def _huge(
-    name: str, array: pa.ChunkedArray[pa.Scalar[pa.DataType]]
+    type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]], *, signed: bool
 ) -> pa.ChunkedArray[pa.Scalar[pa.DataType]]:
-    """128-bit integers, which DuckDB hands over as sixteen little-endian bytes."""
-    numbers: list[Decimal | None] = []
-    signed = name == "HUGEINT"
-    for value in [scalar.as_py() for scalar in array]:
+    """128-bit integers, or lists of them: DuckDB hands them over as sixteen little-endian bytes."""
+
+    def number(value: object) -> object:
+        if isinstance(value, list):
+            return [number(each) for each in value]
         if isinstance(value, bytes):
             value = int.from_bytes(value, "little", signed=signed)
         assert value is None or isinstance(value, int), value
-        numbers.append(None if value is None else Decimal(value))
+        return None if value is None else Decimal(value)
+
     try:
-        return pa.chunked_array([pa.array(numbers, _HUGE_TYPE.arrow_type)])
+        return pa.chunked_array([pa.array(map(number, array.to_pylist()), type.arrow_type)])
     except pa.ArrowInvalid as error:
         raise duckdb.OutOfRangeException("numeric value out of range") from error
 

@@ -7,7 +7,7 @@ what it read is checked when the transaction commits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from operator import itemgetter
 
 import pyarrow as pa
@@ -118,7 +118,7 @@ async def shown(native: NativeSelect, rows: Sequence[Row], bindings: Bindings) -
     places = [column for column in columns if isinstance(column, int)]
     chosen: list[Row] = []
     if len(places) == len(columns):
-        chosen = _picked(places, rows)
+        chosen = list(map(_picker(places), rows))
     else:
         step = max(1, VALUES_PER_STEP // len(columns))
         for start in range(0, len(rows), step):
@@ -131,10 +131,10 @@ async def shown(native: NativeSelect, rows: Sequence[Row], bindings: Bindings) -
     )
 
 
-def _picked(places: Sequence[int], rows: Sequence[Row]) -> list[Row]:
+def _picker(places: Sequence[int]) -> Callable[[Row], Row]:
     if len(places) > 1:
-        return list(map(itemgetter(*places), rows))
-    return [tuple([row[place] for place in places]) for row in rows]
+        return itemgetter(*places)
+    return lambda row: tuple([row[place] for place in places])
 
 
 def _value(column: int | Scalar, row: Row, bindings: Bindings) -> Datum:
@@ -274,6 +274,60 @@ def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:
     return Span(start, end) if start < end else None
 
 
+# A row by its key, prepared
+
+
+class PointRead:
+    """A run of a query whose primary key is fixed, and whose columns are the table's."""
+
+    __slots__ = ("_access", "_decode", "_pick", "_predicates", "names", "table")
+
+    def __init__(self, plan: SelectPlan) -> None:
+        native = plan.native
+        assert native is not None and point_read_applies(plan), plan
+        self.table = native.access.descriptor
+        self.names = native.names
+        self._access = native.access
+        self._decode = codec_for(self.table).decode_row
+        self._predicates = native.predicates
+        if native.access.answers(native.predicates):
+            self._predicates = ()
+        self._pick = _picker([each for each in native.columns if isinstance(each, int)])
+
+    def key(self, bindings: Bindings) -> bytes | None:
+        """The key, or None where no row can have it. Raises SQLError."""
+        keys = self._access.keys(bindings)
+        return keys[0] if keys else None
+
+    def rows(self, key: bytes, body: bytes | None, bindings: Bindings) -> Sequence[Row]:
+        """The result's rows: one, or none. Raises SQLError."""
+        if body is None:
+            return ()
+        row = self._decode(key, body)
+        if self._predicates and not bind_predicates(self._predicates, bindings)(row):
+            return ()
+        return (self._pick(row),)
+
+
+def point_read_applies(plan: SelectPlan) -> bool:
+    """Whether a query is of one row by its key, and shows columns of the table as they are."""
+    native = plan.native
+    return (
+        native is not None
+        and plan.drawn is None
+        and plan.locking is None
+        and native.limit is None
+        and native.offset is None
+        and len(plan.relations) == 1
+        and native.access.points
+        and native.access.fixed_columns == len(native.access.columns)
+        and all(isinstance(column, int) for column in native.columns)
+    )
+
+
+# By DuckDB
+
+
 async def run_analytic(
     select: AnalyticSelect,
     transaction: Transaction,
@@ -353,7 +407,7 @@ async def read_image(
         found = await images.read(scan.descriptor, transaction, spans)
     if found is None:
         return None
-    return found.image.table(scan.descriptor, scan.places), found.source, found.changed
+    return found.image.table(scan.places), found.source, found.changed
 
 
 async def _scan(

@@ -43,7 +43,7 @@ from ...runtime.authorization import current_rights
 from ...runtime.relations import find_sequence
 from ...runtime.services import Services
 from ...syntax.names import ObjectName
-from .row_expressions import computed_values
+from .row_rules import computed_values
 
 DRAWN_AT_ONCE_MAX = 4096
 """Values that one write draws. A statement draws as many as it says that it needs, and at least as
