@@ -17,7 +17,6 @@ from ..syntax.refusals import unsupported
 from ..syntax.statement import rows_of
 from ..syntax.statements import (
     Delete,
-    Explain,
     Insert,
     PlannedStatement,
     Prepare,
@@ -32,7 +31,7 @@ from .kinds import QUERY_TOKENS, define, refuses
 from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
-from .rules import Row, Rules
+from .rules import Rules
 from .statements.copying import COPIES
 from .statements.feeds import FEEDS
 from .statements.keyspaces import KEYSPACES
@@ -167,10 +166,6 @@ refuses(
     "options of EXPLAIN beside ANALYZE",
     _TOLD,
 )
-_EXPLAINS: tuple[Row, ...] = (
-    ("EXPLAIN '(' [_:untold] analyze:ANALYZE [',' _:untold] ')' statement:planned", Explain),
-    ("EXPLAIN [analyze:ANALYZE] [_:untold] statement:planned", Explain),
-)
 
 _DECLARING = (relaxed_statements, view_statements)
 """Modules of statements of which nothing here names one: they are imported for their grammar."""
@@ -180,7 +175,7 @@ _DECLARED = sorted(rows_of(Statement), key=lambda row: row[1].__module__ != stat
 
 STATEMENTS = Rules(
     *_DECLARED, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *TABLES,
-    *SCHEMAS, *COPIES, *CHORES, *_EXPLAINS,
+    *SCHEMAS, *COPIES, *CHORES,
     whole=True,
 )  # fmt: skip
 """All statements that are not left to sqlglot, by the word that each begins with."""

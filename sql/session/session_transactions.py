@@ -450,7 +450,7 @@ class SessionTransactions:
             }
             rows = sorted((known, text) for known, text in shown.items())
             return listing("SHOW ALL", "variable value", list(rows))
-        if name in _MODE_VARIABLES or name == "transaction_status":
+        if name in _MODE_VARIABLES:
             text = self._mode_shown(name)
         else:
             variable = _shown_variable(name, position)
@@ -458,8 +458,6 @@ class SessionTransactions:
         return listing("SHOW", {name: STRING}, [(text,)])
 
     def _mode_shown(self, name: str) -> str:
-        if name == "transaction_status":
-            return self.state.value
         modes = self.default_modes if self.opened is None else self.opened.modes
         mode = name.removeprefix("transaction_")
         return _MODES[mode][2](getattr(modes, mode))
@@ -513,8 +511,7 @@ def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
 
 
 class SessionState(Enum):
-    """The transaction status that ReadyForQuery tells a client, and the words of SHOW TRANSACTION
-    STATUS for it."""
+    """The transaction status that ReadyForQuery tells a client."""
 
     IDLE = "NoTxn"
     IN_TRANSACTION = "Open"

@@ -241,7 +241,6 @@ def declare_timeout(name: str, description: str) -> Variable[float]:
 LEVELS = {
     "serializable": Isolation.SERIALIZABLE,
     "repeatable read": Isolation.REPEATABLE_READ,
-    "snapshot": Isolation.REPEATABLE_READ,  # CockroachDB's word
     "read committed": Isolation.READ_COMMITTED,
     "read uncommitted": Isolation.READ_COMMITTED,  # as in Postgres: nobody reads such rows
 }
