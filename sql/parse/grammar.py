@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise, product
-from types import UnionType
 from typing import cast
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -17,7 +16,6 @@ from ..syntax.refusals import unsupported
 from ..syntax.statement import rows_of
 from ..syntax.statements import (
     Delete,
-    Explain,
     Insert,
     PlannedStatement,
     Prepare,
@@ -32,7 +30,7 @@ from .kinds import QUERY_TOKENS, define, refuses
 from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
-from .rules import Row, Rules
+from .rules import Rules
 from .statements.copying import COPIES
 from .statements.feeds import FEEDS
 from .statements.keyspaces import KEYSPACES
@@ -70,14 +68,12 @@ def parse(text: str) -> ParsedText:
     if len(groups) > STATEMENTS_MAX:
         raise SQLError("54000", f"more than {STATEMENTS_MAX} statements in one text")
     parsed = tuple(_statement(text, group) for group in groups)
-    # What PREPARE holds has parameters of its own.
-    own = [
-        group
+    counts = [
+        _greatest_parameter(text, group)
         for group, statement in zip(groups, parsed, strict=True)
-        if "$" in text and not isinstance(statement, Prepare)
+        if "$" in text and not isinstance(statement, Prepare)  # which has parameters of its own
     ]
-    count = max((_greatest_parameter(text, group) for group in own), default=0)
-    return ParsedText(parsed, count, brief=len(tokens) <= SMALL_PIECES)
+    return ParsedText(parsed, max(counts, default=0), brief=len(tokens) <= SMALL_PIECES)
 
 
 def _greatest_parameter(text: str, tokens: list[Token]) -> int:
@@ -134,42 +130,31 @@ def _unknown(cursor: Cursor) -> SQLError:
 
 # EXPLAIN.
 
-_PLANNED = "EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE."
 _TOLD = "EXPLAIN tells the engine, the tables and how each is read; ANALYZE adds rows and times."
 
 
-def _inner(kinds: UnionType, hint: str) -> Callable[[Cursor], Statement]:
-    """Reads the statement that EXPLAIN is about. Raises SQLError 42601 if it is not of `kinds`."""
-
-    def read(cursor: Cursor) -> Statement:
-        parenthesis = cursor.keys[cursor.index] == "("
-        at = cursor.current.token_index + parenthesis
-        of_feed = "changefeed" in cursor.keys[cursor.index : cursor.index + 2]
-        if (
-            cursor.finished
-            or of_feed
-            or (parenthesis and cursor.tokens[at].token_type not in QUERY_TOKENS)
-        ):
-            cursor.fail("a statement")
-        start, end = cursor.current.start, cursor.current.end
-        made = _statement(cursor.text, cursor.rest())
-        if not isinstance(made, kinds):
-            raise syntax_error(cursor.text, start, end, hint=hint)
-        return made
-
-    return read
+def _planned(cursor: Cursor) -> Statement:
+    """The statement that EXPLAIN is about. Raises SQLError 42601 for one without a plan."""
+    parenthesis = cursor.keys[cursor.index] == "("
+    at = cursor.current.token_index + parenthesis
+    of_feed = "changefeed" in cursor.keys[cursor.index : cursor.index + 2]
+    enclosed = any(token.token_type in QUERY_TOKENS for token in cursor.tokens[at : at + 1])
+    if cursor.finished or of_feed or (parenthesis and not enclosed):
+        cursor.fail("a statement")
+    start, end = cursor.current.start, cursor.current.end
+    made = _statement(cursor.text, cursor.rest())
+    if not isinstance(made, PlannedStatement):
+        hint = "EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE."
+        raise syntax_error(cursor.text, start, end, hint=hint)
+    return made
 
 
-define("planned", _inner(PlannedStatement, _PLANNED))
+define("planned", _planned)
 refuses(
     "untold",
     "VERBOSE/COSTS/BUFFERS/SETTINGS/WAL/MEMORY/TIMING/SUMMARY/FORMAT",
     "options of EXPLAIN beside ANALYZE",
     _TOLD,
-)
-_EXPLAINS: tuple[Row, ...] = (
-    ("EXPLAIN '(' [_:untold] analyze:ANALYZE [',' _:untold] ')' statement:planned", Explain),
-    ("EXPLAIN [analyze:ANALYZE] [_:untold] statement:planned", Explain),
 )
 
 _DECLARING = (relaxed_statements, view_statements)
@@ -180,7 +165,7 @@ _DECLARED = sorted(rows_of(Statement), key=lambda row: row[1].__module__ != stat
 
 STATEMENTS = Rules(
     *_DECLARED, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *TABLES,
-    *SCHEMAS, *COPIES, *CHORES, *_EXPLAINS,
+    *SCHEMAS, *COPIES, *CHORES,
     whole=True,
 )  # fmt: skip
 """All statements that are not left to sqlglot, by the word that each begins with."""

@@ -118,7 +118,7 @@ _named(
 )  # fmt: skip
 
 
-_NO_VARIABLES = ("role", "session_authorization", "transaction", "constraints", "cluster", "time")
+_NO_VARIABLES = ("role", "transaction", "constraints", "cluster", "time")
 """What SET has rules of its own for."""
 
 

@@ -72,55 +72,43 @@ class Jobs(Protocol):
 
     async def list(self, *, changefeeds_only: bool) -> Sequence[JobSummary]:
         """Returns the jobs that have not ended and those that ended of late, by id."""
-        ...
 
     async def find(self, job_ids: Sequence[int]) -> Sequence[JobSummary]:
         """Returns the jobs of these ids that exist, whenever they ended."""
-        ...
 
     async def control(self, job_id: int, action: JobAction) -> None:
         """Raises SQLError: 42704 for an unknown job, 55000 where its state does not allow it."""
-        ...
 
     async def completed(self, job_ids: Sequence[int]) -> None:
         """Returns when all of the jobs are over. Raises SQLError 42704 for an unknown one."""
-        ...
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
         """Returns the feed's resolved timestamp when its sink holds everything at or below `until`,
         wherever it runs. Raises SQLError: 42704 for an unknown job, 42809 for one that is no feed,
         55000 for one that does not run, 57014 where it takes longer than `seconds`."""
-        ...
 
     async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:
         """Returns the differences between a feed's sink and its tables. Raises SQLError."""
-        ...
 
     async def schedules(self) -> Sequence[ScheduleStatus]:
         """All schedules that are not dropped."""
-        ...
 
     async def dead_letters(self, job_id: int) -> Sequence[DeadLetter]:
         """A feed's dead letters. Raises SQLError."""
-        ...
 
     async def skip_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
         """Forgets them."""
-        ...
 
     async def retry_dead_letters(self, job_id: int, letters: Sequence[DeadLetter]) -> Sequence[str]:
         """Yields the outcome of each letter, in turn. Raises SQLError 55000 for a feed that does
         not run, and 0A000 for one that runs on another node."""
-        ...
 
     async def latency(self, job_id: int) -> Sequence[StageReport]:
         """The times and the waiting rows of each stage of a feed. Raises SQLError: 0A000 for a feed
         that runs on another node."""
-        ...
 
     async def lag(self, job_id: int) -> Sequence[SpanLag]:
         """The lag of each span of a feed: none, where the feed is over."""
-        ...
 
 
 def sees(rights: Rights, user: str, owner: str) -> bool:

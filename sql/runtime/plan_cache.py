@@ -25,6 +25,7 @@ is no use to others, and neither is a DuckDB query with a number beside another 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -242,35 +243,30 @@ class Shape:
     starts: tuple[int, ...]
 
 
+_NAME_OR_WORD = re.compile(r'"[^"]*"|\w[\w.]*')
+
+
 def shape_of(text: str) -> Shape | None:
     """The shape of a text, or None where it has none that is worth knowing."""
     if len(text) > SHAPED_LENGTH_MAX or any(mark in text for mark in _QUOTING):
         return None
+    if text.count('"') % 2:
+        return None  # a name without an end
     parts: list[str] = []
     numbers: list[int] = []
     starts: list[int] = []
-    done, at, end = 0, 0, len(text)
-    while at < end:
-        start, first = at, text[at]
-        at += 1
-        if first == '"':
-            at = text.find('"', at) + 1
-            if not at:
-                return None  # a name without an end
-        if not (first.isalnum() or first == "_"):
-            continue
-        while at < end and ((following := text[at]).isalnum() or following in "_."):
-            at += 1
-        word = text[start:at]
+    done = 0
+    for found in _NAME_OR_WORD.finditer(text):
+        word = found.group()
         if word.isdecimal() and word.isascii():
             number = int(word)
             if number > INT8_MAX:
                 return None
             numbers.append(number)
-            starts.append(start)
-            parts += (text[done:start], "0" * len(word))
-            done = at
-        elif first.isdigit():
+            starts.append(found.start())
+            parts += (text[done : found.start()], "0" * len(word))
+            done = found.end()
+        elif word[0].isdigit():
             return None  # 1.5, 1e3, 0x1F, or an error
     if not numbers:
         return None

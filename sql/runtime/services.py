@@ -91,7 +91,6 @@ class VirtualTables(Protocol):
 
         Raises SQLError 42P01 for a table that such a schema lacks.
         """
-        ...
 
     def of(self, descriptor: TableDescriptor) -> ListedTable: ...
 

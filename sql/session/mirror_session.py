@@ -6,7 +6,6 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import NoReturn
 
 import duckdb
 import pyarrow as pa
@@ -14,7 +13,6 @@ import pyarrow as pa
 from ...catalog.values.errors import SQLError
 from ...changefeed.sinks.duckdb.read_statement import TEXT_BYTES_MAX
 from ..execute.ddl.enum_types import DeclaredTypes
-from ..execute.write.copy import CopyIn
 from ..parse import ParsedText
 from ..results.results import Result, ResultColumn
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT
@@ -92,18 +90,6 @@ class MirrorSession(Session):
             return False  # DuckDB has statements that begin with these words, too
         return all(isinstance(each, _OWN) for each in parsed.statements)
 
-    async def _describe(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...]:
-        """Describes the result's columns. Parameters are not known yet: NULL stands for them."""
-        if isinstance(prepared.statement, statements.ReadMirror) and prepared.columns is None:
-            nulls = (None,) * prepared.prepared.parameter_count
-            prepared.columns = (await self._run(Asked(prepared.prepared, 0, nulls))).columns
-        return await super()._describe(prepared)
-
-    def columns_of(self, prepared: PreparedStatement) -> tuple[ResultColumn, ...] | None:
-        if isinstance(prepared.statement, statements.ReadMirror):
-            return prepared.columns
-        return super().columns_of(prepared)
-
     async def _run(self, asked: Asked) -> Result:
         match asked.statement:
             case statements.ReadMirror(text=text):
@@ -113,7 +99,11 @@ class MirrorSession(Session):
                     return await self._rows(text, asked.parameters)
             case statement if isinstance(statement, _OWN):
                 return await super()._run(asked)
-        _refuse()
+        raise SQLError(
+            "25006",
+            "a mirror is read-only, by SELECT",
+            hint="Connect to a database of the store for other statements.",
+        )
 
     async def _rows(self, text: str, parameters: Sequence[object]) -> Result:
         with _described_otherwise(text):
@@ -129,22 +119,6 @@ class MirrorSession(Session):
         return Result(
             tag=f"SELECT {count}", columns=tuple(columns), table=answer.table, row_count=count
         )
-
-    async def copy_in(self, statement: statements.CopyFrom) -> CopyIn:
-        _refuse()
-
-    async def copy_out(
-        self, statement: statements.CopyTo, text: str, *, more: bool = False
-    ) -> Result:
-        _refuse()
-
-
-def _refuse() -> NoReturn:
-    raise SQLError(
-        "25006",
-        "a mirror is read-only, by SELECT",
-        hint="Connect to a database of the store for other statements.",
-    )
 
 
 def _pieces(text: str) -> list[duckdb.Statement]:

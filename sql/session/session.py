@@ -428,7 +428,8 @@ class Session:
             prepared.columns = self.columns_of(prepared)
         if prepared.columns is None:
             self._transactions.refuse_failed()
-            shown = await self._run(Asked(prepared.prepared, prepared.index, ()))
+            unknown = (None,) * prepared.prepared.parameter_count
+            shown = await self._run(Asked(prepared.prepared, prepared.index, unknown))
             prepared.columns = shown.columns
         return prepared.columns
 
@@ -498,20 +499,14 @@ class Session:
         assert not isinstance(statement, TransactionStatement), statement
         self._transactions.refuse_failed()
         refuse_where_it_stands(statement, self._transactions)
+        if isinstance(statement, PlannedStatement):
+            execution, opened = self._execution(asked, statement), self._open
+            if opened is None:
+                result = await run_planned(execution, None)
+            else:
+                result = await opened.statement(lambda: run_planned(execution, opened))
+            return self._calls.told(result)
         match statement:
-            case (
-                statements.Query()
-                | statements.Insert()
-                | statements.Update()
-                | statements.Delete()
-                | statements.WithWrites()
-            ):
-                execution, opened = self._execution(asked, statement), self._open
-                if opened is None:
-                    result = await run_planned(execution, None)
-                else:
-                    result = await opened.statement(lambda: run_planned(execution, opened))
-                return self._calls.told(result)
             case statements.Explain() as explained:
                 return await self._statement(lambda: self._explain(explained, parameters))
             case statements.UseDatabase(name=name):

@@ -55,19 +55,15 @@ from ..variables.variables import (
     SessionVariables,
     Variable,
     find,
-    parse_bool,
-    parse_isolation,
-    show_bool,
-    show_isolation,
 )
 
-_MODES: Mapping[str, tuple[Variable[Any], Callable[[str], Any], Callable[[Any], str]]] = {
-    "isolation": (DEFAULT_ISOLATION, parse_isolation, show_isolation),
-    "read_only": (DEFAULT_READ_ONLY, parse_bool, show_bool),
-    "deferrable": (DEFAULT_DEFERRABLE, parse_bool, show_bool),
+_MODES: Mapping[str, Variable[Any]] = {
+    "isolation": DEFAULT_ISOLATION,
+    "read_only": DEFAULT_READ_ONLY,
+    "deferrable": DEFAULT_DEFERRABLE,
 }
-"""The modes of transactions: the variable of each that new ones begin with, and how it is written
-in SET and SHOW, which treat that of the open transaction as a variable `transaction_…`."""
+"""The modes of transactions: the variable of each that new ones begin with. SET and SHOW treat that
+of the open transaction as a variable `transaction_…`, which is written likewise."""
 
 _MODE_VARIABLES = tuple(f"transaction_{mode}" for mode in _MODES)
 
@@ -422,14 +418,16 @@ class SessionTransactions:
         return Result(tag="SET")
 
     def _set_characteristics(self, said: statements.TransactionModes) -> None:
-        for name, (variable, _, _) in _MODES.items():
+        for name, variable in _MODES.items():
             if getattr(said, name) is not None:
                 self._variables.put(variable, getattr(said, name))
 
     async def _set_variable(self, statement: statements.SetVariable) -> Result:
         name, value = statement.name, statement.value
         if name in _MODE_VARIABLES and value is not None:
-            return await self._set_transaction(_mode_of(statement, name, value), ())
+            mode = name.removeprefix("transaction_")
+            said = _MODES[mode].read(value, statement.position, name=name)
+            return await self._set_transaction(replace(_NOTHING_SAID, **{mode: said}), ())
         if value is None:
             self._variables.reset(name, position=statement.position)
             return Result(tag="RESET" if not statement.local else "SET")
@@ -450,7 +448,7 @@ class SessionTransactions:
             }
             rows = sorted((known, text) for known, text in shown.items())
             return listing("SHOW ALL", "variable value", list(rows))
-        if name in _MODE_VARIABLES or name == "transaction_status":
+        if name in _MODE_VARIABLES:
             text = self._mode_shown(name)
         else:
             variable = _shown_variable(name, position)
@@ -458,11 +456,9 @@ class SessionTransactions:
         return listing("SHOW", {name: STRING}, [(text,)])
 
     def _mode_shown(self, name: str) -> str:
-        if name == "transaction_status":
-            return self.state.value
         modes = self.default_modes if self.opened is None else self.opened.modes
         mode = name.removeprefix("transaction_")
-        return _MODES[mode][2](getattr(modes, mode))
+        return _MODES[mode].show(getattr(modes, mode))
 
     @property
     def state(self) -> SessionState:
@@ -490,21 +486,6 @@ def _shown_variable(name: str, position: int) -> Variable[object]:
         raise
 
 
-def _mode_of(
-    statement: statements.SetVariable, name: str, value: str
-) -> statements.TransactionModes:
-    mode = name.removeprefix("transaction_")
-    try:
-        return replace(_NOTHING_SAID, **{mode: _MODES[mode][1](value)})
-    except ValueError as error:
-        raise SQLError(
-            "22023",
-            f'invalid value for parameter "{name}": "{value}"',
-            position=statement.position,
-            hint=f"{error}",
-        ) from error
-
-
 def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
     """Whether an error is one that another attempt may not meet, and the client saw nothing yet."""
     if opened is None or opened.shown:
@@ -513,8 +494,7 @@ def _may_begin_anew(opened: OpenTransaction | None, error: SQLError) -> bool:
 
 
 class SessionState(Enum):
-    """The transaction status that ReadyForQuery tells a client, and the words of SHOW TRANSACTION
-    STATUS for it."""
+    """The transaction status that ReadyForQuery tells a client."""
 
     IDLE = "NoTxn"
     IN_TRANSACTION = "Open"

@@ -118,12 +118,10 @@ class ActAs(Statement):
             for words in (
                 "session:SESSION AUTHORIZATION",
                 "[local:LOCAL | SESSION] session:SESSION AUTHORIZATION",
-                "[local:LOCAL | SESSION] session:SESSION_AUTHORIZATION",
             )
         ),
         "reset:RESET ^ ROLE",
         "reset:RESET ^ session:SESSION AUTHORIZATION",
-        "reset:RESET ^ session:SESSION_AUTHORIZATION",
     )
     name: str | None = None
     session: bool = False

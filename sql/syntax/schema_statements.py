@@ -69,9 +69,9 @@ class ColumnDefinition(Syntax):
 
     name: str
     type: TypeName
-    nullable: bool | None
-    default: exp.Expr | None
-    primary_key: bool
+    nullable: bool | None = None
+    default: exp.Expr | None = None
+    primary_key: bool = False
     position: int
     computed: exp.Expr | None = None
     constraints: tuple[TableConstraint, ...] = ()
@@ -81,8 +81,15 @@ class ColumnDefinition(Syntax):
 
 
 class IdentityClause(Syntax):
-    """`GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY [(options of its sequence)]`"""
+    """An identity, and the options of its sequence."""
 
+    grammar = tuple(
+        (
+            f"GENERATED {words} AS IDENTITY ['(' options:sequence_options ')']",
+            {"identity": identity},
+        )
+        for words, identity in (("ALWAYS", Identity.ALWAYS), ("BY DEFAULT", Identity.BY_DEFAULT))
+    )
     identity: Identity
     options: SequenceChange
 

@@ -337,8 +337,12 @@ class ShowSession(NamedStatement):
 
 
 class Explain(Statement):
-    """EXPLAIN; with ANALYZE the statement is carried out."""
+    """With ANALYZE the statement is carried out."""
 
+    grammar = (
+        "EXPLAIN '(' [_:untold] analyze:ANALYZE [',' _:untold] ')' statement:planned",
+        "EXPLAIN [analyze:ANALYZE] [_:untold] statement:planned",
+    )
     analyze: bool = False
     statement: PlannedStatement
 

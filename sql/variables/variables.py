@@ -45,6 +45,22 @@ class Variable(Generic[V]):
         assert self.name not in REGISTRY, self.name
         REGISTRY[self.name] = cast(Variable[object], self)
 
+    def read(self, text: str, position: int | None, *, name: str = "") -> V:
+        """The value of a text, which SET gave a variable of this name. Raises SQLError 55P02 for
+        one that is shown only, 22023 for a value that does not fit."""
+        name = name or self.title or self.name
+        if self.parse is None:
+            raise SQLError("55P02", f'parameter "{self.name}" cannot be changed', position=position)
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise SQLError(
+                "22023",
+                f'invalid value for parameter "{name}": "{text}"',
+                position=position,
+                hint=f"{error}",
+            ) from error
+
 
 REGISTRY: dict[str, Variable[object]] = {}
 """Every variable, by name."""
@@ -94,10 +110,8 @@ class SessionVariables:
 
     def begin_with(self, name: str, text: str) -> None:
         """The value that the session begins with, instead of the default. Raises as `set`."""
-        self.set(name, text)
-        self._given = {**self._given, name: self._session[name]}
-        self._session = _without([name], self._session)
-        self._changed()
+        variable = find(name)
+        self.begin_at(variable, variable.read(text, None))
 
     def begin_at(self, variable: Variable[V], value: V) -> None:
         """`begin_with`, for a value as it is stored."""
@@ -121,18 +135,7 @@ class SessionVariables:
     ) -> None:
         """Raises SQLError 42704 for an unknown name, 22023 for a value that does not fit."""
         variable = find(name, position)
-        if variable.parse is None:
-            raise SQLError("55P02", f'parameter "{name}" cannot be changed', position=position)
-        try:
-            value = variable.parse(text)
-        except ValueError as error:
-            raise SQLError(
-                "22023",
-                f'invalid value for parameter "{variable.title or name}": "{text}"',
-                position=position,
-                hint=f"{error}",
-            ) from error
-        self.put(variable, value, local=local)
+        self.put(variable, variable.read(text, position), local=local)
 
     def put(self, variable: Variable[V], value: V, *, local: bool = False) -> None:
         """A value as it is kept."""
@@ -241,7 +244,6 @@ def declare_timeout(name: str, description: str) -> Variable[float]:
 LEVELS = {
     "serializable": Isolation.SERIALIZABLE,
     "repeatable read": Isolation.REPEATABLE_READ,
-    "snapshot": Isolation.REPEATABLE_READ,  # CockroachDB's word
     "read committed": Isolation.READ_COMMITTED,
     "read uncommitted": Isolation.READ_COMMITTED,  # as in Postgres: nobody reads such rows
 }
@@ -256,15 +258,11 @@ def parse_isolation(text: str) -> Isolation:
     return level
 
 
-def show_isolation(level: Isolation) -> str:
-    return level.value
-
-
 DEFAULT_ISOLATION = Variable(
     "default_transaction_isolation",
     Isolation.SERIALIZABLE,
     parse=parse_isolation,
-    show=show_isolation,
+    show=lambda level: level.value,
     description="the isolation level of transactions that do not say theirs",
 )
 DEFAULT_READ_ONLY = declare_bool(

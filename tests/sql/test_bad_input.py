@@ -18,6 +18,7 @@ CASES = [
     ("EXPLAIN (FORMAT JSON) SELECT 1", "0A000", 10),
     ("EXPLAIN (COSTS OFF) SELECT 1", "0A000", 10),
     ("EXPLAIN (ANALIZE) SELECT 1", "42601", 10),
+    ("EXPLAIN (", "42601", 10),
     ("EXPLAIN (ANALYZE)", "42601", 18),
     ("CREATE INDEX ON t USING gin (v)", "0A000", 25),
     ("CREATE INDEX ON t (lower(v))", "0A000", 25),

@@ -71,7 +71,7 @@ def known_columns(statement: statements.Statement | None) -> tuple[ResultColumn,
             return result_columns("job_id:i")
         case statements.ExplainChangefeed(sample=sample) if sample is None:
             return EXPLAIN_COLUMNS
-        case statements.SplitAt() | statements.UnsplitAt():
+        case statements.SplitAt() | statements.UnsplitAt() | statements.ReadMirror():
             return None
     known = _KNOWN.get(type(statement))
     return known or (None if type(statement).__name__.startswith("Show") else ())

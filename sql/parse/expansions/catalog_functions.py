@@ -219,16 +219,10 @@ WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS 
 """
 
 
-def _has(text: str, *, of_column: bool = False) -> Make:
-    """`has_table_privilege([user,] table, privilege)` and its kin; a column is as its table."""
+def _has(text: str) -> Make:
+    """`has_table_privilege([user,] table, privilege)` and its kin."""
     held = query(text)
-
-    def make(arguments: Arguments) -> exp.Expr:
-        if of_column and len(arguments) >= 3:
-            arguments = [*arguments[:-2], arguments[-1]]
-        return held(arguments if len(arguments) == 3 else [exp.CurrentUser(), *arguments])
-
-    return make
+    return lambda given: held(given if len(given) == 3 else [exp.CurrentUser(), *given])
 
 
 _VISIBLE = """
@@ -379,8 +373,6 @@ FUNCTIONS: dict[str, Make] = {
         f"has_{kind}_privilege": _has(_HELD.format(kind=kind))
         for kind in ("table", "schema", "database", "sequence", "type")
     },
-    "has_any_column_privilege": _has(_HELD.format(kind="table")),
-    "has_column_privilege": _has(_HELD.format(kind="table"), of_column=True),
     "pg_has_role": _has(_MEMBER),
     "pg_get_expr": lambda arguments: arguments[0].copy(),
     **TO_REGISTERED,

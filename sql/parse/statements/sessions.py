@@ -105,10 +105,7 @@ _CATALOGS = {
 """What SHOW does not tell, with where it stands."""
 
 SHOWS: tuple[Row, ...] = (
-    *(
-        (f"SHOW TRANSACTION ^ {words}", ShowSession, {"name": f"transaction_{name}"})
-        for words, name in (("ISOLATION LEVEL", "isolation"), ("STATUS", "status"))
-    ),
+    ("SHOW TRANSACTION ^ ISOLATION LEVEL", ShowSession, {"name": "transaction_isolation"}),
     *(
         (f"SHOW {words} ^ _:rest", refused(f"SHOW {words.partition('/')[0]}", hint))
         for words, hint in _CATALOGS.items()

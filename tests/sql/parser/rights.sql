@@ -125,10 +125,6 @@ SET SESSION SESSION AUTHORIZATION DEFAULT
 ----
 ActAs(name=None, session=True, local=False, reset=False, position=35)
 
-SET session_authorization = ada
-----
-ActAs(name='ada', session=True, local=False, reset=False, position=29)
-
 SET ROLE
 ----
 position 9: syntax error at end of input (SQLSTATE 42601)

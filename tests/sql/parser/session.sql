@@ -71,7 +71,7 @@ HINT: EXPLAIN takes SELECT, INSERT, UPSERT, UPDATE or DELETE.
 EXPLAIN
 ----
 position 8: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected CHANGEFEED, a statement or "(".
+HINT: Expected a statement, CHANGEFEED or "(".
 
 LOCK TABLE ONLY shop.a, b IN ACCESS SHARE MODE
 ----

@@ -175,7 +175,6 @@ CREATE SEQUENCE narrow_down AS INT2 INCREMENT BY -1 MINVALUE -2;
 SELECT nextval('narrow_down'), nextval('narrow_down');
 SELECT nextval('narrow_down');
 CREATE SEQUENCE wrong AS SMALLINT MAXVALUE 40000;
-CREATE SEQUENCE wrong AS TEXT;
 CREATE SEQUENCE wide AS BIGINT;
 SELECT setval('wide', 40000), nextval('wide');
 -- What EXECUTE gives is of the type that PREPARE declares.
