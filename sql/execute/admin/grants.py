@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeVar
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
@@ -265,9 +264,6 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
     return sorted(set(reasons))
 
 
-K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
-
-
 # The things that statements name
 
 
@@ -308,11 +304,11 @@ async def _tables(actor: Actor, name: ObjectName) -> list[Securable]:
     return [securable(table) for table in tables]
 
 
-async def _objects(kind: type[K], actor: Actor, name: ObjectName) -> list[Securable]:
-    """The objects of a kind in a schema."""
+async def _sequences(actor: Actor, name: ObjectName) -> list[Securable]:
+    """The sequences of a schema."""
     await _schema(actor, name)
     database, schema = (actor.database, *name.parts)[-2:]
-    found = await actor.services.catalog.list_objects(actor.reader, database, kind)
+    found = await actor.services.catalog.list_objects(actor.reader, database, SequenceDescriptor)
     return [securable(thing) for place, thing in found if place == schema]
 
 
@@ -330,10 +326,7 @@ async def _object(
 
 
 async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
-    """A table or a view, or all of a schema's."""
-    *inside, last = name.parts
-    if last == "*":
-        return await _tables(actor, ObjectName(tuple(inside) or ("public",), name.position))
+    """A table, a view or a keyspace."""
     virtual = actor.services.virtual_tables.find(name.parts)
     table = virtual or await find_table(
         actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
@@ -366,14 +359,10 @@ _TARGETS: dict[s.TargetKind, tuple[SecurableKind, _Find | None]] = {
         SecurableKind.SEQUENCE,
         partial(_object, find_sequence, unknown_relation),
     ),
-    s.TargetKind.SEQUENCES_IN_SCHEMA: (
-        SecurableKind.SEQUENCE,
-        partial(_objects, SequenceDescriptor),
-    ),
+    s.TargetKind.SEQUENCES_IN_SCHEMA: (SecurableKind.SEQUENCE, _sequences),
     s.TargetKind.SYSTEM: (SecurableKind.SYSTEM, None),
     s.TargetKind.TABLE: (SecurableKind.TABLE, _named),
     s.TargetKind.TABLES_IN_SCHEMA: (SecurableKind.TABLE, _tables),
     s.TargetKind.TYPE: (SecurableKind.TYPE, partial(_object, find_type, unknown)),
-    s.TargetKind.TYPES_IN_SCHEMA: (SecurableKind.TYPE, partial(_objects, TypeDescriptor)),
 }
 """What privileges are granted on: the kind of object, and how its name is found."""

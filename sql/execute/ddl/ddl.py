@@ -130,16 +130,8 @@ async def _create_database(changer: Changer, statement: statements.CreateDatabas
 async def _create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
     name = await new_table_name(changer, statement.table, statement.temporary)
     statement = sequences.with_sequences(statement)
-    inline = [column for column in statement.columns if column.primary_key]
-    if len(inline) + bool(statement.primary_key) > 1:
-        second = inline[0] if statement.primary_key else inline[1]
-        raise SQLError(
-            "42P16",
-            f'multiple primary keys for table "{name.name}" are not allowed',
-            position=second.position,
-        )
     columns = [_column(column) for column in statement.columns]
-    key = statement.primary_key or tuple(column.name for column in inline)
+    key = statement.primary_key
     if not key:
         columns.append(hidden_key(columns))
         key = (columns[-1].name,)
@@ -148,7 +140,7 @@ async def _create_table(changer: Changer, statement: statements.CreateTable) -> 
         name=name,
         columns=columns,
         primary_key=key,
-        primary_name=inline[0].primary_name if inline else statement.primary_name,
+        primary_name=statement.primary_name,
         parameters=parameters,
         temporary=statement.temporary is not None,
     )
@@ -170,12 +162,6 @@ def _ignored(names: Sequence[str]) -> str | None:
 
 
 def _column(given: ColumnClause) -> ColumnDefinition:
-    if given.primary_key and given.nullable:
-        raise SQLError(
-            "42601",
-            f'conflicting NULL/NOT NULL declarations for column "{given.name}"',
-            position=given.position,
-        )
     plain = Column(id=1, name=given.name, type=column_type(given.type))
     identity = identity_of(given, plain.type)
     column = plain if given.default is None else with_default(plain, given.default)

@@ -34,8 +34,9 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
         case statements.CreateDatabase():
             await actor.need_system(Privilege.CREATEDB)
         case statements.CreateTable():
-            await _create_table(actor, statement)
-            await _types(actor, statement)
+            if statement.temporary is None:  # anybody makes those in the session's own schema
+                await need_create(actor, statement.table)
+            await _defined(actor, statement)
         case statements.CreateTableAs(table=table, query=query):
             if statement.temporary is None:
                 await need_create(actor, table)
@@ -55,8 +56,10 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             for name in names:
                 await actor.need_named(name, Privilege.DROP)
         case s.AlterTable():
-            await _alter_table(actor, statement)
-            await _types(actor, statement)
+            await actor.need_named(statement.table, Privilege.CREATE)
+            if any(isinstance(command, s.RenameTable) for command in statement.commands):
+                await actor.need_named(statement.table, Privilege.DROP)
+            await _defined(actor, statement)
         case s.CommentOn(table=table) | s.CreateIndex(table=table):
             await actor.need_named(table, Privilege.CREATE)
         case s.DropIndex(table=ObjectName() as table) | s.RenameIndex(table=ObjectName() as table):
@@ -74,40 +77,21 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
                 await _drop_tables(actor, name, schemas)
 
 
-async def _types(actor: Actor, statement: statements.CreateTable | s.AlterTable) -> None:
-    """Columns of a user's type hold it back."""
-    async for _, found in named_types(actor, statement):
-        await actor.need(securable(found), Privilege.USAGE)
-
-
-async def _create_table(actor: Actor, statement: statements.CreateTable) -> None:
-    constraints: list[object] = [*statement.elements]
-    for column in statement.columns:
-        constraints += column.constraints
-    if statement.temporary is None:  # those are made by anybody, in the session's own schema
-        await need_create(actor, statement.table)
-    await _references(actor, constraints)
-
-
-async def _references(actor: Actor, constraints: list[object]) -> None:
-    """A foreign key holds its target back, so it needs the right to change it."""
-    for constraint in constraints:
+async def _defined(actor: Actor, statement: statements.CreateTable | s.AlterTable) -> None:
+    """A foreign key holds its target back, so it needs the right to change it; and columns of a
+    user's type hold that back."""
+    constraints: list[s.TableConstraint] = []
+    if isinstance(statement, statements.CreateTable):
+        columns = statement.columns
+        constraints += statement.elements
+    else:
+        columns = tuple(c.definition for c in statement.commands if isinstance(c, s.AddColumn))
+        constraints += [c.constraint for c in statement.commands if isinstance(c, s.AddConstraint)]
+    for constraint in (*constraints, *(each for column in columns for each in column.constraints)):
         if isinstance(constraint, s.Reference):
             await actor.need_named(constraint.table, Privilege.CREATE)
-
-
-async def _alter_table(actor: Actor, statement: s.AlterTable) -> None:
-    await actor.need_named(statement.table, Privilege.CREATE)
-    constraints: list[s.TableConstraint] = []
-    for command in statement.commands:
-        match command:
-            case s.AddColumn(definition=definition):
-                constraints += definition.constraints
-            case s.AddConstraint(constraint=constraint):
-                constraints.append(constraint)
-            case s.RenameTable():
-                await actor.need_named(statement.table, Privilege.DROP)
-    await _references(actor, [*constraints])
+    async for _, found in named_types(actor, statement):
+        await actor.need(securable(found), Privilege.USAGE)
 
 
 async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:

@@ -137,16 +137,12 @@ class SchemaChangeStatements:
                 case _:
                     changes.run(command)
 
-    async def _constraint(
-        self, changes: TableChanges, element: s.TableConstraint | s.IndexDefinition
-    ) -> None:
+    async def _constraint(self, changes: TableChanges, element: s.TableConstraint) -> None:
         """Adds a constraint, or an index, of whatever kind."""
         with at(element.position):
             match element:
                 case s.Check():
                     changes.add_check(element)
-                case s.Unique():
-                    changes.add_unique(element)
                 case s.Reference():
                     changes.add_reference(element, await self._referenced(changes, element))
                 case s.IndexDefinition():

@@ -414,17 +414,6 @@ class TableChanges:
             check.expression, {name: hidden_name(column) for name, column in coming.items()}
         )
 
-    def add_unique(self, given: s.Unique) -> None:
-        self.add_index(
-            s.IndexDefinition(
-                name=given.name,
-                columns=given.columns,
-                storing=(),
-                unique=True,
-                position=given.position,
-            )
-        )
-
     def add_reference(self, given: s.Reference, referenced: TableDescriptor) -> None:
         """A foreign key to a table that is there, as it is or (of this one) as it will be."""
         columns = [self.column(name) for name in given.columns]

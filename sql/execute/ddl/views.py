@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from sqlglot import exp
 
@@ -23,12 +22,12 @@ from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
 from ...results.results import ResultColumn
 from ...runtime.authorization import require
-from ...runtime.relations import not_a_view, unknown_relation
+from ...runtime.relations import not_a_view
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import Query
 from ...syntax.view_statements import CreateView, DropView
-from ..changer import Changer, Skipped, found_of, new_table_name
+from ..changer import Changer, Skipped, found_of
 from ..query.result_shape import columns_of
 
 # CREATE VIEW
@@ -36,15 +35,12 @@ from ..query.result_shape import columns_of
 
 async def create(changer: Changer, statement: CreateView) -> None:
     """CREATE VIEW."""
-    transaction = changer.transaction
-    name = await new_table_name(changer, statement.name)
-    parents = await changer.descriptors.resolve_schema(transaction, name.database, name.schema)
-    taken = await changer.descriptors.lookup(transaction, *parents, name.name)
-    if taken is not None and statement.if_not_exists:
+    name, parents, taken = await changer.place_of(statement.name)
+    if taken and statement.if_not_exists:
         raise Skipped(f'relation "{statement.name}" already exists')
-    before = await _replaced(changer, statement) if taken is not None else None
+    before = await _replaced(changer, statement) if taken else None
     if before is None:
-        new_id = await changer.descriptors.allocate_id(transaction)
+        new_id = await changer.descriptors.allocate_id(changer.transaction)
     made = await _made(changer, statement)
     columns = tuple(
         Column(id=place, name=column.name, type=column.type)
@@ -53,7 +49,7 @@ async def create(changer: Changer, statement: CreateView) -> None:
     if before is None:
         view = TableDescriptor(
             id=new_id,
-            name=name.name,
+            name=name,
             database_id=parents[0],
             schema_id=parents[1],
             columns=columns,
@@ -159,8 +155,15 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
 
 
 async def drop(changer: Changer, statement: DropView) -> str | None:
+    """DROP VIEW. Raises SQLError 42P01, 42809 and 2BP01."""
     if_exists = statement.if_exists
-    find = partial(partial(_find, changer), if_exists=if_exists)
+
+    async def find(name: ObjectName) -> TableDescriptor | None:
+        found = await changer.find(name, views=True, if_exists=if_exists)
+        if found is not None and found.view is None:
+            raise not_a_view(name)
+        return found
+
     found, notice = await found_of(statement.names, find, "views", if_exists=if_exists)
     await drop_views(changer, found, cascade=statement.cascade)
     return notice
@@ -199,16 +202,6 @@ async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name:
     if column is not None:
         readers = await _readers(changer, table, column)
         await drop_views(changer, readers, cascade=True)
-
-
-async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
-    """The view of that name. Raises SQLError 42P01 and 42809."""
-    found = await changer.find(name, views=True, if_exists=if_exists)
-    if found is None and not if_exists:
-        raise unknown_relation(name)
-    if found is not None and found.view is None:
-        raise not_a_view(name)
-    return found
 
 
 async def publish(
