@@ -229,12 +229,8 @@ async def owned_by(transaction: Transaction, table_id: int) -> list[SequenceDesc
 def draws_from(column: Column, sequence: SequenceDescriptor) -> bool:
     """Whether a column's default names the sequence, whatever the schema."""
     text = (column.default_expression or "").lower()
-    return "nextval" in text and sequence.name.lower() in _named_in(text)
-
-
-def _named_in(text: str) -> list[str]:
-    """The last parts of the names in an expression's text literals."""
-    return [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
+    names = [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
+    return "nextval" in text and sequence.name.lower() in names
 
 
 async def settle_owned(changer: Changer) -> None:

@@ -98,8 +98,12 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     text = settled_text(statement.text, relations, names)
     (settled,) = (await in_slices(lambda: parse(text))).statements
     assert isinstance(settled, Query), text
-    relations = await changer.resolve(tables_of(settled).names)
-    found = await _columns(changer, settled, relations)
+    relations, plan = await planned_query(changer, settled)
+    if plan.native is not None:
+        found: Sequence[ResultColumn] = plan.native.names
+    else:
+        select = replace(plan.analytic, positions={})
+        found = await columns_of(select, changer.services.analytics)
     columns = _named(found, statement)
     renames = [column.name for column in columns] != [column.name for column in found]
     return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
@@ -121,15 +125,6 @@ async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...
         virtual = next(v for v in changer.services.virtual_tables if v.id == table.id)
         return virtual.schema, virtual.name
     return await changer.parts(table)
-
-
-async def _columns(changer: Changer, query: Query, relations: Relations) -> Sequence[ResultColumn]:
-    plan = await in_slices(lambda: plan_statement(query, relations))
-    assert isinstance(plan, SelectPlan), plan
-    if plan.native is not None:
-        return plan.native.names
-    select = replace(plan.analytic, positions={})
-    return await columns_of(select, changer.services.analytics)
 
 
 async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQuery) -> None:
