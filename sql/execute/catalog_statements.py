@@ -43,8 +43,7 @@ from .admin.feeds import (
 )
 from .admin.subscriptions import change_subscription
 from .changer import Changer, own_jobs, settle_rights
-from .ddl.ddl import DDL, run_ddl, wait_until_seen
-from .ddl.ddl_needs import check_ddl
+from .ddl.ddl import DDL, check_ddl, run_ddl, wait_until_seen
 from .ddl.schema_changes import AUTO_UNLOCK
 from .ddl.sequences import settle_owned
 

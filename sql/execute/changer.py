@@ -114,6 +114,13 @@ class Changer(Actor):
             inside.append(found.name)
         return (*inside, table.name)
 
+    async def place_of(self, name: ObjectName) -> tuple[str, tuple[int, int], bool]:
+        """The name and the parents of an object to be made, and whether something has the name."""
+        full = await new_table_name(self, name)
+        parents = await self.descriptors.resolve_schema(self.reader, full.database, full.schema)
+        taken = await self.descriptors.lookup(self.reader, *parents, full.name)
+        return full.name, parents, taken is not None
+
     async def resolve(self, names: Sequence[ObjectName], *, keyspaces: bool = False) -> Relations:
         """The tables behind names, leased, as `resolve_all` resolves them."""
         return await resolve_all(

@@ -22,9 +22,9 @@ from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
 from ..execute.admin.listings import run_listing
+from ..execute.admin.rights import UserChange, change_user
 from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.subscriptions import SubscriptionReaders
-from ..execute.admin.users import UserChange, change_user
 from ..execute.catalog_statements import (
     FeedChange,
     as_variables_say,
@@ -32,9 +32,9 @@ from ..execute.catalog_statements import (
     change_feeds,
     run_undone,
 )
-from ..execute.ddl.constraint_times import set_constraints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.enum_types import DeclaredTypes
+from ..execute.ddl.schema_changes import set_constraints
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy

@@ -19,7 +19,6 @@ class TargetKind(Enum):
     DATABASE = "database"
     TABLES_IN_SCHEMA = "all tables in schema"  # those that are there now
     SEQUENCES_IN_SCHEMA = "all sequences in schema"
-    TYPES_IN_SCHEMA = "all types in schema"
     SYSTEM = "system"
 
     @property
@@ -30,7 +29,7 @@ class TargetKind(Enum):
 
 
 class GrantTarget(Syntax):
-    """`names` is empty for the system. A table's last part may be `*`."""
+    """`names` is empty for the system."""
 
     grammar = (
         *(
@@ -38,7 +37,7 @@ class GrantTarget(Syntax):
             for kind in TargetKind
             if kind not in (TargetKind.TABLE, TargetKind.SYSTEM)
         ),
-        ("[TABLE] names:table_pattern,…", {"kind": TargetKind.TABLE}),
+        ("[TABLE] names:table,…", {"kind": TargetKind.TABLE}),
     )
     kind: TargetKind
     names: tuple[ObjectName, ...] = ()

@@ -16,13 +16,6 @@ CHECK = "CHECK tree:parenthesised [NO INHERIT] not_valid:[NOT VALID]"
 _NAMED = "^ [CONSTRAINT name:constraint]"
 
 
-class Unique(Syntax):
-    grammar = f"{_NAMED} UNIQUE {NULLS} columns:(column,…) _:not_deferrable"
-    name: str | None
-    columns: tuple[str, ...]
-    position: int
-
-
 class Check(Syntax):
     """`name` is None where the statement gives none."""
 
@@ -49,19 +42,25 @@ class Reference(Syntax):
     initially_deferred: bool = False
 
 
-TableConstraint = Check | Unique | Reference
-
-
 class IndexDefinition(Syntax):
-    """INDEX of CREATE TABLE, and what CREATE INDEX makes. `descending` are the columns that are
-    asked for in another order than every index has."""
+    """UNIQUE and INDEX of CREATE TABLE, and what CREATE INDEX makes. `descending` are the columns
+    that are asked for in another order than every index has."""
 
+    grammar = (
+        (
+            f"{_NAMED} UNIQUE [_:using_index] {NULLS} columns:(column,…) _:not_deferrable",
+            {"unique": True},
+        ),
+    )
     name: str | None
     columns: tuple[str, ...]
-    storing: tuple[str, ...]
-    unique: bool
     position: int
+    unique: bool
+    storing: tuple[str, ...] = ()
     descending: tuple[str, ...] = ()
+
+
+TableConstraint = Check | IndexDefinition | Reference
 
 
 class ColumnDefinition(Syntax):

@@ -18,7 +18,7 @@ from .names import ObjectName as ObjectName
 from .names import Option as Option
 from .names import TypeName as TypeName
 from .row_locks import RowLock
-from .schema_statements import ColumnDefinition, IndexDefinition, TableConstraint
+from .schema_statements import ColumnDefinition, TableConstraint
 from .statement import DropObjects, NamedStatement, Syntax
 from .statement import Statement as Statement
 
@@ -38,8 +38,8 @@ class OnCommit(Enum):
 
 
 class CreateTable(Statement):
-    """`primary_key` is the table-level constraint, empty without one, and `primary_name` what it is
-    called; `elements` are the others."""
+    """`primary_key` are the columns of the key, empty without one, and `primary_name` what it is
+    called; `elements` are the other constraints and indexes of the table."""
 
     table: ObjectName
     columns: tuple[ColumnDefinition, ...]
@@ -47,7 +47,7 @@ class CreateTable(Statement):
     if_not_exists: bool
     parameters: tuple[Option, ...]
     primary_name: str | None = None
-    elements: tuple[TableConstraint | IndexDefinition, ...] = ()
+    elements: tuple[TableConstraint, ...] = ()
     temporary: OnCommit | None = None
 
 
@@ -88,42 +88,32 @@ class ShowCreateTable(Statement):
     view: bool = False
 
 
-class RangesOf(Syntax):
-    """A table's ranges, or those of its index `index`."""
-
-    table: ObjectName
-    index: str | None = None
-    if_exists: bool = False
-
-
 class SplitAt(Statement):
     """`rows` are the borders: some values of the key's first columns each."""
 
-    grammar = tuple(
-        f"ALTER {what} of:ranges_of_{what.lower()} ^ SPLIT AT [_:border_query] rows:borders "
-        "[_:expiration]"
-        for what in ("TABLE", "INDEX")
+    grammar = (
+        "ALTER TABLE if_exists:[IF EXISTS] [ONLY] table:table SPLIT AT [_:border_query] "
+        "rows:borders [_:expiration]"
     )
-    of: RangesOf
+    table: ObjectName
     rows: tuple[tuple[exp.Expr, ...], ...]
-    position: int
+    if_exists: bool
 
 
 class UnsplitAt(Statement):
     """`rows` as in SPLIT AT; None for ALL."""
 
-    grammar = tuple(
-        f"ALTER {what} of:ranges_of_{what.lower()} ^ UNSPLIT ( ALL | AT rows:borders )"
-        for what in ("TABLE", "INDEX")
+    grammar = (
+        "ALTER TABLE if_exists:[IF EXISTS] [ONLY] table:table UNSPLIT ( ALL | AT rows:borders )"
     )
-    of: RangesOf
+    table: ObjectName
     rows: tuple[tuple[exp.Expr, ...], ...] | None
-    position: int
+    if_exists: bool
 
 
 class ShowRanges(Statement):
-    grammar = "SHOW RANGES FROM of:shown_ranges details:[WITH DETAILS]"
-    of: RangesOf
+    grammar = "SHOW RANGES FROM TABLE table:table details:[WITH DETAILS]"
+    table: ObjectName
     details: bool
 
 

@@ -108,7 +108,7 @@ def test_parameters_are_borders() -> None:
         ("ALTER TABLE t SPLIT AT VALUES (1) WITH EXPIRATION '1h'", "0A000"),
         ("ALTER TABLE t UNSPLIT AT VALUES (1)", "22023"),
         ("ALTER TABLE u SPLIT AT VALUES (1)", "42P01"),
-        ("ALTER INDEX t@nothing SPLIT AT VALUES (1)", "42704"),
+        ("ALTER INDEX t@nothing SPLIT AT VALUES (1)", "42601"),
         ("SHOW RANGES FROM TABLE u", "42P01"),
         ("SHOW RANGES FROM TABLE tailrace_internal.leases", "42809"),
         ("SHOW RANGES", "42601"),

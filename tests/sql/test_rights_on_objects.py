@@ -75,7 +75,7 @@ def test_columns_of_a_type_need_usage() -> None:
         ):
             told = await refused(people.ada, statement)
             assert told == "user ada does not have USAGE privilege on type mood"
-        await people.root("GRANT USAGE ON ALL TYPES IN SCHEMA public TO ada")
+        await people.root("GRANT USAGE ON TYPE mood TO ada")
         await sql(people.ada, "CREATE TABLE b (k INT8 PRIMARY KEY, m mood[])")
         await sql(people.ada, "INSERT INTO a VALUES (1, 'glad')")
 

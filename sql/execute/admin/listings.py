@@ -30,8 +30,8 @@ from ..ddl import keyspaces, relaxed_logs
 from . import feed_reports, jobs
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
+from .rights import show_users
 from .subscriptions import show_subscriptions
-from .users import show_users
 
 
 async def run_listing(actor: Actor, statement: object, parameters: Sequence[object]) -> Result:

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.descriptors.elements import Index
 from ....catalog.rights.privileges import Privilege
-from ....catalog.rows.key_borders import border_columns, border_key, pretty_key
+from ....catalog.rows.key_borders import border_key, pretty_key
 from ....catalog.store.catalog import not_a_table
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import RangeRefused
-from ....kvlayer.keys import index_span, table_span
+from ....kvlayer.keys import table_span
 from ....kvlayer.ranges import RangeInfo
 from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
@@ -26,6 +25,7 @@ from ...runtime.authorization import Actor
 from ...runtime.relations import resolve
 from ...runtime.services import RangeStore, ranged_store
 from ...syntax import statements
+from ...syntax.names import ObjectName
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
 
@@ -35,63 +35,42 @@ async def run_ranges(
 ) -> Result:
     """Carries the statement out. Raises SQLError."""
     shows = isinstance(statement, statements.ShowRanges)
-    await actor.need_named(statement.of.table, Privilege.SELECT if shows else Privilege.INSERT)
+    await actor.need_named(statement.table, Privilege.SELECT if shows else Privilege.INSERT)
     store = ranged_store(actor.services.store)
     try:
-        table = await _table(actor, statement.of)
+        table = await _table(actor, statement.table)
     except SQLError as error:
-        if error.sqlstate != "42P01" or not statement.of.if_exists:
+        skips = not isinstance(statement, statements.ShowRanges) and statement.if_exists
+        if error.sqlstate != "42P01" or not skips:
             raise
-        return Result(tag=_tag(statement.of), notice=f"{error.message}, skipping")
+        return Result(tag="ALTER TABLE", notice=f"{error.message}, skipping")
+    if isinstance(statement, statements.ShowRanges):
+        return _show(store.ranges(table_span(table.id)), table, details=statement.details)
     bindings = Bindings(parameters, actor.services.store.clock.last)
-    index = _index(table, statement.of)
-    match statement:
-        case statements.SplitAt() | statements.UnsplitAt():
-            return await _change_borders(store, statement, table, index, bindings)
-        case statements.ShowRanges(of=of, details=details):
-            span = _span(table, of, index)
-            return _show(store.ranges(span), span, table, details=details)
+    return await _change_borders(store, statement, table, bindings)
 
 
-async def _table(actor: Actor, of: statements.RangesOf) -> TableDescriptor:
-    if actor.services.virtual_tables.find(of.table.parts) is not None:
-        raise SQLError(
-            "42809", f'"{of.table}" is computed and has no ranges', position=of.table.position
-        )
-    table = await resolve(actor.services, actor.reader, of.table, actor.database)
+async def _table(actor: Actor, name: ObjectName) -> TableDescriptor:
+    if actor.services.virtual_tables.find(name.parts) is not None:
+        raise SQLError("42809", f'"{name}" is computed and has no ranges', position=name.position)
+    table = await resolve(actor.services, actor.reader, name, actor.database)
     if table.view is not None:
         raise not_a_table(table)
     return table
-
-
-def _index(table: TableDescriptor, of: statements.RangesOf) -> Index:
-    if of.index is None or of.index in (table.primary_index_name, "primary"):
-        return table.primary_index
-    index = table.find_index(of.index)
-    if index is None:
-        names = [table.primary_index_name, *(found.name for found in table.indexes)]
-        raise SQLError(
-            "42704",
-            f'index "{of.index}" of relation "{table.name}" does not exist',
-            position=of.table.position,
-            hint=f"Indexes: {', '.join(names)}.",
-        )
-    return index
 
 
 async def _change_borders(
     store: RangeStore,
     statement: statements.SplitAt | statements.UnsplitAt,
     table: TableDescriptor,
-    index: Index,
     bindings: Bindings,
 ) -> Result:
     if statement.rows is None:  # UNSPLIT ALL
-        span = _span(table, statement.of, index)
+        span = table_span(table.id)
         found = store.ranges(span)
         borders = [each.start for each in found if each.sticky_until and span.contains(each.start)]
     else:
-        borders = [_border(table, index, row, bindings) for row in statement.rows]
+        borders = [_border(table, row, bindings) for row in statement.rows]
     change = store.split if isinstance(statement, statements.SplitAt) else store.unsplit
     try:
         for key in borders:
@@ -99,21 +78,15 @@ async def _change_borders(
     except RangeRefused as error:
         raise SQLError("22023", str(error)) from error
     rows: list[Row] = [(key, pretty_key(key, table)) for key in borders]
-    return listing(_tag(statement.of), "key:y pretty", rows)
+    return listing("ALTER TABLE", "key:y pretty", rows)
 
 
-def _span(table: TableDescriptor, of: statements.RangesOf, index: Index) -> Span:
-    return table_span(table.id) if of.index is None else index_span(table.id, index.id)
-
-
-def _border(
-    table: TableDescriptor, index: Index, row: tuple[exp.Expr, ...], bindings: Bindings
-) -> bytes:
+def _border(table: TableDescriptor, row: tuple[exp.Expr, ...], bindings: Bindings) -> bytes:
     values = [_value(tree, bindings) for tree in row]
     try:
-        return border_key(table, index, values)
+        return border_key(table, table.primary_index, values)
     except SQLError as error:
-        columns = border_columns(table, index)
+        columns = table.primary_key
         odd = len(columns) if len(values) > len(columns) else 0
         error.position = error.position or position_of(row[odd])
         raise
@@ -131,9 +104,8 @@ def _value(tree: exp.Expr, bindings: Bindings) -> object:
         ) from error
 
 
-def _show(
-    found: Sequence[RangeInfo], span: Span, table: TableDescriptor, *, details: bool
-) -> Result:
+def _show(found: Sequence[RangeInfo], table: TableDescriptor, *, details: bool) -> Result:
+    span = table_span(table.id)
     rows: list[Row] = []
     for each in found:
         row: Row = (
@@ -154,10 +126,6 @@ def _edge(key: bytes, span: Span, table: TableDescriptor, side: str) -> str:
     if span.start < key < span.end:
         return "…" + pretty_key(key, table).removeprefix(f"/Table/{table.id}")
     return f"<{side}:{pretty_key(key, table)}>"
-
-
-def _tag(of: statements.RangesOf) -> str:
-    return "ALTER TABLE" if of.index is None else "ALTER INDEX"
 
 
 _COLUMNS = "start_key end_key range_id:i lease_holder:i split_enforced:b"

@@ -1,5 +1,5 @@
-"""Databases, tables, tables made of queries and storage parameters: statements to the catalog, and
-the waits around them.
+"""Statements of DDL: what each needs, the function that carries it out, and the waits around it.
+Databases, tables, tables made of queries and storage parameters are here.
 
 A change of an existing table waits twice: before, until no lease on the version before the newest
 is left (the two-version invariant would refuse the change), and after its commit, until every node
@@ -19,27 +19,30 @@ from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER
 from ....catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ....catalog.leases import LeaseWaitTimeout
+from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.store.catalog import ColumnDefinition, TableDefinition
 from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import LockTimeout, RetryableTransaction
+from ...analyze.binder import tables_of
 from ...analyze.calls.client_functions import ClientFacts
 from ...analyze.columns.hidden_columns import hidden_key
 from ...analyze.scalars import Bindings
 from ...introspection.registry import Introspection
 from ...parse import text_of
 from ...results.results import Result, ResultColumn
+from ...runtime.authorization import Actor
 from ...runtime.relations import unknown_relation
 from ...runtime.services import Services
 from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax import type_statements as t
-from ...syntax.names import Option
+from ...syntax.names import ObjectName, Option
 from ...syntax.refusals import at, refuse_twice
 from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
 from ...syntax.view_statements import CreateView, DropView, ViewStatement
-from ..changer import LEASE_WAIT, Changer, Skipped, new_table_name
+from ..changer import LEASE_WAIT, Changer, Skipped, need_create, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch, note_types
 from ..write.sequences import SequencesOfUser, with_draws_of
@@ -55,6 +58,7 @@ from .given_columns import (
     with_default,
 )
 from .schema_changes import SchemaChangeStatements
+from .truncation import truncated_tables
 from .views import planned_query
 
 DDL = (
@@ -117,6 +121,103 @@ async def _one_version(services: Services, table_ids: Sequence[int]) -> str | No
     return None
 
 
+# The privileges that DDL needs
+
+
+async def check_ddl(actor: Actor, statement: DDL) -> None:
+    """Raises SQLError 42501 where the statement needs a privilege by its text: before it waits for
+    anything. `authorization.check_changes` looks at what it has done to descriptors, and holds for
+    whatever is not named here."""
+    if await actor.admin():
+        return
+    match statement:
+        case statements.CreateDatabase():
+            await actor.need_system(Privilege.CREATEDB)
+        case statements.CreateTable():
+            if statement.temporary is None:  # anybody makes those in the session's own schema
+                await need_create(actor, statement.table)
+            await _defined(actor, statement)
+        case statements.CreateTableAs(table=table, query=query):
+            if statement.temporary is None:
+                await need_create(actor, table)
+            for read in tables_of(query).names:
+                await actor.need_named(read, Privilege.SELECT)
+        case _ if isinstance(statement, RelaxedStatement):
+            await relaxed_logs.check_relaxed(actor, statement)
+        case _ if isinstance(statement, k.KeyspaceStatement):
+            await keyspaces.check_keyspaces(actor, statement)
+        case s.Truncate(tables=tables):
+            for table in tables:
+                await actor.need_named(table, Privilege.DROP)
+            _, others = await truncated_tables(actor, statement)
+            for other in others:
+                await actor.need_table(other, Privilege.DROP)
+        case statements.DropTable(names=names) | DropView(names=names):
+            for name in names:
+                await actor.need_named(name, Privilege.DROP)
+        case s.AlterTable():
+            await actor.need_named(statement.table, Privilege.CREATE)
+            if any(isinstance(command, s.RenameTable) for command in statement.commands):
+                await actor.need_named(statement.table, Privilege.DROP)
+            await _defined(actor, statement)
+        case s.CommentOn(table=table) | s.CreateIndex(table=table):
+            await actor.need_named(table, Privilege.CREATE)
+        case s.DropIndex(table=ObjectName() as table) | s.RenameIndex(table=ObjectName() as table):
+            await actor.need_named(table, Privilege.CREATE)
+        case s.CreateSchema(parts=parts):
+            database = actor.database if len(parts) == 1 else parts[0]
+            await actor.need_database(database, Privilege.CREATE)
+        case s.DropSchema(parts=parts):
+            await _drop_schema(actor, (actor.database, *parts)[-2:])
+        case s.DropDatabase(name=name):
+            await actor.need_database(name, Privilege.DROP)
+            catalog = actor.services.catalog
+            if statement.cascade and name in await catalog.list_databases(actor.reader):
+                schemas = await catalog.list_schemas(actor.reader, name, all_sessions=True)
+                await _drop_tables(actor, name, schemas)
+
+
+async def _defined(actor: Actor, statement: statements.CreateTable | s.AlterTable) -> None:
+    """A foreign key holds its target back, so it needs the right to change it; and columns of a
+    user's type hold that back."""
+    constraints: list[s.TableConstraint] = []
+    if isinstance(statement, statements.CreateTable):
+        columns = statement.columns
+        constraints += statement.elements
+    else:
+        columns = tuple(c.definition for c in statement.commands if isinstance(c, s.AddColumn))
+        constraints += [c.constraint for c in statement.commands if isinstance(c, s.AddConstraint)]
+    for constraint in (*constraints, *(each for column in columns for each in column.constraints)):
+        if isinstance(constraint, s.Reference):
+            await actor.need_named(constraint.table, Privilege.CREATE)
+    async for _, found in enum_types.named_types(actor, statement):
+        await actor.need(securable(found), Privilege.USAGE)
+
+
+async def _drop_schema(actor: Actor, name: tuple[str, ...]) -> None:
+    """Only its owner drops a schema."""
+    catalog = actor.services.catalog
+    database, schema = name
+    try:
+        _, schema_id = await catalog.descriptors.resolve_schema(actor.reader, database, schema)
+    except SQLError:
+        return  # the statement says what it is that does not exist
+    if not (await actor.rights()).owns(actor.user, schema_id):
+        raise SQLError("42501", f"must be owner of schema {schema}")
+    await _drop_tables(actor, database, [schema])
+
+
+async def _drop_tables(actor: Actor, database: str, schemas: Sequence[str]) -> None:
+    for schema in schemas:
+        for table in await actor.services.catalog.list_tables(
+            actor.reader, database, schema, views=True, keyspaces=True
+        ):
+            await actor.need_table(table, Privilege.DROP)
+
+
+# Databases and tables
+
+
 async def _create_database(changer: Changer, statement: statements.CreateDatabase) -> None:
     created = await changer.services.catalog.create_database(
         changer.transaction, statement.name, if_not_exists=statement.if_not_exists
@@ -128,16 +229,8 @@ async def _create_database(changer: Changer, statement: statements.CreateDatabas
 async def _create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
     name = await new_table_name(changer, statement.table, statement.temporary)
     statement = sequences.with_sequences(statement)
-    inline = [column for column in statement.columns if column.primary_key]
-    if len(inline) + bool(statement.primary_key) > 1:
-        second = inline[0] if statement.primary_key else inline[1]
-        raise SQLError(
-            "42P16",
-            f'multiple primary keys for table "{name.name}" are not allowed',
-            position=second.position,
-        )
     columns = [_column(column) for column in statement.columns]
-    key = statement.primary_key or tuple(column.name for column in inline)
+    key = statement.primary_key
     if not key:
         columns.append(hidden_key(columns))
         key = (columns[-1].name,)
@@ -146,7 +239,7 @@ async def _create_table(changer: Changer, statement: statements.CreateTable) -> 
         name=name,
         columns=columns,
         primary_key=key,
-        primary_name=inline[0].primary_name if inline else statement.primary_name,
+        primary_name=statement.primary_name,
         parameters=parameters,
         temporary=statement.temporary is not None,
     )
@@ -168,12 +261,6 @@ def _ignored(names: Sequence[str]) -> str | None:
 
 
 def _column(given: ColumnClause) -> ColumnDefinition:
-    if given.primary_key and given.nullable:
-        raise SQLError(
-            "42601",
-            f'conflicting NULL/NOT NULL declarations for column "{given.name}"',
-            position=given.position,
-        )
     plain = Column(id=1, name=given.name, type=column_type(given.type))
     identity = identity_of(given, plain.type)
     column = plain if given.default is None else with_default(plain, given.default)

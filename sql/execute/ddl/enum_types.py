@@ -37,7 +37,7 @@ from ...syntax import type_statements as t
 from ...syntax.names import ObjectName, TypeName, UserTypeName
 from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import AddColumn, AlterCommand, AlterTable, AlterType
-from ..changer import Changer, Skipped, all_of, found_of, new_table_name
+from ..changer import Changer, Skipped, all_of, found_of
 from .schema_changes import AUTO_UNLOCK
 
 
@@ -46,24 +46,21 @@ def unknown(name: ObjectName) -> SQLError:
 
 
 async def create(changer: Changer, statement: t.CreateEnum) -> None:
-    descriptors, transaction = changer.descriptors, changer.transaction
-    name = await new_table_name(changer, statement.name)
-    parents = await descriptors.resolve_schema(transaction, name.database, name.schema)
-    taken = await descriptors.lookup(transaction, *parents, name.name)
-    if taken is not None and statement.if_not_exists:
+    name, parents, taken = await changer.place_of(statement.name)
+    if taken and statement.if_not_exists:
         raise Skipped(f'type "{statement.name}" exists')
-    if taken is not None:
+    if taken:
         raise SQLError(
             "42710",
             f'type "{statement.name}" already exists',
             position=statement.name.position,
         )
-    type_id = await descriptors.allocate_id(transaction)
-    enum = EnumType(type_id, name.name, new_members(statement.labels))
+    type_id = await changer.descriptors.allocate_id(changer.transaction)
+    enum = EnumType(type_id, name, new_members(statement.labels))
     created = TypeDescriptor(
-        id=type_id, name=name.name, database_id=parents[0], schema_id=parents[1], enum=enum
+        id=type_id, name=name, database_id=parents[0], schema_id=parents[1], enum=enum
     )
-    await descriptors.publish(transaction, created)
+    await changer.descriptors.publish(changer.transaction, created)
 
 
 async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue) -> None:
@@ -90,7 +87,10 @@ async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue)
         case t.RenameEnumValue(label=label, new_label=new_label):
             enum = enum.renamed_member(label, new_label)
     users = await _users(changer, type.id)
-    _check_locks(changer, users)
+    if not changer.services.store.settings.get(AUTO_UNLOCK):
+        for table in users:
+            if table.locked:  # the lock of a table covers the types that it uses
+                raise locked_error(table)
     if not users:
         enum = replace(enum, members=tuple(replace(m, writable=True) for m in enum.members))
     await changer.publish_next(replace(type, enum=enum))
@@ -135,14 +135,6 @@ async def _find(actor: Actor, name: ObjectName) -> TypeDescriptor | None:
 async def _users(changer: Changer, type_id: int) -> list[TableDescriptor]:
     """The tables with columns of the type, as the transaction reads them."""
     return users_of(await all_of(changer.transaction, TableDescriptor), type_id)
-
-
-def _check_locks(changer: Changer, users: list[TableDescriptor]) -> None:
-    """The lock of a table covers the types that it uses."""
-    if not changer.services.store.settings.get(AUTO_UNLOCK):
-        for table in users:
-            if table.locked:
-                raise locked_error(table)
 
 
 # Types of the columns that a statement defines

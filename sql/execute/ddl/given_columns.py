@@ -143,14 +143,10 @@ def defaults_in(statement: object) -> Iterator[exp.Expr]:
                 match command:
                     case s.AddColumn(definition=definition) if definition.default is not None:
                         yield without_own_cast(definition.default, column_type(definition.type))
+                    case s.SetDefault(default=exp.Cast(this=exp.Literal())):
+                        pass  # perhaps to the column's enumeration, which is not known yet
                     case s.SetDefault(default=tree) if tree is not None:
-                        if not _casts_text(tree):
-                            yield tree
-
-
-def _casts_text(tree: exp.Expr) -> bool:
-    """True for a cast of a literal: perhaps to the column's enumeration, which is not known yet."""
-    return isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal)
+                        yield tree
 
 
 # What Python does not evaluate is shown to DuckDB, so that a function that is not there is told of
@@ -206,7 +202,8 @@ def bare_decimals(columns: Iterable[tuple[str, TypeName]]) -> str | None:
 
     PostgreSQL's NUMERIC keeps every digit; here a value with more digits is refused.
     """
-    names = [name for name, type in columns if not type.arguments and _decimal(type)]
+    types = [(name, column_type(type)) for name, type in columns if not type.arguments]
+    names = [name for name, type in types if (type.element or type).kind is TypeKind.DECIMAL]
     if not names:
         return None
     precision, scale = DECIMAL_DEFAULT
@@ -248,8 +245,3 @@ def ascending(elements: Iterable[object]) -> str | None:
 def notices(*told: str | None) -> str | None:
     """Joins several notices into one."""
     return "; ".join(filter(None, told)) or None
-
-
-def _decimal(given: TypeName) -> bool:
-    type = column_type(given)
-    return (type.element or type).kind is TypeKind.DECIMAL

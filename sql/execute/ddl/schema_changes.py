@@ -1,7 +1,8 @@
 """ALTER TABLE, indexes, TRUNCATE and DROP TABLE: from a statement to a schema change that began.
 
 The first version is written in the statement's own transaction; its job goes on when that has
-committed. Several statements of one transaction about one table are one change.
+committed. Several statements of one transaction about one table are one change. SET CONSTRAINTS
+knows the keys that are to come by it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....kvlayer.settings import declare_bool
+from ...results.results import Result
 from ...runtime.relations import unknown_relation
+from ...runtime.services import Services
+from ...runtime.transactions import Deferrals, OpenTransaction
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
 from ...syntax.refusals import at
 from ..changer import Changer, Skipped
+from ..write.foreign_keys import check_keys
 from .given_columns import ascending, check_expressions, notices, of_commands, with_computed
 from .schema_targets import TableChanges
 from .sequences import run_identity_command, with_identity
@@ -50,17 +55,6 @@ class _Draft:
     job: JobRecord | None
 
 
-def coming_keys(transaction: Transaction, table_id: int) -> list[ForeignKey]:
-    """The foreign keys that a table will have by a change that the transaction has begun."""
-    draft = CatalogChanges.of(transaction).drafts.get(table_id)
-    if draft is None:
-        return []
-    assert isinstance(draft, _Draft), draft
-    elements = [target.element for target in draft.targets if target.present]
-    constraints = [each.constraint for each in elements if isinstance(each, ConstraintElement)]
-    return [each for each in constraints if isinstance(each, ForeignKey)]
-
-
 class SchemaChangeStatements:
     """Carries out one statement that changes a table, and does not commit it."""
 
@@ -80,7 +74,10 @@ class SchemaChangeStatements:
                 told = await self._done(changes, statement.text)
                 return notices(told, ascending([statement.index]))
             case s.DropIndex() | s.RenameIndex():
-                return await self._existing_index(statement)
+                changes = await self._begun(await self._table_of_index(statement))
+                with at(statement.position):
+                    changes.change_index(statement)
+                return await self._done(changes, statement.text)
             case s.Truncate():
                 return await self._truncate(statement)
 
@@ -137,16 +134,12 @@ class SchemaChangeStatements:
                 case _:
                     changes.run(command)
 
-    async def _constraint(
-        self, changes: TableChanges, element: s.TableConstraint | s.IndexDefinition
-    ) -> None:
+    async def _constraint(self, changes: TableChanges, element: s.TableConstraint) -> None:
         """Adds a constraint, or an index, of whatever kind."""
         with at(element.position):
             match element:
                 case s.Check():
                     changes.add_check(element)
-                case s.Unique():
-                    changes.add_unique(element)
                 case s.Reference():
                     changes.add_reference(element, await self._referenced(changes, element))
                 case s.IndexDefinition():
@@ -169,12 +162,6 @@ class SchemaChangeStatements:
         return await self.prepared(found)
 
     # Indexes.
-
-    async def _existing_index(self, statement: s.DropIndex | s.RenameIndex) -> str | None:
-        changes = await self._begun(await self._table_of_index(statement))
-        with at(statement.position):
-            changes.change_index(statement)
-        return await self._done(changes, statement.text)
 
     async def _table_of_index(self, statement: s.DropIndex | s.RenameIndex) -> TableDescriptor:
         tables = await self._where_index(statement)
@@ -369,3 +356,68 @@ def _depended_on(table: TableDescriptor, key: ForeignKey, referrer: TableDescrip
         detail=f'Foreign key "{key.name}" of table "{referrer.name}" depends on it.',
         hint=f'Run ALTER TABLE {referrer.name} DROP CONSTRAINT "{key.name}" first.',
     )
+
+
+# SET CONSTRAINTS
+
+
+async def set_constraints(
+    services: Services,
+    opened: OpenTransaction | None,
+    database: str,
+    statement: statements.SetConstraints,
+) -> Result:
+    """SET CONSTRAINTS. IMMEDIATE looks at once at what was noted of the keys: SQLError 23503."""
+    tag = "SET CONSTRAINTS"
+    if opened is None:
+        return Result(tag=tag, notice=f"{tag} can only be used in transaction blocks")
+    deferred = opened.deferred
+    deferrals = Deferrals(all=statement.deferred)
+    if statement.names:
+        some = dict(deferred.deferrals.some)
+        for name in statement.names:
+            for table_id in await _tables_of(services, opened.transaction, database, name):
+                some[table_id, name.parts[-1]] = statement.deferred
+        deferrals = Deferrals(all=deferred.deferrals.all, some=some)
+    if not statement.deferred:
+        await check_keys(opened.transaction, deferred, deferrals)
+    deferred.deferrals = deferrals
+    return Result(tag=tag)
+
+
+async def _tables_of(
+    services: Services, transaction: Transaction, database: str, name: ObjectName
+) -> list[int]:
+    """The tables that have a foreign key of this name, or will have it when the transaction has
+    committed, in the schema that is named or in `public`.
+
+    Raises SQLError 42704 where none has, and 42809 where one is not deferrable.
+    """
+    *schema, constraint = name.parts
+    tables = await services.catalog.list_tables(transaction, database, *schema[-1:])
+    found: dict[int, bool] = {}
+    for table in tables:
+        keys = [*table.foreign_keys, *_coming_keys(transaction, table.id)]
+        key = next((key for key in keys if key.name == constraint), None)
+        if key is not None:
+            found[table.id] = key.deferrable
+        elif table.find_constraint(constraint) or table.find_index(constraint):
+            found[table.id] = False
+    if not found:
+        raise SQLError("42704", f'constraint "{constraint}" does not exist', position=name.position)
+    if not all(found.values()):
+        raise SQLError(
+            "42809", f'constraint "{constraint}" is not deferrable', position=name.position
+        )
+    return list(found)
+
+
+def _coming_keys(transaction: Transaction, table_id: int) -> list[ForeignKey]:
+    """The foreign keys that a table will have by a change that the transaction has begun."""
+    draft = CatalogChanges.of(transaction).drafts.get(table_id)
+    if draft is None:
+        return []
+    assert isinstance(draft, _Draft), draft
+    elements = [target.element for target in draft.targets if target.present]
+    constraints = [each.constraint for each in elements if isinstance(each, ConstraintElement)]
+    return [each for each in constraints if isinstance(each, ForeignKey)]

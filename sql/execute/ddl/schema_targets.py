@@ -414,17 +414,6 @@ class TableChanges:
             check.expression, {name: hidden_name(column) for name, column in coming.items()}
         )
 
-    def add_unique(self, given: s.Unique) -> None:
-        self.add_index(
-            s.IndexDefinition(
-                name=given.name,
-                columns=given.columns,
-                storing=(),
-                unique=True,
-                position=given.position,
-            )
-        )
-
     def add_reference(self, given: s.Reference, referenced: TableDescriptor) -> None:
         """A foreign key to a table that is there, as it is or (of this one) as it will be."""
         columns = [self.column(name) for name in given.columns]
@@ -577,7 +566,12 @@ class TableChanges:
         if index is None and not self.table.named_key(statement.name):
             raise SQLError("42704", f'index "{statement.name}" does not exist')
         if isinstance(statement, s.RenameIndex):
-            self._rename_index(index, statement.new_name)
+            new_name = self._free_name(statement.new_name, "")
+            if index is None:
+                self._name_primary_key(new_name)
+                return
+            label = f"rename index {index.name} to {new_name}"
+            self.add(Target(FactsElement(label=label, indexes=(replace(index, name=new_name),))))
         elif index is not None:
             self.drop_index(index)
         else:
@@ -586,15 +580,6 @@ class TableChanges:
                 f'cannot drop index "{statement.name}" because the primary key of table '
                 f'"{self.table.name}" requires it',
             )
-
-    def _rename_index(self, index: Index | None, new_name: str) -> None:
-        """Renames an index, or the primary key where there is None."""
-        self._free_name(new_name, "")
-        if index is None:
-            self._name_primary_key(new_name)
-            return
-        label = f"rename index {index.name} to {new_name}"
-        self.add(Target(FactsElement(label=label, indexes=(replace(index, name=new_name),))))
 
 
 def _depends(column: Column, what: str) -> SQLError:

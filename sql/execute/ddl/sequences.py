@@ -26,7 +26,7 @@ from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import CreateTable
 from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
-from ..changer import Changer, Skipped, all_of, found_of, new_table_name
+from ..changer import Changer, Skipped, all_of, found_of
 from .given_columns import check_identity_type, column_type
 from .schema_targets import TableChanges
 
@@ -36,15 +36,12 @@ INT8_BITS = 64
 # Statements
 
 
-async def create_sequence(
+async def create(
     changer: Changer, statement: CreateSequence, owner: tuple[int, int] | None = None
-) -> SequenceDescriptor:
-    """The new sequence. Raises Skipped where one of that name was there and may be."""
-    descriptors = changer.descriptors
-    name = await new_table_name(changer, statement.name)
-    parents = await descriptors.resolve_schema(changer.transaction, name.database, name.schema)
-    taken = await descriptors.lookup(changer.transaction, *parents, name.name)
-    if taken is not None:
+) -> None:
+    """CREATE SEQUENCE."""
+    name, parents, taken = await changer.place_of(statement.name)
+    if taken:
         message = f'relation "{statement.name}" already exists'
         if statement.if_not_exists:
             raise Skipped(message)
@@ -52,20 +49,14 @@ async def create_sequence(
     if owner is None:
         owner = await _owner(changer, statement.change)
     created = SequenceDescriptor(
-        id=await descriptors.allocate_id(changer.transaction),
-        name=name.name,
+        id=await changer.descriptors.allocate_id(changer.transaction),
+        name=name,
         database_id=parents[0],
         schema_id=parents[1],
         options=changed_options(None, statement.change),
         owner=owner,
     )
-    await descriptors.publish(changer.transaction, created)
-    return created
-
-
-async def create(changer: Changer, statement: CreateSequence) -> None:
-    """CREATE SEQUENCE."""
-    await create_sequence(changer, statement)
+    await changer.descriptors.publish(changer.transaction, created)
 
 
 async def alter(changer: Changer, statement: AlterSequence) -> None:
@@ -238,12 +229,8 @@ async def owned_by(transaction: Transaction, table_id: int) -> list[SequenceDesc
 def draws_from(column: Column, sequence: SequenceDescriptor) -> bool:
     """Whether a column's default names the sequence, whatever the schema."""
     text = (column.default_expression or "").lower()
-    return "nextval" in text and sequence.name.lower() in _named_in(text)
-
-
-def _named_in(text: str) -> list[str]:
-    """The last parts of the names in an expression's text literals."""
-    return [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
+    names = [literal.split(".")[-1].strip('"') for literal in text.split("'")[1::2]]
+    return "nextval" in text and sequence.name.lower() in names
 
 
 async def settle_owned(changer: Changer) -> None:
@@ -298,8 +285,8 @@ async def create_owned(changer: Changer, statement: CreateTable, table: TableDes
         if column.identity is not None:
             name = _name_of_sequence(statement.table, column)
             change = column.identity.options
-            create = CreateSequence(name=name, change=change, if_not_exists=False)
-            await create_sequence(changer, create, (table.id, table.column(column.name).id))
+            sequence = CreateSequence(name=name, change=change, if_not_exists=False)
+            await create(changer, sequence, (table.id, table.column(column.name).id))
 
 
 # ALTER COLUMN … ADD, SET and DROP of identities, and identity columns that are added to a table. A
@@ -385,8 +372,8 @@ async def _sequence(
         *parents, _ = name.parts
         free = await _free_name(changer, table, f"{table.name}_{column.name}_seq")
         made = ObjectName((*parents, free), name.position)
-    create = CreateSequence(name=made, change=options, if_not_exists=False)
-    await create_sequence(changer, create, (table.id, column.id))
+    statement = CreateSequence(name=made, change=options, if_not_exists=False)
+    await create(changer, statement, (table.id, column.id))
     return drawing_from(made)
 
 

@@ -84,12 +84,21 @@ async def run_truncation(
     if together or locked or statement.within:
         left = [table for table in tables if not await _delete(changer, table)]
     if left and together:
-        raise _too_many(left[0])
+        raise SQLError(
+            "54000",
+            f'table "{left[0].name}" has more than {DELETED_ROWS_MAX} rows, which foreign keys '
+            "refer to",
+            hint="Drop the foreign keys, or delete the rows in parts.",
+        )
     if left and locked:
         raise locked_error(locked[0])
     notices = [f'truncate cascades to table "{table.name}"' for table in others]
     if left and statement.within:
-        notices += [_emptied_later(table) for table in left]
+        notices += [
+            f'table "{table.name}" has more than {DELETED_ROWS_MAX} rows: it is emptied behind '
+            "COMMIT, and the transaction sees them until then"
+            for table in left
+        ]
     return left, "; ".join(notices) or None
 
 
@@ -116,19 +125,4 @@ def _referred_to(table: TableDescriptor, referrer: TableDescriptor) -> SQLError:
         f'cannot truncate table "{table.name}", to which a foreign key refers',
         detail=f'Table "{referrer.name}" references "{table.name}".',
         hint=f'Truncate table "{referrer.name}" at the same time, or use TRUNCATE … CASCADE.',
-    )
-
-
-def _too_many(table: TableDescriptor) -> SQLError:
-    return SQLError(
-        "54000",
-        f'table "{table.name}" has more than {DELETED_ROWS_MAX} rows, which foreign keys refer to',
-        hint="Drop the foreign keys, or delete the rows in parts.",
-    )
-
-
-def _emptied_later(table: TableDescriptor) -> str:
-    return (
-        f'table "{table.name}" has more than {DELETED_ROWS_MAX} rows: it is emptied behind COMMIT, '
-        "and the transaction sees them until then"
     )

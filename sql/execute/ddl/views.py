@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 from sqlglot import exp
 
@@ -23,12 +22,12 @@ from ...plan.planner import plan_statement
 from ...plan.plans import SelectPlan
 from ...results.results import ResultColumn
 from ...runtime.authorization import require
-from ...runtime.relations import not_a_view, unknown_relation
+from ...runtime.relations import not_a_view
 from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import Query
 from ...syntax.view_statements import CreateView, DropView
-from ..changer import Changer, Skipped, found_of, new_table_name
+from ..changer import Changer, Skipped, found_of
 from ..query.result_shape import columns_of
 
 # CREATE VIEW
@@ -36,15 +35,12 @@ from ..query.result_shape import columns_of
 
 async def create(changer: Changer, statement: CreateView) -> None:
     """CREATE VIEW."""
-    transaction = changer.transaction
-    name = await new_table_name(changer, statement.name)
-    parents = await changer.descriptors.resolve_schema(transaction, name.database, name.schema)
-    taken = await changer.descriptors.lookup(transaction, *parents, name.name)
-    if taken is not None and statement.if_not_exists:
+    name, parents, taken = await changer.place_of(statement.name)
+    if taken and statement.if_not_exists:
         raise Skipped(f'relation "{statement.name}" already exists')
-    before = await _replaced(changer, statement) if taken is not None else None
+    before = await _replaced(changer, statement) if taken else None
     if before is None:
-        new_id = await changer.descriptors.allocate_id(transaction)
+        new_id = await changer.descriptors.allocate_id(changer.transaction)
     made = await _made(changer, statement)
     columns = tuple(
         Column(id=place, name=column.name, type=column.type)
@@ -53,7 +49,7 @@ async def create(changer: Changer, statement: CreateView) -> None:
     if before is None:
         view = TableDescriptor(
             id=new_id,
-            name=name.name,
+            name=name,
             database_id=parents[0],
             schema_id=parents[1],
             columns=columns,
@@ -102,8 +98,12 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     text = settled_text(statement.text, relations, names)
     (settled,) = (await in_slices(lambda: parse(text))).statements
     assert isinstance(settled, Query), text
-    relations = await changer.resolve(tables_of(settled).names)
-    found = await _columns(changer, settled, relations)
+    relations, plan = await planned_query(changer, settled)
+    if plan.native is not None:
+        found: Sequence[ResultColumn] = plan.native.names
+    else:
+        select = replace(plan.analytic, positions={})
+        found = await columns_of(select, changer.services.analytics)
     columns = _named(found, statement)
     renames = [column.name for column in columns] != [column.name for column in found]
     return ViewQuery(text, dependencies(settled.tree, relations), renames), columns
@@ -125,15 +125,6 @@ async def _full_name(changer: Changer, table: TableDescriptor) -> tuple[str, ...
         virtual = next(v for v in changer.services.virtual_tables if v.id == table.id)
         return virtual.schema, virtual.name
     return await changer.parts(table)
-
-
-async def _columns(changer: Changer, query: Query, relations: Relations) -> Sequence[ResultColumn]:
-    plan = await in_slices(lambda: plan_statement(query, relations))
-    assert isinstance(plan, SelectPlan), plan
-    if plan.native is not None:
-        return plan.native.names
-    select = replace(plan.analytic, positions={})
-    return await columns_of(select, changer.services.analytics)
 
 
 async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQuery) -> None:
@@ -159,8 +150,15 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
 
 
 async def drop(changer: Changer, statement: DropView) -> str | None:
+    """DROP VIEW. Raises SQLError 42P01, 42809 and 2BP01."""
     if_exists = statement.if_exists
-    find = partial(partial(_find, changer), if_exists=if_exists)
+
+    async def find(name: ObjectName) -> TableDescriptor | None:
+        found = await changer.find(name, views=True, if_exists=if_exists)
+        if found is not None and found.view is None:
+            raise not_a_view(name)
+        return found
+
     found, notice = await found_of(statement.names, find, "views", if_exists=if_exists)
     await drop_views(changer, found, cascade=statement.cascade)
     return notice
@@ -199,16 +197,6 @@ async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name:
     if column is not None:
         readers = await _readers(changer, table, column)
         await drop_views(changer, readers, cascade=True)
-
-
-async def _find(changer: Changer, name: ObjectName, *, if_exists: bool) -> TableDescriptor | None:
-    """The view of that name. Raises SQLError 42P01 and 42809."""
-    found = await changer.find(name, views=True, if_exists=if_exists)
-    if found is None and not if_exists:
-        raise unknown_relation(name)
-    if found is not None and found.view is None:
-        raise not_a_view(name)
-    return found
 
 
 async def publish(

@@ -19,7 +19,7 @@ from ...syntax.rights_statements import (
 )
 from ...syntax.statement import rows_of
 from ..cursor import Cursor, LexemeKind
-from ..kinds import define, define_rules, gathered, identifier, refuses
+from ..kinds import define, define_rules, gathered, refuses
 from ..rules import Row, Rules
 
 # Users.
@@ -71,18 +71,7 @@ def _privilege(cursor: Cursor) -> PrivilegeName:
     return PrivilegeName(lexeme.text.upper(), position)
 
 
-def _table_pattern(cursor: Cursor) -> ObjectName:
-    """A table's name, whose last part may be a star."""
-    position, parts = cursor.position, []
-    while not cursor.accept("*"):
-        parts.append(identifier(cursor, "a table's name"))
-        if not cursor.accept("."):
-            return ObjectName(tuple(parts), position)
-    return ObjectName((*parts, "*"), position)
-
-
 define("privilege", _privilege)
-define("table_pattern", _table_pattern)
 define_rules("grant_target", Rules(*rows_of(GrantTarget)))
 
 

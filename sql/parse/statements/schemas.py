@@ -22,7 +22,6 @@ from ...syntax.schema_statements import (
     SetIdentity,
 )
 from ...syntax.statement import rows_of
-from ...syntax.statements import RangesOf
 from ...syntax.type_statements import SequenceChange
 from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, object_name, padded, refused, refuses
@@ -82,12 +81,6 @@ def _borders(cursor: Cursor) -> tuple[tuple[exp.Expr, ...], ...]:
 
 
 define("borders", _borders)
-define_rules("ranges_of_table", Rules((f"{_IF} [ONLY] table:table", RangesOf)))
-define_rules("ranges_of_index", Rules((f"{_IF} table:table @ index:index", RangesOf)))
-define_rules(
-    "shown_ranges",
-    Rules(("TABLE table:table", RangesOf), ("INDEX table:table @ index:index", RangesOf)),
-)
 
 # ALTER TABLE.
 

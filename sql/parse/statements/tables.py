@@ -22,7 +22,6 @@ from ...syntax.schema_statements import (
     IndexDefinition,
     Reference,
     TableConstraint,
-    Unique,
 )
 from ...syntax.statement import rows_of
 from ...syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
@@ -199,7 +198,7 @@ _REFERENCES = (
     "not_valid:[NOT VALID]"
 )
 _CONSTRAINTS: tuple[Row, ...] = (
-    *rows_of(Unique),
+    *rows_of(IndexDefinition),
     *rows_of(Check),
     (f"{_NAMED} FOREIGN KEY columns:(column,…) {_REFERENCES}", _reference),
 )
@@ -223,7 +222,10 @@ _clause = Rules(
     ("identity:identity", dict),
     (f"GENERATED ALWAYS AS {_STORED}", dict),
     (f"AS {_STORED}", dict),
-    (f"UNIQUE {NULLS} _:not_deferrable", lambda: {"constraint": Unique}),
+    (
+        f"UNIQUE {NULLS} _:not_deferrable",
+        lambda: {"constraint": partial(IndexDefinition, unique=True)},
+    ),
     (CHECK, lambda **fields: {"constraint": partial(_check, **fields)}),
     (_REFERENCES, lambda **fields: {"constraint": partial(_reference, **fields)}),
     ("_:collated", dict),
@@ -267,6 +269,8 @@ def _column(cursor: Cursor) -> ColumnDefinition:
         said |= clause
     if "identity" in said or type.name in SERIALS:
         _check_drawn(said, type, conflict)
+    if "primary_key" in said and said.get("nullable"):
+        raise conflict("conflicting NULL/NOT NULL declarations")
     if "default" in said and "computed" in said:
         raise conflict("both default and computed value specified")
     if type.name in SERIALS:
@@ -397,17 +401,19 @@ def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCo
 def _table(
     table: ObjectName,
     temporary: bool,
-    elements: tuple[ColumnDefinition | _Key | TableConstraint | IndexDefinition, ...],
+    elements: tuple[ColumnDefinition | _Key | TableConstraint, ...],
     ends: OnCommit | None,
     **fields: object,
 ) -> CreateTable:
+    columns = tuple(each for each in elements if isinstance(each, ColumnDefinition))
     keys = [each for each in elements if isinstance(each, _Key)]
+    keys += [_Key(c.position, c.primary_name, (c.name,)) for c in columns if c.primary_key]
     if len(keys) > 1:
         message = f'multiple primary keys for table "{table.parts[-1]}" are not allowed'
         raise SQLError("42P16", message, position=keys[1].position)
     return CreateTable(
         table=table,
-        columns=tuple(each for each in elements if isinstance(each, ColumnDefinition)),
+        columns=columns,
         primary_key=keys[0].columns if keys else (),
         primary_name=keys[0].name if keys else None,
         elements=tuple(each for each in elements if not isinstance(each, ColumnDefinition | _Key)),

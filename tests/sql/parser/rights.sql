@@ -14,10 +14,6 @@ GRANT CREATE ON DATABASE shop TO public
 ----
 GrantPrivileges(privileges=(PrivilegeName(name='CREATE', position=7)), target=GrantTarget(kind=DATABASE, names=(ObjectName(parts=('shop'), position=26))), grantees=('public'), option=False, revoke=False)
 
-GRANT SELECT ON shop.* TO ada
-----
-GrantPrivileges(privileges=(PrivilegeName(name='SELECT', position=7)), target=GrantTarget(kind=TABLE, names=(ObjectName(parts=('shop', '*'), position=17))), grantees=('ada'), option=False, revoke=False)
-
 GRANT SYSTEM CONTROLJOB, VIEWJOB TO ada
 ----
 GrantPrivileges(privileges=(PrivilegeName(name='CONTROLJOB', position=14), PrivilegeName(name='VIEWJOB', position=26)), target=GrantTarget(kind=SYSTEM, names=()), grantees=('ada'), option=False, revoke=False)
@@ -88,10 +84,6 @@ GrantPrivileges(privileges=(PrivilegeName(name='ALL', position=8)), target=Grant
 GRANT USAGE ON TYPE mood TO public
 ----
 GrantPrivileges(privileges=(PrivilegeName(name='USAGE', position=7)), target=GrantTarget(kind=TYPE, names=(ObjectName(parts=('mood'), position=21))), grantees=('public'), option=False, revoke=False)
-
-GRANT USAGE ON ALL TYPES IN SCHEMA shop TO ada
-----
-GrantPrivileges(privileges=(PrivilegeName(name='USAGE', position=7)), target=GrantTarget(kind=TYPES_IN_SCHEMA, names=(ObjectName(parts=('shop'), position=36))), grantees=('ada'), option=False, revoke=False)
 
 ALTER SEQUENCE IF EXISTS numbers OWNER TO ada
 ----

@@ -53,7 +53,7 @@ ShowSession(name='database', position=6)
 SHOW
 ----
 position 5: syntax error at end of input (SQLSTATE 42601)
-HINT: Expected CLUSTER SETTINGS, ALL, TIME ZONE, what to show, DATABASES, TABLES, COLUMNS FROM, CREATE, RANGES FROM, JOBS, JOB, CHANGEFEED or others.
+HINT: Expected CLUSTER SETTINGS, ALL, TIME ZONE, what to show, DATABASES, TABLES, COLUMNS FROM, CREATE, RANGES FROM TABLE, JOBS, JOB, CHANGEFEED or others.
 
 EXPLAIN SELECT 1
 ----

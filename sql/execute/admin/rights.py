@@ -1,14 +1,15 @@
-"""GRANT, REVOKE and owners."""
+"""Users, roles and rights: CREATE, ALTER and DROP of users and roles, GRANT, REVOKE and owners."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
+from ....catalog.jobs.job_store import cancel_jobs_of
 from ....catalog.rights.privileges import (
     ALL_OF,
     GRANTABLE_ON,
@@ -25,27 +26,89 @@ from ....catalog.rights.rights import (
     add_member,
     add_privileges,
     put_grant,
+    read_rights,
     remove_member,
     remove_privileges,
     set_owner,
 )
-from ....catalog.rights.users import ADMIN, PUBLIC, ROOT, require_role
+from ....catalog.rights.users import (
+    ADMIN,
+    PUBLIC,
+    ROOT,
+    User,
+    Verifier,
+    alter_user,
+    create_user,
+    drop_user,
+    find_user,
+    list_users,
+    make_verifier,
+    require_role,
+    unknown_user,
+)
+from ....catalog.rights.web_sessions import remove_web_sessions
 from ....catalog.values.errors import SQLError
-from ....changefeed import give_connections, give_subscriptions
+from ....changefeed import JOB_KIND, SCHEDULE_KIND, give_connections, give_subscriptions
 from ....changefeed.jobs.places import give_places
 from ....kvlayer.access import Transaction
-from ...results.results import Result
+from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
+from ...runtime.implicit import alone, in_opened
+from ...runtime.relations import (
+    LeaseScope,
+    find_sequence,
+    find_table,
+    find_type,
+    unknown_relation,
+)
+from ...runtime.services import Services
+from ...runtime.transactions import OpenTransaction
 from ...syntax import rights_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.refusals import at
 from ..ddl.enum_types import unknown
 
+DEPENDENTS_SHOWN = 100
+"""Dependencies that an error lists, as PostgreSQL does."""
 
-async def change_rights(actor: Actor, statement: s.RightsChange) -> Result:
-    """Carries a statement out in the actor's transaction. Does not commit."""
+FEED_KINDS = (JOB_KIND, SCHEDULE_KIND)
+"""Jobs that go on with the rights of their owner, and so end with the owner."""
+
+UserChange = s.CreateUser | s.AlterUser | s.DropUser
+
+
+async def change_user(
+    services: Services,
+    statement: UserChange | s.RightsChange,
+    opened: OpenTransaction | None,
+    user: str,
+    database: str,
+) -> Result:
+    """Carries a statement out in the open transaction, or in one of its own.
+
+    By itself it returns when this node goes by the rights that it has changed.
+    """
+
+    async def work(transaction: Transaction, scope: LeaseScope) -> Result:
+        return await _change(Actor(services, user, database, transaction), statement)
+
+    if opened is not None:
+        opened.refuse_read_only("a change of users and rights")
+        return await in_opened(opened, work)
+    result, at, _ = await alone(services, work)
+    await services.rights.catch_up(at)
+    return result
+
+
+async def _change(actor: Actor, statement: UserChange | s.RightsChange) -> Result:
+    """Does not commit."""
     match statement:
+        case s.CreateUser():
+            return await _create(actor, statement)
+        case s.AlterUser():
+            return await _alter(actor, statement)
+        case s.DropUser():
+            return await _drop(actor, statement)
         case s.GrantPrivileges():
             await _grant_privileges(actor, statement)
         case s.GrantRoles():
@@ -59,6 +122,126 @@ async def change_rights(actor: Actor, statement: s.RightsChange) -> Result:
             await _reassign(actor, statement)
             return Result(tag="REASSIGN OWNED")
     return Result(tag="REVOKE" if statement.revoke else "GRANT")
+
+
+async def _create(actor: Actor, statement: s.CreateUser) -> Result:
+    await actor.need_system(Privilege.CREATEROLE)
+    name, options = statement.name, statement.options
+    login = statement.login if options.login is None else options.login
+    user = User(name, _verifier(actor, options), login)
+    if not await create_user(actor.reader, user, if_not_exists=statement.if_not_exists):
+        return Result(tag="CREATE ROLE", notice=f'role "{name}" already exists, skipping')
+    await _set_options(actor, name, options)
+    return Result(tag="CREATE ROLE")
+
+
+async def _alter(actor: Actor, statement: s.AlterUser) -> Result:
+    name, options = statement.name, statement.options
+    user = await find_user(actor.reader, name)
+    if user is None:
+        if statement.if_exists:
+            return Result(tag="ALTER ROLE", notice=f'role "{name}" does not exist, skipping')
+        raise unknown_user(name)
+    own_password = name == actor.user and options == s.RoleOptions(
+        password=options.password, password_given=True
+    )
+    if not own_password:
+        await actor.need_system(Privilege.CREATEROLE)
+        await _check_admin_over(actor, name)
+    if name == ADMIN or (name == ROOT and options.login is False):
+        raise SQLError("42501", f"cannot edit {name} role")
+    if options.password_given:
+        user = replace(user, verifier=_verifier(actor, options))
+    if options.login is not None:
+        user = replace(user, login=options.login)
+    if options.password_given or not user.login:
+        await remove_web_sessions(actor.reader, name)
+    await alter_user(actor.reader, user)
+    await _set_options(actor, name, options)
+    return Result(tag="ALTER ROLE")
+
+
+async def _drop(actor: Actor, statement: s.DropUser) -> Result:
+    await actor.need_system(Privilege.CREATEROLE)
+    missing = []
+    for name in statement.names:
+        await _check_admin_over(actor, name)
+        reasons = await what_depends_on(actor, name)
+        if reasons:
+            more = len(reasons) - DEPENDENTS_SHOWN
+            detail = "; ".join(reasons[:DEPENDENTS_SHOWN]) + (f"; and {more} more" * (more > 0))
+            raise SQLError(
+                "2BP01",
+                f'role "{name}" cannot be dropped because {reasons[0]}',
+                detail=f"{detail[:1].upper()}{detail[1:]}.",
+                hint=f"REASSIGN OWNED BY {name} TO another role, then DROP OWNED BY {name}.",
+            )
+        if not await drop_user(actor.reader, name, if_exists=statement.if_exists):
+            missing.append(name)
+            continue
+        await put_grant(actor.reader, SYSTEM.id, name, Grant())
+        await give_feeds_things(actor.reader, [name], ROOT)
+        await remove_web_sessions(actor.reader, name)
+        await cancel_jobs_of(actor.reader, name, FEED_KINDS)
+        for role, member, _ in (await actor.rights()).memberships():
+            if name in (role, member) and (role, member) != (ADMIN, ROOT):
+                await remove_member(actor.reader, role, member)
+    skipped = ", ".join(f'role "{name}" does not exist, skipping' for name in missing)
+    return Result(tag="DROP ROLE", notice=skipped or None)
+
+
+async def _check_admin_over(actor: Actor, name: str) -> None:
+    if (await actor.rights()).admin(name):
+        await actor.need_admin("change admins")
+
+
+def _verifier(actor: Actor, options: s.RoleOptions) -> Verifier | None:
+    if options.password is None:
+        return None
+    return make_verifier(options.password, actor.services.store.random)
+
+
+async def _set_options(actor: Actor, name: str, options: s.RoleOptions) -> None:
+    """Options other than the password are system privileges and memberships."""
+    granted, revoked = _bits(options.granted), _bits(options.revoked)
+    lacking = granted & ~(await actor.rights()).grantable(actor.user, SYSTEM)
+    if lacking:
+        names = ", ".join(privilege_names(lacking, SecurableKind.SYSTEM))
+        raise SQLError("42501", f"user {actor.user} may not give {names}")
+    if granted:
+        await add_privileges(actor.reader, SYSTEM.id, name, granted)
+    if revoked:
+        await remove_privileges(actor.reader, SYSTEM.id, name, revoked)
+    for role in options.in_roles:
+        rights = await actor.rights()
+        if await find_user(actor.reader, role) is None:
+            raise unknown_user(role)
+        if role == ADMIN or not rights.may_pass_on(actor.user, role):
+            await actor.need_admin(f"make members of {role}")
+        await add_member(actor.reader, rights, role, name, admin=False)
+
+
+def _bits(names: Iterable[str]) -> int:
+    return sum({int(Privilege[name]) for name in names})
+
+
+async def show_users(actor: Actor, statement: s.ShowUsers) -> Result:
+    """SHOW USERS and SHOW ROLES."""
+    rights = await read_rights(actor.reader)
+    memberships = rights.memberships()
+    rows: list[Row] = []
+    for user in await list_users(actor.reader):
+        held = rights.grant(SYSTEM.id, user.name).privileges & ALL_OF[SecurableKind.SYSTEM]
+        options = [str(one.name) for one in Privilege if one & held]
+        if not user.login:
+            options.append("NOLOGIN")
+        roles = [role for role, member, _ in memberships if member == user.name]
+        has_password = "yes" if user.verifier is not None else "no"
+        rows.append((user.name, ", ".join(sorted(options)), ", ".join(roles), has_password))
+    return listing("SHOW ROLES", "username options member_of has_password", rows)
+
+
+# Rights
 
 
 async def _check_roles(actor: Actor, names: Iterable[str], *, public: bool = True) -> None:
@@ -108,21 +291,18 @@ async def _grant_privileges(actor: Actor, statement: s.GrantPrivileges) -> None:
     for thing in await _find_targets(actor, statement.target):
         await _check_may_grant(actor, thing, privileges, everything=revokes_all)
         for grantee in statement.grantees:
-            _check_grantee(grantee, statement)
             if statement.revoke:
+                if grantee in (ROOT, ADMIN):
+                    raise SQLError("42501", f"the privileges of {grantee} cannot be revoked")
                 await remove_privileges(
                     actor.reader, thing.id, grantee, privileges, option_only=statement.option
                 )
             else:
+                if grantee == PUBLIC and statement.option:
+                    message = "grant options can only be granted to roles, not to public"
+                    raise SQLError("0LP01", message)
                 grantable = privileges if statement.option else 0
                 await add_privileges(actor.reader, thing.id, grantee, privileges, grantable)
-
-
-def _check_grantee(grantee: str, statement: s.GrantPrivileges) -> None:
-    if grantee in (ROOT, ADMIN) and statement.revoke:
-        raise SQLError("42501", f"the privileges of {grantee} cannot be revoked")
-    if grantee == PUBLIC and statement.option and not statement.revoke:
-        raise SQLError("0LP01", "grant options can only be granted to roles, not to public")
 
 
 async def _check_may_grant(
@@ -266,9 +446,6 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
     return sorted(set(reasons))
 
 
-K = TypeVar("K", SequenceDescriptor, TypeDescriptor)
-
-
 # The things that statements name
 
 
@@ -306,11 +483,11 @@ async def _tables(actor: Actor, name: ObjectName) -> list[Securable]:
     return [securable(table) for table in tables]
 
 
-async def _objects(kind: type[K], actor: Actor, name: ObjectName) -> list[Securable]:
-    """The objects of a kind in a schema."""
+async def _sequences(actor: Actor, name: ObjectName) -> list[Securable]:
+    """The sequences of a schema."""
     await _schema(actor, name)
     database, schema = (actor.database, *name.parts)[-2:]
-    found = await actor.services.catalog.list_objects(actor.reader, database, kind)
+    found = await actor.services.catalog.list_objects(actor.reader, database, SequenceDescriptor)
     return [securable(thing) for place, thing in found if place == schema]
 
 
@@ -328,10 +505,7 @@ async def _object(
 
 
 async def _named(actor: Actor, name: ObjectName) -> list[Securable]:
-    """A table or a view, or all of a schema's."""
-    *inside, last = name.parts
-    if last == "*":
-        return await _tables(actor, ObjectName(tuple(inside) or ("public",), name.position))
+    """A table, a view or a keyspace."""
     virtual = actor.services.virtual_tables.find(name.parts)
     table = virtual or await find_table(
         actor.services, actor.reader, name, actor.database, views=True, keyspaces=True
@@ -364,14 +538,10 @@ _TARGETS: dict[s.TargetKind, tuple[SecurableKind, _Find | None]] = {
         SecurableKind.SEQUENCE,
         partial(_object, find_sequence, unknown_relation),
     ),
-    s.TargetKind.SEQUENCES_IN_SCHEMA: (
-        SecurableKind.SEQUENCE,
-        partial(_objects, SequenceDescriptor),
-    ),
+    s.TargetKind.SEQUENCES_IN_SCHEMA: (SecurableKind.SEQUENCE, _sequences),
     s.TargetKind.SYSTEM: (SecurableKind.SYSTEM, None),
     s.TargetKind.TABLE: (SecurableKind.TABLE, _named),
     s.TargetKind.TABLES_IN_SCHEMA: (SecurableKind.TABLE, _tables),
     s.TargetKind.TYPE: (SecurableKind.TYPE, partial(_object, find_type, unknown)),
-    s.TargetKind.TYPES_IN_SCHEMA: (SecurableKind.TYPE, partial(_objects, TypeDescriptor)),
 }
 """What privileges are granted on: the kind of object, and how its name is found."""
