@@ -27,7 +27,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.physical import Physical
 from ....kvlayer.access import Row, Transaction
 from ....kvlayer.span import Span, prefix_end
-from ...access.index_choice import readable_indexes
+from ...access.key_access import readable_indexes
 from ...runtime.transactions import Deferrals, DeferredKeys, OpenTransaction, Orphans
 from ..query.reading import rows_of_entries
 
