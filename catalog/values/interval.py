@@ -172,12 +172,6 @@ def _days_of(year: int, month: int) -> int:
     return (date(year, month + 1, 1) - date(year, month, 1)).days
 
 
-def added_to_time(moment: time, interval: Interval) -> time:
-    """The time of day an interval later: months and days do not move it, and midnight is passed."""
-    microseconds = (microseconds_of_day(moment) + interval.microseconds) % DAY
-    return time_of_day(microseconds)
-
-
 def microseconds_of_day(moment: time) -> int:
     seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
     return seconds * 1_000_000 + moment.microsecond

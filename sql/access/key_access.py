@@ -1,4 +1,4 @@
-"""The keys of an index that a WHERE clause allows.
+"""The keys of an index that a WHERE clause allows, and the choice of the index.
 
 Equalities and IN lists on the first columns of the key, then at most one range on the next:
 
@@ -20,18 +20,31 @@ the primary key, unless it is unique:
 The predicates themselves are still tested on every row that is found, so an access may be wider
 than its clause; it is never narrower. A range on a FLOAT8 column is not used, because NaN sorts
 below all floats in keys and above all of them in comparisons.
+
+There are no statistics, so what counts of several indexes is what a WHERE clause fixes, in this
+order:
+
+    one row a prefix        the whole primary key, or all columns of a unique index
+    columns fixed           from the left, by equality, IN or IS NULL
+    ends of a range         on the column behind those
+    entries that suffice    an index that holds every column that is asked for
+    the primary index       it takes no second read
+
+An index is read only when it is public, in the version under which the statement runs: one that is
+being built may lack rows, one that is going may soon. And only if its entries say the primary key,
+which while that is being changed they may not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import product, takewhile
 from math import prod
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ...catalog.descriptors.elements import Index, IndexKind
+from ...catalog.descriptors.elements import ElementState, Index, IndexKind
 from ...catalog.rows.key_encoding import PartWriter, part_writer, parts_writer
 from ...catalog.values.column_types import ColumnType, Datum, round_decimal
 from ...catalog.values.errors import SQLError
@@ -365,3 +378,43 @@ def _part(type: ColumnType, write: PartWriter, value: object, rounding: str) -> 
         exact = rounded == datum
         datum = rounded
     return write(physical_of(type, datum)), exact
+
+
+def best_access(
+    descriptor: TableDescriptor, predicates: Sequence[Predicate], needed: Collection[int]
+) -> KeyAccess:
+    """The access that narrows most. `needed` are the ids of the columns that are asked for."""
+    return ranked_accesses(descriptor, predicates, needed)[0]
+
+
+def ranked_accesses(
+    descriptor: TableDescriptor, predicates: Sequence[Predicate], needed: Collection[int]
+) -> list[KeyAccess]:
+    """An access by each index that may be read, the narrowest first."""
+    indexes = [descriptor.primary_index, *readable_indexes(descriptor)]
+    accesses = [key_access(descriptor, index, predicates) for index in indexes]
+    return sorted(accesses, key=lambda access: _rank(access, needed), reverse=True)
+
+
+def readable_indexes(descriptor: TableDescriptor) -> Iterator[Index]:
+    """The secondary indexes in which every row is found, with its key."""
+    key = set(descriptor.primary_key)
+    visible = {column.id for column in descriptor.visible_columns}
+    for index in descriptor.indexes:
+        if (
+            index.kind is IndexKind.SECONDARY
+            and index.state is ElementState.PUBLIC
+            and held_columns(descriptor, index) >= key
+            and visible.issuperset(index.columns)
+        ):
+            yield index
+
+
+def _rank(access: KeyAccess, needed: Collection[int]) -> tuple[object, ...]:
+    return (
+        access.unique,
+        len(access.alternatives),
+        access.bounds,
+        access.holds(needed),
+        not access.secondary,
+    )

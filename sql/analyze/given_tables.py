@@ -23,8 +23,10 @@ from ...kvlayer.txn import Transaction
 from ..results.results import Row
 from ..results.table_reads import VirtualRows
 from .scalars import Bindings
-from .virtual_ids import GIVEN_ID
 
+GIVEN_ID = -1_000_000
+"""The id of the first table that a statement makes while it runs; further ones
+count down."""
 ROW_NUMBER = "$row"
 """The first column of a given table: unique, ascending from zero. No statement can name it."""
 
@@ -81,3 +83,12 @@ def with_given(bindings: Bindings, tables: Mapping[int, pa.Table]) -> Bindings:
     if not tables:
         return bindings
     return replace(bindings, virtual_rows=GivenTables(tables, bindings.virtual_rows))
+
+
+def in_catalog(descriptor: TableDescriptor) -> bool:
+    """Whether the table is one of the catalog's, whose types are not PostgreSQL's."""
+    return GIVEN_ID < descriptor.id < 0
+
+
+def is_virtual(descriptor: TableDescriptor) -> bool:
+    return descriptor.id < 0

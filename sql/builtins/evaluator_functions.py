@@ -24,7 +24,7 @@ from ...catalog.values.physical import to_physical
 from ...catalog.values.session_zone import SessionZone, follow, forget, zone_of
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import WallClock
-from ..results.passed_errors import passed_on
+from ..results.errors import passed_on
 from .macros import PREFIX, definitions
 from .patterns.pattern import found, pattern_of, replaced
 from .patterns.reader import options_of

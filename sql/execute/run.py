@@ -29,8 +29,8 @@ from ..analyze.calls.client_functions import ClientFacts
 from ..analyze.calls.sequence_calls import ValueNeeded
 from ..analyze.calls.session_calls import SessionCalls
 from ..analyze.enum_casts import unbound_types
+from ..analyze.given_tables import is_virtual
 from ..analyze.scalars import Bindings, Deferral, Generators
-from ..analyze.virtual_ids import is_virtual
 from ..introspection.registry import Introspection
 from ..lower.analytic_select import TableScan
 from ..plan.needs import Needs, needs_of, with_locks

@@ -12,8 +12,8 @@ before DuckDB sees it, behind the checks of its types (`sql.analyze.types`):
     `numbers`        division, averages, rounding, casts of numbers
     `texts`          functions of text, LIKE and regular expressions, COLLATE
     `times`          extract, date_trunc, to_char, intervals, which time each function of time tells
-    `moment_patterns` patterns of to_char
-    `aggregation`    aggregates, windows, frames, grouped keys
+    `aggregates`     ordered sets, FILTER, lists of distinct values
+    `grouped_keys`   columns that depend on a grouped primary key
     `documents`      JSONB
 
 What is not known to differ passes as it is. The promise is held by the differential test against

@@ -15,12 +15,11 @@ from ..analyze.types.types import Types, untyped
 from ..builtins.known_functions import FUNCTIONS
 from ..builtins.macros import PREFIX
 from ..builtins.operators import ARITHMETIC, COMPARISONS
+from ..builtins.signatures import type_name
 from ..builtins.templates import call, cast_to, duckdb, plain
-from ..builtins.type_names import type_name
 from ..syntax.refusals import error_at, unsupported
 from ..syntax.walks import find_all
-from . import arrays, casts, numbers, texts, times
-from .aggregation import aggregates
+from . import aggregates, arrays, casts, numbers, texts, times
 from .rewriter import rewritten
 
 Rule = Callable[[Any, Types], exp.Expr | None]

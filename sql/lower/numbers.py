@@ -22,7 +22,7 @@ from ..builtins.operators import COMPARISONS
 from ..builtins.templates import call, duckdb, number, plain
 from ..syntax.refusals import error_at
 from ..syntax.walks import walk
-from .aggregation.aggregates import around, in_place_of
+from .aggregates import around, in_place_of
 
 _EXACT = (TypeKind.INT8, TypeKind.DECIMAL)
 _DIGITS_MAX = 38

@@ -64,10 +64,10 @@ from ..syntax.refusals import error_at
 from ..syntax.tree_copies import copied, dismantle, wrap
 from ..syntax.tree_names import folded_alias
 from ..syntax.walks import find_all, stepping
-from .aggregation.grouped_keys import group_by_keys
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
 from .documents.meaning import mean_documents
+from .grouped_keys import group_by_keys
 from .meaning import mean_as_postgres
 
 NO_ACCESSES: Final[Mapping[str, KeyAccess]] = MappingProxyType({})

@@ -27,8 +27,7 @@ from sqlglot import exp
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ...kvlayer.fibre import give_way
-from ..access.index_choice import ranked_accesses
-from ..access.key_access import KeyAccess, key_access
+from ..access.key_access import KeyAccess, key_access, ranked_accesses
 from ..access.predicates import compile_predicates
 from ..analyze.binder import Relations, check_columns, row_scope, single_table
 from ..analyze.columns.column_origins import origin_of

@@ -12,8 +12,7 @@ from ...catalog.descriptors.system_tables import FIRST_USER_ID
 from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
 from ...kvlayer.transaction_modes import WhenLocked
-from ..access.index_choice import best_access
-from ..access.key_access import KeyAccess
+from ..access.key_access import KeyAccess, best_access
 from ..access.predicates import Predicate, compile_predicates
 from ..analyze.binder import (
     STEPS,
@@ -35,13 +34,13 @@ from ..analyze.columns.column_values import (
 from ..analyze.columns.constant_values import constant_columns
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
+from ..analyze.given_tables import is_virtual
 from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar
 from ..analyze.types.assigned_types import check_inserted, check_updated
 from ..analyze.types.blanks import without_blanks
 from ..analyze.values_query import takes_query, values_query, without_defaults
 from ..analyze.views import expand_views, refuse_view
-from ..analyze.virtual_ids import is_virtual
 from ..lower.analytic_select import AnalyticSelect
 from ..lower.transpile import transpile
 from ..parse.constant_lists import keeps_lists, written_out

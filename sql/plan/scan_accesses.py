@@ -22,12 +22,11 @@ from sqlglot import exp
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.fibre import give_way
-from ..access.index_choice import best_access
-from ..access.key_access import KeyAccess
+from ..access.key_access import KeyAccess, best_access
 from ..access.predicates import NullTest, Predicate, compile_predicates
 from ..analyze.binder import Relations, is_plain, row_scope
+from ..analyze.given_tables import is_virtual
 from ..analyze.scalars import NotNative, Scope
-from ..analyze.virtual_ids import is_virtual
 from ..lower.transpile import names_used
 from ..parse import folded
 from ..parse.queries import table_name

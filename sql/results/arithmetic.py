@@ -2,30 +2,31 @@
 
     INT8    with INT8       INT8; overflow is 22003, division truncates toward zero
     DECIMAL with INT8       DECIMAL, exact; a quotient has 38 significant digits
-    FLOAT4  with FLOAT4     FLOAT4, each result rounded to one
     FLOATs  with any        FLOAT8; overflow to infinity is 22003
+    moments ± INTERVAL      TIMESTAMPTZ; TIMESTAMP of a TIMESTAMP and of a DATE
+    DATE    ± INT8          DATE
 
-Times and intervals are in `time_arithmetic`. Division by zero is 22012 in all of them. NULL with
-anything is NULL.
+Division by zero is 22012 in all of them. NULL with anything is NULL. DuckDB computes what
+else there is: FLOAT4 with FLOAT4, moments with one another, intervals with numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from math import fmod, isinf
 from operator import add, mul, sub, truediv
 from typing import Any, TypeVar
 
-from ...catalog.values.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum, coerce
+from ...catalog.values.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum
 from ...catalog.values.errors import SQLError
+from ...catalog.values.interval import Interval, added
+from ...catalog.values.session_zone import clock_of, instant, session_zone
 from ...catalog.values.type_kinds import FLOATS, TypeKind
-from .time_arithmetic import time_operation
 
 Operation = Callable[[Datum, Datum], Datum]
 N = TypeVar("N", int, Decimal, float)
-
-FLOAT4 = ColumnType(TypeKind.FLOAT4)
 
 _EXACT = Context(prec=90, rounding=ROUND_HALF_UP)
 """Holds any product of two 38-digit decimals."""
@@ -45,11 +46,9 @@ def operation(
         return ColumnType(TypeKind.INT8), _INTEGER[operator]
     if kinds <= {TypeKind.INT8, TypeKind.DECIMAL}:
         return ColumnType(TypeKind.DECIMAL), _DECIMAL[operator]
-    if kinds == {TypeKind.FLOAT4}:
-        return FLOAT4, _SINGLE[operator]
-    if kinds <= {TypeKind.INT8, TypeKind.DECIMAL, *FLOATS}:
+    if kinds != {TypeKind.FLOAT4} and kinds <= {TypeKind.INT8, TypeKind.DECIMAL, *FLOATS}:
         return ColumnType(TypeKind.FLOAT8), _FLOAT[operator]
-    return time_operation(operator, left, right)
+    return _moved(operator, left, right)
 
 
 def negate(kind: TypeKind, value: Datum) -> Datum:
@@ -100,11 +99,6 @@ def _floats(compute: Callable[[float, float], float]) -> Operation:
     return apply
 
 
-def _singles(compute: Operation) -> Operation:
-    """A double has more than twice the digits, so that rounding its result rounds the exact one."""
-    return lambda left, right: coerce(FLOAT4, compute(left, right))
-
-
 def _divided(compute: Callable[[N, N], N]) -> Callable[[N, N], N]:
     """A division or a remainder, which by zero is SQLError 22012."""
 
@@ -138,4 +132,48 @@ _FLOAT = {
     "+": _floats(add), "-": _floats(sub), "*": _floats(mul),
     "/": _floats(_divided(truediv)), "%": _floats(_divided(fmod)),
 }  # fmt: skip
-_SINGLE = {sign: _singles(compute) for sign, compute in _FLOAT.items()}
+
+
+def _moved(operator: str, left: TypeKind, right: TypeKind) -> tuple[ColumnType, Operation] | None:
+    """The same of a moment that is moved by an interval or by days."""
+    exchanged = operator == "+" and (left, right) not in _MOVES
+    found = _MOVES.get((right, left) if exchanged else (left, right))
+    if found is None or operator not in "+-":
+        return None
+    kind, move = found
+
+    def apply(first: Any, second: Any) -> Datum:
+        if first is None or second is None:
+            return None
+        moment, by = (second, first) if exchanged else (first, second)
+        return move(moment, -by if operator == "-" else by)
+
+    return ColumnType(kind), apply
+
+
+def _later(moment: datetime, interval: Interval) -> Datum:
+    """Months and days are those of the session's calendar, hours are hours."""
+    if moment.tzinfo is None or session_zone() is UTC:
+        return added(moment, interval)
+    days = Interval(months=interval.months, days=interval.days)
+    moved = instant(added(clock_of(moment), days)) if interval.months or interval.days else moment
+    return added(moved, Interval(microseconds=interval.microseconds))
+
+
+def _day_later(day: date, interval: Interval) -> Datum:
+    return added(datetime.combine(day, time.min), interval)
+
+
+def _days_later(day: date, count: int) -> Datum:
+    try:
+        return day + timedelta(days=count)
+    except OverflowError:
+        raise SQLError("22008", "date out of range") from None
+
+
+_MOVES: dict[tuple[TypeKind, TypeKind], tuple[TypeKind, Callable[[Any, Any], Datum]]] = {
+    (TypeKind.TIMESTAMPTZ, TypeKind.INTERVAL): (TypeKind.TIMESTAMPTZ, _later),
+    (TypeKind.TIMESTAMP, TypeKind.INTERVAL): (TypeKind.TIMESTAMP, _later),
+    (TypeKind.DATE, TypeKind.INTERVAL): (TypeKind.TIMESTAMP, _day_later),
+    (TypeKind.DATE, TypeKind.INT8): (TypeKind.DATE, _days_later),
+}

@@ -2,6 +2,8 @@
 
 Everything that leaves a session is an SQLError. What has no entry here is a fault of ours: the
 event loop's handler is told of it, and it ends its statement (XX000) and nothing else.
+
+DuckDB passes on nothing but a text of what our functions raise: an SQLError is marked in it.
 """
 
 from __future__ import annotations
@@ -136,3 +138,23 @@ def lock_unavailable(error: LockUnavailable, tables: Sequence[str]) -> SQLError:
 def _sentence(error: Exception) -> str:
     text = f"{error}"
     return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+_OWN = "SQLSTATE "
+_FIELDS = "\x1f"
+
+
+def passed_on(error: SQLError) -> ValueError:
+    """Returns an exception for DuckDB, which passes only its text on, with the SQLError marked
+    in it."""
+    told = (error.message, error.detail or "", error.hint or "", "")
+    return ValueError(f"{_OWN}{error.sqlstate}: {_FIELDS.join(told)}")
+
+
+def taken_back(message: str) -> SQLError | None:
+    """Returns the SQLError marked in a text; None for an error of DuckDB's own."""
+    _, marked, told = message.partition(_OWN)
+    if not marked:
+        return None
+    text, detail, hint, _ = told[7:].rsplit(_FIELDS, 3)  # a message may quote anything
+    return SQLError(told[:5], text, detail=detail or None, hint=hint or None)

@@ -13,7 +13,7 @@ from tailrace.catalog.descriptors.elements import ElementState
 from tailrace.catalog.values.column_types import Datum
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import format_timestamp
-from tailrace.sql.access.index_choice import readable_indexes
+from tailrace.sql.access.key_access import readable_indexes
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

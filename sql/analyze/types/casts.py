@@ -8,9 +8,8 @@ from ....catalog.values.column_types import ColumnType, coerce
 from ....catalog.values.enum_type import EnumType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
-from ...builtins.signatures import NUMBERS
+from ...builtins.signatures import NUMBERS, type_name
 from ...builtins.templates import cast_in_place
-from ...builtins.type_names import type_name
 from ...parse import position_of
 from ...syntax.refusals import error_at
 from ..scalars import Scalar, adapt, broad_type_of_cast, compile_scalar, type_of_cast

@@ -19,9 +19,8 @@ from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.fibre import give_way
-from ...builtins.signatures import NUMBERS
+from ...builtins.signatures import NUMBERS, type_name
 from ...builtins.templates import cast_in_place, cast_to
-from ...builtins.type_names import type_name
 from ...parse import folded, position_of
 from ...syntax.balanced import INNER
 from ...syntax.refusals import error_at

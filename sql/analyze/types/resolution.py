@@ -25,9 +25,8 @@ from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.fibre import give_way
 from ...builtins.known_functions import called, described
 from ...builtins.operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
-from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given
+from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, type_name
 from ...builtins.templates import cast_in_place, cast_to
-from ...builtins.type_names import type_name
 from ...parse import position_of
 from ...syntax.refusals import error_at, unsupported
 from ...syntax.tree_copies import wrap
@@ -51,7 +50,7 @@ from .rows import (
     is_row,
     several_dimensions,
 )
-from .sets import check_frame, check_series, check_siblings
+from .sets import check_frame, check_series
 from .types import BOOL, STRING, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
@@ -63,8 +62,6 @@ def resolve_types(query: exp.Expr, types: Types) -> None:
     nodes = list(walk(query))
     for node in nodes:
         types.of(node)  # before anything is replaced
-    if types.strict:
-        check_siblings(types)
     for node in stepping(reversed(nodes)):  # inner ones first: what is cast is copied
         if types.strict:
             _check(node, types)

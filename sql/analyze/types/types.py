@@ -32,8 +32,8 @@ from ...syntax.tree_names import CAST_TYPE, DECLARED
 from ...syntax.walks import find_all
 from ..binder import Relations, scopes_in
 from ..columns.stars import given_names, sources_of, tree_of
+from ..given_tables import in_catalog
 from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
-from ..virtual_ids import in_catalog
 from .derived_types import (
     FLOAT4,
     FLOAT8,
@@ -362,12 +362,6 @@ class Types:
             if found:
                 return None
         return None
-
-    def has_column(self, source: exp.Expr | QueryScope, name: str) -> bool | None:
-        """Whether a source has a column; None where that is not known."""
-        if self._of_source(source, name)[0]:
-            return True
-        return None if self.columns_in(source) is None else False
 
     def names_row(self, column: exp.Column) -> bool:
         """Whether a name is that of a source in FROM, whose whole row it means, and no column's."""

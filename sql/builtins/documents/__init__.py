@@ -7,8 +7,7 @@ text:
 
     `slices`        a document's members and items, each the slice of the text that says it
     `paths`         what stands at `#>`, and what jsonb_set and `#-` make of it
-    `operators`     `||`, `-`, `@>`, `?`
-    `casts`         to numbers and truths
+    `operators`     `||`, `-`, `@>`, `?`, casts to numbers and truths
     `datums`        to_jsonb: values of any type as documents
     `functions`     all of that as functions of DuckDB, over columns
     `calls`         calls of these functions in a query's tree

@@ -20,7 +20,7 @@ from ....catalog.values.column_types import ColumnType, array_of, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ..evaluator_functions import told
-from . import casts, operators, order, paths, slices
+from . import operators, order, paths, slices
 from .datums import documents_in, documents_of, names_of
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))
@@ -113,10 +113,10 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
     ("jsonb_keys", operators.keys, "d", "VARCHAR[]"),
     ("jsonb_pairs", operators.pairs, "d", _PAIRS),
     ("jsonb_text_pairs", operators.text_pairs, "d", _TEXT_PAIRS),
-    ("jsonb_integer", casts.integer_of, "d", "BIGINT"),
-    ("jsonb_number", casts.number_of, "d", "VARCHAR"),
-    ("jsonb_bare_number", casts.bare_number_of, "d", "VARCHAR"),
-    ("jsonb_truth", casts.truth_of, "d", "BOOLEAN"),
+    ("jsonb_integer", operators.integer_of, "d", "BIGINT"),
+    ("jsonb_number", operators.number_of, "d", "VARCHAR"),
+    ("jsonb_bare_number", operators.bare_number_of, "d", "VARCHAR"),
+    ("jsonb_truth", operators.truth_of, "d", "BOOLEAN"),
     ("jsonb_same_text", order.same, "d", "VARCHAR"),
     ("jsonb_sort_key", order.sort_key, "d", "BLOB"),
 )

@@ -12,7 +12,7 @@ from ....catalog.values.errors import SQLError
 from ...analyze.binder import unknown_column
 from ...builtins.macros import PREFIX
 from ...lower.analytic_select import AnalyticSelect
-from ...results.passed_errors import taken_back
+from ...results.errors import taken_back
 
 _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (
     (duckdb.ConversionException, "22P02"),

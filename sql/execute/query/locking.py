@@ -15,8 +15,8 @@ from ....kvlayer.span import Span
 from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
 from ...access.predicates import bind_predicates
+from ...analyze.given_tables import is_virtual
 from ...analyze.scalars import Bindings
-from ...analyze.virtual_ids import is_virtual
 from ...plan.plans import LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
 from ...results.query_evaluator import Answer

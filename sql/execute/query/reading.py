@@ -27,8 +27,8 @@ from ...access.key_access import KeyAccess, TooManyRows
 from ...access.predicates import bind_predicates
 from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.columns.column_origins import with_origins
+from ...analyze.given_tables import is_virtual
 from ...analyze.scalars import Bindings, Scalar
-from ...analyze.virtual_ids import is_virtual
 from ...lower.analytic_select import AnalyticSelect, TableScan
 from ...lower.transpile import parameter_values
 from ...plan.drawn_items import DrawnCall, DrawnItems

@@ -45,7 +45,7 @@ from ....catalog.values.physical import Physical
 from ....kvlayer.access import Row as StoredRow
 from ....kvlayer.access import Transaction
 from ....kvlayer.span import Span, prefix_end
-from ...access.index_choice import readable_indexes
+from ...access.key_access import readable_indexes
 from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.default_expressions import default_of
 from ...analyze.scalars import Bindings

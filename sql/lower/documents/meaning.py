@@ -32,7 +32,7 @@ from ...builtins.documents.calls import (
     literal_document,
 )
 from ...builtins.macros import PREFIX
-from ...builtins.type_names import type_name
+from ...builtins.signatures import type_name
 from ...syntax.refusals import error_at
 from ...syntax.walks import find_all, walk
 from ..rewriter import rewritten

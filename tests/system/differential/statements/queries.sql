@@ -325,7 +325,7 @@ SELECT to_jsonb(s) FROM guests LEFT JOIN (SELECT * FROM rooms) s ON guests.room 
 SELECT s FROM (SELECT room AS s FROM guests) s ORDER BY 1;
 SELECT ROW(1, 2)::TEXT;
 SELECT ARRAY[ROW(1, 2)];
--- Subqueries in FROM do not see what is beside them, but behind LATERAL.
+-- Subqueries in FROM see what is beside them, in PostgreSQL behind LATERAL alone.
 SELECT * FROM (SELECT 1 AS a) x, (SELECT a AS b) y;
 SELECT * FROM (SELECT 1 AS a) x JOIN (SELECT x.a AS b) y ON true;
 SELECT * FROM guests, LATERAL (SELECT guests.nights * 2 AS twice) y ORDER BY 1;

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ....catalog.values.type_kinds import TypeKind
-from ...analyze.types.derived_types import FLOAT8
-from ...analyze.types.types import Types
-from ...builtins.signatures import NUMBERS
-from ...builtins.templates import cast_to
-from ...syntax.refusals import unsupported
+from ...catalog.values.type_kinds import TypeKind
+from ..analyze.types.derived_types import FLOAT8
+from ..analyze.types.types import Types
+from ..builtins.signatures import NUMBERS
+from ..builtins.templates import cast_to
+from ..syntax.refusals import unsupported
 
 
 def around(aggregate: exp.Expr) -> exp.Expr:

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ...analyze.binder import Relations
-from ...analyze.columns.column_origins import Sources, owner_of, sources_in
-from ...parse import folded
-from ...syntax.walks import find_all
+from ..analyze.binder import Relations
+from ..analyze.columns.column_origins import Sources, owner_of, sources_in
+from ..parse import folded
+from ..syntax.walks import find_all
 
 
 def group_by_keys(query: exp.Expr, relations: Relations, scopes: Sequence[QueryScope]) -> None:
