@@ -322,7 +322,9 @@ async def _plan(
     """The plan of a statement. One in a transaction may see tables that nobody else does."""
     known = execution.prepared.plan(execution.index, execution.database)
     if known is not None and await holds(known, scope, at, changed_tables(transaction)):
-        await _authorize(execution, transaction)
+        if execution.user != ROOT:
+            needs = execution.prepared.needs(execution.index, execution.database)
+            await require(execution.services, execution.user, needs, transaction)
         return known
     if transaction is None:
         reader = execution.services.store.snapshot(at)
@@ -401,14 +403,6 @@ async def bound(
     await require(services, user, needs, transaction)
     named = await bind_named_enums(services, reader, statement, unbound, database)
     return relations, needs, named
-
-
-async def _authorize(execution: Execution, transaction: Transaction | None) -> None:
-    """Raises SQLError 42501 where the user may not run the plan that is kept."""
-    if execution.user == ROOT:
-        return
-    needs = execution.prepared.needs(execution.index, execution.database)
-    await require(execution.services, execution.user, needs, transaction)
 
 
 async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:

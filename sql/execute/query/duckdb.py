@@ -22,7 +22,7 @@ from datetime import date
 from decimal import Decimal
 from threading import Lock
 from traceback import clear_frames
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -437,7 +437,7 @@ def _huge(
 ) -> pa.ChunkedArray[pa.Scalar[pa.DataType]]:
     """128-bit integers, or lists of them: DuckDB hands them over as sixteen little-endian bytes."""
 
-    def number(value: object) -> object:
+    def number(value: object) -> Decimal | list[Any] | None:
         if isinstance(value, list):
             return [number(each) for each in value]
         if isinstance(value, bytes):
@@ -445,8 +445,9 @@ def _huge(
         assert value is None or isinstance(value, int), value
         return None if value is None else Decimal(value)
 
+    numbers = [number(scalar.as_py()) for scalar in array]
     try:
-        return pa.chunked_array([pa.array(map(number, array.to_pylist()), type.arrow_type)])
+        return pa.chunked_array([pa.array(numbers, type.arrow_type)])
     except pa.ArrowInvalid as error:
         raise duckdb.OutOfRangeException("numeric value out of range") from error
 

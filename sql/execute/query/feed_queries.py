@@ -196,15 +196,12 @@ class _Given:
         self._changes = changes
         self._created_at = created_at
         self._knows_previous = knows_previous
-        rows = changes.rows
-        if rows is not None:
-            self._deleted = [place for place, row in enumerate(rows) if row is None]
-            self._order: Sequence[int] = range(len(rows))
-        else:
-            self._deleted = list(changes.deleted)
+        self._deleted = changes.gone
+        self._order: Sequence[int] = range(len(changes))
+        if changes.rows is None:
             gone = frozenset(self._deleted)
             live = [place for place in range(len(changes)) if place not in gone]
-            self._order = live + self._deleted
+            self._order = [*live, *self._deleted]
 
     def table(self, places: Sequence[int], schema: pa.Schema) -> pa.Table:
         """The columns at these places of the given table."""

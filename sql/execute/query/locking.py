@@ -21,7 +21,7 @@ from ...plan.plans import LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
 from ...results.query_evaluator import Answer
 from ...results.results import Result, Row, selected
-from .reading import cut, read_rows, run_analytic, shown
+from .reading import KeyedRow, cut, read_points, read_rows, run_analytic, shown
 
 ROUNDS_MAX = 20
 """Times that the query is run. Each round but the last found rows that had changed or come since
@@ -106,12 +106,21 @@ class _Locking:
         if table.when_locked is WhenLocked.SKIP:
             wanted = None  # some of them may be locked
         found = _Found([], [], None)
-        only = None
+
+        def note(pairs: Sequence[KeyedRow]) -> None:
+            found.read += [key for key, _ in pairs]
+            for key, row in pairs:
+                if test is None or test(row):
+                    found.keys.append((key,))
+                    found.rows.append(row)
+
         if native.access.points:
             # A known key is locked before it is looked at: then nothing of it can be out of date.
-            only = await self.transaction.lock(
+            keys = await self.transaction.lock(
                 native.access.keys(bindings), mode=table.mode, when_locked=table.when_locked
             )
+            note(await read_points(codec, keys[::-1] if native.reverse else keys, self.transaction))
+            return found
         async for pairs in read_rows(
             native.access,
             codec,
@@ -122,13 +131,8 @@ class _Locking:
             wanted=wanted,
             bounded=False,
             when_locked=table.when_locked,
-            only=only,
         ):
-            found.read += [key for key, _ in pairs]
-            for key, row in pairs:
-                if test is None or test(row):
-                    found.keys.append((key,))
-                    found.rows.append(row)
+            note(pairs)
             if wanted is not None and len(found.rows) >= wanted:
                 break
         return found

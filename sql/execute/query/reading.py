@@ -90,10 +90,9 @@ async def run_native(native: NativeSelect, transaction: Transaction, bindings: B
     if native.predicates and not native.access.answers(native.predicates):
         test = bind_predicates(native.predicates, bindings)
     found: list[Row] = []
-    if wanted is None and native.access.points:
-        pairs = await read_points(
-            native.access, codec, transaction, bindings, reverse=native.reverse
-        )
+    if native.access.points:
+        keys = native.access.keys(bindings)
+        pairs = await read_points(codec, keys[::-1] if native.reverse else keys, transaction)
         found = [row for _, row in pairs if test is None or test(row)]
     elif wanted != 0:
         async for rows in read_rows(
@@ -177,20 +176,13 @@ async def read_rows(
     wanted: int | None = None,
     bounded: bool = True,
     when_locked: WhenLocked = WhenLocked.WAIT,
-    only: Sequence[bytes] | None = None,
 ) -> AsyncIterator[list[KeyedRow]]:
-    """The rows of an access in key order, in chunks. Raises TooManyRows where it is `bounded`.
+    """The rows of an access by spans in key order, in chunks. Raises TooManyRows where it is
+    `bounded`.
 
-    Of an access by points, `only` narrows the keys. Of one by a secondary index rows are known by
-    their own keys, and those `covered` have only the columns that its entries hold.
+    Of an access by a secondary index rows are known by their own keys, and those `covered` have
+    only the columns that its entries hold.
     """
-    if access.points:
-        keys = access.keys(bindings) if only is None else only
-        for key in reversed(keys) if reverse else keys:
-            body = await transaction.get(key)
-            if body is not None:
-                yield [(key, codec.decode_row(key, body))]
-        return
     spans = access.spans(bindings)
     read = 0
     rows_max = JOINED_ROWS_MAX if access.secondary and not covered else NATIVE_ROWS_MAX
@@ -219,17 +211,9 @@ async def read_rows(
 
 
 async def read_points(
-    access: KeyAccess,
-    codec: RowCodec,
-    transaction: Transaction,
-    bindings: Bindings,
-    *,
-    reverse: bool = False,
+    codec: RowCodec, keys: Sequence[bytes], transaction: Transaction
 ) -> list[KeyedRow]:
-    """All rows of an access by points: a generator would cost as much as a row."""
-    keys = access.keys(bindings)
-    if reverse:
-        keys.reverse()
+    """All rows of some keys: a generator would cost as much as a row."""
     rows: list[KeyedRow] = []
     start, count = 0, POINTS_FIRST
     while start < len(keys):

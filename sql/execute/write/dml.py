@@ -378,8 +378,9 @@ async def _find(
     if finder.access is not None:
         rows: list[KeyedRow] = []
         if finder.access.points:
-            await lock_first(transaction, finder.access.keys(bindings))
-            rows = await read_points(finder.access, finder.codec, transaction, bindings)
+            keys = finder.access.keys(bindings)
+            await lock_first(transaction, keys)
+            rows = await read_points(finder.codec, keys, transaction)
         else:
             async for chunk in read_rows(
                 finder.access, finder.codec, transaction, bindings, bounded=False
@@ -398,7 +399,8 @@ async def _find(
 def _keyed(codec: RowCodec, answer: Answer, width: int) -> tuple[list[KeyedRow], list[Row]]:
     """Each row that was found, once, with its key; and behind its `width` columns what was computed
     for it."""
-    encode_key, places = codec.encode_key, key_places(codec)
+    encode_key, columns = codec.encode_key, codec.descriptor.visible_columns
+    places = [columns.index(column) for column in codec.descriptor.key_columns]
     keyed: dict[bytes, Row] = {}
     for row in in_steps(rows_in(answer)):
         keyed.setdefault(encode_key([row[place] for place in places]), row)
@@ -414,11 +416,6 @@ def rows_in(answer: Answer) -> list[Row]:
             values += column_datums(column.type, array)
             end_slice()
     return list(zip(*columns, strict=True))
-
-
-def key_places(codec: RowCodec) -> list[int]:
-    columns = codec.descriptor.visible_columns
-    return [columns.index(column) for column in codec.descriptor.key_columns]
 
 
 def _matching(finder: RowFinder, rows: list[KeyedRow], bindings: Bindings) -> list[KeyedRow]:

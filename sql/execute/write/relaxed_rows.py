@@ -18,6 +18,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, cast
 
 import pyarrow as pa
@@ -101,9 +102,8 @@ class _Texts:
 
     def within(self, start: int, end: int) -> _Texts:
         """The texts of the rows from `start` to `end`, with places counted from `start`."""
-        view = _int32_view(self.places)
-        first = bisect_left(view, start)
-        count = bisect_left(view, end, first) - first
+        first = bisect_left(self.places, start, key=pa.Int32Scalar.as_py)
+        count = bisect_left(self.places, end, first, key=pa.Int32Scalar.as_py) - first
         places = pc.subtract(self.places.slice(first, count), pa.scalar(start, pa.int32()))
         old, new = self.old.slice(first, count), self.new.slice(first, count)
         return _Texts(self.name, places, old, new)
@@ -257,7 +257,8 @@ class _TableWrite:
     ) -> None:
         """Puts the rows that have a value, and deletes those that have none any longer. What a
         snapshot has as it is stays as it is."""
-        valid = _any_valid(list(columns.values()), len(part.keys))
+        none = pa.array([False] * len(part.keys))
+        valid: AnyArray = reduce(pc.or_, map(pc.is_valid, columns.values()), none)
         kept = valid.to_pylist()
         rows = list(zip(part.keys, bodies, kept, strict=True))
         written = [(key, before) for key, before, keep in rows if keep]
@@ -306,14 +307,6 @@ def _by_column(changes: pa.Table) -> _ByColumn:
     return rows.dictionary, cells
 
 
-def _int32_view(array: AnyArray) -> memoryview:
-    """Values of int32, without a copy."""
-    buffer = array.buffers()[1]
-    assert buffer is not None, array.type
-    values = memoryview(buffer).cast("B")
-    return values[array.offset * 4 : (array.offset + len(array)) * 4].cast("i")
-
-
 def _replaced(values: AnyArray, places: AnyArray, new: AnyArray) -> AnyArray:
     """The values, with others at some places, which ascend."""
     if len(places) == len(values):
@@ -322,14 +315,6 @@ def _replaced(values: AnyArray, places: AnyArray, new: AnyArray) -> AnyArray:
     found = pc.index_in(rows, value_set=places)
     taken = pc.if_else(pc.is_valid(found), pc.add(found, pa.scalar(len(values), pa.int32())), rows)
     return pa.concat_arrays([values, new]).take(taken)
-
-
-def _any_valid(columns: Sequence[AnyArray], rows: int) -> AnyArray:
-    """Whether a row has a value in some column."""
-    found: AnyArray = pa.array([False] * rows)
-    for column in columns:
-        found = pc.or_(found, pc.is_valid(column))
-    return found
 
 
 def _array(column: pa.ChunkedArray[Any]) -> AnyArray:
