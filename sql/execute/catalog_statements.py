@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...catalog.descriptors.descriptor import Descriptor
 from ...catalog.descriptors.publish_rules import LOCK_ALONE, LOCK_PARAMETER
-from ...catalog.descriptors.storage_parameters import parse_names
+from ...catalog.descriptors.storage_parameters import parse_names, without_ignored
 from ...catalog.rights.quotas import KEYSPACE_QUOTA
 from ...catalog.store.catalog_changes import CatalogChanges, jobs_begun
 from ...catalog.values.errors import SQLError
@@ -31,6 +31,8 @@ from ..syntax.changefeed_statements import (
     SubscriptionChange,
 )
 from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
+from ..syntax.names import Option
+from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
 from .admin.connections import change_connection
 from .admin.feeds import (
     alter_changefeed,
@@ -53,6 +55,18 @@ FeedChange = (
     | SubscriptionChange
     | ConnectionChange
 )
+
+
+def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
+    """Returns the statement with defaults from the session's variables: a new table may be locked
+    where it does not speak of the lock."""
+    if not isinstance(statement, statements.CreateTable) or not variables.get(NEW_TABLES_LOCKED):
+        return statement
+    given, _ = without_ignored({parameter.name: None for parameter in statement.parameters})
+    if LOCK_PARAMETER in parse_names(given):
+        return statement
+    lock = Option(LOCK_PARAMETER, "true", statement.table.position)
+    return replace(statement, parameters=(*statement.parameters, lock))
 
 
 async def change_catalog(

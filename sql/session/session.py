@@ -27,6 +27,7 @@ from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.catalog_statements import (
     FeedChange,
+    as_variables_say,
     change_catalog,
     change_feeds,
     run_undone,
@@ -543,7 +544,8 @@ class Session:
         services, opened, database, user = self._services, self._open, self.database, self.user
         match statement:
             case _ if isinstance(statement, DDL):
-                return await change_catalog(services, statement, opened, database, user)
+                meant = as_variables_say(statement, self.variables)
+                return await change_catalog(services, meant, opened, database, user)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
             case statements.ExplainChangefeed():

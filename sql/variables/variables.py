@@ -287,3 +287,9 @@ IDLE_IN_TRANSACTION_TIMEOUT = declare_timeout(
     "idle_in_transaction_session_timeout",
     "how long a session may sit idle in a transaction before it is ended; 0 for ever",
 )
+NEW_TABLES_LOCKED = declare_bool(
+    "create_table_with_schema_locked",
+    False,
+    "whether CREATE TABLE locks a table that does not say; schema changes and TRUNCATE "
+    "unlock it by themselves",
+)

@@ -54,3 +54,20 @@ def test_what_was_altered_is_shown() -> None:
 
     sim = Simulation(seed=2)
     sim.run(scenario())
+
+
+def test_new_tables_may_be_locked_by_themselves() -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            session = node.session()
+            await session.execute("SET create_table_with_schema_locked = on")
+            await session.execute("CREATE TABLE a (k INT8 PRIMARY KEY)")
+            await session.execute("CREATE TABLE b (k INT8 PRIMARY KEY) WITH (schema_locked = off)")
+            await session.execute("ALTER TABLE a ADD COLUMN v INT8 DEFAULT 1")
+            await session.execute("TRUNCATE a")
+            await session.close()
+            assert "WITH (changefeed_optimized = true)" in await shown(node, "a")
+            assert "WITH" not in await shown(node, "b")
+
+    sim = Simulation(seed=3)
+    sim.run(scenario())
