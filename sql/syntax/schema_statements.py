@@ -48,7 +48,7 @@ class IndexDefinition(Syntax):
 
     grammar = (
         (
-            f"{_NAMED} UNIQUE [_:using_index] {NULLS} columns:(column,…) _:not_deferrable",
+            f"{_NAMED} UNIQUE {NULLS} columns:(column,…) _:not_deferrable",
             {"unique": True},
         ),
     )
