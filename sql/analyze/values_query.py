@@ -50,9 +50,9 @@ def without_defaults(
     """The rows without the places where each of them says DEFAULT, and the targets of the rest:
     what an INSERT leaves out takes its default, drawn anew for each row if that is its kind."""
     rows = [items_of(row) for row in values.expressions]
-    width = min(len(row) for row in rows)
-    left_out = {place for place in range(width) if all(is_default(row[place]) for row in rows)}
-    if not left_out or any(len(row) != width for row in rows):
+    places = range(len(rows[0]))
+    left_out = {place for place in places if all(is_default(row[place]) for row in rows)}
+    if not left_out:
         return values, tuple(targets)
     kept = [[item for place, item in enumerate(row) if place not in left_out] for row in rows]
     made = exp.Values(expressions=[exp.Tuple(expressions=list(row)) for row in kept])
@@ -62,7 +62,7 @@ def without_defaults(
 def values_query(
     values: exp.Values, targets: Sequence[int], descriptor: TableDescriptor
 ) -> exp.Expr:
-    """The query. Every row has as many items. Raises SQLError."""
+    """The query. Every row has as many items, as the parser has seen to. Raises SQLError."""
     columns = [descriptor.visible_columns[place] for place in targets]
     width = len(items_of(values.expressions[0]))
     rows: list[exp.Select] = []
@@ -71,8 +71,6 @@ def values_query(
             check_series(series)
     for row in values.expressions:
         items = items_of(row)
-        if len(items) != width:
-            raise error_at(row, "42601", "VALUES lists must all be the same length")
         if width > len(columns):
             raise error_at(
                 items[len(columns)], "42601", "INSERT has more expressions than target columns"

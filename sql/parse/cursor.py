@@ -7,6 +7,7 @@ what is a keyword depends on where it stands (`CREATE TABLE job (...)` is fine).
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from enum import Enum
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -191,7 +192,10 @@ class Cursor:
         """The syntax error at the furthest place that was reached."""
         missed = self.lexemes[max(self.missed_at, 0)]
         hint = self._hint
-        if self._missed:
+        near = get_close_matches(missed.text.upper(), self._missed, n=1, cutoff=0.8)
+        if near and missed.kind is LexemeKind.WORD:
+            hint = f"Did you mean {near[0]}?"
+        elif self._missed:
             *others, last = self._missed
             if len(others) >= EXPECTED_MAX:
                 others, last = others[:EXPECTED_MAX], "others"

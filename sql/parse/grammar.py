@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import cast
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -104,28 +104,19 @@ def _statement(text: str, tokens: list[Token]) -> Statement:
 
 
 def _unknown(cursor: Cursor) -> SQLError:
-    """The error for a text that no rule reads; what begins so, where nothing was read."""
+    """The error for a text that no rule reads."""
     for words, (what, hint) in REFUSED.items():
         known = words.lower().split()
         if cursor.keys[: len(known)] == known and cursor.missed_at <= len(known):
             return unsupported(what, cursor.lexemes[0].start + 1, hint)
-    if cursor.missed_at > 1:
+    if cursor.missed_at > 0:
         return cursor.error()
-    first, found = cursor.lexemes[0], cursor.lexemes[1:2] or cursor.lexemes[:1]
-    if first.kind is not LexemeKind.WORD:
-        return syntax_error(cursor.text, first.start, first.end, hint="Expected a statement.")
-    begun = sorted(words for words in _BEGINNINGS if words.split()[0] == first.text)
-    if not begun:
-        near = get_close_matches(first.text, {words.split()[0] for words in _BEGINNINGS}, n=1)
-        suggestion = f"Did you mean {near[0].upper()}?" if near else None
-        return syntax_error(cursor.text, first.start, first.end, hint=suggestion)
-    if first.text in begun:
-        return cursor.error()
-    hint = f"Statements that begin so: {', '.join(begun).upper()}."
-    near = get_close_matches(f"{first.text} {found[0].text.lower()}", begun, n=1, cutoff=0.8)
-    if near:
-        hint = f"Did you mean {near[0].upper()}? {hint}"
-    return syntax_error(cursor.text, found[0].start, found[0].end, hint=hint)
+    first = cursor.lexemes[0]
+    hint = "Expected a statement."
+    if first.kind is LexemeKind.WORD:
+        near = get_close_matches(first.text, _FIRST_WORDS, n=1)
+        hint = f"Did you mean {near[0].upper()}?" if near else hint
+    return syntax_error(cursor.text, first.start, first.end, hint=hint)
 
 
 # EXPLAIN.
@@ -177,13 +168,7 @@ _TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
     "delete": parse_delete,
 }
 
-
-_BEGINNINGS = {
-    *("select", "with", "insert", "upsert", "update", "delete"),
-    *(
-        " ".join(words)
-        for rule in STATEMENTS.rules
-        for words in product(*(choice.split("/") for choice in rule.beginning.split()))
-    ),
+_FIRST_WORDS = {
+    *("select", "with", *_TREES),
+    *(word for rule in STATEMENTS.rules if rule.first is not None for word in rule.first.words[0]),
 }
-"""The words that statements begin with."""

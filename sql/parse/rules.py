@@ -197,19 +197,6 @@ class Rule:
         self.first = first if isinstance(first, _Words) else None
         """The words that it begins with."""
 
-    @property
-    def beginning(self) -> str:
-        """The words that it begins with, of which the second may stand behind what is left out."""
-        found: list[str] = []
-        for item in self.items if self.first is not None else ():
-            if len(found) > 1:
-                break
-            if isinstance(item, _Words):
-                found += ["/".join(choice) for choice in item.words]
-            elif not (item is _HERE or (isinstance(item, _Group) and item.optional)):
-                break
-        return " ".join(found)
-
     def read(self, cursor: Cursor) -> object:
         fields = self._defaults.copy()
         for item in self.items:

@@ -274,6 +274,7 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
                 scalar = value_for(value, descriptor, place, scope, relation)
             assignments.append(Assignment(place, scalar, None))
         except NotNative:
+            refuse_sets(value, "UPDATE")
             assignments.append(Assignment(place, None, len(computed)))
             computed.append(value)
     if computed:

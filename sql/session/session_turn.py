@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import Context, copy_context
-from types import TracebackType
 
 from ...catalog.descriptors import temporary_schema
 from ...catalog.descriptors.temporary_schema import TemporarySchema
@@ -55,12 +54,7 @@ class SessionTurn(asyncio.Lock):
         self._asked_before = ask_as(self._asker)
         self._wrote_before = write_as(self._share)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         ask_as(self._asked_before)
         write_as(self._wrote_before)
         if self._before is not None:

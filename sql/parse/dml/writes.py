@@ -16,12 +16,11 @@ from ...syntax.names import ObjectName
 from ...syntax.refusals import error_at, unsupported
 from ...syntax.statements import Delete, Insert, InsertMode, Update
 from ...syntax.tree_names import folded, position_of, table_name
-from ...syntax.walks import find_all
 from ..constant_rows import ROWS, ragged, rows_behind
 from ..cursor import syntax_error
 from ..lexer import like
 from ..queries import parse_tree, word_at
-from .assignments import Assigned, assignments, parse_conflict
+from .assignments import assignments, parse_conflict
 
 _SOURCES = (TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
 """First words of the source of an INSERT, which may also begin with a parenthesis."""
@@ -121,7 +120,9 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
     assigned = assignments(tree.expressions)
     if not assigned:
         raise _ends_early(tokens)
-    _refuse_sets(assigned)
+    for _, value in assigned:
+        if isinstance(value, exp.Star):
+            raise error_at(value, "42804", "a whole row cannot be assigned to a column")
     _refuse_column_aliases(tree.this)
     _refuse_limit(tree)
     source = tree.args.get("from_")
@@ -226,26 +227,6 @@ def _check_overriding(text: str, tokens: list[Token], place: int) -> None:
     if said != ["system", "value"]:
         hint = "Expected OVERRIDING SYSTEM VALUE."
         raise syntax_error(text, token.start, token.end + 1, hint=hint)
-
-
-_OF_SETS: tuple[tuple[type[exp.Expr], str, str], ...] = (
-    (exp.Window, "42P20", "window functions are not allowed in UPDATE"),
-    (exp.ExplodingGenerateSeries, "0A000", "set-returning functions are not allowed in UPDATE"),
-    (exp.GenerateSeries, "0A000", "set-returning functions are not allowed in UPDATE"),
-    (exp.Unnest, "0A000", "set-returning functions are not allowed in UPDATE"),
-)
-
-
-def _refuse_sets(assigned: Sequence[Assigned]) -> None:
-    """Raises SQLError for stars, window functions and functions that return sets in an assigned
-    value."""
-    for _, value in assigned:
-        if isinstance(value, exp.Star) or isinstance(value.this, exp.Star):
-            raise error_at(value, "42804", "a whole row cannot be assigned to a column")
-        for kind, sqlstate, message in _OF_SETS:
-            for node in find_all(value, kind):
-                if node.find_ancestor(exp.Query, exp.Subquery) is None:
-                    raise SQLError(sqlstate, message, position=position_of(node))
 
 
 def _refuse_column_aliases(table: exp.Expr) -> None:

@@ -69,7 +69,7 @@ HINT: Expected a query or a job's id.
 CANCEL 12
 ----
 position 8: syntax error at or near "12" (SQLSTATE 42601)
-HINT: Statements that begin so: CANCEL JOB, CANCEL JOBS, CANCEL REPLICATION.
+HINT: Expected JOB, JOBS or REPLICATION.
 
 ALTER CHANGEFEED 12 ADD refunds, s.t WITH initial_scan DROP orders SET resolved = '1s', updated UNSET diff
 ----

@@ -40,4 +40,4 @@ MakeSavepoint(name='x')
 START
 ----
 position 6: syntax error at end of input (SQLSTATE 42601)
-HINT: Statements that begin so: START TRANSACTION.
+HINT: Expected TRANSACTION.
