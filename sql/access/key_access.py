@@ -272,7 +272,7 @@ def key_access(
     for column in columns:
         place = places[column.id]
         constants, length = _constants(place, predicates)
-        if constants is None and secondary and _is_null(place, predicates):
+        if constants is None and secondary and NullTest(column=place, null=True) in predicates:
             constants = (None,)
         if constants is not None and count * length <= PREFIXES_MAX:
             alternatives.append(constants)
@@ -322,13 +322,6 @@ def _constants(place: int, predicates: Sequence[Predicate]) -> tuple[Alternative
                 if found is None or count < found[1]:
                     found = predicate.array, count
     return (array, 1) if found is None else found
-
-
-def _is_null(place: int, predicates: Sequence[Predicate]) -> bool:
-    return any(
-        isinstance(predicate, NullTest) and predicate.column == place and predicate.null
-        for predicate in predicates
-    )
 
 
 _LOWER = {Comparator.GREATER: False, Comparator.GREATER_OR_EQUAL: True}

@@ -240,20 +240,15 @@ def _constant(
     scalar = compile_scalar(tree, scope, relation)
     if not scalar.constant:
         raise NotNative("a comparison of two columns")
-    if not isinstance(tree, exp.Literal | exp.Parameter) and any(
-        _is_char(cast) for cast in find_all(tree, exp.Cast)
-    ):
+    casts = () if isinstance(tree, exp.Literal | exp.Parameter) else find_all(tree, exp.Cast)
+    targets = [target for cast in casts if (target := type_of_cast(cast)) is not None]
+    if any(target.kind is TypeKind.CHAR for target in targets):
         raise NotNative("a CHAR, beside which the blanks of a VARCHAR mean nothing")
     if type.kind is TypeKind.FLOAT4 and scalar.type not in (None, type):
         if not alone:
             raise NotNative("a list of numbers, which have one type with the column")
         type = _FLOAT8
     return adapt(scalar, type, position=position_of(tree))
-
-
-def _is_char(cast: exp.Cast) -> bool:
-    type = type_of_cast(cast)
-    return type is not None and type.kind is TypeKind.CHAR
 
 
 _FLOAT8 = ColumnType(TypeKind.FLOAT8)

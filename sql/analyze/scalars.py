@@ -234,7 +234,8 @@ def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> S
     kind = scalar.type.kind if scalar.type is not None else None
     _refuse_least_int8(scalar)
     if kind is TypeKind.ARRAY and type.element is not None and scalar.type != type:
-        return _array_of_others(scalar, type)
+        datum = scalar.evaluate.datum if isinstance(scalar.evaluate, _Constant) else None
+        return coerced(scalar, type) if datum is None else constant(type, coerce(type, datum))
     if kind is type.kind and (kind is not TypeKind.DECIMAL or not scalar.constant):
         return scalar
     if kind is not None and (kind, type.kind) not in _IMPLICIT:
@@ -257,13 +258,6 @@ def coerced(scalar: Scalar, type: ColumnType) -> Scalar:
     return Scalar(
         type, lambda values, bindings: coerce(type, evaluate(values, bindings)), scalar.constant
     )
-
-
-def _array_of_others(scalar: Scalar, type: ColumnType) -> Scalar:
-    """An array whose elements are converted one by one."""
-    if isinstance(scalar.evaluate, _Constant):
-        return constant(type, coerce(type, scalar.evaluate.datum))
-    return coerced(scalar, type)
 
 
 _IMPLICIT = {

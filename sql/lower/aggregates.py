@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.derived_types import FLOAT8
 from ..analyze.types.types import Types
 from ..builtins.signatures import NUMBERS
@@ -38,19 +37,14 @@ def in_place_of(aggregate: exp.Expr, made: exp.Expr) -> exp.Expr:
     return copied
 
 
-def sorted_distinct(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
-    """Distinct values are listed in their order, where no other is asked for."""
-    distinct = tree.this
+def listed(tree: exp.ArrayAgg | exp.GroupConcat, types: Types) -> None:
+    """Distinct values are listed in their order, where no other is asked for; string_agg(x, NULL)
+    puts nothing between the texts."""
+    distinct, between = tree.this, tree.args.get("separator")
     if isinstance(distinct, exp.Distinct) and len(distinct.expressions) == 1:
         key = exp.Ordered(this=distinct.expressions[0].copy(), nulls_first=False)
         tree.set("this", exp.Order(this=distinct.copy(), expressions=[key]))
-
-
-def joined_by_nothing(tree: exp.ArrayAgg | exp.GroupConcat) -> None:
-    """string_agg(x, NULL) puts nothing between the texts."""
-    between = tree.args.get("separator")
-    plain = between.this if isinstance(between, exp.Cast) else between
-    if isinstance(plain, exp.Null):
+    if isinstance(between.this if isinstance(between, exp.Cast) else between, exp.Null):
         tree.set("separator", exp.Literal.string(""))
 
 
@@ -75,28 +69,12 @@ def guard_filtered(tree: exp.Filter) -> None:
             operand.replace(exp.Case(ifs=[branch]))
 
 
-PERCENTILES = (exp.PercentileCont, exp.PercentileDisc)
-
-
 def percentile(tree: exp.WithinGroup, types: Types) -> None:
-    """Casts numbers between which values are asked for to floats, in place. Raises SQLError 0A000
-    for a fraction that is no constant, and for values between intervals."""
-    (ordered,) = tree.expression.expressions
+    """Casts numbers between which values are asked for to floats, in place. Raises SQLError."""
+    ordered, *others = tree.expression.expressions
+    if others or tree.this.find(exp.Column) is not None:
+        what = "percentiles by several keys, or of fractions that are no constants"
+        raise unsupported(what, tree, "Write 0.5, and one key.")
     kind = types.kind(ordered.this)
-    continuous = isinstance(tree.this, exp.PercentileCont)
-    if continuous and kind in NUMBERS and kind is not TypeKind.FLOAT8:
+    if isinstance(tree.this, exp.PercentileCont) and kind in NUMBERS and kind != FLOAT8.kind:
         ordered.set("this", cast_to(ordered.this.copy(), FLOAT8))
-    if not _is_constant(tree.this.this) or (continuous and kind is TypeKind.INTERVAL):
-        raise unsupported(
-            "percentiles of several fractions, of ones that are no constants, or between intervals",
-            tree,
-            "Write 0.5, or extract(epoch FROM x) for an interval.",
-        )
-
-
-def _is_constant(fraction: exp.Expr) -> bool:
-    """Whether it is one that DuckDB takes."""
-    inner = fraction.unnest()
-    if isinstance(inner, exp.Cast):
-        return _is_constant(inner.this)
-    return isinstance(inner, exp.Literal) and not inner.is_string and 0 <= float(inner.this) <= 1

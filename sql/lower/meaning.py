@@ -91,16 +91,6 @@ def _series(node: exp.GenerateSeries, types: Types) -> None:
             bound.replace(exp.cast(bound.copy(), "TIMESTAMPTZ"))
 
 
-def _listed(node: exp.ArrayAgg | exp.GroupConcat, types: Types) -> None:
-    aggregates.sorted_distinct(node)
-    aggregates.joined_by_nothing(node)
-
-
-def _ordered_set(node: exp.WithinGroup, types: Types) -> None:
-    if isinstance(node.this, aggregates.PERCENTILES):
-        aggregates.percentile(node, types)
-
-
 def _function(node: exp.Anonymous, types: Types) -> exp.Expr | None:
     name, given = node.name.lower(), list(node.expressions)
     if name in times.CLOCKS and not given:
@@ -200,8 +190,8 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     exp.Fetch: sets.check_fetch,
     exp.CurrentTimestamp: times.refuse_digits,
     **dict.fromkeys((exp.Localtimestamp, exp.Localtime), times.local),
-    **dict.fromkeys((exp.ArrayAgg, exp.GroupConcat), _listed),
-    exp.WithinGroup: _ordered_set,
+    **dict.fromkeys((exp.ArrayAgg, exp.GroupConcat), aggregates.listed),
+    exp.WithinGroup: aggregates.percentile,
     **dict.fromkeys((*COMPARISONS, exp.In), lambda node, types: compared_rows(node)),
     **dict.fromkeys(ARITHMETIC, _arithmetic),
     exp.Degrees: lambda node, types: duckdb(f"CAST(:x AS DOUBLE) / {_DEGREE}", x=node.this),

@@ -18,10 +18,8 @@ from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.derived_types import constant_places, literal_type, quotient_scale
 from ..analyze.types.types import Types
 from ..builtins.known_functions import operand_of
-from ..builtins.operators import COMPARISONS
 from ..builtins.templates import call, duckdb, number, plain
 from ..syntax.refusals import error_at
-from ..syntax.walks import walk
 from .aggregates import around, in_place_of
 
 _EXACT = (TypeKind.INT8, TypeKind.DECIMAL)
@@ -141,25 +139,15 @@ def _fits(written: Decimal) -> bool:
 def _check_float(tree: exp.Literal, types: Types) -> None:
     """Raises SQLError 22003 for a number that no decimal holds, unless it meets a float and is one:
     DuckDB would make a float of it anywhere."""
-    if _meets_float(tree, types):
-        read_float(tree.this)
-        return
-    raise error_at(
-        tree,
-        "22003",
-        f"{tree.this[:60]} has more digits than a DECIMAL, which has {_DIGITS_MAX}",
-        "Cast it to FLOAT8 where that is near enough.",
-    )
-
-
-def _meets_float(tree: exp.Expr, types: Types) -> bool:
-    """Whether the expression around a number makes it a float."""
     parent = tree.parent
-    while isinstance(parent, exp.Paren | exp.Neg | exp.If):
+    while isinstance(parent, exp.Paren | exp.Neg):
         parent = parent.parent
-    if isinstance(parent, exp.Tuple) and isinstance(parent.parent, (*COMPARISONS, exp.In)):
-        return any(types.kind(part) in FLOATS for part in walk(parent.parent))
-    if parent is None or isinstance(parent, exp.Query):
-        return False
-    parts = parent.iter_expressions() if not isinstance(parent, exp.Cast) else ()
-    return any(types.kind(part) in FLOATS for part in (parent, *parts))
+    parts = [] if parent is None or isinstance(parent, exp.Query) else parent.iter_expressions()
+    if not any(types.kind(part) in FLOATS for part in (parent, *parts)):
+        raise error_at(
+            tree,
+            "22003",
+            f"{tree.this[:60]} has more digits than a DECIMAL, which has {_DIGITS_MAX}",
+            "Cast it to FLOAT8 where that is near enough.",
+        )
+    read_float(tree.this)

@@ -217,10 +217,7 @@ class _Parameters:
         self._known: dict[tuple[object, ...], int] = {}
 
     def typed(self, scalar: Scalar, type: ColumnType) -> exp.Expr:
-        return _cast(self._constant(scalar, type), type)
-
-    def uncast(self, scalar: Scalar) -> exp.Expr:
-        return self._constant(scalar, None)
+        return _cast(self.constant(scalar, type), type)
 
     def plain(self, tree: exp.Parameter) -> exp.Expr:
         """A parameter as the client gave it."""
@@ -244,7 +241,7 @@ class _Parameters:
             node.set("this", exp.Literal.number(number[int(node.this.this)]))
         return tuple(self.found[old - 1] for old in used)
 
-    def _constant(self, scalar: Scalar, type: ColumnType | None) -> exp.Expr:
+    def constant(self, scalar: Scalar, type: ColumnType | None) -> exp.Expr:
         try:
             key: tuple[object, ...] = (type, repr(constant_datum(scalar)))
         except NotNative:
@@ -284,7 +281,7 @@ def _type_constant(operand: exp.Expr, type: ColumnType, parameters: _Parameters)
     scalar = adapt(scalar, type, position=position_of(operand))
     if type.kind is TypeKind.DECIMAL:
         # Not cast: a constant with more digits than the column has must not be rounded to meet it.
-        operand.replace(parameters.uncast(scalar))
+        operand.replace(parameters.constant(scalar, None))
     else:
         operand.replace(parameters.typed(scalar, type))
 

@@ -115,7 +115,8 @@ class _Split:
                 hint = "Call it as an item of its own, and compute with it around the query."
                 raise _refused(item, "a value cannot be drawn within an expression", hint)
             _refuse_order(query, item, place)
-            item.replace(exp.alias_(_zero(), output_name(item), quoted=True))
+            zero = exp.cast(exp.Literal.number(0), exp.DataType.Type.BIGINT)
+            item.replace(exp.alias_(zero, output_name(item), quoted=True))
         query.set("expressions", [*query.expressions, *self._operands])
         if draws and session_calls:
             what = f"{session_calls[0].name} cannot be called beside nextval or setval"
@@ -159,10 +160,6 @@ def _calls(tree: exp.Expr) -> Sequence[exp.Anonymous]:
         for node in find_all(tree, exp.Anonymous)
         if is_sequence_call(node) or session_function(node) is not None
     ]
-
-
-def _zero() -> exp.Expr:
-    return exp.cast(exp.Literal.number(0), exp.DataType.Type.BIGINT)
 
 
 def _refuse_order(query: exp.Select, item: exp.Expr, place: int) -> None:

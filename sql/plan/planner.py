@@ -411,7 +411,9 @@ def _locked_tables(
             if source is None:
                 raise SQLError("42P01", f'relation "{name}" in FOR UPDATE clause not found in FROM')
             descriptor = relations[table_name(source).parts]
-            _check_lockable(descriptor, source)
+            if descriptor.id < FIRST_USER_ID:
+                what = f'permission denied for table "{descriptor.name}"'
+                raise error_at(source, "42501", what)
             locked = LockedTable(descriptor, lock.mode, lock.when_locked)
             known = found.get(name)
             found[name] = locked if known is None else known.stronger(locked)
@@ -423,8 +425,3 @@ def _sources(tree: exp.Select) -> dict[str, exp.Table]:
     items = [tree.args["from_"].this]
     items += [join.this for join in tree.args.get("joins") or []]
     return {folded_alias(item): item for item in items if isinstance(item, exp.Table)}
-
-
-def _check_lockable(descriptor: TableDescriptor, source: exp.Table) -> None:
-    if descriptor.id < FIRST_USER_ID:
-        raise error_at(source, "42501", f'permission denied for table "{descriptor.name}"')

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.access import ClockReading, StoreAccess
+from ...kvlayer.access import StoreAccess
 from ...kvlayer.settings import declare_duration
 
 IDLE_TIMEOUT = declare_duration(
@@ -48,10 +48,6 @@ class WaitingResults:
 
     def of(self, user: str) -> ResultsOfUser:
         return ResultsOfUser(self, user)
-
-    @property
-    def clock(self) -> ClockReading:
-        return self._store.clock
 
     @property
     def idle_timeout(self) -> float:
@@ -93,10 +89,6 @@ class ResultsOfUser:
 
     results: WaitingResults
     user: str
-
-    @property
-    def clock(self) -> ClockReading:
-        return self.results.clock
 
     def refuse_more(self) -> None:
         self.results.refuse_more(self.user)

@@ -19,14 +19,12 @@ async def _percentiles(node: SqlNode) -> None:
     assert await node.rows(f"SELECT {over_prices} FILTER (WHERE id > 1) FROM t") == [(2.25,)]
     assert await node.rows(f"SELECT {over_prices} FROM t WHERE id > 3") == [(None,)]
     for text, state in (
-        ("percentile_cont(1.5) WITHIN GROUP (ORDER BY price)", "0A000"),
-        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY took)", "0A000"),
+        ("percentile_cont(1.5) WITHIN GROUP (ORDER BY price)", "42804"),
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY took)", "42883"),
         ("percentile_disc(id / 4.0) WITHIN GROUP (ORDER BY price)", "0A000"),
         ("mode() WITHIN GROUP (ORDER BY price)", "0A000"),
-        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY now())", "42883"),
-        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY id, price)", "42883"),
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY id, price)", "0A000"),
         (f"round({over_prices}, 1)", "42883"),
-        (f"{over_prices} OVER ()", "0A000"),
         ("rank(id) WITHIN GROUP (ORDER BY id)", "0A000"),
     ):
         assert (await node.error(f"SELECT {text} FROM t")).sqlstate == state, text

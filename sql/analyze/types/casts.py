@@ -51,16 +51,6 @@ def _check_label(enum: EnumType, literal: exp.Literal) -> None:
         raise
 
 
-def type_as_written(text: str) -> ColumnType | None:
-    """DECIMAL with the fractional digits that the text has."""
-    try:
-        type = literal_type(text.strip().lstrip("+-"))
-    except ValueError:
-        return None
-    digits = type.decimal[1] if type.kind is TypeKind.DECIMAL else 0
-    return ColumnType(TypeKind.DECIMAL, 38, digits) if digits <= _DIGITS_MAX else None
-
-
 _DIGITS_MAX = 30
 """Behind the point: eight are left before it."""
 
@@ -68,10 +58,15 @@ _DIGITS_MAX = 30
 def digits_of(text: str, type: ColumnType) -> ColumnType:
     """DECIMAL with the digits of the text, or `type` where that holds it. Raises SQLError 22003
     for one that has more digits than any."""
-    written = type_as_written(text)
-    if written is None:
-        coerce(ColumnType(TypeKind.DECIMAL), text)
-    return written or type
+    try:
+        written = literal_type(text.strip().lstrip("+-"))
+    except ValueError:
+        written = None
+    digits = written.decimal[1] if written is not None and written.kind is TypeKind.DECIMAL else 0
+    if written is not None and digits <= _DIGITS_MAX:
+        return ColumnType(TypeKind.DECIMAL, 38, digits)
+    coerce(ColumnType(TypeKind.DECIMAL), text)
+    return type
 
 
 _NUMBERS = frozenset(NUMBERS)

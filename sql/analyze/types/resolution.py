@@ -50,7 +50,7 @@ from .rows import (
     is_row,
     several_dimensions,
 )
-from .sets import check_frame, check_series
+from .sets import check_series
 from .types import BOOL, STRING, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
@@ -333,28 +333,6 @@ def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
         raise error_at(node, "42809", "op ANY/ALL (array) requires array on right side")
 
 
-_PERCENTILES = (exp.PercentileCont, exp.PercentileDisc)
-
-
-def _check_ordered_set(tree: exp.WithinGroup, types: Types) -> None:
-    """Raises SQLError for an ordered set that there is no aggregate for."""
-    aggregate, keys = tree.this, [item.this for item in tree.expression.expressions]
-    if not isinstance(aggregate, _PERCENTILES):
-        raise unsupported(
-            f"{aggregate.key} WITHIN GROUP",
-            tree,
-            "Count the rows before the one in question, as count(*) FILTER (WHERE …) + 1.",
-        )
-    name = aggregate.sql_name().lower()
-    if isinstance(tree.parent, exp.Window):
-        raise error_at(tree, "0A000", f"OVER is not supported for ordered-set aggregate {name}")
-    between = (None, *NUMBERS, TypeKind.INTERVAL)
-    if len(keys) != 1 or (name == "percentile_cont" and types.kind(keys[0]) not in between):
-        of = ", ".join(type_name(types.given(part)) for part in [aggregate.this, *keys])
-        hint = "No function matches the given name and argument types."
-        raise error_at(tree, "42883", f"function {name}({of}) does not exist", hint)
-
-
 def _check_cast(node: exp.Cast, types: Types) -> None:
     inner = node.this.unnest()
     if isinstance(inner, exp.Literal):
@@ -406,8 +384,6 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     exp.Column: (check_whole_row,),
     **dict.fromkeys((exp.Lag, exp.Lead), (_check_default,)),
     exp.NthValue: (_check_place,),
-    exp.WindowSpec: (check_frame,),
-    exp.WithinGroup: (_check_ordered_set,),
     exp.Tuple: (check_row,),
     exp.Anonymous: (_check_anonymous,),
     exp.Substring: (_check_substring,),

@@ -24,7 +24,9 @@ def check_row(tree: exp.Expr, types: Types) -> None:
     while isinstance(parent, exp.Paren | exp.Alias | exp.Is | exp.Order):
         parent = parent.parent
     listed = isinstance(parent, exp.Tuple) and isinstance(parent.parent, exp.Values)
-    if listed or isinstance(parent, _NO_ROWS) or _writes_json(parent):
+    function = parent.name if isinstance(parent, exp.Anonymous) else parent.key if parent else ""
+    document = isinstance(parent, exp.Func) and "json" in function.lower()
+    if listed or document or isinstance(parent, _NO_ROWS):
         raise row_as_value(tree)
 
 
@@ -45,14 +47,6 @@ def row_as_value(tree: exp.Expr) -> SQLError:
     return unsupported(
         "a row as a value", tree, "Select its entries one by one, or compare it with another row."
     )
-
-
-def _writes_json(tree: exp.Expr | None) -> bool:
-    """Whether a call makes a document of its arguments."""
-    if not isinstance(tree, exp.Func):
-        return False
-    name = tree.name if isinstance(tree, exp.Anonymous) else tree.key
-    return "json" in name.lower()
 
 
 def several_dimensions(tree: exp.Expr) -> SQLError:

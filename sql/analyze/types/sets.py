@@ -5,8 +5,6 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...syntax.refusals import error_at, unsupported
-from .common_types import as_type
-from .derived_types import INT8
 from .types import Types
 
 
@@ -40,21 +38,6 @@ def check_fetch(tree: exp.Fetch, types: Types) -> None:
             tree,
             "Select the rows whose rank() OVER (ORDER BY …) is within the number.",
         )
-
-
-def check_frame(spec: exp.WindowSpec, types: Types) -> None:
-    """Types the offsets of a frame. Raises SQLError 0A000 for those of RANGE: PostgreSQL adds them
-    to what the window is ordered by, and has an operator for each pair of types."""
-    by_range = str(spec.args.get("kind") or "").upper() == "RANGE"
-    for offset in (spec.args.get("start"), spec.args.get("end")):
-        if isinstance(offset, exp.Expr):
-            if by_range:
-                raise unsupported(
-                    "RANGE with offset PRECEDING/FOLLOWING",
-                    offset,
-                    "ROWS counts rows, and a join on the distance finds those within it.",
-                )
-            as_type(offset, INT8, types)
 
 
 SERIES = (exp.GenerateSeries, exp.Explode, exp.Unnest)

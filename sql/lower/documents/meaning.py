@@ -269,7 +269,7 @@ def _texts(texts: Sequence[Datum]) -> exp.Expr:
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
     """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
     listed = exp.ArrayAgg(this=argument)
-    grouping.check_distinct(listed, types)
+    grouping.refuse(listed, types)
     return _of_aggregate(node, listed, "jsonb_of")
 
 

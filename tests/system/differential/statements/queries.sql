@@ -370,3 +370,10 @@ SELECT d.id, to_jsonb(q) FROM dept d LEFT JOIN LATERAL (SELECT id, name FROM emp
 SELECT d.id, count(q), jsonb_agg(q ORDER BY q.i) FROM dept d LEFT JOIN (SELECT salary, id AS i, dept FROM emp) q ON q.dept = d.id GROUP BY d.id ORDER BY d.id;
 SELECT d.id, to_jsonb(q) FROM dept d LEFT JOIN (SELECT count(*) AS n FROM emp) q ON q.n > d.id + 4 ORDER BY d.id;
 SELECT d.id, to_jsonb(q) FROM dept d LEFT JOIN (SELECT e.id FROM dept z LEFT JOIN emp e ON false) q ON true;
+-- Frames by distance.
+SELECT id, count(*) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM emp ORDER BY id;
+SELECT id, sum(salary) OVER (ORDER BY salary RANGE BETWEEN 100.5 PRECEDING AND 1000 FOLLOWING) FROM emp ORDER BY id;
+SELECT id, count(*) OVER (ORDER BY hired RANGE BETWEEN INTERVAL '1 month' PRECEDING AND INTERVAL '400 days' FOLLOWING) FROM emp ORDER BY id;
+SELECT id, count(*) OVER (ORDER BY boss NULLS FIRST RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM emp ORDER BY id;
+SELECT id, count(*) OVER (ORDER BY salary::FLOAT8 RANGE BETWEEN 500 PRECEDING AND CURRENT ROW) FROM emp ORDER BY id;
+SELECT id, count(*) OVER (ORDER BY id ROWS BETWEEN '1' PRECEDING AND CURRENT ROW) FROM emp ORDER BY id;
