@@ -215,7 +215,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         conflict=plan_conflict(statement, relations),
         named=statement.columns is not None,
         overriding=statement.overriding,
-        returning=projection(statement.returning, descriptor, statement.alias, relations),
+        returning=projection(statement.returning, descriptor, statement.alias),
     )
 
 
@@ -288,7 +288,7 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
         finder=_finder(statement, descriptor, relation, relations, computed),
         assignments=tuple(assignments),
         moves_keys=any(descriptor.visible_columns[a.place].id in keys for a in assignments),
-        returning=projection(statement.returning, descriptor, relation, relations, statement.ctes),
+        returning=projection(statement.returning, descriptor, relation),
     )
 
 
@@ -299,7 +299,7 @@ def _delete(statement: Delete, relations: Relations) -> DeletePlan:
     return DeletePlan(
         relations=tuple(relations.values()),
         finder=_finder(statement, descriptor, relation, relations, ()),
-        returning=projection(statement.returning, descriptor, relation, relations, statement.ctes),
+        returning=projection(statement.returning, descriptor, relation),
     )
 
 

@@ -110,25 +110,11 @@ class SelectPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class ReturnedQuery:
-    """RETURNING by DuckDB: a query over the written rows, given as the table `rows`, in their
-    order."""
-
-    rows: TableDescriptor
-    select: AnalyticSelect
-
-
-@dataclass(frozen=True, slots=True)
 class Projection:
-    """RETURNING: scalars over a row, and what the columns are called. Empty for none.
-
-    Where some item takes DuckDB, `query` computes all of them and there are no scalars; `columns`
-    then have the types that can be told from the text, STRING where none can.
-    """
+    """RETURNING: scalars over a row, and what the columns are called. Empty for none."""
 
     columns: tuple[ResultColumn, ...]
     scalars: tuple[Scalar, ...]
-    query: ReturnedQuery | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,10 @@
-"""RETURNING: what a statement that writes tells of its rows.
+"""RETURNING: what a statement that writes tells of its rows, in the step that writes them.
 
-What Python evaluates row by row is evaluated so. Where one item is more than that, all of them are
-a query over the rows that the statement writes, which are given to DuckDB under the table's name:
+    UPDATE t AS x SET n = n + 1 RETURNING k, n * 2 AS twice, x.v
 
-    UPDATE t AS x SET n = n + 1 RETURNING k, upper(v), (SELECT max(n) FROM u WHERE u.k = x.k)
-
-    SELECT k, upper(v), (SELECT …) FROM "$returned"."rows" AS x ORDER BY "$row"
-
-Subqueries see the tables as they were before the statement, as in Postgres. The tables of FROM and
-USING are not told of. What a part of a WITH that writes returns is a table for the parts behind it.
+Its items are columns of the table that is written and what Python computes of them, not of the
+tables of FROM and USING. What a part of a WITH that writes returns is a table for the parts behind
+it, which compute anything of it.
 """
 
 from __future__ import annotations
@@ -27,75 +23,60 @@ from ..analyze.binder import (
     check_columns,
     parts_of,
     row_scope,
-    table_called,
 )
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
-from ..analyze.given_tables import ROW_NUMBER, given_table
+from ..analyze.given_tables import given_table
 from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
 from ..analyze.statement_trees import trees_in
-from ..analyze.types.types import PlainTypes
-from ..lower.transpile import transpile
 from ..parse import folded, position_of
-from ..parse.dml.writes import with_ctes
 from ..parse.queries import table_name
 from ..results.results import STRING, ResultColumn
-from ..syntax.refusals import error_at
+from ..syntax.refusals import error_at, unsupported
 from ..syntax.statements import Delete, Update, WithWrites, WritingStep
 from ..syntax.walks import find_all
-from .plans import Projection, ReturnedQuery
-
-RETURNED = ("$returned", "rows")
-"""The name of the rows in the query, which no statement can write."""
-
-_NUMBER = 1_000_000
-"""The number of the given table of rows, above those of a WITH's parts."""
-
+from .plans import Projection
 
 _ANY_DIGITS = ColumnType(TypeKind.DECIMAL)
 """The Python type of arithmetic on decimals, and of numbers with a fraction."""
 
 
 def projection(
-    items: Sequence[exp.Expr],
-    descriptor: TableDescriptor,
-    relation: str | None,
-    relations: Relations,
-    ctes: Sequence[exp.CTE] = (),
+    items: Sequence[exp.Expr], descriptor: TableDescriptor, relation: str | None
 ) -> Projection:
     """RETURNING over the rows of the table that is written, which is called `relation`. Raises
-    SQLError."""
+    SQLError, 0A000 for an item that takes more than Python."""
     relation = relation or descriptor.name
     scope = row_scope(descriptor)
     columns: list[ResultColumn] = []
     scalars: list[Scalar] = []
-    shown = list(_shown(items, descriptor))
-    native, types = True, PlainTypes(None, {}, lookup=lambda column: _declared(column, descriptor))
-    for item in shown:
+    for item in _shown(items, descriptor):
         tree = item.unalias()
         check_columns(tree, descriptor, relation)
-        declared = _declared(tree, descriptor)
         try:
             scalar = compile_scalar(tree, scope, relation)
         except NotNative:
-            native = False
             refuse_sets(tree, "RETURNING")
-            declared = declared or types.of(tree)
-            columns.append(ResultColumn(output_name(item), declared or STRING))
-            continue
+            raise _too_much(tree) from None
         type = scalar.type or STRING
         plain = isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier)
-        if not plain and type == _ANY_DIGITS:  # how many there are, the query knows
-            native = False
+        if not plain and type == _ANY_DIGITS:  # how many there are, only DuckDB knows
+            raise _too_much(tree)
         origin = origin_of(descriptor, folded(tree.this)) if plain else None
-        columns.append(ResultColumn(output_name(item), declared or type, origin))
+        declared = descriptor.column(folded(tree.this)).type if plain else type
+        columns.append(ResultColumn(output_name(item), declared, origin))
         # A result has the digits that its type says: arithmetic on decimals gives more.
         scalars.append(coerced(scalar, type) if type.kind is TypeKind.DECIMAL else scalar)
-    if native:
-        return Projection(tuple(columns), tuple(scalars))
-    query = _query(shown, descriptor, relation, relations, ctes)
-    return Projection(tuple(columns), (), query)
+    return Projection(tuple(columns), tuple(scalars))
+
+
+def _too_much(tree: exp.Expr) -> SQLError:
+    return unsupported(
+        "RETURNING of more than columns, and what is computed of them row by row",
+        tree,
+        "Compute it of what is returned: WITH written AS (… RETURNING *) SELECT … FROM written.",
+    )
 
 
 def refuse_others(
@@ -112,9 +93,7 @@ def refuse_others(
         qualifier = column.args.get("table")
         if qualifier is not None:
             return folded(qualifier) not in others
-        if column.find_ancestor(exp.Query) is not None or not isinstance(
-            column.this, exp.Identifier
-        ):
+        if not isinstance(column.this, exp.Identifier):
             return True
         name = folded(column.this)
         elsewhere = any(table is not None and table.find_column(name) for table in tables)
@@ -141,30 +120,6 @@ def _shown(items: Sequence[exp.Expr], descriptor: TableDescriptor) -> Iterator[e
                 yield exp.column(column.name, quoted=True)
         else:
             yield item
-
-
-def _query(
-    items: Sequence[exp.Expr],
-    descriptor: TableDescriptor,
-    relation: str,
-    relations: Relations,
-    ctes: Sequence[exp.CTE],
-) -> ReturnedQuery:
-    own = [(column.name, column.type) for column in descriptor.visible_columns]
-    rows = given_table(_NUMBER, relation, own)
-    query = exp.select(*(item.copy() for item in items)).from_(table_called(RETURNED, relation))
-    query = query.order_by(exp.column(ROW_NUMBER, table=relation, quoted=True))
-    made = with_ctes(query, ctes)
-    assert made is not None
-    return ReturnedQuery(rows, transpile(made, {**relations, RETURNED: rows}))
-
-
-def _declared(tree: exp.Expr, descriptor: TableDescriptor) -> ColumnType | None:
-    """The type of an item that is a column; None for all else."""
-    if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier):
-        return None
-    column = descriptor.find_column(folded(tree.this))
-    return None if column is None else column.type
 
 
 def returned_table(number: int, step: WritingStep, returning: Projection) -> TableDescriptor | None:

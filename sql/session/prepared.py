@@ -29,7 +29,6 @@ from ..execute.ddl.enum_types import DeclaredType, DeclaredTypes, resolve_hints
 from ..execute.query.result_shape import columns_of, plain_columns
 from ..execute.run import bound, holds
 from ..execute.write.dml import together_applies
-from ..lower.analytic_select import AnalyticSelect
 from ..parse import ParsedText
 from ..plan.needs import with_locks
 from ..plan.planner import plan_statement
@@ -237,18 +236,11 @@ class Preparing:
                 plan = (await self._typed(statement.text, statement.prepared, ()))._plan
             if isinstance(plan, WithPlan):
                 plan = plan.main
-            assert plan is not None, statement
-            if isinstance(plan, SelectPlan):
-                columns = await self._ask(plan.analytic)
-                statement.columns = plan.drawn.shown(columns) if plan.drawn else columns
-            else:
-                assert plan.returning.query is not None, statement
-                statement.columns = await self._ask(plan.returning.query.select)
+            assert isinstance(plan, SelectPlan), statement  # a write's are known
+            columns = await columns_of(plan.analytic, self._services.analytics)
+            columns = with_origins(columns, plan.analytic.origins)
+            statement.columns = plan.drawn.shown(columns) if plan.drawn else columns
         return statement.columns
-
-    async def _ask(self, select: AnalyticSelect) -> tuple[ResultColumn, ...]:
-        columns = await columns_of(select, self._services.analytics)
-        return with_origins(columns, select.origins)
 
     async def _current(self, statement: PreparedStatement) -> bool:
         """Whether the tables are still as they were when the statement was typed."""

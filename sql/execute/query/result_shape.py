@@ -26,7 +26,7 @@ def plain_columns(plan: Plan) -> tuple[ResultColumn, ...] | None:
         return plain_columns(plan.main)
     if isinstance(plan, SelectPlan):
         return None if plan.native is None else plan.native.names
-    return plan.returning.columns if plan.returning.query is None else None
+    return plan.returning.columns
 
 
 async def columns_of(

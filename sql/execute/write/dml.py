@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.row_codec import RowCodec
 from ....catalog.values.arrow_columns import column_datums
-from ....catalog.values.column_types import Datum, coerce
+from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.fibre import end_slice, in_slices_where
@@ -73,19 +72,15 @@ DML = InsertPlan | UpdatePlan | DeletePlan
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The outcome of a write: the count of rows, and RETURNING's rows.
-
-    RETURNING that DuckDB has computed is `answer`, and `rows` is empty then.
-    """
+    """The outcome of a write: the count of rows, and RETURNING's rows."""
 
     rows: Sequence[Row]
     count: int
-    answer: Answer | None = None
 
 
 def one_phase_applies(plan: DML) -> bool:
     """Whether the statement, alone, can be carried out in the evaluating step."""
-    if has_references(plan.descriptor) or plan.returning.query is not None:
+    if has_references(plan.descriptor):
         return False
     match plan:
         case InsertPlan():
@@ -250,18 +245,6 @@ def _told(plan: DML, rows: Sequence[Row], count: int, bindings: Bindings) -> Wri
     return Written(returned, count)
 
 
-async def _told_in(
-    plan: DML, rows: Sequence[Row], count: int, transaction: Transaction, bindings: Bindings
-) -> Written:
-    """Evaluates RETURNING as `_told` does, or by DuckDB where the plan says so."""
-    query = plan.returning.query
-    if query is None:
-        return await sliced(rows, lambda: _told(plan, rows, count, bindings))
-    given = with_given(bindings, {query.rows.id: filled(query.rows, rows)})
-    answer = await run_analytic(query.select, transaction, given)
-    return Written((), count, answer)
-
-
 # In a transaction
 
 
@@ -286,7 +269,7 @@ async def run_whole(
         mutation, written = await read_in(step.plan, transaction, seeing, touched)
         mutations.append(mutation)
         if step.returned is not None:
-            given[step.returned.id] = filled(step.returned, _rows_of(step.returned, written))
+            given[step.returned.id] = filled(step.returned, written.rows)
     seeing = with_given(bindings, given)
     outcome: Result | Written
     if isinstance(plan.main, SelectPlan):
@@ -299,17 +282,6 @@ async def run_whole(
     return outcome
 
 
-def _rows_of(table: TableDescriptor, written: Written) -> Sequence[Row]:
-    """Returns the rows of a step in the types of its table's columns."""
-    if written.answer is None:
-        return written.rows
-    types = [column.type for column in table.visible_columns[1:]]
-    return [
-        tuple(coerce(type, value) for type, value in zip(types, row, strict=True))
-        for row in rows_in(written.answer)
-    ]
-
-
 async def read_in(
     plan: DML, transaction: Transaction, bindings: Bindings, touched: set[bytes] | None = None
 ) -> tuple[Mutation, Written]:
@@ -318,19 +290,18 @@ async def read_in(
     Rows in `touched` are left alone: an earlier part of the statement changes them. The rows that
     are found join them.
     """
+    told: Sequence[Row]
     if isinstance(plan, InsertPlan):
-        inserted: Sequence[Row]
         mutation = await _insertion(plan, transaction, bindings)
         if plan.conflict is not None:
             keys, bodies = mutation.keys, mutation.bodies
             collisions = await in_slices_where(
                 long_bodies(bodies), lambda: Collisions(plan, keys, bodies)
             )
-            mutation, inserted, count = await collisions.settle_in(transaction, bindings)
+            mutation, told, count = await collisions.settle_in(transaction, bindings)
         else:
-            inserted, count = _inserted(plan, mutation), len(mutation.keys)
-        written = await _told_in(plan, inserted, count, transaction, bindings)
-        return mutation, written
+            told, count = _inserted(plan, mutation), len(mutation.keys)
+        return mutation, await sliced(told, lambda: _told(plan, told, count, bindings))
     rows, computed = await _find(plan.finder, transaction, bindings)
     if touched:
         kept = [number for number, (key, _) in enumerate(rows) if key not in touched]
@@ -341,10 +312,8 @@ async def read_in(
     changed = await sliced(rows, lambda: _changed_rows(plan, rows, bindings, computed))
     if isinstance(plan, UpdatePlan):
         changed = await RowRules.of(plan.finder.descriptor).complete_all(changed, bindings)
-    told: Sequence[Row]
     mutation, told = await sliced(changed or rows, lambda: _mutated(plan, rows, changed))
-    written = await _told_in(plan, told, len(rows), transaction, bindings)
-    return mutation, written
+    return mutation, await sliced(told, lambda: _told(plan, told, len(rows), bindings))
 
 
 async def _insertion(plan: InsertPlan, transaction: Transaction, bindings: Bindings) -> Mutation:
@@ -585,12 +554,10 @@ def result_of(
     tag = tag_of(plan, count)
     if not plan.returning.columns:
         return Result(tag=tag, row_count=count, commit_timestamp=committed_at)
-    answer = written.answer
     return Result(
         tag=tag,
-        columns=plan.returning.columns if answer is None else answer.columns,
-        rows=written.rows if answer is None else None,
-        table=None if answer is None else answer.table,
+        columns=plan.returning.columns,
+        rows=written.rows,
         row_count=count,
         commit_timestamp=committed_at,
     )

@@ -72,7 +72,7 @@ _BOOL = ColumnType(TypeKind.BOOL)
 
 _DRAWN = "$drawn"
 _DRAWN_NUMBER = 2_000_000
-"""The number of the given table of drawn values, above that of RETURNING."""
+"""The number of the given table of drawn values, above those of a WITH's parts."""
 
 _COMPILED_MAX = 256
 """Defaults that stay compiled: as many as some busy tables have."""

@@ -108,7 +108,7 @@ SELECT to_jsonb(n), jsonb_build_array(t, b) FROM lists ORDER BY id;
 INSERT INTO lists (id, n) VALUES (5, '{1,x}');
 INSERT INTO lists (id, n) VALUES (5, '1,2');
 INSERT INTO lists (id, d) VALUES (5, '{1234567.5}');
-INSERT INTO lists (id, n, t) VALUES (5, ARRAY[5, 6], ARRAY['q']) RETURNING n, n[2], t;
+INSERT INTO lists (id, n, t) VALUES (5, ARRAY[5, 6], ARRAY['q']) RETURNING n, t;
 UPDATE lists SET n = n || 7 WHERE id = 5 RETURNING n;
 UPDATE lists SET n = array_remove(n, 6), t = t || ARRAY['r'] WHERE id = 5 RETURNING n, t;
 UPDATE lists SET k = n[1] WHERE n[1] IS NOT NULL;

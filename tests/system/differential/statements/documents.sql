@@ -116,7 +116,7 @@ SELECT note -> 'a' FROM docs;
 SELECT doc LIKE 'x' FROM docs;
 INSERT INTO docs VALUES (8, '{bad}', NULL);
 INSERT INTO docs VALUES (8, 5, NULL);
-INSERT INTO docs VALUES (8, '{"z": 1, "y": [1.0, 1e2]}', NULL) RETURNING doc, doc -> 'y', doc ->> 'z';
+INSERT INTO docs VALUES (8, '{"z": 1, "y": [1.0, 1e2]}', NULL) RETURNING doc;
 UPDATE docs SET doc = doc || '{"w": true}' WHERE id = 8 RETURNING doc;
 UPDATE docs SET doc = jsonb_set(doc, '{z}', '"q"') WHERE id = 8 RETURNING doc;
 UPDATE docs SET doc = doc - 'y' WHERE doc ? 'y';

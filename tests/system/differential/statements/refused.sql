@@ -6,4 +6,4 @@ INSERT INTO refused VALUES (10, 1, 5) RETURNING b;
 INSERT INTO refused (id, b) VALUES (14, upper('abc')) RETURNING b;
 INSERT INTO refused (id, b) VALUES (15, (SELECT max(b) FROM refused)) RETURNING b;
 INSERT INTO refused (id, a) VALUES (16, abs(-5)), (17, length('abc')) RETURNING id, a;
-INSERT INTO refused VALUES (18) RETURNING upper(b);
+INSERT INTO refused VALUES (18) RETURNING id;

@@ -127,4 +127,4 @@ EXECUTE p2(1004.3);
 CREATE TABLE smade AS SELECT f4, f4 + g4 AS p, f4 + 1 AS q, sum(f4) AS u FROM s WHERE id < 3 GROUP BY f4, g4;
 SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'smade' ORDER BY ordinal_position;
 DELETE FROM s WHERE f4 = '1004.3' RETURNING id;
-DELETE FROM s WHERE f4 IN ('0.1', '5') RETURNING f4, f4 * g4, f4 + 1;
+DELETE FROM s WHERE f4 IN ('0.1', '5') RETURNING f4, g4;
