@@ -142,12 +142,12 @@ class AddPrimaryKey(AlterCommand):
 
 
 class AddConstraint(AlterCommand):
-    grammar = "ADD constraint:table_constraint"
+    grammar = "ADD ^ constraint:table_constraint"
     constraint: TableConstraint
 
 
 class AddColumn(AlterCommand):
-    grammar = "ADD [COLUMN] if_not_exists:[IF NOT EXISTS] definition:column_definition"
+    grammar = "ADD [COLUMN] if_not_exists:[IF NOT EXISTS] ^ definition:column_definition"
     definition: ColumnDefinition
     if_not_exists: bool
 
@@ -252,7 +252,6 @@ class DropIndex(NamedStatement):
 
     table: ObjectName | None
     if_exists: bool
-    cascade: bool
     text: str
 
 

@@ -251,8 +251,7 @@ async def _create_table(changer: Changer, statement: statements.CreateTable) -> 
         raise Skipped(f'relation "{statement.table}" already exists')
     await sequences.create_owned(changer, statement, created)
     await SchemaChangeStatements(changer).complete(created, statement)
-    bare = bare_decimals((column.name, column.type) for column in statement.columns)
-    return notices(_ignored(ignored), bare, ascending(statement.elements))
+    return notices(_ignored(ignored), bare_decimals(statement), ascending(statement.elements))
 
 
 def _ignored(names: Sequence[str]) -> str | None:

@@ -38,6 +38,7 @@ from ...syntax.names import ObjectName, TypeName, UserTypeName
 from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import AddColumn, AlterCommand, AlterTable, AlterType
 from ..changer import Changer, Skipped, all_of, found_of
+from .given_columns import given_types
 from .schema_changes import AUTO_UNLOCK
 
 
@@ -170,14 +171,7 @@ async def named_types(
     actor: Actor, statement: _Defining
 ) -> AsyncIterator[tuple[TypeName, TypeDescriptor]]:
     """The users' types that a statement gives to columns."""
-    names: list[TypeName] = []
-
-    def noted(given: TypeName) -> TypeName:
-        names.append(given)
-        return given
-
-    _with_types(statement, noted)
-    for given in names:
+    for _, given in given_types(statement):
         bare = given.name.removesuffix("[]")
         if bare not in SQL_NAMES:
             found = await _find(actor, ObjectName(tuple(bare.split(".")), given.position))

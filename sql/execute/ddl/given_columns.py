@@ -38,6 +38,20 @@ def column_type(given: TypeName) -> ColumnType:
         return ColumnType.from_sql(given.name, given.arguments)
 
 
+def given_types(statement: object) -> Iterator[tuple[str, TypeName]]:
+    """The columns to which a statement gives types."""
+    match statement:
+        case statements.CreateTable(columns=columns):
+            yield from ((column.name, column.type) for column in columns)
+        case s.AlterTable(commands=commands):
+            for command in commands:
+                match command:
+                    case s.AddColumn(definition=definition):
+                        yield definition.name, definition.type
+                    case s.AlterType(name=name, type=type):
+                        yield name, type
+
+
 def identity_of(given: s.ColumnDefinition, type: ColumnType) -> Identity | None:
     """Returns the identity of a column. Raises SQLError 22023 for a column that is no integer."""
     if given.identity is None:
@@ -197,12 +211,13 @@ def _check_type(column: Column, type: ColumnType | None, tree: exp.Expr) -> None
 # Notices
 
 
-def bare_decimals(columns: Iterable[tuple[str, TypeName]]) -> str | None:
+def bare_decimals(statement: object) -> str | None:
     """Returns the notice for columns whose NUMERIC says no digits; None without such a column.
 
     PostgreSQL's NUMERIC keeps every digit; here a value with more digits is refused.
     """
-    types = [(name, column_type(type)) for name, type in columns if not type.arguments]
+    given = given_types(statement)
+    types = [(name, column_type(type)) for name, type in given if not type.arguments]
     names = [name for name, type in types if (type.element or type).kind is TypeKind.DECIMAL]
     if not names:
         return None
@@ -212,18 +227,6 @@ def bare_decimals(columns: Iterable[tuple[str, TypeName]]) -> str | None:
         f"NUMERIC without digits is NUMERIC({precision},{scale}), and takes no value that has more"
         f": column {named}"
     )
-
-
-def of_commands(commands: Iterable[s.AlterCommand]) -> str | None:
-    """Returns the bare NUMERIC columns that ALTER TABLE adds or gives a type."""
-    columns: list[tuple[str, TypeName]] = []
-    for command in commands:
-        match command:
-            case s.AddColumn(definition=definition):
-                columns.append((definition.name, definition.type))
-            case s.AlterType(name=name, type=type):
-                columns.append((name, type))
-    return bare_decimals(columns)
 
 
 def ascending(elements: Iterable[object]) -> str | None:

@@ -33,7 +33,7 @@ from ...syntax.names import ObjectName
 from ...syntax.refusals import at
 from ..changer import Changer, Skipped
 from ..write.foreign_keys import check_keys
-from .given_columns import ascending, check_expressions, notices, of_commands, with_computed
+from .given_columns import ascending, bare_decimals, check_expressions, notices, with_computed
 from .schema_targets import TableChanges
 from .sequences import run_identity_command, with_identity
 from .truncation import run_truncation
@@ -97,7 +97,7 @@ class SchemaChangeStatements:
         if not changes.targets and alone:
             return told  # of the table's sequence, or nothing
         done = await self._done(changes, statement.text)
-        return notices(done, told, of_commands(statement.commands))
+        return notices(done, told, bare_decimals(statement))
 
     async def _truncate(self, statement: s.Truncate) -> str | None:
         left, notice = await run_truncation(self._changer, statement)
@@ -115,7 +115,7 @@ class SchemaChangeStatements:
         command: s.AlterCommand,
         table: ObjectName,
     ) -> None:
-        with at(_position(command)):
+        with at(command.position):
             await check_views(self._changer, changes.table, command)
             match command:
                 case s.AddIdentity() | s.SetIdentity() | s.DropIdentity():
@@ -321,15 +321,6 @@ async def publish_finished(changer: Changer, changes: TableChanges) -> None:
             referrers = tuple(sorted({*other.referenced_by, table.id}))
             await changer.publish_next(replace(other, referenced_by=referrers))
     await changer.descriptors.publish(changer.transaction, table)
-
-
-def _position(command: s.AlterCommand) -> int:
-    match command:
-        case s.AddColumn(definition=definition):
-            return definition.position
-        case s.AddConstraint(constraint=constraint):
-            return constraint.position
-    return command.position
 
 
 async def refuse_lost_references(changer: Changer, changes: TableChanges) -> None:

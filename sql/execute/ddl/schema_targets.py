@@ -70,14 +70,11 @@ class TableChanges:
         """A column as it is from here on, in a way that changes no row."""
         self.add(Target(FactsElement(label=label, columns=(column,))))
 
-    def column(self, name: str) -> Column:
-        return self.table.column(name)
-
     def run(self, command: s.AlterCommand) -> None:
         match command:
             case s.IgnoredAlteration(column=name):
                 if name is not None:
-                    self.column(name)  # which must be there
+                    self.table.column(name)  # which must be there
             case s.DropConstraint(name=name) if self.table.named_key(name):
                 self._key_dropped = command
             case _:
@@ -141,7 +138,7 @@ class TableChanges:
     def _drop_column(self, command: s.DropColumn) -> None:
         if command.if_exists and self.table.find_column(command.name) is None:
             return
-        column = self.column(command.name)
+        column = self.table.column(command.name)
         if len(self.table.visible_columns) == 1:
             raise SQLError("0A000", "a table keeps at least one column")
         if column.id in self.table.primary_key:
@@ -160,7 +157,7 @@ class TableChanges:
         self.add(Target(ColumnElement(column=column), present=False))
 
     def _rename_column(self, command: s.RenameColumn) -> None:
-        column = self.column(command.name)
+        column = self.table.column(command.name)
         if command.new_name == column.name:
             return
         if self.table.find_column(command.new_name) is not None:
@@ -188,7 +185,7 @@ class TableChanges:
         )
 
     def _alter_type(self, command: s.AlterType) -> None:
-        column = self.column(command.name)
+        column = self.table.column(command.name)
         type = column_type(command.type)
         if type == column.type and command.using is None:
             return
@@ -252,7 +249,7 @@ class TableChanges:
                 raise _depends(column, f'computed column "{other.name}"')
 
     def _set_default(self, command: s.SetDefault) -> None:
-        column = self.column(command.name)
+        column = self.table.column(command.name)
         if column.computed is not None:
             raise SQLError("42601", f'column "{column.name}" is computed and takes no default')
         if column.identity is not None:
@@ -263,7 +260,7 @@ class TableChanges:
         self.restate(changed, f"{verb} default of {column.name}")
 
     def _set_not_null(self, command: s.SetNotNull) -> None:
-        column = self.column(command.name)
+        column = self.table.column(command.name)
         if column.nullable is not command.not_null:
             return
         if command.not_null:
@@ -309,7 +306,7 @@ class TableChanges:
         name = command.name or (f"{table.name}_pkey" if dropped is not None else None)
         if name is not None and not table.named_key(name):
             self._name_primary_key(self._free_name(name, ""))
-        for column in [self.column(name) for name in command.columns]:
+        for column in [self.table.column(name) for name in command.columns]:
             if column.nullable:
                 self._demand_not_null(column)
         self._alter_primary_key(command)
@@ -322,7 +319,7 @@ class TableChanges:
                 "0A000",
                 "ALTER PRIMARY KEY cannot stand beside another change that rewrites the table",
             )
-        columns = [self.column(name) for name in command.columns]
+        columns = [self.table.column(name) for name in command.columns]
         key = tuple(column.id for column in columns)
         if len(set(key)) != len(key):
             raise SQLError("42701", "a column appears twice in the key")
@@ -377,7 +374,7 @@ class TableChanges:
     # Constraints.
 
     def add_check(self, given: s.Check) -> None:
-        columns = [self.column(name) for name in columns_in(given.tree)]
+        columns = [self.table.column(name) for name in columns_in(given.tree)]
         stem = "_".join([self.table.name, *(column.name for column in columns), "check"])
         name = self._free_name(given.name, stem)
         check = CheckConstraint(
@@ -416,7 +413,7 @@ class TableChanges:
 
     def add_reference(self, given: s.Reference, referenced: TableDescriptor) -> None:
         """A foreign key to a table that is there, as it is or (of this one) as it will be."""
-        columns = [self.column(name) for name in given.columns]
+        columns = [self.table.column(name) for name in given.columns]
         targets = self._referenced_columns(given, referenced)
         if len(columns) != len(targets):
             raise SQLError(
@@ -531,10 +528,10 @@ class TableChanges:
     # Indexes.
 
     def add_index(self, given: s.IndexDefinition, *, if_not_exists: bool = False) -> None:
-        columns = [self.column(name) for name in given.columns]
+        columns = [self.table.column(name) for name in given.columns]
         for column in columns:
             check_indexable(column)
-        storing = [self.column(name) for name in given.storing]
+        storing = [self.table.column(name) for name in given.storing]
         if len({column.id for column in columns}) != len(columns):
             raise SQLError("42701", "a column appears twice in an index")
         if {column.id for column in storing} & {column.id for column in columns}:

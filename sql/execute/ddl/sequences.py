@@ -299,7 +299,7 @@ IdentityCommand = s.AddIdentity | s.SetIdentity | s.DropIdentity
 async def run_identity_command(
     changer: Changer, changes: TableChanges, command: IdentityCommand, table: ObjectName
 ) -> None:
-    column = changes.column(command.name)
+    column = changes.table.column(command.name)
     match command:
         case s.AddIdentity(clause=clause):
             _refuse_locked(changes.table)

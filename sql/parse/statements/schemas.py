@@ -210,7 +210,7 @@ SCHEMAS: tuple[Row, ...] = (
     ),
     (
         f"DROP INDEX [CONCURRENTLY] {_IF} ^ index:qualified_index "
-        "[cascade:CASCADE | RESTRICT] text:whole_text",
+        "[CASCADE/RESTRICT] text:whole_text",
         _of_index(DropIndex),
     ),
     (

@@ -26,7 +26,7 @@ from ...syntax.schema_statements import (
 from ...syntax.statement import rows_of
 from ...syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
 from ...syntax.type_statements import SequenceChange
-from ..cursor import Cursor, Unmatched
+from ..cursor import Cursor
 from ..kinds import (
     begins_name,
     define,
@@ -367,21 +367,7 @@ def _filled(cursor: Cursor) -> tuple[Query, bool]:
     return query, not empty
 
 
-def _names_alone(cursor: Cursor) -> tuple[str, ...]:
-    """`(name, …)`, and no more in the parentheses."""
-    names: list[str] = []
-    while not names or cursor.accept(","):
-        cursor.index += not names
-        if not begins_name(cursor):
-            raise Unmatched
-        names.append(cursor.advance().text)
-    if not cursor.accept(")"):
-        raise Unmatched
-    return tuple(names)
-
-
 define("filled", _filled)
-define("names_alone", _names_alone, lambda cursor: cursor.keys[cursor.index] == "(", absent=())
 
 
 def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCommit | None:
@@ -449,7 +435,7 @@ TABLES: tuple[Row, ...] = (
         _table,
     ),
     (
-        f"{_TABLE} [columns:names_alone] [WITH parameters:(option,…)] [ON COMMIT ends:ends] "
+        f"{_TABLE} [columns:(column,…)] [WITH parameters:(option,…)] [ON COMMIT ends:ends] "
         "filled:filled",
         _table_as,
     ),

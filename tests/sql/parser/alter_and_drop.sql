@@ -12,7 +12,7 @@ AlterTable(table=ObjectName(parts=('t'), position=13), commands=(SetParameters(p
 
 ALTER TABLE t ADD COLUMN x INT8
 ----
-AlterTable(table=ObjectName(parts=('t'), position=13), commands=(AddColumn(position=0, definition=ColumnDefinition(name='x', type=TypeName(name='int8', arguments=(), position=28), nullable=None, default=None, primary_key=False, position=26, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), if_not_exists=False)), if_exists=False, text='ALTER TABLE t ADD COLUMN x INT8')
+AlterTable(table=ObjectName(parts=('t'), position=13), commands=(AddColumn(position=26, definition=ColumnDefinition(name='x', type=TypeName(name='int8', arguments=(), position=28), nullable=None, default=None, primary_key=False, position=26, computed=None, constraints=(), hidden=False, identity=None, primary_name=None), if_not_exists=False)), if_exists=False, text='ALTER TABLE t ADD COLUMN x INT8')
 
 ALTER TABLE t SET changefeed_optimized = true
 ----
