@@ -1,22 +1,12 @@
-"""Positions of errors in their statements."""
+"""Positions of errors in their statements, and options that are given twice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from ...catalog.values.errors import SQLError
 from ..syntax.names import Option
-
-
-@contextmanager
-def at(position: int | None) -> Iterator[None]:
-    """Gives the position to an error of its block that has none."""
-    try:
-        yield
-    except SQLError as error:
-        error.position = error.position or position
-        raise
+from ..syntax.refusals import at as at
 
 
 def refuse_twice(options: Iterable[Option], what: str = "option") -> None:

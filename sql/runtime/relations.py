@@ -35,6 +35,7 @@ from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import RetryableTransaction
 from ..analyze.binder import Relations
 from ..analyze.views import names_in
+from ..syntax.refusals import at
 from ..syntax.statements import ObjectName
 from .services import Services
 
@@ -252,12 +253,12 @@ async def find_table(
     if name.parts[0] == TEMPORARY:
         return None
     try:
-        wanted = await name_in(services.catalog, reader, name, database)
-        return await services.catalog.find(reader, wanted, views=views, keyspaces=keyspaces)
+        with at(name.position):
+            wanted = await name_in(services.catalog, reader, name, database)
+            return await services.catalog.find(reader, wanted, views=views, keyspaces=keyspaces)
     except SQLError as error:
         if if_exists and error.sqlstate in ("3D000", "3F000"):
             return None
-        error.position = error.position or name.position
         raise
 
 
@@ -334,13 +335,10 @@ async def resolve(
 ) -> TableDescriptor:
     """The table or view behind a name as `reader` sees it, or the keyspace where it is asked for
     `keyspaces` too. Raises SQLError with its position."""
-    try:
+    with at(name.position):
         virtual = services.virtual_tables.find(name.parts)
-        if virtual is not None:
-            return virtual
-    except SQLError as error:
-        error.position = error.position or name.position
-        raise
+    if virtual is not None:
+        return virtual
     table = await find_table(services, reader, name, database, views=True, keyspaces=keyspaces)
     if table is None:
         sequence = await find_sequence(services.catalog, reader, name, database)

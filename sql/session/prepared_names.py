@@ -21,6 +21,7 @@ from ..analyze.scalars import Bindings, NotNative, compile_scalar
 from ..execute.query.result_shape import check_columns_same
 from ..results.results import ClosedOnError, Result
 from ..syntax import statements
+from ..syntax.refusals import at
 from ..syntax.statements import Deallocate, ExecutePrepared, Prepare
 from .prepared import PreparedStatement, Preparing
 
@@ -155,15 +156,11 @@ def declared_types(statement: Prepare) -> list[ColumnType | None]:
     for written in statement.types:
         if written.name == "unknown":
             types.append(None)
-            continue
-        if written.name == "oid":
+        elif written.name == "oid":
             types.append(ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID))
-            continue
-        try:
-            types.append(ColumnType.from_sql(written.name, written.arguments))
-        except SQLError as error:
-            error.position = error.position or written.position
-            raise
+        else:
+            with at(written.position):
+                types.append(ColumnType.from_sql(written.name, written.arguments))
     return types
 
 

@@ -1,6 +1,9 @@
-"""The error for what is understood and not offered."""
+"""Errors at their places in statements, and that for what is understood and not offered."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sqlglot import exp
 
@@ -20,3 +23,13 @@ def error_at(
 ) -> SQLError:
     """Returns an error for what stands at a tree."""
     return SQLError(sqlstate, message, position=position_of(tree), hint=hint)
+
+
+@contextmanager
+def at(position: int | None) -> Iterator[None]:
+    """Gives the position to an error of its block that has none."""
+    try:
+        yield
+    except SQLError as error:
+        error.position = error.position or position
+        raise

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
 from ...syntax.names import ObjectName
-from ...syntax.refusals import unsupported
+from ...syntax.refusals import at, unsupported
 from ...syntax.statements import CopyFormat, CopyOptions, CopyTo, Query
 from ..cursor import Cursor
 from ..kinds import at_string, define, gathered, refuses
@@ -78,11 +78,8 @@ def _copy_options(cursor: Cursor) -> CopyOptions:
                 raise SQLError("42601", "conflicting or redundant options", position=position)
             given |= said
     given |= _old_options(cursor)
-    try:
+    with at(position):
         return build_options(given)
-    except SQLError as error:
-        error.position = error.position or position
-        raise
 
 
 define("copy_options", _copy_options)
