@@ -57,6 +57,12 @@ class LeaseScope:
         """Versions that earlier statements have used of tables whose leases were dropped since."""
         self._past: tuple[DescriptorStore, DescriptorReader] | None = None
 
+    def __enter__(self) -> LeaseScope:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.release()
+
     def look_back(self, descriptors: DescriptorStore, reader: DescriptorReader) -> None:
         """From here on tables are what they were to `reader`, which reads AS OF SYSTEM TIME."""
         self._past = descriptors, reader
@@ -420,12 +426,9 @@ async def orphans(services: Services) -> list[tuple[str, str]]:
     """The databases and schemas that sessions of this node left when it died. To be asked before
     the node has sessions."""
     catalog, found = services.catalog, []
-    reader = services.store.begin(read_only=True)
-    try:
+    async with services.reading() as reader:
         for database in await catalog.list_databases(reader):
             schemas = await catalog.list_schemas(reader, database, all_sessions=True)
             prefix = node_prefix(services)
             found += [(database, name) for name in schemas if name.startswith(prefix)]
-    finally:
-        await reader.rollback()
     return found
