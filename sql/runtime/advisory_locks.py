@@ -16,6 +16,7 @@ cannot lock for itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ...catalog.values.errors import SQLError
@@ -188,12 +189,9 @@ class AdvisoryLocks:
         """Lets go of all that the session holds for itself."""
         holder, self._holder = self._holder, None
         self._counts.clear()
-        if holder is None:
-            return
-        try:
-            await holder.rollback()
-        except KVError:
-            pass  # the store has let go already
+        if holder is not None:
+            with suppress(KVError):  # the store has let go already
+                await holder.rollback()
 
     def _in(self, opened: Transaction) -> _InTransaction:
         if self._inside is None or self._inside.transaction is not opened:

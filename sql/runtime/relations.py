@@ -35,6 +35,7 @@ from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import RetryableTransaction
 from ..analyze.binder import Relations
 from ..analyze.views import names_in
+from ..syntax.refusals import at
 from ..syntax.statements import ObjectName
 from .services import Services
 
@@ -55,6 +56,12 @@ class LeaseScope:
         self._let_go: dict[int, int] = {}
         """Versions that earlier statements have used of tables whose leases were dropped since."""
         self._past: tuple[DescriptorStore, DescriptorReader] | None = None
+
+    def __enter__(self) -> LeaseScope:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.release()
 
     def look_back(self, descriptors: DescriptorStore, reader: DescriptorReader) -> None:
         """From here on tables are what they were to `reader`, which reads AS OF SYSTEM TIME."""
@@ -252,12 +259,12 @@ async def find_table(
     if name.parts[0] == TEMPORARY:
         return None
     try:
-        wanted = await name_in(services.catalog, reader, name, database)
-        return await services.catalog.find(reader, wanted, views=views, keyspaces=keyspaces)
+        with at(name.position):
+            wanted = await name_in(services.catalog, reader, name, database)
+            return await services.catalog.find(reader, wanted, views=views, keyspaces=keyspaces)
     except SQLError as error:
         if if_exists and error.sqlstate in ("3D000", "3F000"):
             return None
-        error.position = error.position or name.position
         raise
 
 
@@ -334,13 +341,10 @@ async def resolve(
 ) -> TableDescriptor:
     """The table or view behind a name as `reader` sees it, or the keyspace where it is asked for
     `keyspaces` too. Raises SQLError with its position."""
-    try:
+    with at(name.position):
         virtual = services.virtual_tables.find(name.parts)
-        if virtual is not None:
-            return virtual
-    except SQLError as error:
-        error.position = error.position or name.position
-        raise
+    if virtual is not None:
+        return virtual
     table = await find_table(services, reader, name, database, views=True, keyspaces=keyspaces)
     if table is None:
         sequence = await find_sequence(services.catalog, reader, name, database)
@@ -422,12 +426,9 @@ async def orphans(services: Services) -> list[tuple[str, str]]:
     """The databases and schemas that sessions of this node left when it died. To be asked before
     the node has sessions."""
     catalog, found = services.catalog, []
-    reader = services.store.begin(read_only=True)
-    try:
+    async with services.reading() as reader:
         for database in await catalog.list_databases(reader):
             schemas = await catalog.list_schemas(reader, database, all_sessions=True)
             prefix = node_prefix(services)
             found += [(database, name) for name in schemas if name.startswith(prefix)]
-    finally:
-        await reader.rollback()
     return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -16,7 +17,7 @@ from ...catalog.store.catalog import Catalog
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...changefeed import Changefeeds
-from ...kvlayer.access import StoreAccess
+from ...kvlayer.access import StoreAccess, Transaction
 from ...kvlayer.offload import OffloadLane
 from ...kvlayer.ranges import RangeInfo
 from ...kvlayer.raw import Leadership
@@ -68,6 +69,16 @@ class Services:
     def generators(self) -> Generators:
         """Generators of default values."""
         return StoreGenerators(self.store)
+
+    @asynccontextmanager
+    async def reading(self, opened: Transaction | None = None) -> AsyncIterator[Transaction]:
+        """The open transaction, or a new one that only reads."""
+        reader = self.store.begin(read_only=True) if opened is None else opened
+        try:
+            yield reader
+        finally:
+            if opened is None:
+                await reader.rollback()
 
 
 class ListedTable(Protocol):

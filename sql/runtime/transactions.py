@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -268,11 +269,9 @@ class OpenTransaction:
             return
         self.failed = True
         if self._savepoints:
-            try:
+            with suppress(KVError):  # it is over already: there is only ROLLBACK, or to begin anew
                 await self.transaction.rollback_to(self._savepoints[-1].savepoint)
                 return
-            except KVError:
-                pass  # it is over already: then there is only ROLLBACK, or to begin anew
         await self._let_go()
 
     async def rollback(self) -> None:

@@ -173,12 +173,9 @@ class Preparing:
     async def _resolved(self, declared: DeclaredTypes) -> Hints:
         if not any(isinstance(hint, DeclaredType) for hint in declared):
             return cast(Hints, declared)
-        reader = self._reader()
-        try:
+        async with self._services.reading(self._opened) as reader:
             await reader.started()
             return await resolve_hints(self._services, reader, declared)
-        finally:
-            await self._done(reader)
 
     async def _typed(self, text: str, prepared: Prepared, hints: Hints) -> PreparedStatement:
         count = prepared.parameter_count
@@ -193,33 +190,28 @@ class Preparing:
         if not isinstance(statement, PlannedStatement):
             types = tuple(hint or STRING for hint in [*hints, *([None] * count)][:count])
             return PreparedStatement(text, prepared, 0, types)
-        scope = LeaseScope(self._services.leases)
-        reader = self._reader()
-        try:
-            await reader.started()
-            at = reader.read_timestamp
-            relations, needs, named = await bound(
-                self._services,
-                statement,
-                self._database,
-                self._user,
-                reader,
-                scope,
-                at,
-                self._opened,
-                lengthy=prepared.lengthy_trees,
-            )
+        services, opened = self._services, self._opened
+        with LeaseScope(services.leases) as scope:
+            async with services.reading(opened) as reader:
+                await reader.started()
+                relations, needs, named = await bound(
+                    services,
+                    statement,
+                    self._database,
+                    self._user,
+                    reader,
+                    scope,
+                    reader.read_timestamp,
+                    opened,
+                    lengthy=prepared.lengthy_trees,
+                )
 
-            def work() -> tuple[TypedStatement, Plan]:
-                typed = type_parameters(statement, relations, hints, count)
-                plan = plan_statement(typed.statement, relations)
-                return typed, plan
+                def work() -> tuple[TypedStatement, Plan]:
+                    typed = type_parameters(statement, relations, hints, count)
+                    return typed, plan_statement(typed.statement, relations)
 
-            lengthy = prepared.lengthy or lengthy_relations(relations)
-            typed, plan = await planned(work, lengthy=lengthy)
-        finally:
-            scope.release()
-            await self._done(reader)
+                lengthy = prepared.lengthy or lengthy_relations(relations)
+                typed, plan = await planned(work, lengthy=lengthy)
         own = Prepared(ParsedText((typed.statement,), count), lengthy=prepared.lengthy)
         if not named and not self._changed():
             own.keep(0, self._database, plan, with_locks(needs, plan))
@@ -245,22 +237,13 @@ class Preparing:
     async def _current(self, statement: PreparedStatement) -> bool:
         """Whether the tables are still as they were when the statement was typed."""
         assert statement._plan is not None, statement
-        scope, opened = LeaseScope(self._services.leases), self._opened
+        opened = self._opened
         now = await self._services.store.now() if opened is None else opened.read_timestamp
-        try:
+        with LeaseScope(self._services.leases) as scope:
             return await holds(statement._plan, scope, now, self._changed())
-        finally:
-            scope.release()
 
     def _changed(self) -> frozenset[int]:
         return changed_tables(self._opened)
-
-    def _reader(self) -> Transaction:
-        return self._opened or self._services.store.begin(read_only=True)
-
-    async def _done(self, reader: Transaction) -> None:
-        if reader is not self._opened:
-            await reader.rollback()
 
 
 def joins_batch(statement: Statement | None) -> bool:

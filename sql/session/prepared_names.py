@@ -156,12 +156,11 @@ def declared_types(statement: Prepare) -> list[ColumnType | None]:
     for written in statement.types:
         if written.name == "unknown":
             types.append(None)
-            continue
-        if written.name == "oid":
+        elif written.name == "oid":
             types.append(ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID))
-            continue
-        with at(written.position):
-            types.append(ColumnType.from_sql(written.name, written.arguments))
+        else:
+            with at(written.position):
+                types.append(ColumnType.from_sql(written.name, written.arguments))
     return types
 
 

@@ -611,13 +611,8 @@ class Session:
     @asynccontextmanager
     async def _acting(self) -> AsyncIterator[Actor]:
         """The user, reading in the open transaction or in a new one that only reads."""
-        opened = self._open
-        reader = self._store.begin(read_only=True) if opened is None else opened.transaction
-        try:
+        async with self._services.reading(self._transactions.reader) as reader:
             yield Actor(self._services, self.user, self.database, reader)
-        finally:
-            if opened is None:
-                await reader.rollback()
 
     async def _run_changefeed(self, statement: statements.CreateChangefeed) -> Result:
         refuse_twice(statement.options)

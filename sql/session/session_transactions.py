@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -208,22 +208,18 @@ class SessionTransactions:
         opened, self.opened, self.batch = self.opened, None, False
         if opened is None:
             return Result(tag="ROLLBACK", notice="there is no transaction in progress")
-        try:
+        with suppress(StoreClosed):  # what ends the store ends its transactions
             await opened.rollback()
-        except StoreClosed:
-            pass  # what ends the store ends its transactions
         return Result(tag="ROLLBACK")
 
     async def fail(self) -> None:
         """A statement has failed, or was cancelled and has done who knows what."""
         committing, self._committing = self._committing, None
-        try:
+        with suppress(StoreClosed):
             if committing is not None:
                 await committing.rollback()
             elif self.opened is not None:
                 await self.opened.fail()
-        except StoreClosed:
-            pass
 
     def refuse_failed(self) -> None:
         """Raises SQLError 25P02 in a failed transaction."""
@@ -369,10 +365,8 @@ class SessionTransactions:
 
     async def _end(self) -> None:
         await self.advisory_locks.release_all()
-        try:
+        with suppress(KVError):  # it has ended already, or the store will end it at its next start
             await self.rollback()
-        except KVError:
-            pass  # it has ended already, or the store will end it at its next start
 
     def terminate(self) -> SQLError:
         """The session is over: what is open is rolled back, once nothing runs in it."""

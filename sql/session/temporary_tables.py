@@ -49,8 +49,11 @@ class TemporaryTables:
         for (database, name), ends in list(self._ending.items()):
             if ends is not OnCommit.PRESERVE:
                 verb = "DROP TABLE IF EXISTS" if ends is OnCommit.DROP else "TRUNCATE"
-                try:
-                    await self._run(f"{verb} {TEMPORARY}.{quote_identifier(name)}", database)
+                (statement,) = parse(f"{verb} {TEMPORARY}.{quote_identifier(name)}").statements
+                assert isinstance(statement, DDL), statement
+                try:  # as root: the session may act as another user by now than the table's owner
+                    await change_catalog(self._services, statement, None, database, ROOT)
+                    self._schema.changes += 1
                 except SQLError as error:
                     if error.sqlstate != "42P01":  # it was dropped, or its transaction rolled back
                         raise
@@ -58,21 +61,10 @@ class TemporaryTables:
 
     async def drop_all(self) -> None:
         """DISCARD TEMP, and the end of the session. Raises SQLError and KVError."""
-        before = follow(self._schema)
-        try:
-            databases = sorted(self._schema.databases)
-            await drop_schemas(self._services, [(name, self._schema.name) for name in databases])
-        finally:
-            follow(before)
+        databases = sorted(self._schema.databases)
+        await drop_schemas(self._services, [(name, self._schema.name) for name in databases])
         self._schema.databases.clear()
         self._ending.clear()
-        self._schema.changes += 1
-
-    async def _run(self, text: str, database: str) -> None:
-        """As root: the session may act as another user by now than the table's owner."""
-        (statement,) = parse(text).statements
-        assert isinstance(statement, DDL), text
-        await change_catalog(self._services, statement, None, database, ROOT)
         self._schema.changes += 1
 
 

@@ -154,11 +154,8 @@ class CallingSession:
     async def _database_id(self) -> int:
         name = self._session.database
         if self._database[0] != name:
-            reader = self._services.store.begin(read_only=True)
-            try:
+            async with self._services.reading() as reader:
                 found = await self._services.catalog.descriptors.lookup(reader, 0, 0, name)
-            finally:
-                await reader.rollback()
             if found is None:
                 raise SQLError("3D000", f'database "{name}" does not exist')
             self._database = (name, found)
