@@ -16,13 +16,13 @@ from ...runtime.authorization import Actor
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ..query.result_shape import RETRY_COLUMNS
-from .jobs import check_controls_feed, check_reads_feed, tables_now
+from .jobs import check_feed, tables_now
 
 
 async def show_feed_latency(actor: Actor, statement: s.ShowFeedLatency) -> Result:
     """A row for each stage. Raises SQLError 42704, 42501, and 0A000 where another node runs it."""
     services = actor.services
-    await check_reads_feed(services, actor.user, statement.job_id)
+    await check_feed(services, actor.user, statement.job_id, controls=False)
     stages = await services.jobs.latency(statement.job_id)
     held = [stage.holdup.table_id for stage in stages if stage.holdup is not None]
     tables = await tables_now(services, held)
@@ -50,7 +50,7 @@ async def show_feed_latency(actor: Actor, statement: s.ShowFeedLatency) -> Resul
 async def show_feed_lag(actor: Actor, statement: s.ShowFeedLag) -> Result:
     """A row for each span of each table. Raises SQLError 42704 and 42501."""
     services = actor.services
-    await check_reads_feed(services, actor.user, statement.job_id)
+    await check_feed(services, actor.user, statement.job_id, controls=False)
     spans = await services.jobs.lag(statement.job_id)
     tables = await tables_now(services, [found.table_id for found in spans])
     rows: list[Row] = [
@@ -78,10 +78,8 @@ async def tell_dead_letters(actor: Actor, statement: s.LetterStatement) -> Resul
     """Raises SQLError as SHOW CHANGEFEED LAG and VERIFY CHANGEFEED do, and for RETRY where the feed
     takes no rows now."""
     services, user, chosen = actor.services, actor.user, statement.chosen
-    if isinstance(statement, s.ShowDeadLetters):
-        await check_reads_feed(services, user, chosen.job_id)
-    else:
-        await check_controls_feed(services, user, chosen.job_id)
+    shows = isinstance(statement, s.ShowDeadLetters)
+    await check_feed(services, user, chosen.job_id, controls=not shows)
     letters = _chosen(await services.jobs.dead_letters(chosen.job_id), chosen)
     await _check_tables(services, user, letters)
     rows: list[Row]

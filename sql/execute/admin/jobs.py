@@ -189,7 +189,7 @@ async def verify_changefeed(actor: Actor, statement: VerifyChangefeed) -> Result
     rows: list[Row] = []
     notes: list[str] = []
     for job_id in job_ids:  # each task compares its own keys
-        await check_controls_feed(services, actor.user, job_id)
+        await check_feed(services, actor.user, job_id, controls=True)
         verified = await services.jobs.verify(
             job_id, at_resolved=statement.at_resolved, repairs=statement.repairs
         )
@@ -211,12 +211,6 @@ async def check_sees_job(services: Services, user: str, job_id: int) -> Sequence
     return jobs
 
 
-async def check_reads_feed(services: Services, user: str, job_id: int) -> None:
-    """Raises SQLError 42704 where the user sees no such job in SHOW JOBS, and 42501 as
-    `_check_keys`."""
-    await _check_keys(services, user, await check_sees_job(services, user, job_id))
-
-
 async def check_controls(services: Services, user: str, job_id: int) -> Sequence[JobSummary]:
     """The job of that id, of which admins need not ask. Raises SQLError 42501 and 42704 as for
     PAUSE JOB."""
@@ -228,16 +222,12 @@ async def check_controls(services: Services, user: str, job_id: int) -> Sequence
     return jobs
 
 
-async def check_controls_feed(services: Services, user: str, job_id: int) -> None:
-    """Raises SQLError as `check_controls`, and 42501 as `_check_keys`."""
-    await _check_keys(services, user, await check_controls(services, user, job_id))
-
-
-async def _check_keys(services: Services, user: str, jobs: Sequence[JobSummary]) -> None:
-    """Raises SQLError 42501 where another user's feed is of tables that this one may not SELECT:
-    what is told of it holds keys."""
+async def check_feed(services: Services, user: str, job_id: int, *, controls: bool) -> None:
+    """Raises SQLError as `check_controls`, or as `check_sees_job`; and 42501 where another user's
+    feed is of tables that this one may not SELECT: what is told of it holds keys."""
     rights = services.rights.current
-    for job in jobs:
+    check = check_controls if controls else check_sees_job
+    for job in await check(services, user, job_id):
         if not rights.admin(user) and job.owner not in rights.roles_of(user):
             for table in (await tables_now(services, job.table_ids)).values():
                 await require(services, user, tuple(needs_on(table, int(Privilege.SELECT))))

@@ -31,7 +31,6 @@ from ...introspection.registry import Introspection
 from ...parse import text_of
 from ...results.results import Result, ResultColumn
 from ...runtime.authorization import Actor
-from ...runtime.relations import unknown_relation
 from ...runtime.services import Services
 from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
@@ -356,17 +355,12 @@ async def _set_parameters(
 ) -> str | None:
     catalog = changer.services.catalog
     with at(statement.table.position):
-        found = await changer.find(statement.table)
-        if found is None and statement.if_exists:
-            raise Skipped(unknown_relation(statement.table).message)
-        if found is not None:
-            await changer.wait_for_room(found)
+        found = await changer.found(statement.table, if_exists=statement.if_exists)
+        await changer.wait_for_room(found)
     with at(_first_position(command.parameters, statement.table.position)):
         given, ignored = without_ignored(_given(command.parameters))
         if ignored and not given:
             return _ignored(ignored)
-        if found is None:
-            raise unknown_relation(statement.table)
         locks = LOCK_PARAMETER in parse_names(given)
         if found.locked and not locks:
             return await _change_table(changer, statement)

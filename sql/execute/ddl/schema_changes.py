@@ -37,7 +37,7 @@ from .given_columns import ascending, bare_decimals, check_expressions, notices,
 from .schema_targets import TableChanges
 from .sequences import run_identity_command, with_identity
 from .truncation import run_truncation
-from .views import check_views, drop_readers_of_column
+from .views import check_views
 
 AUTO_UNLOCK = declare_bool(
     "sql.schema.auto_unlock.enabled",
@@ -87,8 +87,6 @@ class SchemaChangeStatements:
         found = await self._changer.found(statement.table, if_exists=statement.if_exists)
         changes = await self._begun(found)
         for command in statement.commands:
-            if isinstance(command, s.DropColumn) and command.cascade:
-                await drop_readers_of_column(self._changer, changes.table, command.name)
             await self._command(changes, command, statement.table)
         changes.finish()
         ignored = [c.what for c in statement.commands if isinstance(c, s.IgnoredAlteration)]

@@ -191,14 +191,6 @@ async def drop_readers(
     await drop_views(changer, list({view.id: view for view in found}.values()), cascade=cascade)
 
 
-async def drop_readers_of_column(changer: Changer, table: TableDescriptor, name: str) -> None:
-    """Drops the views that read a column which is about to be dropped, and those upon them."""
-    column = table.find_column(name)
-    if column is not None:
-        readers = await _readers(changer, table, column)
-        await drop_views(changer, readers, cascade=True)
-
-
 async def publish(
     changer: Changer, before: TableDescriptor | None, changed: TableDescriptor
 ) -> None:
@@ -308,14 +300,17 @@ def depended_on(
 
 
 async def check_views(changer: Changer, table: TableDescriptor, command: s.AlterCommand) -> None:
-    """Raises SQLError 2BP01 where a command of ALTER TABLE would change what a view reads."""
+    """Raises SQLError 2BP01 where a command of ALTER TABLE would change what a view reads. DROP
+    COLUMN … CASCADE drops the views that read the column, and those upon them."""
     match command:
         case s.RenameTable():
             await refuse_read(changer, table, "rename", None)
-        case s.DropColumn(cascade=True):
-            pass  # they are dropped with it
         case s.DropColumn(name=name) | s.RenameColumn(name=name) | s.AlterType(name=name):
             column = table.find_column(name)
-            if column is not None:
-                what = {s.DropColumn: "drop", s.RenameColumn: "rename"}.get(type(command))
-                await refuse_read(changer, table, what or "alter the type of", column)
+            if column is None:
+                return
+            if isinstance(command, s.DropColumn) and command.cascade:
+                await drop_views(changer, await _readers(changer, table, column), cascade=True)
+                return
+            what = {s.DropColumn: "drop", s.RenameColumn: "rename"}.get(type(command))
+            await refuse_read(changer, table, what or "alter the type of", column)
