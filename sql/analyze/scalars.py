@@ -1,7 +1,7 @@
 """Scalar expressions that are evaluated in Python, row by row.
 
-Constants, parameters, columns of one row, arithmetic on them, `||`, and casts of constants. What
-is not among these raises `NotNative`, and whoever planned it hands the statement to DuckDB.
+Constants, parameters, columns of one row, `+`, `-`, `*` and `||` of them, and casts of constants.
+What is not among these raises `NotNative`, and whoever planned it hands the statement to DuckDB.
 
 A scalar without a type (`None`) is a text literal, a NULL, or a parameter that nobody gave a type:
 it takes the type of what it meets, as in PostgreSQL.
@@ -194,7 +194,7 @@ def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) ->
             return Scalar(DATE, lambda values, bindings: bindings.now.date(), True)
         case exp.Neg():
             return _negated(compile_scalar(tree.this, scope, relation))
-        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod() | exp.DPipe():
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.DPipe():
             left = compile_scalar(tree.this, scope, relation)
             right = compile_scalar(tree.expression, scope, relation)
             if isinstance(tree, exp.DPipe):

@@ -1,8 +1,8 @@
 """VALUES with more than constants: an INSERT of a query that computes its rows.
 
-    INSERT INTO t VALUES (1, upper('a')), ((SELECT max(k) + 1 FROM t), DEFAULT)
+    INSERT INTO t VALUES (1, upper('a')), ((SELECT max(k) + 1 FROM t), 'b')
 
-    SELECT 1, upper('a') UNION ALL SELECT (SELECT max(k) + 1 FROM t), 'none'
+    SELECT 1, upper('a') UNION ALL SELECT (SELECT max(k) + 1 FROM t), 'b'
 
 What has no type of its own, a text literal or a parameter, is cast to its column's.
 """
@@ -14,13 +14,10 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ...catalog.store.show_create import default_text
 from ..builtins.templates import cast_to
-from ..parse import parse_expression
 from ..syntax.refusals import error_at
 from ..syntax.walks import find_all
 from .columns.column_values import is_default, refuse_computed
-from .default_expressions import volatile
 from .scalars import evaluates
 from .types.sets import SERIES, check_series
 
@@ -85,7 +82,12 @@ def values_query(
 
 def _item(item: exp.Expr, column: Column) -> exp.Expr:
     if is_default(item):
-        return _default(item, column)
+        raise error_at(
+            item,
+            "0A000",
+            f'DEFAULT of column "{column.name}" cannot stand beside what is not a constant',
+            "Leave the column out of the list of columns.",
+        )
     refuse_computed(column, item)
     untyped = isinstance(item, exp.Null | exp.Parameter) or (
         isinstance(item, exp.Literal) and item.is_string
@@ -93,16 +95,3 @@ def _item(item: exp.Expr, column: Column) -> exp.Expr:
     if not untyped:
         return item.copy()
     return cast_to(item.copy(), column.type)
-
-
-def _default(item: exp.Expr, column: Column) -> exp.Expr:
-    text = default_text(column)
-    tree = exp.null() if text is None else parse_expression(text)
-    if column.computed is not None or volatile(tree):
-        raise error_at(
-            item,
-            "0A000",
-            f'DEFAULT of column "{column.name}" cannot stand beside what is not a constant',
-            "Leave the column out of the list of columns.",
-        )
-    return cast_to(tree, column.type)

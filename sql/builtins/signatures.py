@@ -98,14 +98,6 @@ class Chosen:
             for word, one in zip(words, given, strict=True)
         )
 
-    def polymorphic_of(self, given: Sequence[Argument]) -> bool:
-        """Whether the signature has an array whose element type only text literals would tell."""
-        words = self.signature.words(len(given)) or ()
-        pairs = list(zip(words, given, strict=True))
-        of_arrays = any(word == _ARRAY for word, _ in pairs)
-        deciding = [one for word, one in pairs if word in (_ARRAY, _ELEMENT)]
-        return of_arrays and all(one is Given.LITERAL for one in deciding)
-
 
 def signatures(text: str) -> dict[str, tuple[Signature, ...]]:
     """Reads lines such as `lpad rpad(text, int8, text?) text`: of several names, with a bar between
@@ -226,7 +218,7 @@ def _preferred(words: Sequence[str], given: Sequence[Argument]) -> int:
 
 def _by_literals(fitting: Fitting, given: Sequence[Argument]) -> Fitting:
     """Narrows the candidates by text literals: to text, else to the preferred type where all
-    candidates are of one category, else to the type of the other operands."""
+    candidates are of one category."""
     for place, one in enumerate(given):
         if one is not Given.LITERAL or len(fitting) == 1:
             continue
@@ -238,19 +230,10 @@ def _by_literals(fitting: Fitting, given: Sequence[Argument]) -> Fitting:
         elif len(categories) == 1 and any(kind in _PREFERRED for kind in known):
             wanted = _PREFERRED
         else:
-            wanted = _as_others(given, [words[place] for _, words in fitting])
+            continue
         kept = [pair for pair, kind in zip(fitting, kinds, strict=True) if kind in tuple(wanted)]
         fitting = kept or fitting
     return fitting
-
-
-def _as_others(given: Sequence[Argument], words: Sequence[str]) -> Iterable[TypeKind]:
-    """The kinds among the words that take what the other operands are, if they are all one."""
-    others = {one for one in given if isinstance(one, ColumnType)}
-    if len(others) != 1:
-        return ()
-    (other,) = others
-    return [_KINDS[w] for w in words if w in _KINDS and _accepts(w, other, Given.ANYTHING)]
 
 
 def _wanted(

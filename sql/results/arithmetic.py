@@ -1,23 +1,23 @@
 """Arithmetic on datums, by PostgreSQL's rules.
 
-    INT8    with INT8       INT8; overflow is 22003, division truncates toward zero
-    DECIMAL with INT8       DECIMAL, exact; a quotient has 38 significant digits
+    INT8    with INT8       INT8; overflow is 22003
+    DECIMAL with INT8       DECIMAL, exact
     FLOATs  with any        FLOAT8; overflow to infinity is 22003
     moments ± INTERVAL      TIMESTAMPTZ; TIMESTAMP of a TIMESTAMP and of a DATE
     DATE    ± INT8          DATE
 
-Division by zero is 22012 in all of them. NULL with anything is NULL. DuckDB computes what
-else there is: FLOAT4 with FLOAT4, moments with one another, intervals with numbers.
+NULL with anything is NULL. DuckDB computes what else there is: quotients and remainders, FLOAT4
+with FLOAT4, moments with one another, intervals with numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
-from math import fmod, isinf
-from operator import add, mul, sub, truediv
-from typing import Any, TypeVar
+from decimal import ROUND_HALF_UP, Context, Decimal
+from math import isinf
+from operator import add, mul, sub
+from typing import Any
 
 from ...catalog.values.column_types import INT8_MAX, INT8_MIN, ColumnType, Datum
 from ...catalog.values.errors import SQLError
@@ -26,14 +26,11 @@ from ...catalog.values.session_zone import clock_of, instant, session_zone
 from ...catalog.values.type_kinds import FLOATS, TypeKind
 
 Operation = Callable[[Datum, Datum], Datum]
-N = TypeVar("N", int, Decimal, float)
 
 _EXACT = Context(prec=90, rounding=ROUND_HALF_UP)
 """Holds any product of two 38-digit decimals."""
-_QUOTIENT = Context(prec=38, rounding=ROUND_HALF_UP)
-_REMAINDER = Context(prec=90, rounding=ROUND_DOWN)
 
-OPERATORS = ("+", "-", "*", "/", "%")
+OPERATORS = ("+", "-", "*")
 
 
 def operation(
@@ -99,46 +96,18 @@ def _floats(compute: Callable[[float, float], float]) -> Operation:
     return apply
 
 
-def _divided(compute: Callable[[N, N], N]) -> Callable[[N, N], N]:
-    """A division or a remainder, which by zero is SQLError 22012."""
-
-    def apply(left: N, right: N) -> N:
-        if right == 0:
-            raise SQLError("22012", "division by zero")
-        return compute(left, right)
-
-    return apply
-
-
-def _quotient(left: int, right: int) -> int:
-    quotient = abs(left) // abs(right)
-    return quotient if (left < 0) == (right < 0) else -quotient
-
-
-def _remainder(left: int, right: int) -> int:
-    remainder = abs(left) % abs(right)
-    return -remainder if left < 0 else remainder
-
-
-_INTEGER = {
-    "+": _integers(add), "-": _integers(sub), "*": _integers(mul),
-    "/": _integers(_divided(_quotient)), "%": _integers(_divided(_remainder)),
-}  # fmt: skip
+_INTEGER = {"+": _integers(add), "-": _integers(sub), "*": _integers(mul)}
 _DECIMAL = {
     "+": _decimals(_EXACT.add), "-": _decimals(_EXACT.subtract), "*": _decimals(_EXACT.multiply),
-    "/": _decimals(_divided(_QUOTIENT.divide)), "%": _decimals(_divided(_REMAINDER.remainder)),
 }  # fmt: skip
-_FLOAT = {
-    "+": _floats(add), "-": _floats(sub), "*": _floats(mul),
-    "/": _floats(_divided(truediv)), "%": _floats(_divided(fmod)),
-}  # fmt: skip
+_FLOAT = {"+": _floats(add), "-": _floats(sub), "*": _floats(mul)}
 
 
 def _moved(operator: str, left: TypeKind, right: TypeKind) -> tuple[ColumnType, Operation] | None:
     """The same of a moment that is moved by an interval or by days."""
     exchanged = operator == "+" and (left, right) not in _MOVES
     found = _MOVES.get((right, left) if exchanged else (left, right))
-    if found is None or operator not in "+-":
+    if found is None or operator == "*":
         return None
     kind, move = found
 

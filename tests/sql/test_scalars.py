@@ -26,16 +26,9 @@ def value(text: str, *parameters: object) -> object:
     [
         ("1 + 2 * 3", 7),
         ("(1 + 2) * 3", 9),
-        ("7 / 2", 3),
-        ("-7 / 2", -3),
-        ("-7 % 3", -1),
-        ("7 % -3", 1),
         ("1.10 + 2", Decimal("3.10")),
         ("0.1 * 0.1", Decimal("0.01")),
-        ("10.0 / 4", Decimal("2.5")),
-        ("-7.5 % 2", Decimal("-1.5")),
         ("'1.5'::float8 * 2", 3.0),
-        ("'7'::float8 % 4", 3.0),
         ("1 + NULL::int8", None),
         ("'a' || 'b'::text", "ab"),
         ("-9223372036854775808", -(2**63)),
@@ -57,12 +50,7 @@ def test_expression_has_postgres_value(text: str, expected: object) -> None:
         ("9223372036854775807 + 1", "22003"),
         ("-9223372036854775808 - 1", "22003"),
         ("4611686018427387904 * 2", "22003"),
-        ("-9223372036854775808 / -1", "22003"),
-        ("1 / 0", "22012"),
-        ("1 % 0", "22012"),
-        ("1.5 / 0", "22012"),
         ("'1e308'::float8 * 10", "22003"),
-        ("'1'::float8 / 0", "22012"),
         ("'x'::int8", "22P02"),
     ],
 )
@@ -72,7 +60,9 @@ def test_expression_fails_as_in_postgres(text: str, sqlstate: str) -> None:
     assert caught.value.sqlstate == sqlstate
 
 
-@pytest.mark.parametrize("text", ["upper('a')", "'a' || 1", "x", "1 + 'a'::text", "$1 + $2", "1=1"])
+@pytest.mark.parametrize(
+    "text", ["upper('a')", "7 / 2", "7 % 2", "'a' || 1", "x", "1 + 'a'::text", "$1 + $2", "1=1"]
+)
 def test_everything_else_is_left_to_duckdb(text: str) -> None:
     with pytest.raises(NotNative):
         value(text, 1, 2)

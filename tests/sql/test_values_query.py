@@ -10,7 +10,7 @@ T = "CREATE TABLE t (k INT8 PRIMARY KEY, v STRING DEFAULT 'none', d DATE)"
 
 async def _scenario(node: SqlNode) -> None:
     await node.sql(T)
-    await node.sql("INSERT INTO t VALUES (abs(-1), upper('a'), '2025-01-02'), (2, DEFAULT, NULL)")
+    await node.sql("INSERT INTO t VALUES (abs(-1), upper('a'), '2025-01-02'), (2, 'none', NULL)")
     await node.sql("INSERT INTO t (v, k) VALUES ($1, (SELECT max(k) + 1 FROM t))", "p")
     await node.sql(
         "INSERT INTO t VALUES (length('x'), lower('B')) "

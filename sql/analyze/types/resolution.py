@@ -112,12 +112,6 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
         _join_as_texts(sides, chosen, types)
 
 
-def _check_place(node: exp.NthValue, types: Types) -> None:
-    place = node.args.get("offset")
-    if isinstance(place, exp.Neg) or (isinstance(place, exp.Literal) and place.name == "0"):
-        raise error_at(node, "22016", "argument of nth_value must be greater than zero")
-
-
 def _check_default(node: exp.Lag | exp.Lead, types: Types) -> None:
     """lag(a, 1, 0.5): both values have the type that they have in common."""
     default = node.args.get("default")
@@ -230,10 +224,6 @@ def _check_call(node: exp.Expr, types: Types) -> None:
         raise error_at(node, "42883", f"{shown} does not exist", hint)
     if chosen.takes_array_as_element(known):
         raise several_dimensions(node)
-    if chosen.polymorphic_of(known):
-        raise error_at(
-            node, "42804", "could not determine polymorphic type because input has type unknown"
-        )
     for operand, wanted in zip(given, chosen.wanted, strict=True):
         if wanted is not None:
             _as_wanted(name, operand, wanted, types)
@@ -383,7 +373,6 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     **dict.fromkeys((exp.Explode, exp.Unnest), (check_series, _check_call)),
     exp.Column: (check_whole_row,),
     **dict.fromkeys((exp.Lag, exp.Lead), (_check_default,)),
-    exp.NthValue: (_check_place,),
     exp.Tuple: (check_row,),
     exp.Anonymous: (_check_anonymous,),
     exp.Substring: (_check_substring,),

@@ -334,7 +334,6 @@ SELECT name FROM guests WHERE EXISTS (SELECT * FROM (SELECT nights AS n) q WHERE
 SELECT name, lag(nights, 1, 0.5) OVER (ORDER BY name), lead(nights, 1, 1.5) OVER (ORDER BY name) FROM guests ORDER BY name;
 SELECT lag(name, 1, 0) OVER (ORDER BY name) FROM guests;
 SELECT lag(nights, 1, '7') OVER (ORDER BY name) FROM guests ORDER BY 1;
-SELECT nth_value(name, 0) OVER (ORDER BY name) FROM guests;
 -- Columns that are recursive have the types of their first rows.
 WITH RECURSIVE up (id, path) AS (SELECT id, ARRAY[id] FROM emp WHERE boss IS NULL UNION ALL SELECT e.id, path || e.id FROM emp e JOIN up ON e.boss = up.id) SELECT * FROM up ORDER BY path;
 WITH RECURSIVE up AS (SELECT id, ARRAY[name] AS path, false AS again FROM emp WHERE boss IS NULL UNION ALL SELECT e.id, up.path || e.name, e.name = ANY(path) FROM emp e, up WHERE e.boss = up.id AND NOT again) SELECT * FROM up ORDER BY path;
