@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -77,17 +78,6 @@ class ColumnarCache:
             known, self._scans[table.id] = None, HOT_SCANS
         if known is None:
             return None if spans is not None else await self._build(table, transaction)
-        found = await self._read_known(known, table, transaction, spans)
-        self._store.metrics.add("sql_columnar_cache_hits_total", 1 if found is not None else 0)
-        return found
-
-    async def _read_known(
-        self,
-        known: FollowedTable,
-        table: TableDescriptor,
-        transaction: Transaction,
-        spans: Sequence[Span] | None,
-    ) -> ImageRead | None:
         if spans is None:
             self._tables[table.id] = self._tables.pop(table.id)
         try:
@@ -100,6 +90,7 @@ class ColumnarCache:
         if found is None:
             return None
         await self._shrink(self._store.settings.get(CACHE_BYTES))
+        self._store.metrics.add("sql_columnar_cache_hits_total")
         image, changed = found
         return ImageRead(image, Source.CACHE, changed)
 
@@ -133,7 +124,10 @@ class ColumnarCache:
             self._scans[table.id] = SCANS_WHEN_TOO_LARGE
             return None
         self._scans.pop(table.id, None)
-        await self._hold(image)
+        with suppress(KVError):  # there may be no feed to be had: the next scan may find one
+            followed = FollowedTable(self._store, image, self._forget)
+            self._tables[table.id] = followed
+            await self._shrink(self._store.settings.get(CACHE_BYTES))
         return ImageRead(image, Source.BUILD, 0)
 
     async def _scanned(self, table: TableDescriptor, transaction: Transaction) -> Image | None:
@@ -146,14 +140,6 @@ class ColumnarCache:
             if builder.byte_count > limit:
                 return None
         return await builder.finish(settled_below(transaction))
-
-    async def _hold(self, image: Image) -> None:
-        try:
-            followed = FollowedTable(self._store, image, self._forget)
-        except KVError:
-            return  # there is no feed to be had: the next scan may find one
-        self._tables[image.descriptor.id] = followed
-        await self._shrink(self._store.settings.get(CACHE_BYTES))
 
     async def _shrink(self, limit: int) -> None:
         """Lets go of tables until the rest fit."""

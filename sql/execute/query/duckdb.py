@@ -15,7 +15,7 @@ and a column that is plainly one of a table's has the type that the table gives 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import date
@@ -84,7 +84,7 @@ class Analytics:
         """By time zone: DuckDB's is a whole database's, once its settings are locked."""
         self._used: Counter[str] = Counter()
         """Cursors that are open, by time zone."""
-        self._used_by: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._used_by: Counter[tuple[str, str]] = Counter()
         """Cursors that users who are no admins have open, by user and time zone."""
         self._offloads = [
             offload.lane(f"{name}-{number}", background=True) for number in range(lanes)
@@ -201,18 +201,16 @@ class Analytics:
         if who is None or who.admin:
             yield
             return
-        zones = self._used_by[who.user]
-        if not zones[zone] and len(zones) >= ZONES_OF_USER_MAX:
+        mine, known = (who.user, zone), [user for user, _ in self._used_by]
+        if mine not in self._used_by and known.count(who.user) >= ZONES_OF_USER_MAX:
             raise _too_many_zones(ZONES_OF_USER_MAX, f' of user "{who.user}"')
-        zones[zone] += 1
+        self._used_by[mine] += 1
         try:
             yield
         finally:
-            zones[zone] -= 1
-            if not zones[zone]:
-                del zones[zone]
-            if not zones:
-                self._used_by.pop(who.user, None)
+            self._used_by[mine] -= 1
+            if not self._used_by[mine]:
+                del self._used_by[mine]
 
     def _make_room(self) -> None:
         """Closes the evaluator of an unused time zone, the one opened first. Raises SQLError

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
 from ...introspection.tailrace_internal import JOB_COLUMNS
 from ...lower.analytic_select import AnalyticSelect
 from ...plan.plans import Plan, SelectPlan, WithPlan
@@ -51,17 +50,14 @@ def check_columns_same(
     """Raises SQLError 0A000 where a client was told of other columns than there are now."""
     if described is None or found is None or described is found:
         return
-    if [_shape(column) for column in described] != [_shape(column) for column in found]:
+    before, now = ([(each.name, each.type.kind) for each in told] for told in (described, found))
+    if before != now:
         raise SQLError(
             "0A000",
             "cached plan must not change result type",
             detail="The schema has changed since the statement was prepared.",
             hint="Prepare the statement again.",
         )
-
-
-def _shape(column: ResultColumn) -> tuple[str, TypeKind]:
-    return column.name, column.type.kind
 
 
 def known_columns(statement: statements.Statement | None) -> tuple[ResultColumn, ...] | None:

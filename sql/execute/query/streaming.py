@@ -159,8 +159,6 @@ async def _piecewise(
 
 
 def _together(answers: Sequence[Answer]) -> Answer:
-    if len(answers) == 1:
-        return answers[0]
     return Answer(answers[0].columns, pa.concat_tables([answer.table for answer in answers]))
 
 

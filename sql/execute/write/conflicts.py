@@ -148,7 +148,12 @@ class Collisions:
             if not conflict.updates:
                 continue
             if mine:
-                raise _touched_twice()
+                raise SQLError(
+                    "21000",
+                    "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                    hint="Ensure that no rows proposed for insertion within the same command have "
+                    "duplicate constrained values.",
+                )
             assert there is not None, number
             pair = self._pair(number)
             answer = answers.get(number, (True,))
@@ -214,12 +219,3 @@ class _Arbiter:
 
 def _changes(decided: Sequence[_Effect]) -> list[KeyedRow]:
     return [effect for effect in decided if not isinstance(effect, int)]
-
-
-def _touched_twice() -> SQLError:
-    return SQLError(
-        "21000",
-        "ON CONFLICT DO UPDATE command cannot affect row a second time",
-        hint="Ensure that no rows proposed for insertion within the same command have duplicate "
-        "constrained values.",
-    )

@@ -25,7 +25,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.access import StoreAccess
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.errors import DeadlineExceeded, KVError
-from ....kvlayer.txn import Evaluation, Pending
+from ....kvlayer.txn import Pending
 from ...analyze.scalars import Bindings
 from ...results.errors import from_kv
 from ...runtime.relations import LeaseScope
@@ -118,12 +118,8 @@ class _Load:
         self.scope.release()  # a new version is taken as soon as the old one is superseded
         descriptor = await self.scope.table(table_id, at)
         mutation = await self._mutation(RowRules.of(descriptor), batch, at)
-
-        def evaluate(evaluation: Evaluation) -> None:
-            mutation.apply(evaluation)
-
         return await self._store.submit_one_phase(
-            evaluate, deadline=self.scope.deadline, commit_called_ns=called_ns
+            mutation.apply, deadline=self.scope.deadline, commit_called_ns=called_ns
         )
 
     async def _mutation(self, rules: RowRules, batch: pa.RecordBatch, at: Timestamp) -> Mutation:

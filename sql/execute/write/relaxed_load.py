@@ -162,8 +162,13 @@ class RelaxedLogs:
 
     async def permit(self, name: str, user: str) -> RelaxedLog:
         """The log, where the user may load it. Raises SQLError 42704 and 42501."""
-        log = await find_log(self._services.store.snapshot(await self._services.store.now()), name)
-        await self._check_rights(log, user)
+        services, at = self._services, await self._services.store.now()
+        log = await find_log(services.store.snapshot(at), name)
+        needed = int(Privilege.INSERT | Privilege.UPDATE | Privilege.DELETE)  # on its tables
+        for table_id in log.table_ids:
+            table = await services.catalog.descriptors.read_at(table_id, at)
+            assert table is not None, table_id
+            await require(services, user, (Need(needed, securable(table)),))
         return log
 
     async def states(self, name: str, *, user: str = ROOT) -> list[DomainState]:
@@ -179,16 +184,6 @@ class RelaxedLogs:
             for (log_id, _), known in self._domains.items()
             if known.state is not None
         ]
-
-    async def _check_rights(self, log: RelaxedLog, user: str) -> None:
-        """Checks that the user may write the log's tables. Raises SQLError 42501."""
-        services = self._services
-        at = await services.store.now()
-        for table_id in log.table_ids:
-            table = await services.catalog.descriptors.read_at(table_id, at)
-            assert table is not None, table_id
-            needed = Privilege.INSERT | Privilege.UPDATE | Privilege.DELETE
-            await require(services, user, (Need(int(needed), securable(table)),))
 
     async def _take(self, log: RelaxedLog, lines: pa.Table, taken: _Taken) -> None:
         """Feeds the readers of the lines' domains, and commits what makes large change sets."""

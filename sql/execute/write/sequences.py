@@ -144,14 +144,11 @@ class StoredSequences:
                 await transaction.started()
                 result = await work(transaction)
                 await transaction.commit()
-            except RetryableTransaction:
+            except BaseException as error:
                 await transaction.rollback()
-                if attempt == ATTEMPTS_MAX:
+                if attempt == ATTEMPTS_MAX or not isinstance(error, RetryableTransaction):
                     raise
                 await asyncio.sleep(0.001 * attempt * self._store.random.random())
-            except BaseException:
-                await transaction.rollback()
-                raise
             else:
                 return result
         raise AssertionError("the last attempt returns or raises")
@@ -221,11 +218,8 @@ class SequencesOfUser(StoredSequences):
 
     async def _identity_table(self, table_id: int, column_id: int) -> TableDescriptor | None:
         """The table of an identity column."""
-        descriptors = self._catalog.descriptors
-        if self._opened is not None:
-            table = await descriptors.read(self._opened, table_id)
-        else:
-            table = await descriptors.read_at(table_id, await self._store.now())
+        reader = self._opened or self._store.snapshot(await self._store.now())
+        table = await self._catalog.descriptors.read(reader, table_id)
         assert isinstance(table, TableDescriptor), table
         columns = [column for column in table.columns if column.id == column_id]
         return table if any(column.identity is not None for column in columns) else None
