@@ -25,7 +25,7 @@ from ..syntax.statements import (
 from .constant_lists import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
 from .dml.with_writes import parse_with
-from .dml.writes import parse_delete, parse_insert, parse_update
+from .dml.writes import parse_change, parse_insert
 from .kinds import QUERY_TOKENS, define, refuses
 from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
@@ -164,8 +164,8 @@ STATEMENTS = Rules(
 _TREES: dict[str, Callable[[str, list[Token]], Insert | Update | Delete]] = {
     "insert": parse_insert,
     "upsert": parse_insert,
-    "update": parse_update,
-    "delete": parse_delete,
+    "update": parse_change,
+    "delete": parse_change,
 }
 
 _FIRST_WORDS = {

@@ -175,9 +175,6 @@ class PlanCache:
 
     def prepare(self, text: str) -> Prepared:
         """The text's statements, to be run. Raises SQLError."""
-        prepared = self._texts.get(text)
-        if prepared is not None:
-            return prepared
         shape = shape_of(text)
         if shape is None:
             return self.read(text)

@@ -171,6 +171,4 @@ class ShowUsers(Statement):
     grammar = "SHOW USERS/ROLES"
 
 
-UserStatement = CreateUser | AlterUser | DropUser | ShowUsers
 RightsChange = GrantPrivileges | GrantRoles | SetOwner | ReassignOwned
-RightsStatement = RightsChange | ActAs

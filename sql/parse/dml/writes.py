@@ -63,22 +63,15 @@ def _enclosed_values(tokens: list[Token]) -> list[Token]:
     return tokens
 
 
-def parse_update(text: str, tokens: list[Token]) -> Update:
-    """Parses UPDATE. Raises SQLError."""
+def parse_change(text: str, tokens: list[Token]) -> Update | Delete:
+    """Parses UPDATE or DELETE. Raises SQLError."""
     _refuse_current_of(tokens)
-    tree = parse_tree(text, tokens)
-    if not isinstance(tree, exp.Update):
-        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
-    return update_of(tree, tokens)
-
-
-def parse_delete(text: str, tokens: list[Token]) -> Delete:
-    """Parses DELETE. Raises SQLError."""
-    _refuse_current_of(tokens)
-    tree = parse_tree(text, tokens)
-    if not isinstance(tree, exp.Delete):
-        raise syntax_error(text, tokens[-1].end + 1, tokens[-1].end + 1)
-    return delete_of(tree, tokens)
+    match parse_tree(text, tokens):
+        case exp.Update() as tree:
+            return update_of(tree, tokens)
+        case exp.Delete() as tree:
+            return delete_of(tree, tokens)
+    raise _ends_early(tokens)
 
 
 def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert:
