@@ -199,10 +199,6 @@ async def schema_change_rows(context: IntrospectionContext) -> Rows:
         )  # fmt: skip
 
 
-_EMPTY = 0
-"""The size of relations without stored rows: views."""
-
-
 @runtime_checkable
 class SizedStore(Protocol):
     """A store whose ranges are in this process."""
@@ -218,7 +214,7 @@ async def size_rows(context: IntrospectionContext) -> Rows:
     for found in await described_relations(context):
         table = found.table
         if table.view is not None:
-            yield (table.id, _EMPTY, _EMPTY)
+            yield (table.id, 0, 0)  # no rows of it are stored
             continue
         main = await _bytes(context, index_span(table.id, table.primary_index.id))
         of_indexes = [

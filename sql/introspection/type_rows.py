@@ -103,19 +103,12 @@ def type_modifier(type: ColumnType) -> int:
     return ((precision << 16) | scale) + 4
 
 
-def type_words(type: ColumnType) -> str:
-    """Returns the text of format_type without a modifier."""
-    if type.element is not None and type.catalog_name is None:
-        return f"{row_of(type.element).words}[]"
-    return row_of(type).words
-
-
 def standard_words(type: ColumnType) -> str:
     """Returns the data_type of information_schema, in which arrays and users' types have no own
     name."""
     if type.element is not None:
         return "ARRAY"
-    return "USER-DEFINED" if type.enum is not None else type_words(type)
+    return "USER-DEFINED" if type.enum is not None else row_of(type).words
 
 
 def udt_name(type: ColumnType) -> str:

@@ -85,7 +85,11 @@ async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, lis
     """Returns the query as the view stores it, and the view's columns."""
     (query,) = (await in_slices(lambda: parse(statement.text))).statements
     assert isinstance(query, Query), statement
-    _check_query(query)
+    if query.tree.find(exp.Parameter) is not None:
+        raise SQLError("42P02", "a view takes no parameters")
+    for call in query.tree.find_all(exp.Anonymous):
+        if is_sequence_call(call) or session_function(call) is not None:
+            raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
     relations, _ = await planned_query(changer, query)  # errors have the author's positions
     for parts, table in relations.items():
         if table.temporary:
@@ -199,14 +203,6 @@ async def publish(
     if before is not None:
         changed = replace(changed, version=descriptors.next_version(transaction, before))
     await publish_view(descriptors, transaction, before, changed)
-
-
-def _check_query(query: Query) -> None:
-    if query.tree.find(exp.Parameter) is not None:
-        raise SQLError("42P02", "a view takes no parameters")
-    for call in query.tree.find_all(exp.Anonymous):
-        if is_sequence_call(call) or session_function(call) is not None:
-            raise SQLError("0A000", f"a view cannot call {call.name.lower()}")
 
 
 def _named(found: Sequence[ResultColumn], statement: CreateView) -> list[ResultColumn]:
