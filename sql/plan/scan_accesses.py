@@ -47,14 +47,12 @@ _Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A table of FROM, and how it is joined: `merged` are the columns of USING. It is `optional`
-    where a LEFT JOIN joins it."""
+    """A table of FROM, and the condition that joins it. It is `optional` where a LEFT JOIN does."""
 
     descriptor: TableDescriptor
     scope: Scope
     optional: bool
     condition: exp.Expr | None
-    merged: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -76,9 +74,9 @@ def scan_accesses(tree: exp.Expr, relations: Relations) -> dict[str, KeyAccess]:
     where = tree.args.get("where")
     if where is not None:
         _note(where.this, sources, known)
-    for alias, source in sources.items():
-        if not source.optional:
-            _note_join(alias, sources, known)
+    for source in sources.values():
+        if not source.optional and source.condition is not None:
+            _note(source.condition, sources, known)
     carried = _carried(known)
     used, starred = names_used(tree)
     accesses: dict[str, KeyAccess] = {}
@@ -112,7 +110,6 @@ def _sources(tree: exp.Expr, relations: Relations) -> dict[str, _Source] | None:
             row_scope(descriptor),
             optional=join is not None and join.side == "LEFT",
             condition=None if join is None else join.args.get("on"),
-            merged=tuple(map(folded, (join and join.args.get("using")) or ())),
         )
         if sources.setdefault(folded_alias(table), source) is not source:
             return None
@@ -126,21 +123,6 @@ def _narrowing(join: exp.Join) -> bool:
         and join.kind in ("", "INNER", "CROSS", "OUTER")
         and not join.method
     )
-
-
-def _note_join(alias: str, sources: Mapping[str, _Source], known: _Conditions) -> None:
-    """Adds what the join of a table says by ON, or by USING: there each column is that of the only
-    table before it that has one of its name."""
-    source = sources[alias]
-    if source.condition is not None:
-        _note(source.condition, sources, known)
-    earlier = list(sources)[: list(sources).index(alias)] if source.merged else []
-    for name in source.merged:
-        owners = [other for other in earlier if name in sources[other].scope]
-        if len(owners) == 1 and name in source.scope:
-            pair = (owners[0], sources[owners[0]].scope[name][0]), (alias, source.scope[name][0])
-            if _alike(*pair, sources):
-                known.equal.append(pair)
 
 
 def _note(condition: exp.Expr, sources: Mapping[str, _Source], known: _Conditions) -> None:
@@ -224,9 +206,9 @@ def _predicates_of(
         found = [each for each in found if not (isinstance(each, NullTest) and each.null)]
     for place, _ in source.scope.values():
         found += _on(place, carried.get((alias, place), ()))
-    if source.optional:
+    if source.optional and source.condition is not None:
         own = _Conditions()
-        _note_join(alias, sources, own)
+        _note(source.condition, sources, own)
         found += own.predicates.get(alias, ())
         for pair in own.equal:
             for (table, place), (other, column) in (pair, pair[::-1]):
