@@ -19,7 +19,7 @@ from ..syntax.refusals import error_at
 from ..syntax.walks import find_all
 from .columns.column_values import is_default, refuse_computed
 from .scalars import evaluates
-from .types.sets import SERIES, check_series
+from .types.rows import SERIES, check_series
 
 
 def takes_query(values: exp.Values) -> bool:

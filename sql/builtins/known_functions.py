@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlglot import exp
 
 from .macros import PREFIX
@@ -182,8 +180,3 @@ def operand_of(tree: exp.Expr) -> exp.Expr:
         case exp.Distinct() if len(tree.expressions) == 1:
             return operand_of(tree.expressions[0])
     return tree
-
-
-def described(name: str, types: Sequence[str]) -> str:
-    """A call as error messages name it: `upper(bigint)`."""
-    return f"{name}({', '.join(types)})"

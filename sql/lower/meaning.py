@@ -8,9 +8,9 @@ from typing import Any
 from sqlglot import exp
 
 from ...catalog.values.type_kinds import TypeKind
-from ..analyze.types import common_types, sets
+from ..analyze.types import common_types
 from ..analyze.types.derived_types import FLOAT4
-from ..analyze.types.rows import entries
+from ..analyze.types.rows import check_fetch, entries
 from ..analyze.types.types import Types, untyped
 from ..builtins.known_functions import FUNCTIONS
 from ..builtins.macros import PREFIX
@@ -187,7 +187,7 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
     exp.Substring: texts.substring,
     exp.Extract: lambda node, types: times.field(node.name, node.expression, types, tree=node),
     **dict.fromkeys((exp.GenerateSeries, exp.ExplodingGenerateSeries), _series),
-    exp.Fetch: sets.check_fetch,
+    exp.Fetch: check_fetch,
     exp.CurrentTimestamp: times.refuse_digits,
     **dict.fromkeys((exp.Localtimestamp, exp.Localtime), times.local),
     **dict.fromkeys((exp.ArrayAgg, exp.GroupConcat), aggregates.listed),

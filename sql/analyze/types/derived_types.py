@@ -109,21 +109,11 @@ def whole_of_recursion(tree: exp.Expr) -> exp.Expr:
     return above if above is not None and first and isinstance(above.parent, exp.CTE) else tree
 
 
-def at_zone(kind: TypeKind | None) -> ColumnType | None:
-    """Returns the type of a moment `AT TIME ZONE`."""
-    match kind:
-        case TypeKind.TIMESTAMPTZ | TypeKind.DATE:
-            return ColumnType(TypeKind.TIMESTAMP)
-        case TypeKind.TIMESTAMP:
-            return ColumnType(TypeKind.TIMESTAMPTZ)
-    return None
-
-
-def truncated(moment: ColumnType | None) -> ColumnType | None:
-    """Returns the type of date_trunc() of a moment."""
-    if moment is not None and moment.kind is TypeKind.DATE:
-        return ColumnType(TypeKind.TIMESTAMPTZ)
-    return moment
+AT_ZONE: dict[TypeKind | None, ColumnType] = {
+    **dict.fromkeys((TypeKind.TIMESTAMPTZ, TypeKind.DATE), ColumnType(TypeKind.TIMESTAMP)),
+    TypeKind.TIMESTAMP: ColumnType(TypeKind.TIMESTAMPTZ),
+}
+"""The types of moments `AT TIME ZONE`."""
 
 
 def series(bounds: Sequence[ColumnType | None]) -> ColumnType | None:

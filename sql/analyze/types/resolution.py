@@ -23,7 +23,7 @@ from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.fibre import give_way
-from ...builtins.known_functions import called, described
+from ...builtins.known_functions import called
 from ...builtins.operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
 from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, type_name
 from ...builtins.templates import cast_in_place, cast_to
@@ -45,12 +45,12 @@ from .derived_types import FLOAT4, FLOAT8, INT8
 from .rows import (
     check_dimensions,
     check_row,
+    check_series,
     check_whole_row,
     entries,
     is_row,
     several_dimensions,
 )
-from .sets import check_series
 from .types import BOOL, STRING, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
@@ -214,7 +214,7 @@ def _check_call(node: exp.Expr, types: Types) -> None:
         return
     name, given = call
     known = [types.given(operand) for operand in given]
-    shown = f"function {described(name, [type_name(type) for type in known])}"
+    shown = f"function {name}({', '.join(map(type_name, known))})"
     try:
         chosen = types.meant(node)
     except Ambiguous:

@@ -35,10 +35,10 @@ from ..columns.stars import given_names, sources_of, tree_of
 from ..given_tables import in_catalog
 from ..scalars import broad_type_of_cast, parameter_number, type_of_cast
 from .derived_types import (
+    AT_ZONE,
     FLOAT4,
     FLOAT8,
     INT8,
-    at_zone,
     constant_places,
     decimal,
     literal_type,
@@ -46,7 +46,6 @@ from .derived_types import (
     of_ordered_set,
     quotient_scale,
     series,
-    truncated,
     whole_of_recursion,
     widest,
 )
@@ -248,7 +247,8 @@ class Types:
             case "round" | "trunc" | "ceil" | "ceiling" | "floor" | "mod":
                 return self._rounded(name, operands, chosen)
             case "date_trunc":
-                return truncated(self.of(operands[1]))
+                moment = self.of(operands[1])
+                return TIMESTAMPTZ if moment == DATE else moment
             case "enum_range":
                 found = self.of(operands[0])
                 return None if found is None else array_of(found)
@@ -587,7 +587,7 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Neg: Types._negation,
     exp.Nullif: Types._nullif,
     exp.WithinGroup: lambda types, tree: of_ordered_set(tree, types.of),
-    exp.AtTimeZone: lambda types, tree: at_zone(types.kind(tree.this)),
+    exp.AtTimeZone: lambda types, tree: AT_ZONE.get(types.kind(tree.this)),
     **dict.fromkeys((exp.GenerateSeries, exp.ExplodingGenerateSeries), Types._series),
     **dict.fromkeys((exp.Explode, exp.Any, exp.All), Types._element),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), Types._arithmetic),

@@ -21,7 +21,7 @@ from ....catalog.values.column_types import ColumnType, Datum, array_of, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.types.resolution import no_operator
-from ...analyze.types.sets import check_order_of_distinct
+from ...analyze.types.rows import check_order_of_distinct
 from ...analyze.types.types import Types, untyped
 from ...builtins.documents.calls import (
     FUNCTIONS,
