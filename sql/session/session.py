@@ -35,7 +35,6 @@ from ..execute.catalog_statements import (
 from ..execute.ddl.constraint_times import set_constraints
 from ..execute.ddl.ddl import DDL
 from ..execute.ddl.named_enums import DeclaredTypes
-from ..execute.positions import refuse_twice
 from ..execute.query.result_shape import check_columns_same, known_columns
 from ..execute.run import Execution, run_explain, run_planned
 from ..execute.write.copy import CopyIn, begin_copy, copy_refused, query_of_copy
@@ -55,6 +54,7 @@ from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
 from ..syntax.changefeed_statements import FetchSubscription
+from ..syntax.refusals import refuse_twice
 from ..syntax.rights_statements import ActAs, RightsChange
 from ..syntax.statements import PlannedStatement, Statement
 from ..syntax.transaction_statements import CursorStatement, FetchCursor, TransactionStatement

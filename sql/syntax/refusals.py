@@ -1,13 +1,14 @@
-"""Errors at their places in statements, and that for what is understood and not offered."""
+"""Errors at their places in a statement, and that for what is understood and not offered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
+from .names import Option
 from .tree_names import position_of
 
 
@@ -33,3 +34,13 @@ def at(position: int | None) -> Iterator[None]:
     except SQLError as error:
         error.position = error.position or position
         raise
+
+
+def refuse_twice(options: Iterable[Option], what: str = "option") -> None:
+    """Raises SQLError 42601 where an option is given twice."""
+    seen: set[str] = set()
+    for option in options:
+        if option.name in seen:
+            message = f'{what} "{option.name}" specified more than once'
+            raise SQLError("42601", message, position=option.position)
+        seen.add(option.name)

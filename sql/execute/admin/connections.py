@@ -9,7 +9,7 @@ from ....changefeed import CONNECTION_QUOTA, list_connections
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as s
-from ..positions import at
+from ...syntax.refusals import at
 
 
 async def change_connection(actor: Actor, statement: s.ConnectionChange) -> Result:

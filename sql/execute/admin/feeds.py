@@ -44,11 +44,10 @@ from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ...syntax.keyspace_statements import RebalanceReplication
 from ...syntax.names import ObjectName, Option
-from ...syntax.refusals import unsupported
+from ...syntax.refusals import refuse_twice, unsupported
 from ...syntax.statements import CreateChangefeed, ExplainChangefeed
 from ..changer import Changer
 from ..ddl.ownership import own_jobs
-from ..positions import refuse_twice
 from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import (
     ALTERED_COLUMNS,

@@ -19,9 +19,9 @@ from ...runtime.jobs import sees
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ...syntax.names import Option
+from ...syntax.refusals import at, refuse_twice
 from ...syntax.statements import CreateChangefeed
 from ..changer import Changer
-from ..positions import at, refuse_twice
 from ..query.result_shape import CHANGEFEED_COLUMNS
 from .feeds import requested
 

@@ -27,11 +27,11 @@ from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax import type_statements as t
 from ...syntax.names import Option
+from ...syntax.refusals import at, refuse_twice
 from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
 from ...syntax.view_statements import CreateView, DropView, RenameView, ViewStatement
 from ..changer import LEASE_WAIT, Changer, Skipped, new_table_name
-from ..positions import at, refuse_twice
 from ..write.row_expressions import note_types
 from . import enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
 from .given_columns import column_type, defaults_in, identity_of, with_default

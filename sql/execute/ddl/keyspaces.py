@@ -32,8 +32,8 @@ from ...runtime.relations import LeaseScope, find_table, full_name, resolve, unk
 from ...runtime.services import Services, ranged_store
 from ...syntax import keyspace_statements as s
 from ...syntax.names import ObjectName, Option
+from ...syntax.refusals import at, refuse_twice
 from ..changer import Changer, Skipped, need_create, new_table_name
-from ..positions import at, refuse_twice
 from ..query.result_shape import BACKUP_COLUMNS
 from .ownership import settle_rights
 from .schema_changes import SchemaChangeStatements

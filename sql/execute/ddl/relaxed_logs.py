@@ -9,6 +9,7 @@ from ....catalog.values.errors import SQLError
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...syntax.names import ObjectName
+from ...syntax.refusals import at
 from ...syntax.relaxed_statements import (
     CreateRelaxedLog,
     DropRelaxedLog,
@@ -16,7 +17,6 @@ from ...syntax.relaxed_statements import (
     ShowRelaxedLogs,
 )
 from ..changer import Changer, Skipped
-from ..positions import at
 from ..write.relaxed_load import domain_states
 
 

@@ -26,8 +26,8 @@ from ...runtime.relations import unknown_relation
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
+from ...syntax.refusals import at
 from ..changer import Changer, Skipped
-from ..positions import at
 from .element_targets import ElementChanges
 from .given_columns import check_expressions, with_computed
 from .notices import ascending, notices, of_commands

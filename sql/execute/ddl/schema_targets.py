@@ -30,7 +30,7 @@ from ....catalog.values.type_kinds import TypeKind
 from ...analyze.columns.column_values import check_assignable
 from ...parse import columns_in, renamed, text_of, uses_any
 from ...syntax import schema_statements as s
-from ..positions import at
+from ...syntax.refusals import at
 from ..write.row_expressions import compile_expression
 from .element_targets import ElementChanges
 from .given_columns import check_identity_type, column_type, new_column, with_default
