@@ -5,7 +5,6 @@
     '7'::INT4               INT4 is no other name of INT, which has 64 bits here
     $1::oid[]               an array, which sqlglot does not read
     mood 'sad'              'sad'::mood, for types that sqlglot does not know
-    s !~ ANY (a)            NOT s ~ ALL (a)
     f(doc -> 'a')           f(((doc)) -> 'a'): no lambda, as `doc -> 'a'` and `(doc) -> 'a'` are
     INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
 
@@ -65,8 +64,6 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
             left = like(token, TokenType.L_PAREN, "(")
             right = like(token, TokenType.R_PAREN, ")")
             made += [left, left, token, right, right]
-        elif kind in _QUANTIFIERS and _behind_not_like(tokens, place):
-            made.append(like(token, *_QUANTIFIERS[kind]))
         elif kind == TokenType.INT and token.text.lower() == "int4":
             made.append(like(token, INT4, token.text))
         elif kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
@@ -95,28 +92,12 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
 
 
 _CHANGED = LITERALS | _MOMENTS | {
-    TokenType.NUMBER, TokenType.ANY, TokenType.SOME, TokenType.ALL, TokenType.INT,
-    TokenType.OBJECT_IDENTIFIER, TokenType.INTERVAL,
+    TokenType.NUMBER, TokenType.INT, TokenType.OBJECT_IDENTIFIER, TokenType.INTERVAL,
 }  # fmt: skip
 _CHANGING = LITERALS | {TokenType.L_PAREN, TokenType.ARROW}
 """Tokens that mean something else for what they are, or for what stands behind them."""
 _LISTED = (TokenType.COMMA, TokenType.NUMBER)
 _WORDS = (TokenType.VAR, TokenType.NUMBER)
-_QUANTIFIERS = {
-    TokenType.ANY: (TokenType.ALL, "ALL"),
-    TokenType.SOME: (TokenType.ALL, "ALL"),
-    TokenType.ALL: (TokenType.ANY, "ANY"),
-}
-"""Each with its opposite: sqlglot takes the `!` of `!~` for a NOT before all of it."""
-
-
-def _behind_not_like(tokens: list[Token], place: int) -> bool:
-    """Whether `!~` or `!~*` stands before a token."""
-    return (
-        place >= 2
-        and tokens[place - 1].token_type in (TokenType.RLIKE, TokenType.IRLIKE)
-        and tokens[place - 2].text == "!"
-    )
 
 
 def _refuse_junk(number: Token, behind: Token) -> None:
