@@ -107,7 +107,7 @@ def test_parameters_and_types_are_described() -> None:
 @pytest.mark.parametrize(
     ("returning", "sqlstate"),
     [
-        ("1 / (n - n)", "22012"),
+        ("n + 9223372036854775807", "22003"),
         ("count(*)", "42803"),
         ("row_number() OVER ()", "42P20"),
         ("generate_series(1, 3)", "0A000"),

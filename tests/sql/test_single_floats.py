@@ -55,9 +55,10 @@ def test_parameters_without_a_type_take_it() -> None:
 def test_what_is_computed_of_two_is_rounded_to_it() -> None:
     async def scenario(node: SqlNode) -> None:
         await node.sql("UPDATE f SET v = v * k WHERE k = '0.1'")
-        moved = await node.rows("UPDATE f SET k = k * k WHERE k = '0.1' RETURNING k, v, k + k")
+        moved = await node.rows("UPDATE f SET k = k * k WHERE k = '0.1' RETURNING k, v")
+        assert moved == [(0.010000000707805157, 100.43000030517578)]
         asked = await node.rows("SELECT k, v, k + k FROM f WHERE k < '0.1'")
-        assert moved == asked == [(0.010000000707805157, 100.43000030517578, 0.020000001415610313)]
+        assert asked == [(*moved[0], 0.020000001415610313)]
         result = await node.sql(
             "SELECT k + k, k + 1, sum(k), avg(k), coalesce(k, 1) FROM f GROUP BY k"
         )

@@ -85,7 +85,7 @@ def traced() -> Iterator[Way]:
 POINT = "SELECT note FROM t WHERE id = 1"
 STATEMENTS = (
     "INSERT INTO t VALUES (2, 'b', 3)",
-    "INSERT INTO t (id, note) SELECT id + 7, upper(note) FROM t RETURNING id, lower(note)",
+    "INSERT INTO t (id, note) SELECT id + 7, upper(note) FROM t RETURNING id, note",
     POINT,
     "SELECT note, count(*) FROM t GROUP BY note ORDER BY 1",
     "SELECT relname FROM pg_class WHERE relname = 't'",
