@@ -39,7 +39,7 @@ def test_every_row_is_shown_under_its_schema(seed: int) -> None:
 
 def test_a_storm_has_everything_in_it() -> None:
     """A run in which nothing happens proves nothing."""
-    outcomes = [run_storm(seed) for seed in (50034, 50051)]
+    outcomes = [run_storm(seed) for seed in (50037, 50039)]
     assert sum(outcome.changes for outcome in outcomes) > 10
     assert sum(outcome.commits for outcome in outcomes) > 30
     assert sum(outcome.shown for outcome in outcomes) > 50
