@@ -291,7 +291,7 @@ def look_everywhere(outputs: Outputs) -> None:
     for schema, name in own:
         outputs.ask(f'SELECT * FROM {schema}."{name}"')
     for shown in (
-        "JOBS", "CHANGEFEED JOBS", "EXTERNAL CONNECTIONS", "QUERIES", "SESSIONS", "REPLICATIONS",
+        "JOBS", "CHANGEFEED JOBS", "EXTERNAL CONNECTIONS", "REPLICATIONS",
     ):  # fmt: skip
         outputs.done(f"SHOW {shown}")
     for (job,) in server.rows("SELECT id FROM system.jobs"):
