@@ -15,6 +15,8 @@ from tailrace.changefeed.jobs.details import decode_details, encode_details
 from tailrace.changefeed.pipeline.live import FeedState
 
 MIRROR = "mirror.duckdb"
+LOOKS_MAX = 1000
+"""Looks at a mirror, each behind all that is committed, before it is said to differ."""
 
 
 class Feed:
@@ -50,7 +52,8 @@ class Feed:
     async def equal(self, table: str) -> None:
         """Waits until the mirror shows the table's rows."""
         expected = (await self.database.sql(f"SELECT * FROM {table} ORDER BY k")).arrow()
-        while True:
+        found: list[dict[str, object]] = []
+        for _ in range(LOOKS_MAX):
             await self.caught_up()
             try:
                 found = await self.shown(table)
@@ -59,6 +62,7 @@ class Feed:
             if found == expected.to_pylist():
                 return
             await asyncio.sleep(0.02)
+        raise AssertionError(f"the mirror shows {found}, {table} has {expected.to_pylist()}")
 
     async def watches(self, what: str) -> None:
         """Waits until SHOW CHANGEFEED JOB tells this of a watched table."""
