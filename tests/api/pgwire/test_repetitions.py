@@ -78,7 +78,7 @@ def test_runs_of_one_statement_are_one_write(text: str) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(10))
 def test_together_they_do_what_they_do_in_turn(seed: int) -> None:
     """The same messages, and the same with a Flush between any two: nothing is ahead then."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tailrace.catalog.values.json_text import write_json
@@ -43,6 +43,7 @@ HOLDERS = st.one_of(
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(HOLDERS, min_size=1, max_size=20))
+@example(['{"k": 1.50}', '{"k": 12345678901234567890.123456789}'])
 def test_macros_follow_steps_as_python_does(
     evaluator: duckdb.DuckDBPyConnection, documents: list[str]
 ) -> None:
