@@ -84,7 +84,8 @@ def like(token: Token, kind: TokenType, text: str) -> Token:
 
 
 _QUOTING = re.compile(r"""['"]|/\*|\$(?!\d)""")
-"""What may begin a part without an end. Small texts without it are within all limits."""
+"""The beginnings of parts that may have no end: quotes, comments, quoted dollars. A small text
+without them is within all limits of `pieces`."""
 
 
 def tokenize(text: str) -> list[Token]:

@@ -201,8 +201,9 @@ class Analytics:
         if who is None or who.admin:
             yield
             return
-        mine, known = (who.user, zone), [user for user, _ in self._used_by]
-        if mine not in self._used_by and known.count(who.user) >= ZONES_OF_USER_MAX:
+        mine = who.user, zone
+        zones = (user for user, _ in self._used_by if user == who.user)
+        if mine not in self._used_by and sum(1 for _ in zones) >= ZONES_OF_USER_MAX:
             raise _too_many_zones(ZONES_OF_USER_MAX, f' of user "{who.user}"')
         self._used_by[mine] += 1
         try:

@@ -93,7 +93,7 @@ class _Changed:
 
 
 class _Cascade:
-    """One statement's way through the foreign keys."""
+    """Follows the foreign keys to the rows that refer to those which one statement changes."""
 
     def __init__(self, transaction: Transaction, bindings: Bindings) -> None:
         self._transaction = transaction

@@ -201,7 +201,7 @@ def plain_inserts(text: str, tokens: list[Token]) -> tuple[list[Token], Inserts]
 
 
 def _name(tokens: list[Token], start: int) -> str:
-    """The last part of the table's name that begins there, which OVERRIDING may stand behind."""
+    """Returns the last part of the table's name that begins at `start`."""
     place = next((n for n, token in enumerate(tokens) if token.start == start), None)
     if place is None:
         return ""

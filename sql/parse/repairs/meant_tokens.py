@@ -50,10 +50,8 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         before, kind, following = kinds[place : place + 3]
         if not place % TOKENS_PER_STEP:
             give_way()
-        if kind not in _CHANGED and following not in _CHANGING:
-            made.append(token)
-            continue
-        if kind in _LISTED and following in _LISTED:
+        listed = kind in _LISTED and following in _LISTED
+        if listed or (kind not in _CHANGED and following not in _CHANGING):
             made.append(token)
             continue
         if kind == TokenType.NUMBER and following in _WORDS:

@@ -39,7 +39,7 @@ from ..lexer import POSTGRES
 # Rows.
 
 _LISTS = (exp.Select, exp.Returning, exp.Tuple)
-"""Where a star stands for several columns."""
+"""The nodes in which a star stands for several columns."""
 
 
 def plain_rows(tree: exp.Expr) -> exp.Expr:
