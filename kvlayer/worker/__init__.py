@@ -16,9 +16,12 @@ Never knows: what the work is.
 
 from .channel import Channel, SocketDoorbell
 from .peer import Handler, Peer, WorkerGone
-from .process import Started, WorkerProcess, inherited_channel, start_process
+from .process import VERSION, Started, WorkerProcess, inherited_channel, start_process
+from .program import run_worker
+from .rows import received_rows, sent_pieces, sent_rows
 
 __all__ = [
+    "VERSION",
     "Channel",
     "Handler",
     "Peer",
@@ -27,5 +30,9 @@ __all__ = [
     "WorkerGone",
     "WorkerProcess",
     "inherited_channel",
+    "received_rows",
+    "run_worker",
+    "sent_pieces",
+    "sent_rows",
     "start_process",
 ]

@@ -17,12 +17,16 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version as installed_version
 from typing import Any
 
 from ..child_environment import child_environment
 from ..metrics import Metrics
 from .channel import Channel, SocketDoorbell
 from .peer import Handler, Peer, WorkerGone
+
+VERSION = installed_version("tailrace")
+"""The version of this process, whatever is installed in its place meanwhile."""
 
 RING_BYTES = 8 * 1024 * 1024
 """Of each direction: some slices of a feed's rows. What finds no room waits in its sender."""

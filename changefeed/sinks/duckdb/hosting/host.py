@@ -19,7 +19,7 @@ from .....kvlayer.history import StorePosition
 from .....kvlayer.metrics import Metrics
 from .....kvlayer.offload import Offload
 from .....kvlayer.settings import Settings
-from .....kvlayer.worker import Channel, Handler, Peer
+from .....kvlayer.worker import VERSION, Channel, Handler, Peer, sent_pieces
 from ....contract.options import ChangefeedOptions
 from ...locations import MirrorLocations
 from ...protocol import FeedIdentity, SinkContext, SinkProgress, SinkStand
@@ -30,11 +30,7 @@ from ..mirror_snapshot import MirrorSnapshot
 from ..ownership import MirrorRow
 from ..reader import MirrorReader
 from ..sink import DuckDBSink
-from .messages import VERSION, KnownDescriptors, SentBatch, SentEvent, sent_rows
-
-SENT_BYTES = 1024 * 1024
-"""About as many bytes of a result are sent at once. The next follow when the server has taken
-these: a result waits here, and not in the memory that all share."""
+from .messages import KnownDescriptors, SentBatch, SentEvent
 
 SnapshotRows = tuple[
     Timestamp, Sequence[tuple[MirrorRow, Timestamp]], Sequence[tuple[LogRow, Timestamp]]
@@ -207,14 +203,8 @@ class MirrorHost:
         found = await self._reader.read(
             location, sql, parameters, permit=permit, bytes_max=bytes_max
         )
-        together: list[pa.RecordBatch] = []
-        for batch in found.to_batches():
-            together.append(batch)
-            if sum(each.nbytes for each in together) >= SENT_BYTES:
-                await self.peer.call("rows", number, sent_rows(together))
-                together = []
-        if together:
-            await self.peer.call("rows", number, sent_rows(together))
+        for piece in sent_pieces(found):
+            await self.peer.call("rows", number, piece)
         return found.schema
 
     async def _begin_snapshot(self, number: int, uri: str, job_id: int) -> SnapshotRows:

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Any
-
-import pyarrow as pa
 
 from .....catalog.descriptors.descriptor import TableDescriptor
 from .....kvlayer.clock import Timestamp
+from .....kvlayer.worker import received_rows, sent_rows
 from .....schemafeed.table_events import EventKind, TableEvent
 from ....contract.changes import ChangeBatch, ChangeKind
-
-VERSION = version("tailrace")
-"""The version of this process, whatever is installed in its place meanwhile."""
 
 DESCRIPTORS_KEPT_MAX = 64
 """Descriptors of one sink that have a number: late rows are under the last few of each table."""
@@ -123,18 +118,3 @@ class KnownDescriptors:
     def event(self, sent: SentEvent) -> TableEvent:
         before, after, kinds = sent
         return TableEvent(before=self._known[before], after=self._known[after], kinds=kinds)
-
-
-def sent_rows(batches: Sequence[pa.RecordBatch]) -> bytes:
-    """Batches of one schema as Arrow's stream format has them: only the rows that they show."""
-    stream = pa.BufferOutputStream()
-    with pa.ipc.new_stream(stream, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return stream.getvalue().to_pybytes()
-
-
-def received_rows(sent: bytes) -> list[pa.RecordBatch]:
-    """The batches of `sent_rows`."""
-    with pa.ipc.open_stream(sent) as reader:
-        return list(reader)

@@ -14,12 +14,20 @@ import pyarrow as pa
 
 from .....kvlayer.metrics import Metrics
 from .....kvlayer.settings import declare_choice
-from .....kvlayer.worker import Handler, Peer, Started, WorkerGone, WorkerProcess, start_process
+from .....kvlayer.worker import (
+    VERSION,
+    Handler,
+    Peer,
+    Started,
+    WorkerGone,
+    WorkerProcess,
+    received_rows,
+    start_process,
+)
 from ...protocol import SinkError
 from ..orphans import Lives
 from ..ownership import MirrorSources
 from ..reader import Permit
-from .messages import VERSION, received_rows
 
 WORKERS = declare_choice(
     "changefeed.workers",
