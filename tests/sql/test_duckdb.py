@@ -119,6 +119,30 @@ def test_answers_come_in_our_types() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("sum(-x) FROM range(3) AS t (x)", Decimal(-3)),
+        ("CAST(99999999999999999999999999999999999999 AS HUGEINT)", Decimal(10**38 - 1)),
+        ("CAST(18446744073709551615 AS UBIGINT)", Decimal(2**64 - 1)),
+        ("[1::HUGEINT, NULL, -5::HUGEINT]", [Decimal(1), None, Decimal(-5)]),
+        ("CAST(100000000000000000000000000000000000000 AS HUGEINT)", None),
+        ("[-100000000000000000000000000000000000000::HUGEINT]", None),
+        ("CAST(340282366920938463463374607431768211455 AS UHUGEINT)", None),
+    ],
+)
+def test_wide_integers_are_decimals_or_out_of_range(sql: str, value: object) -> None:
+    async def scenario(analytics: Analytics) -> None:
+        if value is None:
+            with pytest.raises(duckdb.OutOfRangeException):
+                await analytics.run(f"SELECT {sql}", {}, [])
+        else:
+            answer = await analytics.run(f"SELECT {sql}", {}, [])
+            assert answer.table.column(0).to_pylist() == [value]
+
+    run(scenario)
+
+
 ENDLESS = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b"
 
 

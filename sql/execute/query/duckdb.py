@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import date
-from decimal import Decimal
 from threading import Lock
 from traceback import clear_frames
 from typing import Any, TypeVar
@@ -434,21 +433,36 @@ def _check_moments(type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataTyp
 def _huge(
     type: ColumnType, array: pa.ChunkedArray[pa.Scalar[pa.DataType]], *, signed: bool
 ) -> pa.ChunkedArray[pa.Scalar[pa.DataType]]:
-    """128-bit integers, or lists of them: DuckDB hands them over as sixteen little-endian bytes."""
-
-    def number(value: object) -> Decimal | list[Any] | None:
-        if isinstance(value, list):
-            return [number(each) for each in value]
-        if isinstance(value, bytes):
-            value = int.from_bytes(value, "little", signed=signed)
-        assert value is None or isinstance(value, int), value
-        return None if value is None else Decimal(value)
-
-    numbers = [number(scalar.as_py()) for scalar in array]
+    """Converts wide integers, or lists of them, to decimals. Raises duckdb.Error for one of more
+    than 38 digits."""
+    decimals: Any = type.arrow_type
     try:
-        return pa.chunked_array([pa.array(numbers, type.arrow_type)])
+        return pa.chunked_array([_decimals(chunk, signed) for chunk in array.chunks], decimals)
     except pa.ArrowInvalid as error:
         raise duckdb.OutOfRangeException("numeric value out of range") from error
+
+
+def _decimals(array: Any, signed: bool) -> Any:
+    """DuckDB hands integers of 128 bits over as sixteen little-endian bytes, which are Arrow's
+    decimals without digits behind the point. Raises pa.ArrowInvalid."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_list(array.type):
+        elements = _decimals(array.values, signed)
+        lists, kept = pa.list_(elements.type), array.buffers()[:2]
+        return pa.Array.from_buffers(
+            lists, len(array), kept, array.null_count, array.offset, [elements]
+        )
+    decimal = _HUGE_TYPE.arrow_type
+    if not pa.types.is_fixed_size_binary(array.type):
+        return array.cast(decimal)
+    found = pa.Array.from_buffers(
+        decimal, len(array), array.buffers(), array.null_count, array.offset
+    )
+    found.validate(full=True)
+    if not signed and (pc.min(found).as_py() or 0) < 0:
+        raise pa.ArrowInvalid("an unsigned integer of 128 bits")
+    return found
 
 
 BATCH_ROWS = 8192
