@@ -76,7 +76,16 @@ from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.raw import DELETED_TTL, Leadership
 from ..kvlayer.span import Span
 from ..kvlayer.store import Store
-from ..sql import Analytics, LoadMode, LoadReport, MirrorSession, Services, Session, load
+from ..sql import (
+    Analytics,
+    LoadMode,
+    LoadReport,
+    MirrorSession,
+    PlacedAnalytics,
+    Services,
+    Session,
+    load,
+)
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
 from ..sql.execute.query.feed_queries import FeedQueries
@@ -431,8 +440,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
     leased = await _start_catalog(base)
     mirrors = _place_mirrors(base)
     worker_tokens = WorkerTokens(lambda: token_urlsafe(WORKER_TOKEN_BYTES))
-    analytics = Analytics(offload, store.clock.wall)
-    closing.callback(analytics.close)
+    analytics = _place_queries(base)
     resumers: dict[str, Resumer] = {}
     registry = JobRegistry(store, leased.session, resumers, accepts=lambda job: feeds.accepts(job))
     feeds = Changefeeds(_feed_services(base, leased, mirrors, worker_tokens), registry)
@@ -479,6 +487,16 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
     node.loop_delay.start()
     closing.callback(node.loop_delay.close)
     return node
+
+
+def _place_queries(base: _Foundation) -> PlacedAnalytics:
+    """What computes the queries of sessions, here and in a worker."""
+    store = base.store
+    here = Analytics(base.offload, store.clock.wall)
+    base.closing.callback(here.close)
+    placed = PlacedAnalytics(here, store.metrics, store.settings)
+    base.closing.push_async_callback(placed.close)
+    return placed
 
 
 def _place_mirrors(base: _Foundation) -> Placement:

@@ -25,6 +25,7 @@ BENCHMARKS = (
     "analytics",
     "statements",
     "loop_stalls",
+    "heavy_queries",
     "pgbench",
     "ycsb",
     "leases",

@@ -24,6 +24,7 @@ doors' business.
 """
 
 from .execute.query.duckdb import Analytics
+from .execute.query.worker import PlacedAnalytics
 from .execute.write.dml import Apart
 from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
@@ -45,6 +46,7 @@ __all__ = [
     "LoadMode",
     "LoadReport",
     "MirrorSession",
+    "PlacedAnalytics",
     "Result",
     "ResultBatches",
     "ResultColumn",

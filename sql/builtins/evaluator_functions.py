@@ -6,6 +6,7 @@ passes through DuckDB.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from inspect import Parameter, Signature
@@ -36,6 +37,14 @@ TEXTS_READ = (
 )  # fmt: skip
 """The kinds whose texts are read as literals are, which DuckDB reads in its own way: `text_as_date`
 and its kin. Numbers and truths are macros."""
+
+
+IN_PYTHON = re.compile(
+    r"\b(jsonb_(?!pair_)\w+|pattern_\w+|text_as_\w+|interval_text|wall_clock_us"
+    rf"|{PREFIX}zone_abbreviation)\(",
+    re.IGNORECASE,
+)
+"""Calls of functions that run in Python, and of macros that call these, in DuckDB's SQL."""
 
 
 def install(connection: duckdb.DuckDBPyConnection, zone: str, wall: WallClock) -> None:

@@ -1,0 +1,153 @@
+"""The server's side: the choice of the process that computes a query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from itertools import count
+
+import pyarrow as pa
+
+from .....catalog.values.errors import SQLError
+from .....catalog.values.session_zone import zone_name
+from .....kvlayer.metrics import Metrics
+from .....kvlayer.settings import Settings, declare_choice
+from .....kvlayer.worker import (
+    VERSION,
+    Peer,
+    Started,
+    WorkerGone,
+    WorkerProcess,
+    received_rows,
+    sent_pieces,
+    start_process,
+)
+from ....builtins.evaluator_functions import IN_PYTHON
+from ....results.query_evaluator import Answer, Declared
+from ....results.results import ResultColumn
+from ....runtime.analytic_lanes import asker
+from ..duckdb import Analytics
+from .host import SentAnswer, SentQuery
+
+WORKERS = declare_choice(
+    "sql.analytics.workers",
+    "on",
+    ["on", "off"],
+    "whether a query that calls functions written in Python (of documents, patterns, texts that "
+    "are read) for many rows is computed by a process of its own",
+)
+
+MODULE = "tailrace.sql.execute.query.worker"
+
+METRICS = "sql_query_worker"
+"""How the names of its metrics begin: `…_alive`, `…_deaths_total`."""
+
+ROWS_HERE_MAX = 2048
+"""Rows given to a query that stays here whatever it calls: DuckDB gives a function as many at once,
+and Python has computed them in some milliseconds."""
+
+_MAKES_ROWS = re.compile(r"\b(generate_series|range)\(", re.IGNORECASE)
+
+
+class PlacedAnalytics:
+    """A `QueryEvaluator` of the server's own DuckDB and of the query worker's.
+
+    Each has lanes of its own, by the same rules. The worker is asked for results in batches alone:
+    a whole result is theirs together.
+    """
+
+    def __init__(
+        self,
+        here: Analytics,
+        metrics: Metrics,
+        settings: Settings,
+        start: Callable[[], Awaitable[Started]] = lambda: start_process(MODULE),
+    ) -> None:
+        self._here = here
+        self._settings = settings
+        self._numbers = count(1)
+        self._process = WorkerProcess(
+            start, {}, version=VERSION, configuration=(), metrics=metrics, name=METRICS
+        )
+
+    async def close(self) -> None:
+        """Ends the worker, with the queries that it computes."""
+        await self._process.close()
+
+    async def run(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
+    ) -> Answer:
+        """As `QueryEvaluator.run`. Raises SQLError 58030 where the worker has died."""
+        if not self._for_worker(sql, tables):
+            return await self._here.run(sql, tables, parameters, declared)
+        async with aclosing(self._answers_of_worker(sql, tables, parameters, declared)) as answers:
+            found = [answer async for answer in answers]
+        return Answer(found[0].columns, pa.concat_tables([each.table for each in found]))
+
+    def answers(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
+    ) -> AsyncGenerator[Answer, None]:
+        """As `QueryEvaluator.answers`. Raises SQLError 58030 where the worker has died."""
+        place = self._answers_of_worker if self._for_worker(sql, tables) else self._here.answers
+        return place(sql, tables, parameters, declared)
+
+    async def describe(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameter_count: int,
+        declared: Declared = (),
+    ) -> tuple[ResultColumn, ...]:
+        """As `QueryEvaluator.describe`."""
+        return await self._here.describe(sql, tables, parameter_count, declared)
+
+    def _for_worker(self, sql: str, tables: Mapping[str, pa.Table]) -> bool:
+        """Whether a query is the worker's."""
+        given = sum(table.num_rows for table in tables.values())
+        if given <= ROWS_HERE_MAX and _MAKES_ROWS.search(sql) is None:
+            return False
+        return IN_PYTHON.search(sql) is not None and self._settings.get(WORKERS) == "on"
+
+    async def _answers_of_worker(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared,
+    ) -> AsyncGenerator[Answer, None]:
+        query = SentQuery(sql, list(parameters), declared, zone_name(), asker())
+        number = next(self._numbers)
+        try:
+            peer = await self._process.peer()
+            try:
+                for name, table in tables.items():
+                    for piece in sent_pieces(table):
+                        await peer.call("take", number, name, piece)
+                sent: SentAnswer | None = await peer.call("begin", number, query)
+                while sent is not None:
+                    columns, rows = sent
+                    yield Answer(columns, pa.Table.from_batches(received_rows(rows)))
+                    sent = await peer.call("next", number)
+            finally:
+                await _end(peer, number)
+        except WorkerGone as error:
+            raise SQLError(
+                "58030",
+                f"query worker: {error}",
+                hint="Run the statement again. SET CLUSTER SETTING sql.analytics.workers = 'off' "
+                "has queries computed in the server.",
+            ) from error
+
+
+async def _end(peer: Peer, number: int) -> None:
+    with suppress(WorkerGone):
+        await peer.call("end", number)
