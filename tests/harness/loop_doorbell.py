@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 
 
 class LoopDoorbell:
@@ -24,19 +25,19 @@ class LoopDoorbell:
     def start(self, heard: Callable[[int, int], None], ended: Callable[[], None]) -> None:
         self._heard, self._ended = heard, ended
         if self._rung is not None:
-            asyncio.get_running_loop().call_soon(self._hear)
+            _soon(self._hear)
 
     def ring(self, written: int, read: int) -> None:
         due = self._other._rung is None
         self._other._rung = written, read
         if due and self._other._heard is not None:
-            asyncio.get_running_loop().call_soon(self._other._hear)
+            _soon(self._other._hear)
 
     def close(self) -> None:
         self._heard = None
         other = self._other
         if other._heard is not None:
-            asyncio.get_running_loop().call_soon(other._end)
+            _soon(other._end)
 
     def _hear(self) -> None:
         counts, self._rung = self._rung, None
@@ -47,3 +48,8 @@ class LoopDoorbell:
         if self._heard is not None:
             self._hear()
             self._ended()
+
+
+def _soon(callback: Callable[[], None]) -> None:
+    """Nothing of one side's context reaches the other, as between processes."""
+    asyncio.get_running_loop().call_soon(callback, context=Context())
