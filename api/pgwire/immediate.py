@@ -21,11 +21,10 @@ from .bind_form import BindForm
 from .channel import Channel
 from .extended import Extended, FinishedRun
 from .messages import Bind, Malformed, parse_message
-from .portals import WireStatement, parameters_of
+from .portals import Border, WireStatement, border_of, parameters_of
 from .states import State
 
 _BIND = ord("B")
-_BEGIN, _COMMIT = (b"BEGIN",), (b"COMMIT", b"END")
 
 
 class ImmediateAnswers:
@@ -79,7 +78,10 @@ class ImmediateAnswers:
         except Exception as error:  # a value, a name: the task tells what is wrong with it
             raise TakesWaiting from error
         self._extended.free_unnamed()
-        outcome = self._immediate.run(statement.prepared, values)
+        if statement.border is None:
+            outcome = self._immediate.run(statement.prepared, values)
+        else:
+            outcome = self._cross(statement.border, statement.prepared.text)
         frames = [replies.BIND_COMPLETE]
         if outcome.columns:
             frames += self._content(statement, outcome, form, described=described)
@@ -102,15 +104,23 @@ class ImmediateAnswers:
         return [shape.description, *frames] if described else frames
 
     def _transact(self, body: bytes) -> None:
-        word = body[:-1].rstrip(b"; ").upper()
-        if word in _BEGIN:
-            outcome = self._immediate.begin(body[:-1].decode())
-        elif word in _COMMIT and not self._extended.portal_count:
-            outcome = self._immediate.commit(body[:-1].decode())
-        else:
+        text = body[:-1].decode(errors="replace")
+        border = border_of(text)
+        if border is None:
             raise TakesWaiting
-        self._extended.left = None
+        outcome = self._cross(border, text)
         self._answer([replies.command_complete(outcome.tag)], outcome)
+
+    def _cross(self, border: Border, text: str) -> Outcome:
+        """Runs a transaction's begin or end."""
+        if border is Border.BEGIN:
+            outcome = self._immediate.begin(text)
+        elif self._extended.portal_count:
+            raise TakesWaiting
+        else:
+            outcome = self._immediate.commit(text)
+        self._extended.left = None
+        return outcome
 
     def _answer(self, frames: list[bytes], outcome: Outcome) -> None:
         self._channel.machine.take_lone()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from struct import Struct
 
 import pyarrow as pa
@@ -41,6 +42,24 @@ _FORMATS = frozenset((TEXT, BINARY))
 _NULL = b"\xff\xff\xff\xff"
 
 
+class Border(Enum):
+    """A transaction's begin or end, without modes."""
+
+    BEGIN = auto()
+    COMMIT = auto()
+
+
+_BORDERS = {"BEGIN": Border.BEGIN, "COMMIT": Border.COMMIT, "END": Border.COMMIT}
+_BORDER_LENGTH_MAX = 10
+
+
+def border_of(text: str) -> Border | None:
+    """The border that a text of statements is, if it is nothing else."""
+    if len(text) > _BORDER_LENGTH_MAX:
+        return None
+    return _BORDERS.get(text.rstrip("; ").upper())
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """The messages that describe result columns in these formats, and the encoding of their
@@ -58,6 +77,7 @@ class WireStatement:
 
     prepared: PreparedStatement
     oids: tuple[int, ...]
+    border: Border | None
     form: BindForm | None = None
     """The form of the last Bind that was answered at once."""
     _shape: Shape | None = None
@@ -106,7 +126,7 @@ def wire_statement(prepared: PreparedStatement, declared: Sequence[int]) -> Wire
     for place, oid in enumerate(declared[: len(oids)]):
         if oid not in UNKNOWN_OIDS:
             oids[place] = oid
-    return WireStatement(prepared, tuple(oids))
+    return WireStatement(prepared, tuple(oids), border_of(prepared.text))
 
 
 def hints_of(declared: Sequence[int]) -> DeclaredTypes:

@@ -31,9 +31,11 @@ TEXTS = {
     "update": "UPDATE t SET n = n + $1 WHERE id = $2",
     "delete": "DELETE FROM t WHERE id = $1",
 }
+BORDERS = {"begin": "BEGIN", "commit": "COMMIT", "end": "end;"}
+"""Of transactions, prepared as pgbench has them."""
 PARAMETERS = {"select": 1, "some": 2, "insert": 3, "short": 2, "update": 2, "delete": 1}
 SEEDS = 4
-STEPS = 120
+STEPS = 160
 ROWS_SPILLED = 150
 """Twice the commands that a transaction may be ahead of the log."""
 SYNC_SECONDS_MAX = 20
@@ -149,18 +151,20 @@ def test_answers_are_the_ordinary_ones(seed: int, monkeypatch: pytest.MonkeyPatc
                 await client.query(TABLE)
             for client in (*first, *second):
                 await client.query("SET lock_timeout = '20ms'")
-                await prepare(client)
+                await prepare(client, TEXTS | BORDERS)
             state = b"I"
             for step in range(STEPS):
                 if random.random() < 0.15:
-                    await same_run(random, second, step)  # by itself, beside what is open
+                    await same_run(
+                        random, second, step, list(TEXTS)
+                    )  # by itself, beside what is open
                 elif random.random() < 0.3:
                     words = random.choice(TRANSACTIONS + (CHANGES if state == b"I" else ()))
                     found = [await text(client, words) for client in first]
                     assert found[0] == found[1], (step, words)
                     state = found[0][-1][1]
                 else:
-                    state = await same_run(random, first, step)
+                    state = await same_run(random, first, step, [*TEXTS, *BORDERS])
 
     with counted(monkeypatch) as tags:
         asyncio.run(work())
@@ -177,11 +181,13 @@ CHANGES = (
 """What is said between transactions alone: a schema change would wait for them."""
 
 
-async def same_run(random: Random, pair: tuple[WireClient, WireClient], step: int) -> bytes:
+async def same_run(
+    random: Random, pair: tuple[WireClient, WireClient], step: int, names: list[str]
+) -> bytes:
     """A statement of one client of each node, whose answers are compared: how the transaction is
     behind it."""
-    name = random.choice(list(TEXTS))
-    values = tuple(_value(random) for _ in range(PARAMETERS[name]))
+    name = random.choice(names)
+    values = tuple(_value(random) for _ in range(PARAMETERS.get(name, 0)))
     described, binary = random.random() < 0.7, random.random() < 0.3
     answers = [
         await run(
@@ -368,15 +374,23 @@ def test_a_bind_without_a_body_is_refused() -> None:
     at_door(work)
 
 
-def test_a_transaction_is_carried_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_transaction_is_carried_out_at_once(
+    prepared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def work(door: PgDoor, client: WireClient) -> None:
+        await prepare(client, BORDERS)
+
+        def border(name: str) -> Awaitable[list[Frame]]:
+            return run(client, name) if prepared else text(client, BORDERS[name])
+
         for number in (b"1", b"2"):  # the first run of each is planned
             with counted(monkeypatch) as tags:
-                await text(client, "BEGIN")
+                await border("begin")
                 await run(client, "insert", number, b"a", b"2")
                 await run(client, "update", b"1", number)
                 await run(client, "select", number)
-                assert (await text(client, "COMMIT"))[-1] == (b"Z", b"I")
+                assert (await border("commit"))[-1] == (b"Z", b"I")
         assert tags == ["BEGIN", "INSERT 0 1", "UPDATE 1", "SELECT 1", "COMMIT"]
         assert await client.query("SELECT id, n FROM t") == [("1", "3"), ("2", "3")]
 
