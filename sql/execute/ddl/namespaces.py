@@ -118,12 +118,11 @@ async def drop_database(changer: Changer, statement: DropDatabase) -> None:
     if database_id is None:
         if statement.if_exists:
             raise Skipped(f'database "{name}" does not exist')
-        raise SQLError("3D000", f'database "{name}" does not exist', position=statement.position)
+        raise SQLError("3D000", f'database "{name}" does not exist')
     if database_id < FIRST_USER_ID or name == changer.database:
         raise SQLError(
             "42501" if database_id < FIRST_USER_ID else "55006",
             f'database "{name}" is {"built in" if database_id < FIRST_USER_ID else "in use"}',
-            position=statement.position,
         )
     schemas = await catalog.list_schemas(changer.transaction, name, all_sessions=True)
     await _drop_schemas(changer, "DATABASE", statement, name, name, schemas)

@@ -9,7 +9,6 @@ from ....catalog.values.errors import SQLError
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...syntax.names import ObjectName
-from ...syntax.refusals import at
 from ...syntax.relaxed_statements import (
     CreateRelaxedLog,
     DropRelaxedLog,
@@ -36,23 +35,21 @@ async def check_relaxed(actor: Actor, statement: RelaxedStatement) -> None:
 
 async def create(changer: Changer, statement: CreateRelaxedLog) -> None:
     """CREATE RELAXED LOG."""
-    with at(statement.position):
-        tables = [await _suited(changer, name) for name in statement.tables]
-        await create_log(changer.descriptors, changer.transaction, statement.name, tables)
+    tables = [await _suited(changer, name) for name in statement.tables]
+    await create_log(changer.descriptors, changer.transaction, statement.name, tables)
 
 
 async def drop(changer: Changer, statement: DropRelaxedLog) -> None:
     """DROP RELAXED LOG."""
-    with at(statement.position):
-        try:
-            log = await find_log(changer.transaction, statement.name)
-        except SQLError:
-            if not statement.if_exists:
-                raise
-            raise Skipped(f'relaxed log "{statement.name}" does not exist') from None
-        for table_id in log.table_ids:
-            await changer.wait_for_room(await changer.table(table_id))
-        await drop_log(changer.descriptors, changer.transaction, log)
+    try:
+        log = await find_log(changer.transaction, statement.name)
+    except SQLError:
+        if not statement.if_exists:
+            raise
+        raise Skipped(f'relaxed log "{statement.name}" does not exist') from None
+    for table_id in log.table_ids:
+        await changer.wait_for_room(await changer.table(table_id))
+    await drop_log(changer.descriptors, changer.transaction, log)
 
 
 async def _suited(changer: Changer, name: ObjectName) -> TableDescriptor:

@@ -75,8 +75,7 @@ class SchemaChangeStatements:
                 return notices(told, ascending([statement.index]))
             case s.DropIndex() | s.RenameIndex():
                 changes = await self._begun(await self._table_of_index(statement))
-                with at(statement.position):
-                    changes.change_index(statement)
+                changes.change_index(statement)
                 return await self._done(changes, statement.text)
             case s.Truncate():
                 return await self._truncate(statement)
@@ -170,13 +169,12 @@ class SchemaChangeStatements:
                 f'index name "{statement.name}" is ambiguous',
                 detail=f"Tables with such an index: {', '.join(t.name for t in owners)}.",
                 hint="Write table@index.",
-                position=statement.position,
             )
         if not owners:
             message = f'index "{statement.name}" does not exist'
             if statement.if_exists:
                 raise Skipped(message)
-            raise SQLError("42704", message, position=statement.position)
+            raise SQLError("42704", message)
         return owners[0]
 
     async def _where_index(
