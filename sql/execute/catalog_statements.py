@@ -173,14 +173,13 @@ async def run_undone(
     explained = isinstance(statement, statements.ExplainChangefeed)
     transaction = services.store.begin(read_only=not explained)
     await transaction.started()
-    scope = LeaseScope(services.leases)
-    changer = Changer(services, user, database, transaction, scope)
     try:
-        if isinstance(statement, statements.CreateChangefeed):
-            return await feeds.create_changefeed(changer, statement)
-        return await feeds.explain_changefeed(changer, statement)
+        with LeaseScope(services.leases) as scope:
+            changer = Changer(services, user, database, transaction, scope)
+            if isinstance(statement, statements.CreateChangefeed):
+                return await feeds.create_changefeed(changer, statement)
+            return await feeds.explain_changefeed(changer, statement)
     finally:
-        scope.release()
         await transaction.rollback()
 
 

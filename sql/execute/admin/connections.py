@@ -10,10 +10,10 @@ from ...results.results import Result, listing
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as s
 from ..changer import Skipped
+from .rights import check_member
 
 
 async def create(actor: Actor, statement: s.CreateConnection) -> None:
-    """CREATE EXTERNAL CONNECTION."""
     feeds, name = actor.services.changefeeds, statement.name
     await _check_may_create(actor)
     if statement.if_not_exists and await _known(actor, name):
@@ -23,7 +23,6 @@ async def create(actor: Actor, statement: s.CreateConnection) -> None:
 
 
 async def alter(actor: Actor, statement: s.AlterConnection) -> None:
-    """ALTER EXTERNAL CONNECTION: its URI, or its owner."""
     await _check_known(actor, statement)
     feeds, name, owner = actor.services.changefeeds, statement.name, statement.owner
     if owner is not None:
@@ -35,7 +34,6 @@ async def alter(actor: Actor, statement: s.AlterConnection) -> None:
 
 
 async def drop(actor: Actor, statement: s.DropConnection) -> None:
-    """DROP EXTERNAL CONNECTION."""
     await _check_known(actor, statement)
     await actor.services.changefeeds.drop_connection(actor.reader, statement.name, actor.user)
 
@@ -70,9 +68,9 @@ async def _check_may_create(actor: Actor) -> None:
 async def _check_may_give(actor: Actor, owner: str) -> None:
     """One may give to roles of one's own, as with any other thing."""
     await require_role(actor.reader, owner)
-    rights = await actor.rights()
-    if owner == PUBLIC or (not await actor.admin() and owner not in rights.roles_of(actor.user)):
+    if owner == PUBLIC:
         raise SQLError("42501", f"must be member of role {owner}")
+    check_member(actor, await actor.rights(), owner)
 
 
 async def _check_known(actor: Actor, statement: s.AlterConnection | s.DropConnection) -> None:

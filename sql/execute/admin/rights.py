@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor import Descriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs.job_store import cancel_jobs_of
@@ -57,7 +57,7 @@ from ...runtime.relations import find_sequence, find_table, find_type, unknown_r
 from ...syntax import rights_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.refusals import at
-from ..changer import Skipped
+from ..changer import Skipped, skipped
 from ..ddl.enum_types import unknown
 
 DEPENDENTS_SHOWN = 100
@@ -81,9 +81,7 @@ async def alter_role(actor: Actor, statement: s.AlterUser) -> None:
     name, options = statement.name, statement.options
     user = await find_user(actor.reader, name)
     if user is None:
-        if statement.if_exists:
-            raise Skipped(f'role "{name}" does not exist')
-        raise unknown_user(name)
+        raise skipped(unknown_user(name), statement.if_exists)
     own_password = name == actor.user and options == s.RoleOptions(
         password=options.password, password_given=True
     )
@@ -306,8 +304,7 @@ async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
     if not rights.owns(actor.user, thing.id):
         raise SQLError("42501", f"must be owner of {thing.kind.value} {thing.name}")
     await _check_roles(actor, [statement.owner], public=False)
-    if not rights.admin(actor.user) and statement.owner not in rights.roles_of(actor.user):
-        raise SQLError("42501", f"must be member of role {statement.owner}")
+    check_member(actor, rights, statement.owner)
     await set_owner(actor.reader, rights, thing.id, statement.owner)
     return Result(tag=tag)
 
@@ -351,7 +348,8 @@ async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
     for object_id, grantee, grant in list(rights.all_grants()):
         if grantee not in roles:
             continue
-        if grant.owner and await _lives(actor, object_id):
+        lives = object_id == SYSTEM.id or await _living(actor, object_id) is not None
+        if grant.owner and lives:
             raise SQLError(
                 "2BP01",
                 f"role {grantee} still owns objects, which DROP OWNED BY does not drop",
@@ -363,18 +361,21 @@ async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
 async def _rights_over(actor: Actor, roles: Iterable[str]) -> Rights:
     rights = await actor.rights()
     for role in roles:
-        if not rights.admin(actor.user) and role not in rights.roles_of(actor.user):
-            raise SQLError("42501", f"must be member of role {role}")
+        check_member(actor, rights, role)
     if ROOT in roles and not rights.admin(actor.user):
         raise SQLError("42501", "only admins may give away what root owns")
     return rights
 
 
-async def _lives(actor: Actor, object_id: int) -> bool:
-    if object_id == SYSTEM.id:
-        return True
+def check_member(actor: Actor, rights: Rights, role: str) -> None:
+    """Raises SQLError 42501 for a role that the actor, who is no admin, is no member of."""
+    if not rights.admin(actor.user) and role not in rights.roles_of(actor.user):
+        raise SQLError("42501", f"must be member of role {role}")
+
+
+async def _living(actor: Actor, object_id: int) -> Descriptor | None:
     found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
-    return found is not None and not found.dropped
+    return None if found is None or found.dropped else found
 
 
 async def what_depends_on(actor: Actor, role: str) -> list[str]:
@@ -384,12 +385,10 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
     for object_id, grantee, grant in rights.all_grants():
         if grantee != role or object_id == SYSTEM.id:  # what is of the system goes with the role
             continue
-        found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
-        if found is None or found.dropped:
-            continue
-        kind = "table" if isinstance(found, TableDescriptor) else securable(found).kind.value
-        verb = "owns" if grant.owner else "has privileges on"
-        reasons.append(f"it {verb} {kind} {found.name}")
+        found = await _living(actor, object_id)
+        if found is not None:
+            verb = "owns" if grant.owner else "has privileges on"
+            reasons.append(f"it {verb} {_shown(securable(found).kind)} {found.name}")
     return sorted(set(reasons))
 
 

@@ -82,7 +82,6 @@ async def show_subscriptions(actor: Actor, statement: s.ShowSubscriptions) -> Re
 
 
 async def create(changer: Changer, statement: s.CreateSubscription) -> None:
-    """CREATE SUBSCRIPTION."""
     refuse_twice(statement.options)
     if statement.if_not_exists and await _exists(changer, statement.name):
         raise Skipped(f'subscription "{statement.name}" already exists')
@@ -93,7 +92,6 @@ async def create(changer: Changer, statement: s.CreateSubscription) -> None:
 
 
 async def drop(actor: Actor, statement: s.DropSubscription) -> None:
-    """DROP SUBSCRIPTION."""
     if statement.if_exists and not await _exists(actor, statement.name):
         raise Skipped(f'subscription "{statement.name}" does not exist')
     subscription = await _own(actor, statement.name)
@@ -101,7 +99,6 @@ async def drop(actor: Actor, statement: s.DropSubscription) -> None:
 
 
 async def acknowledge(actor: Actor, statement: s.AcknowledgeSubscription) -> None:
-    """ACKNOWLEDGE SUBSCRIPTION."""
     subscription = await _own(actor, statement.name)
     now = await actor.services.store.now()
     try:

@@ -35,9 +35,9 @@ from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax import type_statements as t
-from ...syntax.names import ObjectName, Option
+from ...syntax.names import Option
 from ...syntax.refusals import at, refuse_twice
-from ...syntax.relaxed_statements import RelaxedStatement
+from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
 from ...syntax.view_statements import DropView, ViewStatement
 from ..changer import LEASE_WAIT, Changer, Skipped, need_create, new_table_name
@@ -45,7 +45,7 @@ from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
 from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
-from . import enum_types, keyspaces, relaxed_logs, sequences
+from . import enum_types, relaxed_logs, sequences
 from .given_columns import (
     ascending,
     bare_decimals,
@@ -127,10 +127,17 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
                 await need_create(actor, table)
             for read in tables_of(query).names:
                 await actor.need_named(read, Privilege.SELECT)
-        case _ if isinstance(statement, RelaxedStatement):
-            await relaxed_logs.check_relaxed(actor, statement)
-        case _ if isinstance(statement, k.KeyspaceStatement):
-            await keyspaces.check_keyspaces(actor, statement)
+        case CreateRelaxedLog(tables=tables):
+            for table in tables:
+                await actor.need_named(table, Privilege.CREATE)
+        case DropRelaxedLog(name=log):
+            await relaxed_logs.check_drop(actor, log)
+        case k.CreateKeyspace(name=keyspace):
+            await need_create(actor, keyspace)
+        case k.DropKeyspace(name=keyspace):
+            await actor.need_named(keyspace, Privilege.DROP, keyspaces=True)
+        case k.PromoteKeyspace() | k.TransferKeyspace() | k.SplitKeyspace():
+            await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
         case s.Truncate(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)
@@ -145,10 +152,9 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             if any(isinstance(command, s.RenameTable) for command in statement.commands):
                 await actor.need_named(statement.table, Privilege.DROP)
             await _defined(actor, statement)
-        case s.CommentOn(table=table) | s.CreateIndex(table=table):
-            await actor.need_named(table, Privilege.CREATE)
-        case s.DropIndex(table=ObjectName() as table) | s.RenameIndex(table=ObjectName() as table):
-            await actor.need_named(table, Privilege.CREATE)
+        case s.CommentOn() | s.CreateIndex() | s.DropIndex() | s.RenameIndex():
+            if statement.table is not None:
+                await actor.need_named(statement.table, Privilege.CREATE)
         case s.CreateSchema(parts=parts):
             database = actor.database if len(parts) == 1 else parts[0]
             await actor.need_database(database, Privilege.CREATE)

@@ -31,7 +31,7 @@ from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
 from ...syntax.refusals import at
-from ..changer import Changer, Skipped
+from ..changer import Changer, skipped
 from ..write.foreign_keys import check_keys
 from .given_columns import ascending, bare_decimals, check_expressions, notices, with_computed
 from .schema_targets import TableChanges
@@ -171,10 +171,8 @@ class SchemaChangeStatements:
                 hint="Write table@index.",
             )
         if not owners:
-            message = f'index "{statement.name}" does not exist'
-            if statement.if_exists:
-                raise Skipped(message)
-            raise SQLError("42704", message)
+            error = SQLError("42704", f'index "{statement.name}" does not exist')
+            raise skipped(error, statement.if_exists)
         return owners[0]
 
     async def _where_index(
