@@ -1,4 +1,5 @@
-"""Statements that write to the catalog: in the transaction that is open, or in one of their own.
+"""Statements that write to the catalog, feeds, users and rights among it: in the open transaction
+or in one of their own.
 
 In the open transaction they are committed with it. Without one they are tried until they commit,
 and return when what they began can be seen.
@@ -6,8 +7,9 @@ and return when what they began can be seen.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import Any, get_args
 
 from ...catalog.descriptors.descriptor import Descriptor
 from ...catalog.descriptors.publish_rules import LOCK_ALONE, LOCK_PARAMETER
@@ -22,42 +24,41 @@ from ..runtime.implicit import alone, in_opened
 from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
+from ..syntax import changefeed_statements as f
+from ..syntax import keyspace_statements as k
+from ..syntax import rights_statements as r
 from ..syntax import schema_statements as s
 from ..syntax import statements
-from ..syntax.changefeed_statements import (
-    AlterChangefeed,
-    ConnectionChange,
-    CreateSchedule,
-    SubscriptionChange,
-)
-from ..syntax.keyspace_statements import CreateKeyspace, RebalanceReplication
+from ..syntax import type_statements as t
 from ..syntax.names import Option
+from ..syntax.refusals import at
+from ..syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog
+from ..syntax.statement import NamedStatement
+from ..syntax.view_statements import CreateView, DropView
 from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
-from .admin.connections import change_connection
-from .admin.feeds import (
-    alter_changefeed,
-    create_changefeed,
-    create_schedule,
-    explain_changefeed,
-    rebalance_replication,
-)
-from .admin.subscriptions import change_subscription
-from .changer import Changer, own_jobs, settle_rights
-from .ddl.ddl import DDL, check_ddl, run_ddl, wait_until_seen
+from .admin import connections, feeds, rights, subscriptions
+from .changer import Changer, Skipped, own_jobs, settle_rights
+from .ddl import ddl, enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
+from .ddl.ddl import DDL, check_ddl, wait_until_seen
+from .ddl.given_columns import defaults_in
 from .ddl.schema_changes import AUTO_UNLOCK
-from .ddl.sequences import settle_owned
+from .write.row_rules import note_types
 
-FeedChange = (
-    statements.CreateChangefeed
-    | AlterChangefeed
-    | RebalanceReplication
-    | CreateSchedule
-    | SubscriptionChange
-    | ConnectionChange
+UserChange = r.CreateUser | r.AlterUser | r.DropUser | r.RightsChange
+
+CatalogStatement = (
+    DDL
+    | UserChange
+    | statements.CreateChangefeed
+    | f.AlterChangefeed
+    | k.RebalanceReplication
+    | f.CreateSchedule
+    | f.SubscriptionChange
+    | f.ConnectionChange
 )
 
 
-def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
+def as_variables_say(statement: CatalogStatement, variables: SessionVariables) -> CatalogStatement:
     """Returns the statement with defaults from the session's variables: a new table may be locked
     where it does not speak of the lock."""
     if not isinstance(statement, statements.CreateTable) or not variables.get(NEW_TABLES_LOCKED):
@@ -71,12 +72,14 @@ def as_variables_say(statement: DDL, variables: SessionVariables) -> DDL:
 
 async def change_catalog(
     services: Services,
-    statement: DDL,
+    statement: CatalogStatement,
     opened: OpenTransaction | None,
     database: str,
     user: str,
 ) -> Result:
-    """DDL. By itself it returns when every node has seen the change, and its job has done it."""
+    """Carries the statement out. By itself it returns when this node goes by the rights that it has
+    changed, every node has seen its change of the catalog, and its schema change is done; the feeds
+    that it begins or changes go on."""
     if opened is not None and isinstance(statement, s.Truncate):
         statement = replace(statement, within=True)
 
@@ -89,22 +92,28 @@ async def change_catalog(
 
     if opened is not None:
         _refuse_lock(services, statement)
+        if isinstance(statement, UserChange):
+            opened.refuse_read_only("a change of users and rights")
         result, _, _ = await in_opened(opened, work)
         return result
     (result, jobs, new_rights), at, changed = await alone(services, work)
     # Behind the attempts: what is committed must not be run again.
     if new_rights:
         await services.rights.catch_up(at)
+    if not isinstance(statement, DDL):
+        return result
     late = await wait_until_seen(services, changed, jobs)
     if isinstance(statement, s.AlterTable) and any(
         isinstance(command, s.AlterType | s.DropColumn | s.DropIdentity)
         for command in statement.commands
     ):
-        await alone(services, lambda *own: settle_owned(Changer(services, user, database, *own)))
+        await alone(
+            services, lambda *own: sequences.settle_owned(Changer(services, user, database, *own))
+        )
     return replace(result, notice=late or result.notice, commit_timestamp=at)
 
 
-def _refuse_lock(services: Services, statement: DDL) -> None:
+def _refuse_lock(services: Services, statement: CatalogStatement) -> None:
     """Refuses a lock change within a transaction where no schema change unlocks by itself: a lock
     that is for people to open is opened by a statement of its own."""
     if services.store.settings.get(AUTO_UNLOCK):
@@ -122,55 +131,35 @@ def _refuse_lock(services: Services, statement: DDL) -> None:
             )
 
 
-async def _run_as(changer: Changer, statement: DDL) -> Result:
+async def _run_as(changer: Changer, statement: CatalogStatement) -> Result:
     """Runs the statement with its user's rights, and makes the user the owner of new objects."""
+    if not isinstance(statement, DDL):
+        return await _carry_out(changer, statement)
     transaction = changer.reader
     before: tuple[Descriptor, ...] = ()
     if transaction.commit_checks:
         before = CatalogChanges.of(transaction).published
     await check_ddl(changer, statement)
-    result = await run_ddl(changer, statement)
+    result = await _carry_out(changer, statement)
     await check_changes(changer, before)
     await settle_rights(transaction, changer.user, before)
-    if isinstance(statement, CreateKeyspace):
+    if isinstance(statement, k.CreateKeyspace):
         await changer.need_room(KEYSPACE_QUOTA)
     await own_jobs(transaction, changer.user, jobs_begun(transaction))
     return result
 
 
-async def change_feeds(
-    services: Services,
-    statement: FeedChange,
-    opened: OpenTransaction | None,
-    database: str,
-    user: str,
-) -> Result:
-    """Statements about feeds, schedules, subscriptions and external connections, serializably: in
-    the open transaction, whatever its isolation, or in one of their own. What they begin or change
-    goes on when the transaction has committed."""
-
-    def work(transaction: Transaction, scope: LeaseScope) -> Awaitable[Result]:
-        return _change_feeds(Changer(services, user, database, transaction, scope), statement)
-
-    if opened is not None:
-        return await in_opened(opened, work)
-    result, _, _ = await alone(services, work)
-    return result
-
-
-def _change_feeds(changer: Changer, statement: FeedChange) -> Awaitable[Result]:
-    match statement:
-        case statements.CreateChangefeed():
-            return create_changefeed(changer, statement)
-        case AlterChangefeed():
-            return alter_changefeed(changer, statement)
-        case RebalanceReplication():
-            return rebalance_replication(changer, statement)
-        case CreateSchedule():
-            return create_schedule(changer, statement)
-        case _ if isinstance(statement, SubscriptionChange):
-            return change_subscription(changer, statement)
-    return change_connection(changer, statement)
+async def _carry_out(changer: Changer, statement: CatalogStatement) -> Result:
+    """Carries the statement out in the transaction, and does not commit it."""
+    tag, run = _STATEMENTS[type(statement)]
+    with at(statement.position if isinstance(statement, NamedStatement) else None):
+        statement = await enum_types.with_named_types(changer, statement)
+        await note_types(defaults_in(statement), changer.services.analytics)
+        try:
+            outcome = await run(changer, statement)
+        except Skipped as skipped:
+            outcome = f"{skipped}, skipping"
+    return outcome if isinstance(outcome, Result) else Result(tag=tag, notice=outcome)
 
 
 async def run_undone(
@@ -184,12 +173,64 @@ async def run_undone(
     explained = isinstance(statement, statements.ExplainChangefeed)
     transaction = services.store.begin(read_only=not explained)
     await transaction.started()
-    scope = LeaseScope(services.leases)
-    changer = Changer(services, user, database, transaction, scope)
     try:
-        if isinstance(statement, statements.CreateChangefeed):
-            return await create_changefeed(changer, statement)
-        return await explain_changefeed(changer, statement)
+        with LeaseScope(services.leases) as scope:
+            changer = Changer(services, user, database, transaction, scope)
+            if isinstance(statement, statements.CreateChangefeed):
+                return await feeds.create_changefeed(changer, statement)
+            return await feeds.explain_changefeed(changer, statement)
     finally:
-        scope.release()
         await transaction.rollback()
+
+
+_Run = Callable[[Changer, Any], Awaitable[Result | str | None]]
+
+_STATEMENTS: Mapping[type, tuple[str, _Run]] = {
+    statements.CreateDatabase: ("CREATE DATABASE", ddl.create_database),
+    statements.CreateTable: ("CREATE TABLE", ddl.create_table),
+    statements.CreateTableAs: ("CREATE TABLE AS", ddl.create_table_as),
+    statements.DropTable: ("DROP TABLE", namespaces.drop_tables),
+    s.AlterTable: ("ALTER TABLE", ddl.alter),
+    s.CommentOn: ("COMMENT", namespaces.comment_on),
+    s.CreateIndex: ("CREATE INDEX", ddl.change_table),
+    s.CreateSchema: ("CREATE SCHEMA", namespaces.create_schema),
+    s.DropDatabase: ("DROP DATABASE", namespaces.drop_database),
+    s.DropIndex: ("DROP INDEX", ddl.change_table),
+    s.DropSchema: ("DROP SCHEMA", namespaces.drop_schema),
+    s.RenameIndex: ("ALTER INDEX", ddl.change_table),
+    s.Truncate: ("TRUNCATE TABLE", ddl.change_table),
+    CreateView: ("CREATE VIEW", views.create),
+    DropView: ("DROP VIEW", views.drop),
+    t.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
+    t.CreateSequence: ("CREATE SEQUENCE", sequences.create),
+    t.DropSequence: ("DROP SEQUENCE", sequences.drop),
+    **dict.fromkeys(get_args(t.TypeStatement), ("ALTER TYPE", enum_types.alter)),
+    t.CreateEnum: ("CREATE TYPE", enum_types.create),
+    t.DropType: ("DROP TYPE", enum_types.drop),
+    k.CreateKeyspace: ("CREATE KEYSPACE", keyspaces.create),
+    k.DropKeyspace: ("DROP KEYSPACE", keyspaces.drop),
+    k.PromoteKeyspace: ("ALTER KEYSPACE", keyspaces.promote),
+    k.SplitKeyspace: ("ALTER KEYSPACE", keyspaces.split),
+    k.TransferKeyspace: ("ALTER KEYSPACE", keyspaces.transfer),
+    CreateRelaxedLog: ("CREATE RELAXED LOG", relaxed_logs.create),
+    DropRelaxedLog: ("DROP RELAXED LOG", relaxed_logs.drop),
+    statements.CreateChangefeed: ("CREATE CHANGEFEED", feeds.create_changefeed),
+    f.AlterChangefeed: ("ALTER CHANGEFEED", feeds.alter_changefeed),
+    f.CreateSchedule: ("CREATE SCHEDULE", feeds.create_schedule),
+    k.RebalanceReplication: ("REBALANCE REPLICATION", feeds.rebalance_replication),
+    f.AcknowledgeSubscription: ("ACKNOWLEDGE SUBSCRIPTION", subscriptions.acknowledge),
+    f.CreateSubscription: ("CREATE SUBSCRIPTION", subscriptions.create),
+    f.DropSubscription: ("DROP SUBSCRIPTION", subscriptions.drop),
+    f.AlterConnection: ("ALTER EXTERNAL CONNECTION", connections.alter),
+    f.CreateConnection: ("CREATE EXTERNAL CONNECTION", connections.create),
+    f.DropConnection: ("DROP EXTERNAL CONNECTION", connections.drop),
+    r.AlterUser: ("ALTER ROLE", rights.alter_role),
+    r.CreateUser: ("CREATE ROLE", rights.create_role),
+    r.DropUser: ("DROP ROLE", rights.drop_roles),
+    r.GrantPrivileges: ("GRANT", rights.grant_privileges),
+    r.GrantRoles: ("GRANT", rights.grant_roles),
+    r.ReassignOwned: ("REASSIGN OWNED", rights.reassign_owned),
+    r.SetOwner: ("ALTER", rights.set_owner_of),
+}
+"""The tag of each statement, and the function that carries it out in its transaction and returns a
+notice, or a result of its own."""

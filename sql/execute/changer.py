@@ -56,6 +56,11 @@ class Skipped(Exception):
     """IF EXISTS or IF NOT EXISTS leaves nothing to do: the text says why."""
 
 
+def skipped(error: SQLError, whether: bool) -> SQLError | Skipped:
+    """Returns the error, or Skipped with its words where IF [NOT] EXISTS was said."""
+    return Skipped(error.message) if whether else error
+
+
 @dataclass(frozen=True, slots=True)
 class Changer(Actor):
     """An actor whose statement changes the catalog in a transaction, which the statement does not
@@ -90,13 +95,13 @@ class Changer(Actor):
             if_exists=if_exists,
         )
 
-    async def found(self, name: ObjectName, *, if_exists: bool = False) -> TableDescriptor:
-        """The table behind a name. Raises SQLError 42P01; Skipped where it is asked for
-        `if_exists`."""
-        table = await self.find(name, if_exists=if_exists)
+    async def found(
+        self, name: ObjectName, *, views: bool = False, if_exists: bool = False
+    ) -> TableDescriptor:
+        """As `find`. Raises SQLError 42P01; Skipped where it is asked for `if_exists`."""
+        table = await self.find(name, views=views, if_exists=if_exists)
         if table is None:
-            unknown = unknown_relation(name)
-            raise Skipped(unknown.message) if if_exists else unknown
+            raise skipped(unknown_relation(name), if_exists)
         return table
 
     async def table(self, table_id: int) -> TableDescriptor:

@@ -218,9 +218,7 @@ async def _write(execution: Execution, scope: LeaseScope) -> Result:
     store = execution.services.store
     at = await store.now()
     bindings = _bindings(execution, at)
-    plan = await _plan(execution, scope, at)
-    assert not isinstance(plan, SelectPlan), plan
-    _refuse_system_tables(plan)
+    plan = await _write_plan(execution, scope, at, None)
     if not isinstance(plan, WithPlan) and one_phase_applies(plan):
         with suppress(TooWide):
             one_phase = await OnePhase.prepare(plan, bindings)
@@ -245,9 +243,7 @@ async def _write_in(execution: Execution, opened: OpenTransaction) -> Result:
     transaction = opened.transaction
     bindings = _bindings(execution, opened.began, deferral=opened.deferred)
     at = transaction.read_timestamp
-    plan = await _plan(execution, opened.scope, at, transaction)
-    assert not isinstance(plan, SelectPlan), plan
-    _refuse_system_tables(plan)
+    plan = await _write_plan(execution, opened.scope, at, transaction)
     if execution.further:
         runs = [bindings, *map(bindings.given, execution.further)]
         first, *others = await run_together(plan, transaction, runs)
@@ -291,33 +287,23 @@ def _bindings(
     )
 
 
-def _refuse_system_tables(plan: DML | WithPlan) -> None:
-    """The system's tables are written by the system."""
-    for writing in plan.writing if isinstance(plan, WithPlan) else (plan,):
-        if writing.descriptor.id < FIRST_USER_ID:
-            raise SQLError("42501", f'permission denied for table "{writing.descriptor.name}"')
-
-
 # Plans
 
 
 async def explain(execution: Execution, reader: Transaction) -> Plan:
     """The plan that a statement would have now."""
     services, statement = execution.services, execution.statement
-    scope = LeaseScope(services.leases)
-    try:
+    with LeaseScope(services.leases) as scope:
         await reader.started()
         at, user = reader.read_timestamp, execution.user
         relations, _, _ = await bound(
             services, statement, execution.database, user, reader, scope, at, reader, lengthy=True
         )
         return await in_slices(lambda: plan_statement(statement, relations))
-    finally:
-        scope.release()
 
 
 async def _plan(
-    execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None = None
+    execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None
 ) -> Plan:
     """The plan of a statement. One in a transaction may see tables that nobody else does."""
     known = execution.prepared.plan(execution.index, execution.database)
@@ -338,6 +324,18 @@ async def _query_plan(
 ) -> SelectPlan:
     plan = await _plan(execution, scope, transaction.read_timestamp, transaction)
     assert isinstance(plan, SelectPlan), plan
+    return plan
+
+
+async def _write_plan(
+    execution: Execution, scope: LeaseScope, at: Timestamp, transaction: Transaction | None
+) -> DML | WithPlan:
+    """Raises SQLError 42501 for the system's tables, which the system writes."""
+    plan = await _plan(execution, scope, at, transaction)
+    assert not isinstance(plan, SelectPlan), plan
+    for writing in plan.writing if isinstance(plan, WithPlan) else (plan,):
+        if writing.descriptor.id < FIRST_USER_ID:
+            raise SQLError("42501", f'permission denied for table "{writing.descriptor.name}"')
     return plan
 
 

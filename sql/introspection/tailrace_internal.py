@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import ElementState
@@ -37,6 +36,7 @@ from ...catalog.schema_change.payload import decode_change, decode_progress
 from ...catalog.schema_change.status import status_of
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.values.column_types import Datum
+from ...changefeed.insight.lag import SizedStore
 from ...kvlayer.clock import MAX_TIMESTAMP, format_timestamp
 from ...kvlayer.keys import index_span
 from ...kvlayer.span import Span
@@ -197,15 +197,6 @@ async def schema_change_rows(context: IntrospectionContext) -> Rows:
             status.row_count, "; ".join(map(str, holders)) or job.running_status,
             int(wait.since) if wait is not None and holders else None,
         )  # fmt: skip
-
-
-@runtime_checkable
-class SizedStore(Protocol):
-    """A store whose ranges are in this process."""
-
-    async def span_bytes(self, span: Span) -> int | None:
-        """Returns the bytes of a span; None where the node does not know them."""
-        ...
 
 
 @TAILRACE_INTERNAL.table("sizes 41 oid:i main_bytes:i total_bytes:i")

@@ -22,17 +22,14 @@ from ...kvlayer.errors import KVError
 from ..analyze.parameters import check_parameters
 from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
 from ..execute.admin.listings import run_listing
-from ..execute.admin.rights import UserChange, change_user
 from ..execute.admin.session_calls import CallingSession
 from ..execute.admin.subscriptions import SubscriptionReaders
 from ..execute.catalog_statements import (
-    FeedChange,
+    CatalogStatement,
     as_variables_say,
     change_catalog,
-    change_feeds,
     run_undone,
 )
-from ..execute.ddl.ddl import DDL
 from ..execute.ddl.enum_types import DeclaredTypes
 from ..execute.ddl.schema_changes import set_constraints
 from ..execute.query.result_shape import check_columns_same, known_columns
@@ -55,7 +52,7 @@ from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
 from ..syntax.changefeed_statements import FetchSubscription
 from ..syntax.refusals import refuse_twice
-from ..syntax.rights_statements import ActAs, RightsChange
+from ..syntax.rights_statements import ActAs
 from ..syntax.statements import PlannedStatement, Statement
 from ..syntax.transaction_statements import CursorStatement, FetchCursor, TransactionStatement
 from ..variables.client_variables import APPLICATION_NAME
@@ -543,20 +540,16 @@ class Session:
         """Runs a statement that changes or shows the catalog, feeds, jobs, users or settings."""
         services, opened, database, user = self._services, self._open, self.database, self.user
         match statement:
-            case _ if isinstance(statement, DDL):
-                meant = as_variables_say(statement, self.variables)
-                return await change_catalog(services, meant, opened, database, user)
             case statements.CreateChangefeed():
                 return await self._run_changefeed(statement)
             case statements.ExplainChangefeed():
                 return await run_undone(services, statement, database, user)
-            case _ if isinstance(statement, FeedChange):
-                return await change_feeds(services, statement, opened, database, user)
+            case _ if isinstance(statement, CatalogStatement):
+                meant = as_variables_say(statement, self.variables)
+                return await change_catalog(services, meant, opened, database, user)
             case FetchSubscription():
                 async with self._acting() as actor:
                     return await self._subscriptions.fetch(actor, statement)
-            case _ if isinstance(statement, UserChange | RightsChange):
-                return await change_user(services, statement, opened, user, database)
 
         async def listed() -> Result:
             async with self._acting() as actor:
@@ -620,7 +613,7 @@ class Session:
             self._transactions.refuse_written("a changefeed without a sink")
             return await run_undone(self._services, statement, self.database, self.user)
         self._transactions.refuse_read_only("CREATE CHANGEFEED")
-        return await change_feeds(self._services, statement, self._open, self.database, self.user)
+        return await change_catalog(self._services, statement, self._open, self.database, self.user)
 
     async def _discard(self, target: str) -> Result:
         """DISCARD, CLOSE ALL, UNLISTEN: there are no channels."""

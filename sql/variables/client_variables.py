@@ -6,7 +6,7 @@ ignored would lie about every result that follows. Clients are told when one of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ...catalog.values.session_zone import UTC_NAME, known_zone
@@ -36,20 +36,14 @@ def _only(shown: str, *spellings: str) -> Callable[[str], str]:
     return parse
 
 
-def _one_of(*values: str) -> Callable[[str], str]:
+def _one_of(values: Collection[str], hint: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         wanted = text.strip().lower()
         if wanted not in values:
-            raise ValueError(f"Write one of {', '.join(values)}.")
+            raise ValueError(hint)
         return wanted
 
     return parse
-
-
-def _digits(text: str) -> str:
-    if text.strip() not in ("1", "2", "3"):
-        raise ValueError("Floats are written with the digits that they need: write 1, 2 or 3.")
-    return text.strip()
 
 
 _DATE_ORDERS = {
@@ -81,11 +75,6 @@ def _search_path(text: str) -> str:
     return ", ".join(f'"{name}"' if name == "$user" else name for name in names)
 
 
-def _shown(name: str, value: str, description: str) -> Variable[str]:
-    """A variable that is shown only."""
-    return Variable(name, value, parse=None, description=description)
-
-
 APPLICATION_NAME = Variable(
     "application_name", "", parse=_text, description="the client's name for itself"
 )
@@ -102,7 +91,10 @@ Variable(
     description="of the schemas with tables of users, public is searched",
 )  # fmt: skip
 Variable(
-    "extra_float_digits", "1", parse=_digits,
+    "extra_float_digits", "1",
+    parse=_one_of(
+        ("1", "2", "3"), "Floats are written with the digits that they need: write 1, 2 or 3."
+    ),
     description="floats are written with the digits that they need: 1, 2 and 3 are the same",
 )  # fmt: skip
 SEVERITIES = (
@@ -112,7 +104,7 @@ SEVERITIES = (
 CLIENT_MIN_MESSAGES = Variable(
     "client_min_messages",
     "notice",
-    parse=_one_of(*SEVERITIES),
+    parse=_one_of(SEVERITIES, f"Write one of {', '.join(SEVERITIES)}."),
     description="the least severe message that a client is sent",
 )
 
@@ -154,7 +146,9 @@ CRDB_COMPAT = declare_bool(
     False,
     "whether version() and crdb_version say CockroachDB, for its dialects and drivers",
 )
-IS_SUPERUSER = _shown("is_superuser", "on", "whether the current user is an admin")
+IS_SUPERUSER = Variable(
+    "is_superuser", "on", parse=None, description="whether the current user is an admin"
+)
 for _name, _value, _description in (
     ("crdb_version", CRDB_VERSION, "the CockroachDB version whose SQL this comes nearest to"),
     ("server_version", f"{SERVER_VERSION} (Tailrace)", "the Postgres version that is spoken"),
@@ -167,7 +161,7 @@ for _name, _value, _description in (
     ("max_identifier_length", "63", "bytes of a name"),
     ("max_index_keys", "32", "columns of a key that clients may count on"),
 ):
-    _shown(_name, _value, _description)
+    Variable(_name, _value, parse=None, description=_description)  # which is shown only
 
 REPORTED: dict[str, Variable[Any]] = {
     name: find(name.lower())

@@ -82,12 +82,8 @@ def find(name: str, position: int | None = None) -> Variable[object]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class VariableMark:
-    """The values at one moment, for whoever may go back to it."""
-
-    session: dict[str, object]
-    local: dict[str, object]
+VariableMark = tuple[dict[str, object], dict[str, object]]
+"""The values at one moment, of the session and LOCAL, for whoever may go back to it."""
 
 
 class SessionVariables:
@@ -106,7 +102,6 @@ class SessionVariables:
         self.version = 0
         """Grows whenever a value may have changed."""
         self._watchers: list[Callable[[], None]] = []
-        self._marked = VariableMark(self._session, self._local)
 
     def begin_with(self, name: str, text: str) -> None:
         """The value that the session begins with, instead of the default. Raises as `set`."""
@@ -180,13 +175,10 @@ class SessionVariables:
         return variable.show(self.get(variable))
 
     def mark(self) -> VariableMark:
-        marked = self._marked
-        if marked.session is not self._session or marked.local is not self._local:
-            marked = self._marked = VariableMark(self._session, self._local)
-        return marked
+        return self._session, self._local
 
     def restore(self, mark: VariableMark) -> None:
-        self._session, self._local = mark.session, mark.local
+        self._session, self._local = mark
         self._changed()
 
     def end_transaction(self) -> None:

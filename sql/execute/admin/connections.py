@@ -9,40 +9,33 @@ from ....changefeed import CONNECTION_QUOTA, list_connections
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
 from ...syntax import changefeed_statements as s
-from ...syntax.refusals import at
+from ..changer import Skipped
+from .rights import check_member
 
 
-async def change_connection(actor: Actor, statement: s.ConnectionChange) -> Result:
-    """CREATE, ALTER or DROP EXTERNAL CONNECTION. Does not commit. Raises SQLError."""
-    with at(statement.position):
-        skipped = await _change(actor, statement)
-    verb = type(statement).__name__.removesuffix("Connection").upper()
-    notice = skipped and f'external connection "{statement.name}" {skipped}, skipping'
-    return Result(tag=f"{verb} EXTERNAL CONNECTION", notice=notice)
+async def create(actor: Actor, statement: s.CreateConnection) -> None:
+    feeds, name = actor.services.changefeeds, statement.name
+    await _check_may_create(actor)
+    if statement.if_not_exists and await _known(actor, name):
+        raise Skipped(f'external connection "{name}" already exists')
+    await feeds.create_connection(actor.reader, name, statement.uri, actor.user)
+    await actor.need_room(CONNECTION_QUOTA)
 
 
-async def _change(actor: Actor, statement: s.ConnectionChange) -> str | None:
-    """Returns why nothing was done, if nothing was."""
-    feeds, name, transaction = actor.services.changefeeds, statement.name, actor.reader
-    match statement:
-        case s.CreateConnection():
-            await _check_may_create(actor)
-            if statement.if_not_exists and await _known(actor, name):
-                return "already exists"
-            await feeds.create_connection(transaction, name, statement.uri, actor.user)
-            await actor.need_room(CONNECTION_QUOTA)
-        case _ if statement.if_exists and not await _known(actor, name):
-            return "does not exist"
-        case s.AlterConnection(owner=None):
-            assert statement.uri is not None, statement
-            await feeds.alter_connection(transaction, name, statement.uri, actor.user)
-        case s.AlterConnection(owner=owner):
-            assert owner is not None, statement
-            await _check_may_give(actor, owner)
-            await feeds.give_connection(transaction, name, owner, actor.user)
-        case s.DropConnection():
-            await feeds.drop_connection(transaction, name, actor.user)
-    return None
+async def alter(actor: Actor, statement: s.AlterConnection) -> None:
+    await _check_known(actor, statement)
+    feeds, name, owner = actor.services.changefeeds, statement.name, statement.owner
+    if owner is not None:
+        await _check_may_give(actor, owner)
+        await feeds.give_connection(actor.reader, name, owner, actor.user)
+    else:
+        assert statement.uri is not None, statement
+        await feeds.alter_connection(actor.reader, name, statement.uri, actor.user)
+
+
+async def drop(actor: Actor, statement: s.DropConnection) -> None:
+    await _check_known(actor, statement)
+    await actor.services.changefeeds.drop_connection(actor.reader, statement.name, actor.user)
 
 
 async def show_connections(actor: Actor, statement: s.ShowConnections) -> Result:
@@ -75,9 +68,15 @@ async def _check_may_create(actor: Actor) -> None:
 async def _check_may_give(actor: Actor, owner: str) -> None:
     """One may give to roles of one's own, as with any other thing."""
     await require_role(actor.reader, owner)
-    rights = await actor.rights()
-    if owner == PUBLIC or (not await actor.admin() and owner not in rights.roles_of(actor.user)):
+    if owner == PUBLIC:
         raise SQLError("42501", f"must be member of role {owner}")
+    check_member(actor, await actor.rights(), owner)
+
+
+async def _check_known(actor: Actor, statement: s.AlterConnection | s.DropConnection) -> None:
+    """Raises Skipped where IF EXISTS asks for a connection that is not there."""
+    if statement.if_exists and not await _known(actor, statement.name):
+        raise Skipped(f'external connection "{statement.name}" does not exist')
 
 
 async def _known(actor: Actor, name: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor import Descriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs.job_store import cancel_jobs_of
@@ -53,19 +53,11 @@ from ....changefeed.jobs.places import give_places
 from ....kvlayer.access import Transaction
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...runtime.implicit import alone, in_opened
-from ...runtime.relations import (
-    LeaseScope,
-    find_sequence,
-    find_table,
-    find_type,
-    unknown_relation,
-)
-from ...runtime.services import Services
-from ...runtime.transactions import OpenTransaction
+from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
 from ...syntax import rights_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.refusals import at
+from ..changer import Skipped, skipped
 from ..ddl.enum_types import unknown
 
 DEPENDENTS_SHOWN = 100
@@ -74,74 +66,22 @@ DEPENDENTS_SHOWN = 100
 FEED_KINDS = (JOB_KIND, SCHEDULE_KIND)
 """Jobs that go on with the rights of their owner, and so end with the owner."""
 
-UserChange = s.CreateUser | s.AlterUser | s.DropUser
 
-
-async def change_user(
-    services: Services,
-    statement: UserChange | s.RightsChange,
-    opened: OpenTransaction | None,
-    user: str,
-    database: str,
-) -> Result:
-    """Carries a statement out in the open transaction, or in one of its own.
-
-    By itself it returns when this node goes by the rights that it has changed.
-    """
-
-    async def work(transaction: Transaction, scope: LeaseScope) -> Result:
-        return await _change(Actor(services, user, database, transaction), statement)
-
-    if opened is not None:
-        opened.refuse_read_only("a change of users and rights")
-        return await in_opened(opened, work)
-    result, at, _ = await alone(services, work)
-    await services.rights.catch_up(at)
-    return result
-
-
-async def _change(actor: Actor, statement: UserChange | s.RightsChange) -> Result:
-    """Does not commit."""
-    match statement:
-        case s.CreateUser():
-            return await _create(actor, statement)
-        case s.AlterUser():
-            return await _alter(actor, statement)
-        case s.DropUser():
-            return await _drop(actor, statement)
-        case s.GrantPrivileges():
-            await _grant_privileges(actor, statement)
-        case s.GrantRoles():
-            await _grant_roles(actor, statement)
-        case s.SetOwner():
-            return await _set_owner(actor, statement)
-        case s.ReassignOwned(to=None):
-            await _drop_owned(actor, statement.roles)
-            return Result(tag="DROP OWNED")
-        case s.ReassignOwned():
-            await _reassign(actor, statement)
-            return Result(tag="REASSIGN OWNED")
-    return Result(tag="REVOKE" if statement.revoke else "GRANT")
-
-
-async def _create(actor: Actor, statement: s.CreateUser) -> Result:
+async def create_role(actor: Actor, statement: s.CreateUser) -> None:
     await actor.need_system(Privilege.CREATEROLE)
     name, options = statement.name, statement.options
     login = statement.login if options.login is None else options.login
     user = User(name, _verifier(actor, options), login)
     if not await create_user(actor.reader, user, if_not_exists=statement.if_not_exists):
-        return Result(tag="CREATE ROLE", notice=f'role "{name}" already exists, skipping')
+        raise Skipped(f'role "{name}" already exists')
     await _set_options(actor, name, options)
-    return Result(tag="CREATE ROLE")
 
 
-async def _alter(actor: Actor, statement: s.AlterUser) -> Result:
+async def alter_role(actor: Actor, statement: s.AlterUser) -> None:
     name, options = statement.name, statement.options
     user = await find_user(actor.reader, name)
     if user is None:
-        if statement.if_exists:
-            return Result(tag="ALTER ROLE", notice=f'role "{name}" does not exist, skipping')
-        raise unknown_user(name)
+        raise skipped(unknown_user(name), statement.if_exists)
     own_password = name == actor.user and options == s.RoleOptions(
         password=options.password, password_given=True
     )
@@ -158,10 +98,9 @@ async def _alter(actor: Actor, statement: s.AlterUser) -> Result:
         await remove_web_sessions(actor.reader, name)
     await alter_user(actor.reader, user)
     await _set_options(actor, name, options)
-    return Result(tag="ALTER ROLE")
 
 
-async def _drop(actor: Actor, statement: s.DropUser) -> Result:
+async def drop_roles(actor: Actor, statement: s.DropUser) -> str | None:
     await actor.need_system(Privilege.CREATEROLE)
     missing = []
     for name in statement.names:
@@ -186,8 +125,7 @@ async def _drop(actor: Actor, statement: s.DropUser) -> Result:
         for role, member, _ in (await actor.rights()).memberships():
             if name in (role, member) and (role, member) != (ADMIN, ROOT):
                 await remove_member(actor.reader, role, member)
-    skipped = ", ".join(f'role "{name}" does not exist, skipping' for name in missing)
-    return Result(tag="DROP ROLE", notice=skipped or None)
+    return ", ".join(f'role "{name}" does not exist, skipping' for name in missing) or None
 
 
 async def _check_admin_over(actor: Actor, name: str) -> None:
@@ -281,7 +219,7 @@ def _shown(kind: SecurableKind) -> str:
 # Privileges.
 
 
-async def _grant_privileges(actor: Actor, statement: s.GrantPrivileges) -> None:
+async def grant_privileges(actor: Actor, statement: s.GrantPrivileges) -> Result:
     kind, _ = _TARGETS[statement.target.kind]
     privileges = privileges_of(statement.privileges, kind)
     await _check_roles(actor, statement.grantees)
@@ -303,6 +241,7 @@ async def _grant_privileges(actor: Actor, statement: s.GrantPrivileges) -> None:
                     raise SQLError("0LP01", message)
                 grantable = privileges if statement.option else 0
                 await add_privileges(actor.reader, thing.id, grantee, privileges, grantable)
+    return Result(tag="REVOKE" if statement.revoke else "GRANT")
 
 
 async def _check_may_grant(
@@ -326,7 +265,7 @@ async def _check_may_grant(
 # Membership.
 
 
-async def _grant_roles(actor: Actor, statement: s.GrantRoles) -> None:
+async def grant_roles(actor: Actor, statement: s.GrantRoles) -> Result:
     await _check_roles(actor, (*statement.roles, *statement.members), public=False)
     for role in statement.roles:
         for member in statement.members:
@@ -338,6 +277,7 @@ async def _grant_roles(actor: Actor, statement: s.GrantRoles) -> None:
                 raise SQLError("42501", "root is always a member of admin")
             else:
                 await remove_member(actor.reader, role, member, option_only=statement.option)
+    return Result(tag="REVOKE" if statement.revoke else "GRANT")
 
 
 async def _check_may_pass_on(actor: Actor, rights: Rights, role: str) -> None:
@@ -352,7 +292,7 @@ async def _check_may_pass_on(actor: Actor, rights: Rights, role: str) -> None:
 # Owners.
 
 
-async def _set_owner(actor: Actor, statement: s.SetOwner) -> Result:
+async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
     tag = f"ALTER {statement.target.kind.value.upper()}"
     try:
         (thing,) = await _owned(actor, statement.target)
@@ -364,8 +304,7 @@ async def _set_owner(actor: Actor, statement: s.SetOwner) -> Result:
     if not rights.owns(actor.user, thing.id):
         raise SQLError("42501", f"must be owner of {thing.kind.value} {thing.name}")
     await _check_roles(actor, [statement.owner], public=False)
-    if not rights.admin(actor.user) and statement.owner not in rights.roles_of(actor.user):
-        raise SQLError("42501", f"must be member of role {statement.owner}")
+    check_member(actor, rights, statement.owner)
     await set_owner(actor.reader, rights, thing.id, statement.owner)
     return Result(tag=tag)
 
@@ -380,14 +319,19 @@ async def _owned(actor: Actor, target: s.GrantTarget) -> list[Securable]:
     return await _find_targets(actor, target)
 
 
-async def _reassign(actor: Actor, statement: s.ReassignOwned) -> None:
-    assert statement.to is not None, statement
-    await _check_roles(actor, (*statement.roles, statement.to), public=False)
-    rights = await _rights_over(actor, (*statement.roles, statement.to))
+async def reassign_owned(actor: Actor, statement: s.ReassignOwned) -> Result:
+    """REASSIGN OWNED and DROP OWNED."""
+    to, roles = statement.to, statement.roles
+    if to is None:
+        await _drop_owned(actor, roles)
+        return Result(tag="DROP OWNED")
+    await _check_roles(actor, (*roles, to), public=False)
+    rights = await _rights_over(actor, (*roles, to))
     for object_id, owner, grant in list(rights.all_grants()):
-        if grant.owner and owner in statement.roles:
-            await set_owner(actor.reader, await actor.rights(), object_id, statement.to)
-    await give_feeds_things(actor.reader, statement.roles, statement.to)
+        if grant.owner and owner in roles:
+            await set_owner(actor.reader, await actor.rights(), object_id, to)
+    await give_feeds_things(actor.reader, roles, to)
+    return Result(tag="REASSIGN OWNED")
 
 
 async def give_feeds_things(transaction: Transaction, roles: Sequence[str], to: str) -> None:
@@ -404,7 +348,8 @@ async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
     for object_id, grantee, grant in list(rights.all_grants()):
         if grantee not in roles:
             continue
-        if grant.owner and await _lives(actor, object_id):
+        lives = object_id == SYSTEM.id or await _living(actor, object_id) is not None
+        if grant.owner and lives:
             raise SQLError(
                 "2BP01",
                 f"role {grantee} still owns objects, which DROP OWNED BY does not drop",
@@ -416,18 +361,21 @@ async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
 async def _rights_over(actor: Actor, roles: Iterable[str]) -> Rights:
     rights = await actor.rights()
     for role in roles:
-        if not rights.admin(actor.user) and role not in rights.roles_of(actor.user):
-            raise SQLError("42501", f"must be member of role {role}")
+        check_member(actor, rights, role)
     if ROOT in roles and not rights.admin(actor.user):
         raise SQLError("42501", "only admins may give away what root owns")
     return rights
 
 
-async def _lives(actor: Actor, object_id: int) -> bool:
-    if object_id == SYSTEM.id:
-        return True
+def check_member(actor: Actor, rights: Rights, role: str) -> None:
+    """Raises SQLError 42501 for a role that the actor, who is no admin, is no member of."""
+    if not rights.admin(actor.user) and role not in rights.roles_of(actor.user):
+        raise SQLError("42501", f"must be member of role {role}")
+
+
+async def _living(actor: Actor, object_id: int) -> Descriptor | None:
     found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
-    return found is not None and not found.dropped
+    return None if found is None or found.dropped else found
 
 
 async def what_depends_on(actor: Actor, role: str) -> list[str]:
@@ -437,12 +385,10 @@ async def what_depends_on(actor: Actor, role: str) -> list[str]:
     for object_id, grantee, grant in rights.all_grants():
         if grantee != role or object_id == SYSTEM.id:  # what is of the system goes with the role
             continue
-        found = await actor.services.catalog.descriptors.read(actor.reader, object_id)
-        if found is None or found.dropped:
-            continue
-        kind = "table" if isinstance(found, TableDescriptor) else securable(found).kind.value
-        verb = "owns" if grant.owner else "has privileges on"
-        reasons.append(f"it {verb} {kind} {found.name}")
+        found = await _living(actor, object_id)
+        if found is not None:
+            verb = "owns" if grant.owner else "has privileges on"
+            reasons.append(f"it {verb} {_shown(securable(found).kind)} {found.name}")
     return sorted(set(reasons))
 
 

@@ -19,23 +19,11 @@ from ...runtime.jobs import sees
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ...syntax.names import Option
-from ...syntax.refusals import at, refuse_twice
+from ...syntax.refusals import refuse_twice
 from ...syntax.statements import CreateChangefeed
-from ..changer import Changer
+from ..changer import Changer, Skipped
 from ..query.result_shape import CHANGEFEED_COLUMNS
 from .feeds import requested
-
-
-async def change_subscription(changer: Changer, statement: s.SubscriptionChange) -> Result:
-    """CREATE, DROP or ACKNOWLEDGE SUBSCRIPTION. Does not commit. Raises SQLError."""
-    with at(statement.position):
-        match statement:
-            case s.CreateSubscription():
-                return await _create(changer, statement)
-            case s.DropSubscription():
-                return await _drop(changer, statement)
-            case s.AcknowledgeSubscription():
-                return await _acknowledge(changer, statement)
 
 
 class SubscriptionReaders:
@@ -93,28 +81,24 @@ async def show_subscriptions(actor: Actor, statement: s.ShowSubscriptions) -> Re
     return listing("SHOW SUBSCRIPTIONS", columns, rows)
 
 
-async def _create(changer: Changer, statement: s.CreateSubscription) -> Result:
+async def create(changer: Changer, statement: s.CreateSubscription) -> None:
     refuse_twice(statement.options)
     if statement.if_not_exists and await _exists(changer, statement.name):
-        notice = f'subscription "{statement.name}" already exists, skipping'
-        return Result(tag="CREATE SUBSCRIPTION", notice=notice)
+        raise Skipped(f'subscription "{statement.name}" already exists')
     feed = CreateChangefeed(tables=statement.tables, sink=None, options=statement.options)
     _, request = await requested(changer, feed, "CREATE SUBSCRIPTION")
     await changer.services.changefeeds.subscribe(changer.transaction, request, statement.name)
     await changer.need_room(SUBSCRIPTION_QUOTA)
-    return Result(tag="CREATE SUBSCRIPTION")
 
 
-async def _drop(actor: Actor, statement: s.DropSubscription) -> Result:
+async def drop(actor: Actor, statement: s.DropSubscription) -> None:
     if statement.if_exists and not await _exists(actor, statement.name):
-        notice = f'subscription "{statement.name}" does not exist, skipping'
-        return Result(tag="DROP SUBSCRIPTION", notice=notice)
+        raise Skipped(f'subscription "{statement.name}" does not exist')
     subscription = await _own(actor, statement.name)
     await actor.services.changefeeds.unsubscribe(actor.reader, subscription)
-    return Result(tag="DROP SUBSCRIPTION")
 
 
-async def _acknowledge(actor: Actor, statement: s.AcknowledgeSubscription) -> Result:
+async def acknowledge(actor: Actor, statement: s.AcknowledgeSubscription) -> None:
     subscription = await _own(actor, statement.name)
     now = await actor.services.store.now()
     try:
@@ -126,7 +110,6 @@ async def _acknowledge(actor: Actor, statement: s.AcknowledgeSubscription) -> Re
             hint="Acknowledge the timestamp of a resolved message, as it stands there.",
         ) from error
     await actor.services.changefeeds.acknowledge(actor.reader, subscription, upto)
-    return Result(tag="ACKNOWLEDGE SUBSCRIPTION")
 
 
 async def _own(actor: Actor, name: str) -> Subscription:

@@ -9,8 +9,7 @@ has let go of the version that it replaces.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -36,22 +35,21 @@ from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax import type_statements as t
-from ...syntax.names import ObjectName, Option
+from ...syntax.names import Option
 from ...syntax.refusals import at, refuse_twice
 from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
 from ...syntax.schema_statements import ColumnDefinition as ColumnClause
-from ...syntax.view_statements import CreateView, DropView, ViewStatement
+from ...syntax.view_statements import DropView, ViewStatement
 from ..changer import LEASE_WAIT, Changer, Skipped, need_create, new_table_name
 from ..query.reading import run_select
-from ..write.row_rules import RowRules, encode_batch, note_types
+from ..write.row_rules import RowRules, encode_batch
 from ..write.sequences import SequencesOfUser, with_draws_of
 from ..write.steps import batches_of
-from . import enum_types, keyspaces, namespaces, relaxed_logs, sequences, views
+from . import enum_types, relaxed_logs, sequences
 from .given_columns import (
     ascending,
     bare_decimals,
     column_type,
-    defaults_in,
     identity_of,
     notices,
     with_default,
@@ -72,18 +70,6 @@ DDL = (
     | RelaxedStatement
     | k.KeyspaceStatement
 )
-
-
-async def run_ddl(changer: Changer, statement: DDL) -> Result:
-    """Carries the statement out in the transaction, and does not commit it."""
-    statement = await enum_types.with_named_types(changer, statement)
-    await note_types(defaults_in(statement), changer.services.analytics)
-    tag, run = _STATEMENTS[type(statement)]
-    try:
-        outcome = await run(changer, statement)
-    except Skipped as skipped:
-        outcome = f"{skipped}, skipping"
-    return outcome if isinstance(outcome, Result) else Result(tag=tag, notice=outcome)
 
 
 async def wait_until_seen(
@@ -141,10 +127,17 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
                 await need_create(actor, table)
             for read in tables_of(query).names:
                 await actor.need_named(read, Privilege.SELECT)
-        case _ if isinstance(statement, RelaxedStatement):
-            await relaxed_logs.check_relaxed(actor, statement)
-        case _ if isinstance(statement, k.KeyspaceStatement):
-            await keyspaces.check_keyspaces(actor, statement)
+        case CreateRelaxedLog(tables=tables):
+            for table in tables:
+                await actor.need_named(table, Privilege.CREATE)
+        case DropRelaxedLog(name=log):
+            await relaxed_logs.check_drop(actor, log)
+        case k.CreateKeyspace(name=keyspace):
+            await need_create(actor, keyspace)
+        case k.DropKeyspace(name=keyspace):
+            await actor.need_named(keyspace, Privilege.DROP, keyspaces=True)
+        case k.PromoteKeyspace() | k.TransferKeyspace() | k.SplitKeyspace():
+            await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
         case s.Truncate(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.DROP)
@@ -159,10 +152,9 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             if any(isinstance(command, s.RenameTable) for command in statement.commands):
                 await actor.need_named(statement.table, Privilege.DROP)
             await _defined(actor, statement)
-        case s.CommentOn(table=table) | s.CreateIndex(table=table):
-            await actor.need_named(table, Privilege.CREATE)
-        case s.DropIndex(table=ObjectName() as table) | s.RenameIndex(table=ObjectName() as table):
-            await actor.need_named(table, Privilege.CREATE)
+        case s.CommentOn() | s.CreateIndex() | s.DropIndex() | s.RenameIndex():
+            if statement.table is not None:
+                await actor.need_named(statement.table, Privilege.CREATE)
         case s.CreateSchema(parts=parts):
             database = actor.database if len(parts) == 1 else parts[0]
             await actor.need_database(database, Privilege.CREATE)
@@ -217,7 +209,7 @@ async def _drop_tables(actor: Actor, database: str, schemas: Sequence[str]) -> N
 # Databases and tables
 
 
-async def _create_database(changer: Changer, statement: statements.CreateDatabase) -> None:
+async def create_database(changer: Changer, statement: statements.CreateDatabase) -> None:
     created = await changer.services.catalog.create_database(
         changer.transaction, statement.name, if_not_exists=statement.if_not_exists
     )
@@ -225,7 +217,7 @@ async def _create_database(changer: Changer, statement: statements.CreateDatabas
         raise Skipped(f'database "{statement.name}" already exists')
 
 
-async def _create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
+async def create_table(changer: Changer, statement: statements.CreateTable) -> str | None:
     name = await new_table_name(changer, statement.table, statement.temporary)
     statement = sequences.with_sequences(statement)
     columns = [_column(column) for column in statement.columns]
@@ -275,7 +267,7 @@ def _column(given: ColumnClause) -> ColumnDefinition:
     )
 
 
-async def _create_table_as(changer: Changer, statement: statements.CreateTableAs) -> Result:
+async def create_table_as(changer: Changer, statement: statements.CreateTableAs) -> Result:
     """The table and its rows, in the transaction. Its key is hidden."""
     name = await new_table_name(changer, statement.table, statement.temporary)
     if statement.if_not_exists and await changer.services.catalog.find(changer.transaction, name):
@@ -343,11 +335,11 @@ async def _made_of(
     return table
 
 
-async def _alter(changer: Changer, statement: s.AlterTable) -> str | None:
+async def alter(changer: Changer, statement: s.AlterTable) -> str | None:
     match statement.commands:
         case [s.SetParameters() as command]:
             return await _set_parameters(changer, statement, command)
-    return await _change_table(changer, statement)
+    return await change_table(changer, statement)
 
 
 async def _set_parameters(
@@ -363,7 +355,7 @@ async def _set_parameters(
             return _ignored(ignored)
         locks = LOCK_PARAMETER in parse_names(given)
         if found.locked and not locks:
-            return await _change_table(changer, statement)
+            return await change_table(changer, statement)
         if command.reset:
             await catalog.reset_parameters(changer.transaction, found, given)
         else:
@@ -380,41 +372,5 @@ def _first_position(parameters: Sequence[Option], otherwise: int) -> int:
     return parameters[0].position if parameters else otherwise
 
 
-async def _change_table(changer: Changer, statement: s.TableChange) -> str | None:
+async def change_table(changer: Changer, statement: s.TableChange) -> str | None:
     return await SchemaChangeStatements(changer).run(statement)
-
-
-_Run = Callable[[Changer, Any], Awaitable[Result | str | None]]
-
-_STATEMENTS: Mapping[type, tuple[str, _Run]] = {
-    statements.CreateDatabase: ("CREATE DATABASE", _create_database),
-    statements.CreateTable: ("CREATE TABLE", _create_table),
-    statements.CreateTableAs: ("CREATE TABLE AS", _create_table_as),
-    statements.DropTable: ("DROP TABLE", namespaces.drop_tables),
-    s.AlterTable: ("ALTER TABLE", _alter),
-    s.CommentOn: ("COMMENT", namespaces.comment_on),
-    s.CreateIndex: ("CREATE INDEX", _change_table),
-    s.CreateSchema: ("CREATE SCHEMA", namespaces.create_schema),
-    s.DropDatabase: ("DROP DATABASE", namespaces.drop_database),
-    s.DropIndex: ("DROP INDEX", _change_table),
-    s.DropSchema: ("DROP SCHEMA", namespaces.drop_schema),
-    s.RenameIndex: ("ALTER INDEX", _change_table),
-    s.Truncate: ("TRUNCATE TABLE", _change_table),
-    CreateView: ("CREATE VIEW", views.create),
-    DropView: ("DROP VIEW", views.drop),
-    t.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
-    t.CreateSequence: ("CREATE SEQUENCE", sequences.create),
-    t.DropSequence: ("DROP SEQUENCE", sequences.drop),
-    **dict.fromkeys(get_args(t.TypeStatement), ("ALTER TYPE", enum_types.alter)),
-    t.CreateEnum: ("CREATE TYPE", enum_types.create),
-    t.DropType: ("DROP TYPE", enum_types.drop),
-    k.CreateKeyspace: ("CREATE KEYSPACE", keyspaces.create),
-    k.DropKeyspace: ("DROP KEYSPACE", keyspaces.drop),
-    k.PromoteKeyspace: ("ALTER KEYSPACE", keyspaces.promote),
-    k.SplitKeyspace: ("ALTER KEYSPACE", keyspaces.split),
-    k.TransferKeyspace: ("ALTER KEYSPACE", keyspaces.transfer),
-    CreateRelaxedLog: ("CREATE RELAXED LOG", relaxed_logs.create),
-    DropRelaxedLog: ("DROP RELAXED LOG", relaxed_logs.drop),
-}
-"""Statements of DDL: the tag of each, and the function that carries it out in its transaction and
-returns a notice, or a result of its own."""

@@ -38,19 +38,7 @@ from ..query.result_shape import BACKUP_COLUMNS
 from .schema_changes import SchemaChangeStatements
 
 
-async def check_keyspaces(actor: Actor, statement: s.KeyspaceStatement) -> None:
-    """Raises SQLError 42501."""
-    if isinstance(statement, s.DropKeyspace):
-        await actor.need_named(statement.name, Privilege.DROP, keyspaces=True)
-        return
-    if isinstance(statement, s.PromoteKeyspace | s.TransferKeyspace | s.SplitKeyspace):
-        await actor.need_named(statement.name, Privilege.CREATE, keyspaces=True)
-        return
-    await need_create(actor, statement.name)
-
-
 async def create(changer: Changer, statement: s.CreateKeyspace) -> None:
-    """CREATE KEYSPACE."""
     keyspace = _defined(statement.options)
     name = await new_table_name(changer, statement.name)
     with at(statement.name.position):
@@ -68,8 +56,9 @@ def _defined(options: Sequence[Option]) -> Keyspace:
     for option in options:
         if option.name == "role":
             replica = _replica(option)
-            continue
-        if option.name != "ttl":
+        elif option.name == "ttl":
+            ttl = whole_seconds(option.value, option.position)
+        else:
             raise SQLError(
                 "22023",
                 f'unknown option "{option.name}" of a keyspace',
@@ -77,7 +66,6 @@ def _defined(options: Sequence[Option]) -> Keyspace:
                 "WITH (role = 'replica') makes a keyspace that takes another's entries.",
                 position=option.position,
             )
-        ttl = whole_seconds(option.value, option.position)
     return Keyspace(ttl_seconds=ttl, replica=replica)
 
 

@@ -10,10 +10,10 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID, PUBLIC_SCHEMA
 from ....catalog.values.errors import SQLError
-from ...runtime.relations import not_a_view, unknown_relation
+from ...runtime.relations import not_a_view
 from ...syntax import statements
 from ...syntax.schema_statements import Commented, CommentOn, CreateSchema, DropDatabase, DropSchema
-from ..changer import Changer, Skipped, found_of
+from ..changer import Changer, Skipped, found_of, skipped
 from .enum_types import drop_type
 from .schema_changes import SchemaChangeStatements
 from .sequences import drop_sequence, owned_by, refuse_users
@@ -98,9 +98,9 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
     parent, name = _schema_name(statement.parts, changer.database, statement.position)
     catalog = changer.services.catalog
     if name not in await catalog.list_schemas(changer.transaction, parent):
-        if statement.if_exists:
-            raise Skipped(f'schema "{name}" does not exist')
-        raise SQLError("3F000", f'schema "{name}" does not exist', position=statement.position)
+        message = f'schema "{name}" does not exist'
+        error = SQLError("3F000", message, position=statement.position)
+        raise skipped(error, statement.if_exists)
     if name == PUBLIC_SCHEMA:
         raise SQLError(
             "42501",
@@ -116,14 +116,11 @@ async def drop_database(changer: Changer, statement: DropDatabase) -> None:
     catalog, name = changer.services.catalog, statement.name
     database_id = await catalog.descriptors.lookup(changer.transaction, 0, 0, name)
     if database_id is None:
-        if statement.if_exists:
-            raise Skipped(f'database "{name}" does not exist')
-        raise SQLError("3D000", f'database "{name}" does not exist', position=statement.position)
+        raise skipped(SQLError("3D000", f'database "{name}" does not exist'), statement.if_exists)
     if database_id < FIRST_USER_ID or name == changer.database:
         raise SQLError(
             "42501" if database_id < FIRST_USER_ID else "55006",
             f'database "{name}" is {"built in" if database_id < FIRST_USER_ID else "in use"}',
-            position=statement.position,
         )
     schemas = await catalog.list_schemas(changer.transaction, name, all_sessions=True)
     await _drop_schemas(changer, "DATABASE", statement, name, name, schemas)
@@ -203,9 +200,7 @@ def _not_empty(what: str, name: str, held: list[Named], position: int) -> SQLErr
 async def comment_on(changer: Changer, statement: CommentOn) -> None:
     """A comment changes no row, so a locked table takes it without being unlocked."""
     views = statement.what is not Commented.TABLE
-    named = await changer.find(statement.table, views=views)
-    if named is None:
-        raise unknown_relation(statement.table)
+    named = await changer.found(statement.table, views=views)
     if named.view is not None:
         await changer.wait_for_room(named)
         await publish(changer, named, _with_comment(named, statement))

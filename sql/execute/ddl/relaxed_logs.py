@@ -9,25 +9,19 @@ from ....catalog.values.errors import SQLError
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...syntax.names import ObjectName
-from ...syntax.refusals import at
 from ...syntax.relaxed_statements import (
     CreateRelaxedLog,
     DropRelaxedLog,
-    RelaxedStatement,
     ShowRelaxedLogs,
 )
 from ..changer import Changer, Skipped
 from ..write.relaxed_load import domain_states
 
 
-async def check_relaxed(actor: Actor, statement: RelaxedStatement) -> None:
+async def check_drop(actor: Actor, name: str) -> None:
     """A log changes its tables, and writes them. Raises SQLError 42501."""
-    if isinstance(statement, CreateRelaxedLog):
-        for table in statement.tables:
-            await actor.need_named(table, Privilege.CREATE)
-        return
     try:
-        log = await find_log(actor.reader, statement.name)
+        log = await find_log(actor.reader, name)
     except SQLError:
         return  # the statement says that there is none
     for table_id in log.table_ids:
@@ -35,24 +29,20 @@ async def check_relaxed(actor: Actor, statement: RelaxedStatement) -> None:
 
 
 async def create(changer: Changer, statement: CreateRelaxedLog) -> None:
-    """CREATE RELAXED LOG."""
-    with at(statement.position):
-        tables = [await _suited(changer, name) for name in statement.tables]
-        await create_log(changer.descriptors, changer.transaction, statement.name, tables)
+    tables = [await _suited(changer, name) for name in statement.tables]
+    await create_log(changer.descriptors, changer.transaction, statement.name, tables)
 
 
 async def drop(changer: Changer, statement: DropRelaxedLog) -> None:
-    """DROP RELAXED LOG."""
-    with at(statement.position):
-        try:
-            log = await find_log(changer.transaction, statement.name)
-        except SQLError:
-            if not statement.if_exists:
-                raise
-            raise Skipped(f'relaxed log "{statement.name}" does not exist') from None
-        for table_id in log.table_ids:
-            await changer.wait_for_room(await changer.table(table_id))
-        await drop_log(changer.descriptors, changer.transaction, log)
+    try:
+        log = await find_log(changer.transaction, statement.name)
+    except SQLError:
+        if not statement.if_exists:
+            raise
+        raise Skipped(f'relaxed log "{statement.name}" does not exist') from None
+    for table_id in log.table_ids:
+        await changer.wait_for_room(await changer.table(table_id))
+    await drop_log(changer.descriptors, changer.transaction, log)
 
 
 async def _suited(changer: Changer, name: ObjectName) -> TableDescriptor:

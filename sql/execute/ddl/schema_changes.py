@@ -31,7 +31,7 @@ from ...syntax import schema_statements as s
 from ...syntax import statements
 from ...syntax.names import ObjectName
 from ...syntax.refusals import at
-from ..changer import Changer, Skipped
+from ..changer import Changer, skipped
 from ..write.foreign_keys import check_keys
 from .given_columns import ascending, bare_decimals, check_expressions, notices, with_computed
 from .schema_targets import TableChanges
@@ -75,8 +75,7 @@ class SchemaChangeStatements:
                 return notices(told, ascending([statement.index]))
             case s.DropIndex() | s.RenameIndex():
                 changes = await self._begun(await self._table_of_index(statement))
-                with at(statement.position):
-                    changes.change_index(statement)
+                changes.change_index(statement)
                 return await self._done(changes, statement.text)
             case s.Truncate():
                 return await self._truncate(statement)
@@ -170,13 +169,10 @@ class SchemaChangeStatements:
                 f'index name "{statement.name}" is ambiguous',
                 detail=f"Tables with such an index: {', '.join(t.name for t in owners)}.",
                 hint="Write table@index.",
-                position=statement.position,
             )
         if not owners:
-            message = f'index "{statement.name}" does not exist'
-            if statement.if_exists:
-                raise Skipped(message)
-            raise SQLError("42704", message, position=statement.position)
+            error = SQLError("42704", f'index "{statement.name}" does not exist')
+            raise skipped(error, statement.if_exists)
         return owners[0]
 
     async def _where_index(

@@ -26,7 +26,7 @@ from ...syntax import schema_statements as s
 from ...syntax.names import ObjectName
 from ...syntax.statements import CreateTable
 from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
-from ..changer import Changer, Skipped, all_of, found_of
+from ..changer import Changer, all_of, found_of, skipped
 from .given_columns import check_identity_type, column_type
 from .schema_targets import TableChanges
 
@@ -39,13 +39,11 @@ INT8_BITS = 64
 async def create(
     changer: Changer, statement: CreateSequence, owner: tuple[int, int] | None = None
 ) -> None:
-    """CREATE SEQUENCE."""
     name, parents, taken = await changer.place_of(statement.name)
     if taken:
         message = f'relation "{statement.name}" already exists'
-        if statement.if_not_exists:
-            raise Skipped(message)
-        raise SQLError("42P07", message, position=statement.name.position)
+        error = SQLError("42P07", message, position=statement.name.position)
+        raise skipped(error, statement.if_not_exists)
     if owner is None:
         owner = await _owner(changer, statement.change)
     created = SequenceDescriptor(
@@ -60,11 +58,9 @@ async def create(
 
 
 async def alter(changer: Changer, statement: AlterSequence) -> None:
-    """ALTER SEQUENCE."""
     found = await _find(changer, statement.name)
     if found is None:
-        unknown = unknown_relation(statement.name)
-        raise Skipped(unknown.message) if statement.if_exists else unknown
+        raise skipped(unknown_relation(statement.name), statement.if_exists)
     change, owner = statement.change, found.owner
     if change.owned_by is not None:
         await _refuse_identity(changer, found)
@@ -151,16 +147,24 @@ async def _owner(changer: Changer, change: SequenceChange) -> tuple[int, int] | 
 
 
 def changed_options(before: SequenceOptions | None, change: SequenceChange) -> SequenceOptions:
-    """Raises SQLError 22023 for options that contradict each other."""
-    increment = change.increment or (before.increment if before else 1)
-    if change.increment == 0:
+    """The options of a sequence, or of a new one. Raises SQLError 22023 for options that contradict
+    each other."""
+
+    def option(name: str, otherwise: int) -> int:
+        for told in (change, before):
+            value = getattr(told, name, None)
+            if value is not None:
+                return int(value)
+        return otherwise
+
+    increment, cache = option("increment", 1), option("cache", 1)
+    if increment == 0:
         raise SQLError("22023", "INCREMENT must not be zero", position=change.position)
     rising = increment > 0
     smallest, largest = _bounds(change, before)
-    lowest, highest = (1, largest) if rising else (smallest, -1)
-    minimum = _chosen(change.minimum, before.minimum if before else None, lowest)
-    maximum = _chosen(change.maximum, before.maximum if before else None, highest)
-    start = _chosen(change.start, before.start if before else None, minimum if rising else maximum)
+    minimum = option("minimum", 1 if rising else smallest)
+    maximum = option("maximum", largest if rising else -1)
+    start = option("start", minimum if rising else maximum)
     if minimum >= maximum:
         raise SQLError("22023", f"MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")
     if minimum < smallest or maximum > largest:
@@ -171,15 +175,15 @@ def changed_options(before: SequenceOptions | None, change: SequenceChange) -> S
             position=change.position,
         )
     _refuse_outside("START", start, minimum, maximum, change)
-    if change.cache is not None and change.cache < 1:
-        raise SQLError("22023", f"CACHE ({change.cache}) must be greater than zero")
+    if cache < 1:
+        raise SQLError("22023", f"CACHE ({cache}) must be greater than zero")
     return SequenceOptions(
         start=start,
         increment=increment,
         minimum=minimum,
         maximum=maximum,
-        cycle=change.cycle if change.cycle is not None else before.cycle if before else False,
-        cache=change.cache or (before.cache if before else 1),
+        cycle=bool(option("cycle", False)),
+        cache=cache,
     )
 
 
@@ -196,12 +200,6 @@ def _bounds(change: SequenceChange, before: SequenceOptions | None) -> tuple[int
         )
     largest = 2 ** (change.bits - 1) - 1
     return -largest - 1, largest
-
-
-def _chosen(given: int | None, before: int | None, otherwise: int) -> int:
-    if given is not None:
-        return given
-    return otherwise if before is None else before
 
 
 # Sequences that go with what owns them

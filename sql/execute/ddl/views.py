@@ -34,18 +34,18 @@ from ..query.result_shape import columns_of
 
 
 async def create(changer: Changer, statement: CreateView) -> None:
-    """CREATE VIEW."""
     name, parents, taken = await changer.place_of(statement.name)
     if taken and statement.if_not_exists:
         raise Skipped(f'relation "{statement.name}" already exists')
     before = await _replaced(changer, statement) if taken else None
     if before is None:
         new_id = await changer.descriptors.allocate_id(changer.transaction)
-    made = await _made(changer, statement)
+    query, found = await _made(changer, statement)
     columns = tuple(
         Column(id=place, name=column.name, type=column.type)
-        for place, column in enumerate(made[1], start=1)
+        for place, column in enumerate(found, start=1)
     )
+    next_id = len(columns) + 1
     if before is None:
         view = TableDescriptor(
             id=new_id,
@@ -54,19 +54,14 @@ async def create(changer: Changer, statement: CreateView) -> None:
             schema_id=parents[1],
             columns=columns,
             primary_key=(),
-            next_column_id=len(columns) + 1,
-            view=made[0],
+            next_column_id=next_id,
+            view=query,
         )
     else:
         _check_columns(before, columns)
-        await _check_acyclic(changer, before, made[0])
+        await _check_acyclic(changer, before, query)
         await changer.wait_for_room(before)
-        view = replace(
-            before,
-            columns=columns,
-            next_column_id=len(columns) + 1,
-            view=made[0],
-        )
+        view = replace(before, columns=columns, next_column_id=next_id, view=query)
     await publish(changer, before, view)
 
 

@@ -550,14 +550,11 @@ def result_of(
     if isinstance(plan, WithPlan):
         assert not isinstance(plan.main, SelectPlan), plan
         plan = plan.main
-    count = written.count
-    tag = tag_of(plan, count)
-    if not plan.returning.columns:
-        return Result(tag=tag, row_count=count, commit_timestamp=committed_at)
+    columns = plan.returning.columns
     return Result(
-        tag=tag,
-        columns=plan.returning.columns,
-        rows=written.rows,
-        row_count=count,
+        tag=tag_of(plan, written.count),
+        columns=columns,
+        rows=written.rows if columns else None,
+        row_count=written.count,
         commit_timestamp=committed_at,
     )

@@ -63,14 +63,14 @@ PENDING_BYTES_MAX = declare_int(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class RelaxedReport:
-    """The outcome of a load."""
+    """The outcome of a load, so far."""
 
-    lines: int
-    change_sets: int
-    commit_timestamp: Timestamp
-    domains: Sequence[DomainState]
+    lines: int = 0
+    change_sets: int = 0
+    commit_timestamp: Timestamp = ZERO
+    domains: list[DomainState] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,16 +103,6 @@ class _Domain:
     fed: int = 0
 
 
-@dataclass(slots=True)
-class _Taken:
-    """The outcome of a call so far."""
-
-    lines: int = 0
-    change_sets: int = 0
-    last: Timestamp = ZERO
-    domains: dict[int, _Domain] = field(default_factory=dict)
-
-
 class RelaxedLogs:
     """The relaxed logs that a node loads."""
 
@@ -133,32 +123,27 @@ class RelaxedLogs:
         """
         log = await self.permit(name, user)
         self._names[log.id] = log.name
-        taken = _Taken()
+        report, domains = RelaxedReport(), dict[int, _Domain]()
         async with self._locks.setdefault(log.id, asyncio.Lock()):
             try:
                 async for batch in lines:
-                    await self._take(log, _as_lines(batch), taken)
-                for known in taken.domains.values():
-                    await self._commit_sets(log, known, taken, rest=True)
+                    await self._take(log, _as_lines(batch), report, domains)
+                for known in domains.values():
+                    await self._commit_sets(log, known, report, rest=True)
                     await self._keep(log, known)
                     read = partial(_state, known.reader)
                     known.state = await _beside(self._services, known.reader, read)
+                    report.domains.append(known.state)
             except BaseException as error:
                 # What they have taken in is forgotten: what is durable is read again.
-                for domain in taken.domains:
+                for domain in domains:
                     del self._domains[log.id, domain]
                 if isinstance(error, RelaxedLogError):
                     raise _told(error) from error
                 if isinstance(error, KVError):
                     raise from_kv(error) from error
                 raise
-            states = [known.state for known in taken.domains.values() if known.state is not None]
-        return RelaxedReport(
-            lines=taken.lines,
-            change_sets=taken.change_sets,
-            commit_timestamp=taken.last,
-            domains=states,
-        )
+        return report
 
     async def permit(self, name: str, user: str) -> RelaxedLog:
         """The log, where the user may load it. Raises SQLError 42704 and 42501."""
@@ -185,20 +170,21 @@ class RelaxedLogs:
             if known.state is not None
         ]
 
-    async def _take(self, log: RelaxedLog, lines: pa.Table, taken: _Taken) -> None:
+    async def _take(
+        self, log: RelaxedLog, lines: pa.Table, report: RelaxedReport, taken: dict[int, _Domain]
+    ) -> None:
         """Feeds the readers of the lines' domains, and commits what makes large change sets."""
         domains = lines.column("domain").unique().to_pylist()
         for domain in domains:
             assert isinstance(domain, int), domain
-            known = await self._known(log, domain)
-            taken.domains[domain] = known
+            known = taken[domain] = await self._known(log, domain)
             part = lines if len(domains) == 1 else rows_where(lines, "domain", domain)
             await _feed(known.reader, part)
             known.unkept.append((part, _last_id(part)))
             known.fed += part.num_rows
             if known.fed >= EVENTS_WANTED:
-                await self._commit_sets(log, known, taken, rest=False)
-        taken.lines += lines.num_rows
+                await self._commit_sets(log, known, report, rest=False)
+        report.lines += lines.num_rows
 
     async def _known(self, log: RelaxedLog, domain: int) -> _Domain:
         known = self._domains.get((log.id, domain))
@@ -209,15 +195,15 @@ class RelaxedLogs:
         return known
 
     async def _commit_sets(
-        self, log: RelaxedLog, known: _Domain, taken: _Taken, *, rest: bool
+        self, log: RelaxedLog, known: _Domain, report: RelaxedReport, *, rest: bool
     ) -> None:
         """Commits change sets, and lets go of the lines that they have held."""
         known.fed = 0
         sets = known.reader.advance(events_min=EVENTS_WANTED, rest=rest)
         services, reader = self._services, known.reader
         while (change_set := await _beside(services, reader, lambda: next(sets, None))) is not None:
-            taken.last = await self._commit(log, change_set, known.stored)
-            taken.change_sets += 1
+            report.commit_timestamp = await self._commit(log, change_set, known.stored)
+            report.change_sets += 1
             known.stored = change_set.end
             await asyncio.sleep(0)
         floor = known.reader.floor
@@ -361,13 +347,12 @@ async def _check_position(
 
 
 def _state(reader: Reader) -> DomainState:
-    gaps = reader.gaps()
     return DomainState(
         domain=reader.domain,
         position=reader.position,
         pending=reader.pending_count,
         open_since=reader.open_since,
-        gaps=gaps,
+        gaps=reader.gaps(),
     )
 
 

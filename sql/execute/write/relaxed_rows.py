@@ -82,34 +82,24 @@ async def apply_change_set(
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The changes of one column in a slice of a change set: places of rows, which ascend, with the
-    value before and behind the change."""
-
-    column: Column
-    places: AnyArray
-    old: AnyArray
-    new: AnyArray
-
-
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """The cells of one column as the log has them: `places` are of rows of the change set."""
+    """The changes of one column: places of rows of the change set or of a slice of it, which
+    ascend, with the value before and behind the change, as the log has it or parsed."""
 
     name: str
     places: AnyArray
     old: AnyArray
     new: AnyArray
 
-    def within(self, start: int, end: int) -> _Texts:
-        """The texts of the rows from `start` to `end`, with places counted from `start`."""
+    def within(self, start: int, end: int) -> _Cells:
+        """The cells of the rows from `start` to `end`, with places counted from `start`."""
         first = bisect_left(self.places, start, key=pa.Int32Scalar.as_py)
         count = bisect_left(self.places, end, first, key=pa.Int32Scalar.as_py) - first
         places = pc.subtract(self.places.slice(first, count), pa.scalar(start, pa.int32()))
         old, new = self.old.slice(first, count), self.new.slice(first, count)
-        return _Texts(self.name, places, old, new)
+        return _Cells(self.name, places, old, new)
 
 
-_ByColumn = tuple[AnyArray, Sequence[_Texts]]
+_ByColumn = tuple[AnyArray, Sequence[_Cells]]
 """The rows that a change set names, and the cells of each column."""
 
 _NO_CELLS: _ByColumn = (pa.array([], pa.binary()), ())
@@ -117,12 +107,12 @@ _NO_CELLS: _ByColumn = (pa.array([], pa.binary()), ())
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """Some rows of a change set: their keys as texts and as keys, and their cells by column."""
+    """Some rows of a change set: their keys as texts and as keys, and their parsed cells."""
 
     texts: AnyArray
     key_values: AnyArray
     keys: list[bytes]
-    cells: Mapping[str, _Cells]
+    cells: Sequence[_Cells]
 
 
 class _TableWrite:
@@ -151,10 +141,11 @@ class _TableWrite:
             else:
                 bodies = await self._bodies(part.keys)
             columns = self._decoded([None] * len(bodies) if snapshot else bodies)
-            for name, cells in part.cells.items():
+            for cells in part.cells:
+                current = columns[cells.name]
                 if not snapshot:
-                    self._check(part, cells, columns[name])
-                columns[name] = _replaced(columns[name], cells.places, cells.new)
+                    self._check(part, cells, current)
+                columns[cells.name] = _replaced(current, cells.places, cells.new)
             await self._write(part, columns, bodies, snapshot=snapshot)
         keys = list(left)
         for start in range(0, len(keys), SLICE_ROWS):
@@ -169,15 +160,15 @@ class _TableWrite:
             yield self._slice(part, [each.within(start, start + len(part)) for each in cells])
             await asyncio.sleep(0)
 
-    def _slice(self, texts: AnyArray, cells: Sequence[_Texts]) -> _Slice:
+    def _slice(self, texts: AnyArray, cells: Sequence[_Cells]) -> _Slice:
         key_values = self._parsed(self._key, texts)
         keys = self._rules.codec.encode_keys([key_values])
-        parsed: dict[str, _Cells] = {}
+        parsed: list[_Cells] = []
         for each in cells:
             column = self._named(each.name)
             if len(each.places):
                 old, new = self._parsed(column, each.old), self._parsed(column, each.new)
-                parsed[each.name] = _Cells(column, each.places, old, new)
+                parsed.append(_Cells(each.name, each.places, old, new))
         return _Slice(texts, key_values, keys, parsed)
 
     async def _bodies(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -207,7 +198,7 @@ class _TableWrite:
             if value != old and not (value != value and old != old):
                 raise SQLError(
                     "55000",
-                    f'cell "{cells.column.name}" of row {text!r} of '
+                    f'cell "{cells.name}" of row {text!r} of '
                     f'"{self._table.name}" was not {old!r}, as the log says',
                     hint="The store was written behind the log's back: send a snapshot.",
                 )
@@ -298,11 +289,11 @@ def _by_column(changes: pa.Table) -> _ByColumn:
     )
     counted = pc.value_counts(columns.indices)  # in the order of the names: as they appear
     counts: list[Any] = counted.field("counts").to_pylist()
-    cells: list[_Texts] = []
+    cells: list[_Cells] = []
     start = 0
     for name, count in zip(columns.dictionary.to_pylist(), counts, strict=True):
         assert isinstance(name, str), name
-        cells.append(_Texts(name, *(each.slice(start, count) for each in (places, old, new))))
+        cells.append(_Cells(name, *(each.slice(start, count) for each in (places, old, new))))
         start += count
     return rows.dictionary, cells
 

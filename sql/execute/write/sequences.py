@@ -55,27 +55,21 @@ ATTEMPTS_MAX = 100
 T = TypeVar("T")
 
 
+@dataclass
 class StoredSequences:
     """The sequences of one database, as the store itself draws from them. Each method is a
     transaction of its own, unless the open one has made or altered the sequence."""
 
-    def __init__(
-        self,
-        store: StoreAccess,
-        catalog: Catalog,
-        database: str,
-        opened: Transaction | None = None,
-    ) -> None:
-        self._store = store
-        self._catalog = catalog
-        self._database = database
-        self._opened = opened
+    store: StoreAccess
+    catalog: Catalog
+    database: str
+    opened: Transaction | None = None
 
     async def find(self, name: str) -> SequenceDescriptor:
         """Raises SQLError 42P01."""
         given = ObjectName(tuple(part.strip('"') for part in name.split(".")), 1)
-        reader = self._opened or self._store.snapshot(await self._store.now())
-        found = await find_sequence(self._catalog, reader, given, self._database)
+        reader = self.opened or self.store.snapshot(await self.store.now())
+        found = await find_sequence(self.catalog, reader, given, self.database)
         if found is None:
             raise SQLError("42P01", f'relation "{name}" does not exist')
         return found
@@ -136,10 +130,10 @@ class StoredSequences:
     async def _write(
         self, sequence: SequenceDescriptor, work: Callable[[Transaction], Awaitable[T]]
     ) -> T:
-        if self._opened is not None and self._mine(sequence):
-            return await work(self._opened)
+        if self.opened is not None and self._mine(sequence):
+            return await work(self.opened)
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            transaction = self._store.begin()
+            transaction = self.store.begin()
             try:
                 await transaction.started()
                 result = await work(transaction)
@@ -148,7 +142,7 @@ class StoredSequences:
                 await transaction.rollback()
                 if attempt == ATTEMPTS_MAX or not isinstance(error, RetryableTransaction):
                     raise
-                await asyncio.sleep(0.001 * attempt * self._store.random.random())
+                await asyncio.sleep(0.001 * attempt * self.store.random.random())
             else:
                 return result
         raise AssertionError("the last attempt returns or raises")
@@ -156,9 +150,9 @@ class StoredSequences:
     def _mine(self, sequence: SequenceDescriptor) -> bool:
         """Whether the open transaction has made the sequence, or has altered it: it has locked the
         value, and draws are undone with it."""
-        if self._opened is None or not self._opened.commit_checks:
+        if self.opened is None or not self.opened.commit_checks:
             return False
-        published = CatalogChanges.of(self._opened).published
+        published = CatalogChanges.of(self.opened).published
         return any(changed.id == sequence.id for changed in published)
 
 
@@ -206,7 +200,7 @@ class SequencesOfUser(StoredSequences):
         any_of = Privilege.UPDATE  # one of these is enough
         if needed.set_to is None:
             any_of = Privilege.USAGE | (Privilege.UPDATE if needed.draws else Privilege.SELECT)
-        rights = await current_rights(self._services, self._opened)
+        rights = await current_rights(self._services, self.opened)
         if rights.held(self._user, securable(sequence)) & any_of:
             return
         if needed.draws and sequence.owner is not None:
@@ -218,8 +212,8 @@ class SequencesOfUser(StoredSequences):
 
     async def _identity_table(self, table_id: int, column_id: int) -> TableDescriptor | None:
         """The table of an identity column."""
-        reader = self._opened or self._store.snapshot(await self._store.now())
-        table = await self._catalog.descriptors.read(reader, table_id)
+        reader = self.opened or self.store.snapshot(await self.store.now())
+        table = await self.catalog.descriptors.read(reader, table_id)
         assert isinstance(table, TableDescriptor), table
         columns = [column for column in table.columns if column.id == column_id]
         return table if any(column.identity is not None for column in columns) else None
