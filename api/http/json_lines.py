@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.arrow_columns import column_array
-from ...catalog.values.errors import SQLError
+from ...catalog.values.errors import SQLError, null_value
 from ...catalog.values.physical import Physical, physical_of, physical_writer
 from ...catalog.values.type_kinds import TypeKind
 from ...sql.execute.write.load import ROWS_PER_TRANSACTION
@@ -125,11 +125,7 @@ class _ColumnValues:
         if given is not _ABSENT and given is not None:
             value = self._write(given)
         if value is None and not self._nullable:
-            raise SQLError(
-                "23502",
-                f'null value in column "{self.name}" of relation "{self._table}" '
-                "violates not-null constraint",
-            )
+            raise null_value(self._table, self.name)
         self._values.append(value)
 
     def take(self) -> pa.Array[Any]:

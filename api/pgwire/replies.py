@@ -62,6 +62,7 @@ def notice(message: str, *, sqlstate: str = "00000", severity: Severity = Severi
 
 
 def _fields(told: SQLError, severity: Severity) -> bytes:
+    violated = told.violated
     fields = [
         (b"S", severity.value),
         (b"V", severity.value),
@@ -70,6 +71,9 @@ def _fields(told: SQLError, severity: Severity) -> bytes:
         (b"D", told.detail),
         (b"H", told.hint),
         (b"P", None if told.position is None else str(told.position)),
+        (b"t", violated and violated.table),
+        (b"c", violated and violated.column),
+        (b"n", violated and violated.constraint),
     ]
     return b"".join(code + text(value) for code, value in fields if value) + b"\0"
 

@@ -31,6 +31,8 @@ class IndexWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: str
     suffix: list[int] | None = None
     empty: bool = False
+    constraint: bool | None = None
+    """None in descriptors of before there was the field: then every unique index is one."""
 
 
 class CheckWire(msgspec.Struct, frozen=True, tag_field="kind", tag="check"):
@@ -67,6 +69,7 @@ def index_to_wire(index: Index) -> IndexWire:
         state=index.state.value,
         suffix=None if index.suffix is None else list(index.suffix),
         empty=index.empty,
+        constraint=index.constraint,
     )
 
 
@@ -81,6 +84,7 @@ def index_from_wire(wire: IndexWire) -> Index:
         state=ElementState(wire.state),
         suffix=None if wire.suffix is None else tuple(wire.suffix),
         empty=wire.empty,
+        constraint=wire.unique if wire.constraint is None else wire.constraint,
     )
 
 

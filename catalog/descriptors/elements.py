@@ -46,7 +46,8 @@ class Index:
     table's. An index of before a change of the primary key goes on with the key of its time.
 
     A unique index admits no two rows with equal values in all of `columns`; rows with a NULL among
-    them are never equal.
+    them are never equal. `constraint` tells one that a UNIQUE clause made from one of CREATE UNIQUE
+    INDEX: the catalogs list the first among constraints, and clients drop it as one.
 
     `empty` tells a primary index that is coming without the rows of before, because the table is
     being truncated, from one that is built from them.
@@ -57,6 +58,7 @@ class Index:
     columns: tuple[int, ...]
     kind: IndexKind = IndexKind.SECONDARY
     unique: bool = False
+    constraint: bool = False
     storing: tuple[int, ...] = ()
     suffix: tuple[int, ...] | None = None
     state: ElementState = ElementState.PUBLIC
@@ -67,6 +69,7 @@ class Index:
         assert self.columns, self
         assert len(set(self.columns)) == len(self.columns), self
         assert not set(self.columns) & set(self.storing), self
+        assert self.unique or not self.constraint, self
 
     @property
     def written(self) -> bool:

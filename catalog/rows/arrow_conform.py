@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from ..descriptors.descriptor import Column, TableDescriptor
 from ..values.arrow_columns import AnyArray, column_array, constant_array
 from ..values.column_types import ColumnType
-from ..values.errors import SQLError
+from ..values.errors import SQLError, null_value
 from ..values.physical import physical_of, physical_writer
 from ..values.session_zone import UTC_NAME, zone_name
 from ..values.type_kinds import TEXTS, TypeKind
@@ -51,12 +51,8 @@ def conform(descriptor: TableDescriptor, batch: pa.RecordBatch) -> pa.RecordBatc
 
 def _default_array(descriptor: TableDescriptor, column: Column, count: int) -> AnyArray:
     if column.default is None and not column.nullable and column.computed is None:
-        raise SQLError(
-            "23502",
-            f'null value in column "{column.name}" of relation "{descriptor.name}" '
-            "violates not-null constraint",
-            detail="The batch has no such column, and the column has no default.",
-        )
+        missing = "The batch has no such column, and the column has no default."
+        raise null_value(descriptor.name, column.name, detail=missing)
     return constant_array(column.type, physical_of(column.type, column.default), count)
 
 

@@ -26,7 +26,7 @@ from ...kvlayer.span import Span
 from ..descriptors.descriptor import TableDescriptor
 from ..descriptors.elements import Index, IndexKind
 from ..values.column_types import Datum
-from ..values.errors import SQLError
+from ..values.errors import null_value
 from ..values.physical import Physical, datum_reader, physical_of
 from .key_encoding import KeyEncoding, part_writer
 
@@ -129,11 +129,7 @@ class IndexCodec:
         for column in self._columns:
             value = found.get(column.id, self._missing[column.id])
             if value is None:
-                raise SQLError(
-                    "23502",
-                    f'null value in column "{column.name}" of relation "{self.descriptor.name}" '
-                    "violates not-null constraint",
-                )
+                raise null_value(self.descriptor.name, column.name)
             values.append(value)
         return values
 

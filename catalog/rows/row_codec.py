@@ -35,7 +35,7 @@ from ...kvlayer.keys import index_prefix
 from ..descriptors.descriptor import Column, TableDescriptor
 from ..values.arrow_columns import AnyArray, column_array, column_values, constant_array
 from ..values.column_types import Datum
-from ..values.errors import SQLError
+from ..values.errors import SQLError, null_value
 from ..values.physical import Physical, datum_reader, physical_of, physical_writer
 from .arrow_conform import conform
 from .key_encoding import KeyEncoding
@@ -256,11 +256,7 @@ class RowCodec:
         )
 
     def _null_error(self, column: Column) -> SQLError:
-        return SQLError(
-            "23502",
-            f'null value in column "{column.name}" of relation "{self.descriptor.name}" '
-            "violates not-null constraint",
-        )
+        return null_value(self.descriptor.name, column.name)
 
 
 def _deal(bodies: Sequence[bytes]) -> dict[int, Sequence[Any]] | None:

@@ -27,7 +27,7 @@ from ..rights.key_errors import duplicate_values
 from ..rows.index_codec import IndexCodec
 from ..rows.row_codec import codec_for
 from ..values.column_types import Datum
-from ..values.errors import SQLError
+from ..values.errors import SQLError, Violated
 from ..values.physical import physical_writer
 from .evaluator import RowEvaluator
 
@@ -211,7 +211,11 @@ class _Filler:
 
 def null_found(table: TableDescriptor, column: Column) -> SQLError:
     name = column.name.partition("~")[0]
-    return SQLError("23502", f'column "{name}" of relation "{table.name}" contains null values')
+    return SQLError(
+        "23502",
+        f'column "{name}" of relation "{table.name}" contains null values',
+        violated=Violated(table.name, column=name),
+    )
 
 
 async def remove_data(store: StoreAccess, span: Span, *, fence: Fence) -> None:

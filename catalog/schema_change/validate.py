@@ -14,7 +14,7 @@ from ...kvlayer.access import StoreAccess
 from ..descriptors.descriptor import TableDescriptor
 from ..descriptors.elements import CheckConstraint, ForeignKey
 from ..rows.row_codec import codec_for
-from ..values.errors import SQLError
+from ..values.errors import SQLError, Violated
 from .backfill import Checkpoint, null_found, slices_behind
 from .evaluator import RowEvaluator
 
@@ -50,6 +50,7 @@ async def validate_check(
                     "23514",
                     f'check constraint "{check.name}" of relation "{table.name}" is violated by '
                     "some row",
+                    violated=Violated(table.name, constraint=check.name),
                 )
             await checkpoint(rows[-1][0], len(rows))
 
@@ -72,5 +73,6 @@ async def validate_reference(
                     f'insert or update on table "{table.name}" violates foreign key constraint '
                     f'"{key.name}"',
                     detail="Some row refers to a row that does not exist.",
+                    violated=Violated(table.name, constraint=key.name),
                 )
             await checkpoint(rows[-1][0], len(rows))

@@ -74,8 +74,10 @@ def default_text(column: Column) -> str | None:
 
 
 def _index(table: TableDescriptor, index: Index) -> str:
-    unique = "UNIQUE " if index.unique else ""
     columns = _names(table, index.columns)
+    if index.constraint:
+        return f"CONSTRAINT {quote_identifier(index.name)} UNIQUE ({columns})"
+    unique = "UNIQUE " if index.unique else ""
     storing = f" STORING ({_names(table, index.storing)})" if index.storing else ""
     return f"{unique}INDEX {quote_identifier(index.name)} ({columns}){storing}"
 

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...error import Error
+
+
+@dataclass(frozen=True, slots=True)
+class Violated:
+    """The names of what an error of class 23 is about, which clients are told in fields of their
+    own: programs tell by the constraint which of their rules was broken."""
+
+    table: str
+    column: str | None = None
+    constraint: str | None = None
 
 
 class SQLError(Error):
@@ -22,6 +34,7 @@ class SQLError(Error):
         detail: str | None = None,
         hint: str | None = None,
         position: int | None = None,
+        violated: Violated | None = None,
     ) -> None:
         super().__init__(message)
         assert len(sqlstate) == 5, sqlstate
@@ -30,6 +43,7 @@ class SQLError(Error):
         self.detail = detail
         self.hint = hint
         self.position = position
+        self.violated = violated
         self.statement: int | None = None
 
     def __str__(self) -> str:
@@ -39,3 +53,13 @@ class SQLError(Error):
         if self.hint:
             lines.append(f"HINT: {self.hint}")
         return "\n".join(lines)
+
+
+def null_value(table: str, column: str, *, detail: str | None = None) -> SQLError:
+    """Returns the error (23502) for a row without a value that it must have."""
+    return SQLError(
+        "23502",
+        f'null value in column "{column}" of relation "{table}" violates not-null constraint',
+        detail=detail,
+        violated=Violated(table, column=column),
+    )

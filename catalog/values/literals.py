@@ -92,17 +92,15 @@ def _read_octal_escapes(piece: str, text: str) -> bytes:
 
 
 def read_date(text: str) -> date:
-    """`2025-11-24`, also with a zone behind it, which JDBC writes and a date does not have."""
+    """`2025-11-24`, also with a time of day and a zone behind it, which JDBC and node-postgres
+    write and PostgreSQL drops: the day is the one that is written."""
     day, _, zone = text.strip().partition(" ")
     if zone[:1] not in ("+", "-") or not zone[1:].replace(":", "").isdecimal():
         day = text.strip()
     try:
         return date.fromisoformat(day)
     except ValueError:
-        moment = _read_moment(text, "date")
-    if moment != moment.replace(hour=0, minute=0, second=0, microsecond=0):
-        raise SQLError("22007", f'date "{text}" carries a time of day')
-    return moment.date()
+        return _read_moment(text, "date").date()
 
 
 def read_time(text: str) -> time:
@@ -134,15 +132,9 @@ def _no_time(text: str, body: str) -> SQLError:
 
 
 def read_timestamp(text: str) -> datetime:
-    """A naive datetime. `Z` and a zero offset are taken for what they say, others refused."""
-    moment = _read_moment(text, "timestamp")
-    if moment.utcoffset():
-        raise SQLError(
-            "22007",
-            f'timestamp "{text}" carries a time zone, which the type TIMESTAMP cannot hold',
-            hint="Use TIMESTAMPTZ, or leave the offset out.",
-        )
-    return moment.replace(tzinfo=None)
+    """A naive datetime: the clock that is written. An offset behind it, which node-postgres writes
+    of each moment, is dropped, as PostgreSQL does."""
+    return _read_moment(text, "timestamp").replace(tzinfo=None)
 
 
 def read_timestamptz(text: str) -> datetime:

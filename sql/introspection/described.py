@@ -46,9 +46,10 @@ class DescribedTable:
         """All but NOT NULL, which is a property of a column."""
         table = self.table
         for index in self.indexes:
-            if index.unique:
-                kind = "p" if index.kind is IndexKind.PRIMARY else "u"
-                yield NamedConstraint(kind, index.name, index.columns, index=index)
+            if index.kind is IndexKind.PRIMARY:
+                yield NamedConstraint("p", index.name, index.columns, index=index)
+            elif index.constraint:
+                yield NamedConstraint("u", index.name, index.columns, index=index)
         for check in table.checks:
             if check.not_null_column is None:
                 yield NamedConstraint("c", check.name, check.columns, check=check)

@@ -180,6 +180,11 @@ for _name, _what in {
     "backup": "the URI of a backup", "crontab": "a crontab", "password": "a password",
 }.items():  # fmt: skip
     define(_name, lambda cursor, what=_what: string(cursor, what), at_string)  # type: ignore[misc]
+define(
+    "hours",  # of an interval, which counts to the east as a plain number does in a zone's name
+    lambda cursor: string(cursor, "hours and minutes").removesuffix(":00"),
+    at_string,
+)
 for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id",
                      "length": "a whole number"}.items():  # fmt: skip
     define(_name, lambda cursor, what=_what: integer(cursor, what), at_number)  # type: ignore[misc]

@@ -27,7 +27,7 @@ _PREFIXES = (PREFIX, "json_", "jsonb_")
 _OTHERS = frozenset(
     """
     current_user session_user setseed unique_rowid txid_current
-    to_json to_jsonb array_to_json
+    to_json to_jsonb array_to_json row_to_json
 
     pg_sleep inet_server_addr inet_server_port inet_client_addr inet_client_port
     pg_postmaster_start_time pg_conf_load_time pg_my_temp_schema pg_is_other_temp_schema
@@ -69,7 +69,6 @@ _REFUSED = {
     ),
     "jsonb_insert": "jsonb_set() sets a member, || appends to an array.",
     "jsonb_set_lax": "jsonb_set() sets a member, #- removes it.",
-    "row_to_json": "jsonb_build_object() takes names and values by turns.",
     "jsonb_object": "jsonb_build_object() takes names and values by turns.",
     **dict.fromkeys(
         ("jsonb_to_record", "jsonb_to_recordset"),

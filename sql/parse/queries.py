@@ -28,7 +28,7 @@ from ..syntax.walks import walk
 from .constant_lists import keep_lists, lists_in
 from .cursor import syntax_error
 from .expansions.catalog_functions import PREFIX, expand, expands, plain_tokens
-from .expansions.set_functions import plain_sets
+from .expansions.set_functions import SCALARS, plain_sets
 from .known_calls import REFUSED_NODES, known_calls, offered_operators
 from .lexer import POSTGRES, give_way_for, is_string
 from .pieces import NESTING_MAX, OPERATORS_MAX
@@ -144,7 +144,7 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (plain_derived, (exp.Join, exp.Lateral)),
     (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time)),
     (plain_documents, (exp.Anonymous, exp.JSONExtract)),
-    (plain_sets, (exp.Anonymous, exp.Unnest)),
+    (plain_sets, (exp.Anonymous, exp.Unnest, *SCALARS)),
     (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
     (offered_operators, tuple(REFUSED_NODES)),
     (known_calls, (exp.Anonymous,)),
@@ -260,9 +260,11 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         kind = token.token_type
         if kind not in _SUSPECT:
             continue
-        if kind == TokenType.PLACEHOLDER and tokens[index - 1].token_type in _OPERANDS:
-            continue
         following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if kind == TokenType.PLACEHOLDER:
+            behind = following is not None and following.token_type in _KEYS
+            if behind or tokens[index - 1].token_type in _OPERANDS:
+                continue
         if kind == TokenType.L_PAREN:
             if following is not None and following.token_type == TokenType.R_PAREN:
                 _check_empty(text, tokens, index)
@@ -305,6 +307,8 @@ _OPERANDS = frozenset({
 })
 # fmt: on
 """Tokens that end an operand: a question mark behind one is the operator on documents."""
+_KEYS = frozenset({TokenType.STRING, TokenType.PARAMETER})
+"""Tokens that a question mark stands before as that operator, whatever is before it: `$1 ? $2`."""
 _SUSPECT = frozenset(
     {
         TokenType.COMMA,

@@ -49,13 +49,14 @@ class IndexDefinition(Syntax):
     grammar = (
         (
             f"{_NAMED} UNIQUE {NULLS} columns:(column,…) _:not_deferrable",
-            {"unique": True},
+            {"unique": True, "constraint": True},
         ),
     )
     name: str | None
     columns: tuple[str, ...]
     position: int
     unique: bool
+    constraint: bool = False
     storing: tuple[str, ...] = ()
     descending: tuple[str, ...] = ()
 

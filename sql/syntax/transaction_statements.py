@@ -73,6 +73,10 @@ class SetVariable(TransactionStatement):
     """
 
     grammar = (
+        (  # Sequelize's
+            "SET [local:LOCAL | SESSION] ^ TIME ZONE INTERVAL value:hours [HOUR TO MINUTE]",
+            {"name": "timezone"},
+        ),
         (  # the server's, LOCAL, is UTC, as is the default
             "SET [local:LOCAL | SESSION] ^ TIME ZONE ( LOCAL/DEFAULT | value:values )",
             {"name": "timezone"},

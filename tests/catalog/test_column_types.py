@@ -122,6 +122,9 @@ PLUS_TWO = timezone(timedelta(hours=2))
         ("jsonb", {"a": [1, None]}, '{"a": [1, null]}'),
         ("int8[]", "{1,NULL,3}", [1, None, 3]),
         ("string[]", '{a,"b,c"}', ["a", "b,c"]),
+        # node-postgres writes a Date so, whatever the type of the column is.
+        ("date", "2013-02-27T01:00:00.125+02:00", date(2013, 2, 27)),
+        ("timestamp", "2013-11-27T05:00:00.125+02:00", datetime(2013, 11, 27, 5, 0, 0, 125_000)),
         ("uuid", "{00000000-0000-0000-0000-00000000000A}", UUID(int=10)),
     ],
 )  # fmt: skip
@@ -159,9 +162,7 @@ def test_value_becomes_canonical(type_name: str, value: object, datum: Datum) ->
         ("bytes", "\\9", "22P02"),
         ("bytes", 5, "42804"),
         ("date", "2013-02-29", "22007"),
-        ("date", "2013-02-27 01:00", "22007"),
         ("timestamp", "yesterday", "22007"),
-        ("timestamp", "2013-11-27 05:00+02", "22007"),
         ("timestamp", "2013-11-27 05:00:00.1234567", "22007"),
         ("timestamptz", "0001-01-01 00:00+05", "22008"),
         ("timestamptz", 5, "42804"),

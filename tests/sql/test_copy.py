@@ -58,3 +58,16 @@ def test_computed_columns_are_no_part_of_it() -> None:
             await copy_in(node, "COPY t (k, twice) FROM STDIN", k=[1], twice=[2])
 
     run(scenario)
+
+
+def test_columns_that_are_left_out_may_be_arrays_of_any_type() -> None:
+    """Arrow makes no lists of documents or UUIDs of Python's values, not even NULLs."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(
+            "CREATE TABLE a (k INT8 PRIMARY KEY, docs JSONB[], ids UUID[], times TIME[])"
+        )
+        await copy_in(node, "COPY a (k) FROM STDIN", k=[1, 2])
+        assert await node.rows("SELECT docs, ids, times FROM a") == [(None, None, None)] * 2
+
+    run(scenario)

@@ -84,6 +84,19 @@ def test_columns_of_the_catalog_keep_its_types(query: str, names: list[str]) -> 
          [("id", "integer", "NO"), ("v", "character varying", "YES")]),
         ("SELECT constraint_name, unique_constraint_name "
          "FROM information_schema.referential_constraints", [("t_p_fkey", "p_pkey")]),
+        # TypeORM, when it connects and when it compares a schema
+        ("SELECT * FROM current_schema()", [("public",)]),
+        ("SELECT * FROM current_database()", [("defaultdb",)]),
+        ("SELECT obj_description((quote_ident(table_schema) || '.' || quote_ident(table_name))"
+         "::regclass, 'pg_class') FROM information_schema.tables WHERE table_name = 't'",
+         [(None,)]),
+        # drizzle-kit
+        ("SELECT s.nspname FROM pg_namespace s JOIN pg_catalog.pg_user u "
+         "ON u.usesysid = s.nspowner WHERE nspname = 'public'", [("public",)]),
+        ("SELECT * FROM pg_policies", []),
+        # Sequelize's describeTable()
+        ("SELECT pgd.description FROM pg_catalog.pg_statio_all_tables AS st INNER JOIN "
+         "pg_catalog.pg_description pgd ON (pgd.objoid = st.relid) WHERE st.relname = 't'", []),
     ],
 )  # fmt: skip
 def test_the_catalog_answers(query: str, rows: list[tuple[object, ...]]) -> None:

@@ -88,6 +88,42 @@ def test_column_that_is_there_gets_no_constraints() -> None:
     run(scenario)
 
 
+def test_using_may_say_what_the_type_says() -> None:
+    """Knex, GORM and Sequelize write USING of each column that they change, one of an index too."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql('ALTER TABLE "t" ALTER COLUMN "v" TYPE TEXT USING ("v"::TEXT)')
+        await node.sql("ALTER TABLE t ADD COLUMN w VARCHAR(5); CREATE INDEX ON t (w)")
+        await node.sql("ALTER TABLE t ALTER COLUMN w TYPE varchar(9) USING w::varchar(9)")
+        refused = await node.error("ALTER TABLE t ALTER COLUMN w TYPE TEXT USING upper(w)::TEXT")
+        assert refused.sqlstate == "2BP01"
+        assert await node.rows("SELECT id, v FROM t ORDER BY id") == [(1, "a"), (2, "b")]
+
+    run(scenario)
+
+
+def test_unique_index_is_no_constraint() -> None:
+    """GORM drops a unique constraint that a column without its tag has, at each start."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE UNIQUE INDEX of_id ON t (id)")
+        standard = (
+            "SELECT constraint_name FROM information_schema.table_constraints "
+            "WHERE table_name = 't' AND constraint_type = 'UNIQUE'"
+        )
+        catalog = (
+            "SELECT conname FROM pg_constraint WHERE conrelid = 't'::regclass AND contype = 'u'"
+        )
+        assert await node.rows(standard) == await node.rows(catalog) == [("t_v_key",)]
+        [(_, text)] = await node.rows("SHOW CREATE TABLE t")
+        assert "CONSTRAINT t_v_key UNIQUE (v),\n    UNIQUE INDEX of_id (id)" in str(text)
+        indexes = "SELECT count(*) FROM pg_index WHERE indrelid = 't'::regclass AND indisunique"
+        assert await node.rows(indexes) == [(3,)]
+        assert (await node.error("INSERT INTO t VALUES (1, 'c')")).sqlstate == "23505"
+
+    run(scenario)
+
+
 def test_table_of_a_query_may_stay_empty() -> None:
     async def scenario(node: SqlNode) -> None:
         result = await node.sql("CREATE TABLE none (k) AS SELECT id FROM t WITH NO DATA")

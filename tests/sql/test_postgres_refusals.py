@@ -63,6 +63,9 @@ def test_date_takes_the_day_of_a_moment() -> None:
         await node.sql("INSERT INTO d VALUES (2, '2020-02-03 11:22:33'::timestamp)")
         await node.sql("UPDATE d SET d = now() WHERE k = 2")
         assert await node.rows("SELECT DISTINCT d = current_date FROM d") == [(True,)]
+        # TypeORM's pages of a query with relations
+        paged = "SELECT DISTINCT a.d AS ids_d FROM (SELECT d FROM d) AS a ORDER BY d LIMIT 2"
+        assert len(await node.rows(paged)) == 1
 
     run(scenario)
 

@@ -15,7 +15,7 @@ from tests.harness.sql_node import SqlNode, sql_node
 
 CREATE = """
 CREATE TABLE t (
-    id INT8 PRIMARY KEY, note STRING, price DECIMAL(10,2), at TIMESTAMPTZ, n INT8, f FLOAT8
+    id INT8 PRIMARY KEY, note STRING, price DECIMAL(10,2), at TIMESTAMPTZ, n INT8, f FLOAT8, d JSONB
 )
 """
 
@@ -49,6 +49,11 @@ def on_table(work: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("UPDATE t SET n = n + $1, at = $2 WHERE id = $3", "INT8 TIMESTAMPTZ INT8"),
         ("UPDATE t SET note = $1 WHERE f > $2", "STRING FLOAT8"),
         ("DELETE FROM t WHERE id = $1 OR note = $2", "INT8 STRING"),
+        ("UPDATE t SET d = JSONB_SET(d, $1, $2) WHERE id = $3", "STRING[] JSONB INT8"),  # GORM
+        ("SELECT id FROM t WHERE d::jsonb -> $1 ? $2", "STRING STRING"),  # GORM
+        ("SELECT e FROM jsonb_array_elements($1) e", "JSONB"),
+        ("SELECT * FROM t WHERE (id, note) IN (($1, $2), ($3, $4))", "INT8 STRING INT8 STRING"),
+        ("DELETE FROM t WHERE (id, at) > ($1, $2)", "INT8 TIMESTAMPTZ"),
     ],
 )  # fmt: skip
 def test_parameters_take_their_types_from_what_they_meet(text: str, types: str) -> None:

@@ -14,7 +14,7 @@ CREATE TABLE orders (
     twice DECIMAL(10,2) AS ("amount" * 2) STORED,
     CONSTRAINT orders_pkey PRIMARY KEY (id),
     INDEX by_customer (customer, amount) STORING ("Code"),
-    UNIQUE INDEX "orders_Code_key" ("Code"),
+    CONSTRAINT "orders_Code_key" UNIQUE ("Code"),
     CONSTRAINT positive CHECK ("amount" > 0),
     CONSTRAINT orders_customer_fkey FOREIGN KEY (customer) REFERENCES customers (id) \
 ON DELETE RESTRICT

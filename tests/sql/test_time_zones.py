@@ -126,6 +126,7 @@ def test_names_of_zones_are_known_in_any_case() -> None:
         ("'+2'", "02"), ("-3", "21"), ("'-03'", "21"), ("'+02:00'", "22"), ("'GMT+1'", "23"),
         ("'UTC-3'", "03"), ("'<+02>-02'", "02"),
         ("'GMT-0'", "00"),
+        ("INTERVAL '+02:00' HOUR TO MINUTE", "02"),  # Sequelize, of each connection
     ],
 )  # fmt: skip
 def test_offsets_in_whole_hours_count_as_in_postgresql(written: str, shown: str) -> None:

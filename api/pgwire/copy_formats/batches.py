@@ -11,7 +11,7 @@ from ....catalog.descriptors.descriptor import Column
 from ....catalog.rows.text_columns import PLAIN, cast_texts
 from ....catalog.values.arrow_columns import AnyArray, datum_array
 from ....catalog.values.column_types import ColumnType, Datum, coerce
-from ....catalog.values.errors import SQLError
+from ....catalog.values.errors import SQLError, null_value
 from ....catalog.values.type_kinds import TEXTS
 
 ROW_BYTES_MAX = 32 * 1024 * 1024
@@ -94,11 +94,10 @@ class BatchBuilder:
     def check_nulls(self, column: Column, values: Sequence[object], lines: Sequence[int]) -> None:
         """Raises SQLError 23502 where a value is missing that must not."""
         if not column.nullable and None in values:
-            message = (
-                f'null value in column "{column.name}" of relation "{self._table}" '
-                "violates not-null constraint"
-            )
-            raise self.error("23502", message, lines[values.index(None)], column)
+            lacking = null_value(self._table, column.name)
+            told = self.error("23502", lacking.message, lines[values.index(None)], column)
+            told.violated = lacking.violated
+            raise told
 
     def _column(self, column: Column, values: list[str | None], lines: Sequence[int]) -> AnyArray:
         self.check_nulls(column, values, lines)

@@ -2,6 +2,11 @@
 
     SELECT * FROM a JOIN b USING (id)       SELECT a.id, a.x, b.y FROM a JOIN b USING (id)
 
+A whole row that a function makes a document of is written out, too: Kysely and Drizzle have their
+relations computed so.
+
+    SELECT json_agg(t) FROM t               SELECT json_agg(jsonb_build_object('a', t.a)) FROM t
+
 Everything behind the expansion reads columns. A star stays only where it is not clear what it
 stands for: two columns of one name in a derived table, or a function of several columns.
 """
@@ -9,6 +14,7 @@ stands for: two columns of one name in a derived table, or a function of several
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
@@ -17,6 +23,7 @@ from ....catalog.values.errors import SQLError
 from ...parse import folded
 from ...parse.queries import table_name
 from ...syntax.refusals import error_at
+from ...syntax.tree_copies import exchange
 from ...syntax.tree_names import folded_alias
 from ...syntax.walks import find_all
 from ..binder import TABLE_FUNCTIONS, Relations, sources_named
@@ -24,6 +31,9 @@ from .output_names import output_name
 
 Item = tuple[str, ...]
 """A column by its name, or by an alias and its name."""
+
+_OF_ROWS = frozenset({"to_json", "to_jsonb", "row_to_json", "json_agg", "jsonb_agg"})
+"""Functions that take a whole row."""
 
 _OF_JOIN = ("kind", "side", "method", "on", "using")
 
@@ -39,8 +49,10 @@ def is_star(item: exp.Expr) -> bool:
 
 
 def expand_stars(query: exp.Expr, relations: Relations, scopes: Sequence[QueryScope]) -> None:
-    """Puts columns for the stars of `query`, in place. Raises SQLError 42601 and 0A000."""
+    """Puts columns for the stars of `query`, and documents for its whole rows, in place. Raises
+    SQLError 42601 and 0A000."""
     stars = Stars(scopes, relations)
+    _write_rows(query, stars)
     for scope in scopes:  # inner ones first
         select = scope.expression
         if not isinstance(select, exp.Select) or not any(map(is_star, select.expressions)):
@@ -52,6 +64,25 @@ def expand_stars(query: exp.Expr, relations: Relations, scopes: Sequence[QuerySc
             except Unclear:
                 items.append(item)
         select.set("expressions", items)
+
+
+def _write_rows(query: exp.Expr, stars: Stars) -> None:
+    for call in list(find_all(query, exp.JSONArrayAgg, exp.Anonymous)):
+        if isinstance(call, exp.JSONArrayAgg):
+            taken = call.this
+        elif call.name.lower() in _OF_ROWS and len(call.expressions) == 1:
+            taken = call.expressions[0]
+        else:
+            continue
+        while isinstance(taken, exp.Order | exp.Paren):
+            taken = taken.this
+        select = taken.find_ancestor(exp.Select) if isinstance(taken, exp.Column) else None
+        if select is not None:
+            try:
+                row = stars.row(select, taken)
+            except Unclear:
+                continue
+            exchange(taken, row)
 
 
 class Stars:
@@ -87,6 +118,29 @@ class Stars:
             )
             for item in items
         ]  # fmt: skip
+
+    def row(self, select: exp.Select, named: exp.Column) -> exp.Expr:
+        """Returns the document of a whole row, `t` or `t.*`. Raises Unclear for a column, and for a
+        row that an outer join may lack, whose document would be NULL."""
+        name = named.args.get("table") if named.is_star else named.this
+        qualified = named.args.get("table") is not None and not named.is_star
+        if qualified or not isinstance(name, exp.Identifier):
+            raise Unclear
+        first, joins = select.args.get("from_"), select.args.get("joins") or ()
+        sources = [] if first is None else [first.this, *(join.this for join in joins)]
+        if not named.is_star and any(folded(name) in self._names(select, s) for s in sources):
+            raise Unclear
+        for join in joins:
+            side = str(join.args.get("side") or "").upper()
+            own = folded_alias(join.this).lower() == folded(name).lower()
+            if side in ("RIGHT", "FULL") or (side == "LEFT" and own):
+                raise Unclear
+        items = self.columns(select, exp.Column(this=exp.Star(), table=name.copy()))
+        pairs = [
+            (exp.Literal.string(item[-1]), exp.column(item[-1], table=item[0], quoted=True))
+            for item in items
+        ]
+        return exp.Anonymous(this="jsonb_build_object", expressions=[*chain(*pairs)])
 
     def columns(self, select: exp.Select, star: exp.Expr) -> list[Item]:
         """Returns the columns of a star. Raises Unclear where they are not known, and SQLError

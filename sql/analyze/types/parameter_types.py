@@ -26,6 +26,7 @@ from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
+from ...builtins.documents.calls import FUNCTIONS
 from ...builtins.operators import ARITHMETIC, COMPARISONS
 from ...parse import folded
 from ...parse.constant_lists import LIST, write_out
@@ -258,10 +259,24 @@ def _context(node: exp.Expr, types: Types) -> ColumnType | None:
     rule = _RULES.get(type(parent))
     if parent is None or rule is not None:
         return None if rule is None else rule(parent, place, types)
-    function = session_function(parent)
-    if function is None:
+    if not isinstance(parent, exp.Anonymous):
         return None
-    return function.argument(next(n for n, e in enumerate(parent.expressions) if e is place))
+    number = next(n for n, e in enumerate(parent.expressions) if e is place)
+    function = session_function(parent)
+    if function is not None:
+        return function.argument(number)
+    return _of_document_call(parent.name.lower(), number)
+
+
+def _of_document_call(name: str, number: int) -> ColumnType | None:
+    """`jsonb_set(doc, $1, $2)`: a set of texts, and a document."""
+    _, takes, _ = FUNCTIONS.get(name, ("", "", 0))
+    match takes[number : number + 1]:
+        case "d":
+            return JSONB
+        case "s" if name == "jsonb_set":
+            return array_of(STRING)
+    return None
 
 
 def _of_cast(cast: exp.Cast) -> ColumnType | None:
@@ -301,6 +316,20 @@ def _of_siblings(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType 
     return None
 
 
+def _of_row(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
+    """`(a, b) IN (($1, $2))` and `(a, b) > ($1, $2)`: what stands in the same place."""
+    comparison = parent.parent
+    number = next(n for n, entry in enumerate(parent.expressions) if entry is place)
+    if isinstance(comparison, (exp.In, *COMPARISONS)):
+        for row in comparison.iter_expressions():
+            entries = row.expressions if isinstance(row, exp.Tuple) else []
+            if row is not parent and len(entries) > number:
+                found = _taken_by(entries[number], types)
+                if found is not None:
+                    return found
+    return None
+
+
 def _of_branches(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
     """The type of CASE's other results, or of what it compares."""
     if isinstance(parent, exp.If):
@@ -329,6 +358,7 @@ _RULES: dict[type[Any], _Rule] = {
     **dict.fromkeys((exp.Where, exp.And, exp.Or, exp.Not, exp.Having), lambda *_: BOOL),
     exp.Neg: lambda parent, place, types: _context(parent, types),
     **dict.fromkeys((exp.If, exp.Case), _of_branches),
+    exp.Tuple: _of_row,
     **dict.fromkeys((exp.Any, exp.All), _of_set),
     **dict.fromkeys(
         (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBContainsTopKey),

@@ -83,7 +83,7 @@ def check_order_of_distinct(tree: exp.Select) -> None:
     listed = {
         text
         for item in tree.expressions
-        for text in (item.unalias().sql(), item.alias_or_name, item.name)
+        for text in (item.unalias().sql(), item.alias_or_name, item.unalias().name)
     }
     for ordered in order.expressions:
         key = ordered.this

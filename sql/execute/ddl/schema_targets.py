@@ -39,7 +39,8 @@ from ....catalog.values.column_types import ColumnType, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.columns.column_values import check_assignable
-from ...parse import columns_in, renamed, text_of, uses_any
+from ...analyze.scalars import type_of_cast
+from ...parse import columns_in, folded, renamed, text_of, uses_any
 from ...syntax import schema_statements as s
 from ...syntax.refusals import at
 from ..write.row_rules import compile_check, compile_expression
@@ -187,11 +188,12 @@ class TableChanges:
     def _alter_type(self, command: s.AlterType) -> None:
         column = self.table.column(command.name)
         type = column_type(command.type)
-        if type == column.type and command.using is None:
+        using = None if _casts_alone(command.using, column, type) else command.using
+        if type == column.type and using is None:
             return
         if column.identity is not None:
             check_identity_type(type, command.position)
-        if type.widens(column.type) and command.using is None:
+        if type.widens(column.type) and using is None:
             # Rows, keys and whatever uses the column stay as they are.
             label = f"give column {column.name} the type {type}"
             self.restate(replace(column, type=type), label)
@@ -203,9 +205,7 @@ class TableChanges:
                 f'the type of column "{column.name}" cannot be changed from or to an enumeration',
                 hint="Add a column, fill it by UPDATE, and drop this one.",
             )
-        source = command.using or exp.cast(
-            exp.column(column.name, quoted=True), type.broad.declared_name
-        )
+        source = using or exp.cast(exp.column(column.name, quoted=True), type.broad.declared_name)
         interim = text_of(source)
         default = column.default
         if column.has_default:  # another type reads its text; NULL and truths stay what they are
@@ -216,7 +216,7 @@ class TableChanges:
         )
         self._new_primary(self.table.primary_key)
         compiled = compile_expression(self.table, interim, type)
-        if command.using is not None and compiled.scalar is not None:
+        if using is not None and compiled.scalar is not None:
             _check_using(column, type, compiled.scalar.type, source)
         back = exp.TryCast(
             this=exp.column(column.name, quoted=True),
@@ -547,6 +547,7 @@ class TableChanges:
             name=self._free_name(given.name, stem),
             columns=tuple(column.id for column in columns),
             unique=given.unique,
+            constraint=given.constraint,
             storing=tuple(
                 column.id for column in storing if column.id not in self.table.primary_key
             ),
@@ -581,6 +582,16 @@ class TableChanges:
 
 def _depends(column: Column, what: str) -> SQLError:
     return SQLError("2BP01", f'column "{column.name}" is used by {what}', hint="Drop that first.")
+
+
+def _casts_alone(using: exp.Expr | None, column: Column, type: ColumnType) -> bool:
+    """Whether USING says what is done without: `USING c::type`, which Knex, GORM and Sequelize
+    write of every column whose type they change."""
+    cast = None if using is None else using.unnest()
+    if not isinstance(cast, exp.Cast) or type_of_cast(cast) != type:
+        return False
+    operand = cast.this.unnest()
+    return isinstance(operand, exp.Column) and folded(operand.this) == column.name
 
 
 def _check_using(

@@ -40,7 +40,7 @@ from ....catalog.schema_change.references import (
 from ....catalog.store.descriptor_store import decode_stored, descriptor_key
 from ....catalog.store.show_create import plain_text
 from ....catalog.values.column_types import Datum, coerce
-from ....catalog.values.errors import SQLError
+from ....catalog.values.errors import SQLError, Violated
 from ....catalog.values.physical import Physical
 from ....kvlayer.access import Row as StoredRow
 from ....kvlayer.access import Transaction
@@ -373,6 +373,7 @@ class Reference:
             f'"{self.key.name}"',
             detail=f"{_told(table, self.key.columns, values)} is not present in table "
             f'"{self.table.name}".',
+            violated=Violated(table.name, constraint=self.key.name),
             tables=[table, self.table],
         )
 
@@ -385,6 +386,7 @@ class Reference:
             f'"{self.key.name}" on table "{self.referrer.name}"',
             detail=f"{_told(table, self.key.referenced_columns, values)} is still referenced from "
             f'table "{self.referrer.name}".',
+            violated=Violated(self.referrer.name, constraint=self.key.name),
             tables=[table, self.referrer],
         )
 

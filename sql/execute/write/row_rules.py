@@ -29,7 +29,7 @@ from ....catalog.rows.arrow_conform import broad_schema, conform
 from ....catalog.rows.row_codec import RowCodec, codec_for
 from ....catalog.values.arrow_columns import column_array, column_datums
 from ....catalog.values.column_types import ColumnType, Datum, coerce
-from ....catalog.values.errors import SQLError
+from ....catalog.values.errors import SQLError, Violated, null_value
 from ....catalog.values.physical import to_physical
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.clock import ZERO
@@ -382,15 +382,12 @@ def violation(table: TableDescriptor, check: CheckConstraint) -> SQLError:
     """Returns the error (23514) for a row of which a check is false."""
     if check.not_null_column is not None:
         name = table.column_by_id(check.not_null_column).name.partition("~")[0]
-        return SQLError(
-            "23502",
-            f'null value in column "{name}" of relation "{table.name}" violates not-null '
-            "constraint",
-        )
+        return null_value(table.name, name)
     return SQLError(
         "23514",
         f'new row for relation "{table.name}" violates check constraint "{check.name}"',
         detail=f"The constraint is CHECK ({check.expression}).",
+        violated=Violated(table.name, constraint=check.name),
     )
 
 

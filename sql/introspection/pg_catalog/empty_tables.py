@@ -78,6 +78,8 @@ pg_range 22
     rngtypid:o rngsubtype:o rngmultitypid:o rngcollation:o rngsubopc:o rngcanonical rngsubdiff
 pg_rules 72
     schemaname tablename rulename definition
+pg_policies 67
+    schemaname tablename policyname permissive roles:S cmd qual with_check
 pg_seclabels 74
     objoid:o classoid:o objsubid:i objtype objnamespace:o objname provider label
 pg_shseclabel 76

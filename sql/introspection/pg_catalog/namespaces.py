@@ -69,6 +69,17 @@ async def role_rows(context: IntrospectionContext) -> Rows:
         )  # fmt: skip
 
 
+@PG_CATALOG.table("""pg_user 11
+    usename usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b passwd valuntil
+    useconfig:S""")
+async def user_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_user: the roles that log in, which drizzle-kit joins with the schemas they own."""
+    async for row in role_rows(context):
+        name, superuser, _, _, creates, login, replicates, _, password, until, *_, oid = row
+        if login:
+            yield (name, oid, creates, superuser, replicates, superuser, password, until, None)
+
+
 @PG_CATALOG.table("pg_auth_members 12 roleid:o member:o grantor:o admin_option:b")
 async def member_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
@@ -92,6 +103,13 @@ async def table_rows(context: IntrospectionContext) -> Rows:
             found.schema, found.table.name, rights.owner(found.table.id), None, True, False,
             bool(found.table.foreign_keys or found.table.referenced_by), False,
         )  # fmt: skip
+
+
+@PG_CATALOG.table("pg_statio_all_tables 603 relid:o schemaname relname")
+async def statio_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_statio_all_tables: tables by their names, by which Sequelize finds comments."""
+    for found in await described_tables(context):
+        yield (found.table.id, found.schema, found.table.name)
 
 
 @PG_CATALOG.table("pg_indexes 20 schemaname tablename indexname tablespace indexdef")

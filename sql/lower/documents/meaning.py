@@ -295,7 +295,7 @@ _OF_DOCUMENTS = {
     TypeKind.BOOL: "jsonb_truth",
 }
 _BUILDERS = {
-    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json"), "jsonb_of"),
+    **dict.fromkeys(("to_jsonb", "to_json", "array_to_json", "row_to_json"), "jsonb_of"),
     **dict.fromkeys(("jsonb_build_object", "json_build_object"), "jsonb_built_object"),
     **dict.fromkeys(("jsonb_build_array", "json_build_array"), "jsonb_built_array"),
 }

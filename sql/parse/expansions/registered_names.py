@@ -169,7 +169,7 @@ def _function_name(cast: exp.Cast) -> exp.Expr:
 
 def _textual(operand: exp.Expr) -> bool:
     inner = operand.unnest()
-    if isinstance(inner, exp.Parameter):
+    if isinstance(inner, exp.Parameter | exp.DPipe):  # TypeORM joins a schema and a name
         return True
     if isinstance(inner, exp.Literal):
         return bool(inner.is_string)

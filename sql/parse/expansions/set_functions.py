@@ -5,6 +5,7 @@ FROM generate_subscripts(a, 1) AS i     FROM UNNEST(SUBSCRIPTS(a, 1)) AS i(i)
 FROM unnest(a, b) AS t (x, y)           FROM LATERAL (SELECT unnest(a) AS x, …) AS t
 FROM jsonb_array_elements(doc) AS e     FROM UNNEST(JSONB_ELEMENTS(doc)) AS e(value)
 FROM jsonb_each(doc) AS e               FROM LATERAL (SELECT … AS key, … AS value) AS e
+FROM current_schema()                   FROM (SELECT current_schema() AS …) AS current_schema
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _PAIRS = {
 }
 """By the function that returns a document's members as rows of key and value: the one that returns
 a list of pairs, and what takes one apart."""
+SCALARS = (exp.CurrentSchema, exp.CurrentDatabase)
+"""Functions of one value that TypeORM reads as tables, when it connects."""
 
 
 def plain_sets(tree: exp.Expr) -> exp.Expr:
@@ -43,6 +46,11 @@ def plain_sets(tree: exp.Expr) -> exp.Expr:
             replace_source(node.parent, _members(node, node.parent, *_PAIRS[known]))
         elif known in _LISTS and node is not tree:
             _replace(node, name, *_LISTS[known])
+    for scalar in list(find_all(tree, *SCALARS)):
+        if isinstance(scalar.parent, exp.Table) and not scalar.parent.args.get("alias"):
+            named = scalar.sql_name().lower()
+            item = exp.alias_(type(scalar)(), named, quoted=True)
+            replace_source(scalar.parent, exp.select(item).subquery(named))
     for several in list(find_all(tree, exp.Unnest)):
         if len(several.expressions) > 1 and isinstance(several.parent, exp.From | exp.Join):
             several.replace(_zipped(several))

@@ -224,7 +224,7 @@ _clause = Rules(
     (f"AS {_STORED}", dict),
     (
         f"UNIQUE {NULLS} _:not_deferrable",
-        lambda: {"constraint": partial(IndexDefinition, unique=True)},
+        lambda: {"constraint": partial(IndexDefinition, unique=True, constraint=True)},
     ),
     (CHECK, lambda **fields: {"constraint": partial(_check, **fields)}),
     (_REFERENCES, lambda **fields: {"constraint": partial(_reference, **fields)}),

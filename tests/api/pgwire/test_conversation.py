@@ -380,3 +380,34 @@ def test_a_client_is_told_whose_rights_it_has() -> None:
         assert client.status["is_superuser"] == "on"
 
     at_door(scenario)
+
+
+@pytest.mark.parametrize(
+    ("statement", "names"),
+    [
+        ("INSERT INTO c VALUES (1, 1, 1)", ("c", None, "c_pkey")),
+        ("INSERT INTO c VALUES (2, 1, 1)", ("c", None, "c_n_key")),
+        ("INSERT INTO c VALUES (2, 2, 9)", ("c", None, "c_t_fkey")),
+        ("DELETE FROM t", ("c", None, "c_t_fkey")),
+        ("INSERT INTO c VALUES (2, -1, 1)", ("c", None, "positive")),
+        ("INSERT INTO c VALUES (2, NULL, 1)", ("c", "n", None)),
+        ("INSERT INTO c SELECT 2, NULL, 1", ("c", "n", None)),
+    ],
+)
+def test_errors_name_what_was_violated(
+    statement: str, names: tuple[str | None, str | None, str | None]
+) -> None:
+    """pgx, sqlx, node-postgres and pgjdbc hand on the fields, and programs choose by them."""
+
+    async def scenario(door: PgDoor, client: WireClient) -> None:
+        await client.query(
+            "CREATE TABLE c (id INT8 PRIMARY KEY, n INT8 NOT NULL UNIQUE, t INT8 REFERENCES t, "
+            "CONSTRAINT positive CHECK (n > 0))"
+        )
+        await client.query("INSERT INTO t VALUES (1, 'a')")
+        await client.query("INSERT INTO c VALUES (1, 1, 1)")
+        with pytest.raises(WireError) as caught:
+            await client.query(statement)
+        assert tuple(map(caught.value.fields.get, "tcn")) == names
+
+    at_door(scenario)

@@ -34,6 +34,17 @@ QUERIES: list[tuple[str, list[tuple[object, ...]]]] = [
      [('"x"',), ("1.0",)]),
     ("SELECT jsonb_build_object('p', 4.50, 'd', doc -> 'price') FROM t WHERE id = 2",
      [('{"d": 4.5, "p": 4.50}',)]),
+    # Kysely's jsonArrayFrom and jsonObjectFrom, and Drizzle's relations.
+    ("""SELECT note, (SELECT coalesce(json_agg(agg), '[]') FROM (SELECT "id", b.note FROM t AS b
+     WHERE b.id <> t.id AND b.id < 3 ORDER BY id) AS agg) AS a FROM t WHERE id < 3 ORDER BY id""",
+     [("a", '[{"id": 2, "note": "b"}]'), ("b", '[{"id": 1, "note": "a"}]')]),
+    ("SELECT (SELECT to_json(obj) FROM (SELECT t.note AS n, 1 AS one) AS obj) FROM t WHERE id = 1",
+     [('{"n": "a", "one": 1}',)]),
+    ('SELECT json_agg(row_to_json("t".*)) FROM (SELECT id FROM t WHERE id < 3 ORDER BY id) AS "t"',
+     [('[{"id": 1}, {"id": 2}]',)]),
+    ("SELECT to_jsonb(u) FROM t AS u LEFT JOIN t AS w ON w.id = 0 WHERE u.id = 4",
+     [('{"id": 4, "doc": null, "note": "d", "other": null}',)]),
+    ("SELECT to_jsonb(note) FROM t AS note WHERE id = 4", [('"d"',)]),
 ]  # fmt: skip
 REFUSED = [
     ("SELECT upper(doc) FROM t", "42883"),
@@ -57,6 +68,7 @@ REFUSED = [
     ("SELECT count(DISTINCT other) FROM t", "0A000"),
     ("SELECT id FROM t WHERE (id, doc) = (1, other)", "0A000"),
     ("SELECT nullif(doc, other) FROM t", "0A000"),
+    ("SELECT to_jsonb(w) FROM t LEFT JOIN t AS w ON w.id = 0", "0A000"),  # NULL in PostgreSQL
     ("SELECT rank() OVER (PARTITION BY doc ORDER BY id) FROM t", "0A000"),
 ]
 

@@ -18,7 +18,7 @@ HINT: Expected AS, or a type behind each column.
 
 CREATE TABLE t (k INT8 UNIQUE)
 ----
-CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=(IndexDefinition(name=None, columns=('k'), position=24, unique=True, storing=(), descending=())), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=None)
+CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinition(name='k', type=TypeName(name='int8', arguments=(), position=19), nullable=None, default=None, primary_key=False, position=17, computed=None, constraints=(IndexDefinition(name=None, columns=('k'), position=24, unique=True, constraint=True, storing=(), descending=())), hidden=False, identity=None, primary_name=None)), primary_key=(), if_not_exists=False, parameters=(), primary_name=None, elements=(), temporary=None)
 
 CREATE TABLE select (k INT8)
 ----
@@ -48,7 +48,7 @@ CreateTable(table=ObjectName(parts=('t'), position=14), columns=(ColumnDefinitio
 
 CREATE INDEX i ON t (a)
 ----
-CreateIndex(table=ObjectName(parts=('t'), position=19), index=IndexDefinition(name='i', columns=('a'), position=14, unique=False, storing=(), descending=()), if_not_exists=False, text='CREATE INDEX i ON t (a)')
+CreateIndex(table=ObjectName(parts=('t'), position=19), index=IndexDefinition(name='i', columns=('a'), position=14, unique=False, constraint=False, storing=(), descending=()), if_not_exists=False, text='CREATE INDEX i ON t (a)')
 
 CREATE DATABASE IF NOT EXISTS shop
 ----
