@@ -150,7 +150,7 @@ class JobServices:
                 await asyncio.wait(waits, timeout=min(left, LOOK_SECONDS))
                 if live.resolved >= until:
                     return live.resolved
-                if waits[0].done() and not live.here:
+                if waits[0] is not here and waits[0].done():
                     return until
 
     async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:

@@ -23,13 +23,13 @@ import asyncio
 from collections.abc import Iterable
 
 from ..catalog.descriptors.descriptor import TableDescriptor
-from ..catalog.leases import DescriptorUnavailable, Lease, LeaseManager
+from ..catalog.leases import DescriptorUnavailable, Lease, LeaseBeyondSession, LeaseManager
 from ..kvlayer.clock import ZERO, Timestamp
 from ..kvlayer.errors import KVError
 from .feed import DelegateSchemaFeed, SchemaAnswer
 
 LEASE_RETRY_SECONDS = 0.1
-"""Between two attempts to take a lease that the store refuses."""
+"""Between two attempts to take a lease that the store refuses, or that no session reaches."""
 
 
 class _Table:
@@ -233,7 +233,7 @@ class LeasingSchemaFeed:
             lease = await self._leases.acquire_freshest(table_id)
         except DescriptorUnavailable:
             return  # dropped: the delegate tells when
-        except KVError:
+        except (KVError, LeaseBeyondSession):
             table.wanted = True
             self._lease_wanted.set()
             await asyncio.sleep(LEASE_RETRY_SECONDS)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..values.errors import SQLError
 from ..values.identifiers import quote_identifier as quote_identifier
 from .system_tables import PUBLIC_SCHEMA
+
+_IDENTIFIER = re.compile(r'"(?:[^"]|"")*"|[^."]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,20 @@ class TableName:
         raise SQLError(
             "42601", f"improper qualified name (too many dotted names): {'.'.join(parts)}"
         )
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """The full name that `str` wrote.
+
+        >>> TableName.parse('shop.public."order lines"').name
+        'order lines'
+        """
+        parts = [
+            part[1:-1].replace('""', '"') if part.startswith('"') else part
+            for part in _IDENTIFIER.findall(text)
+        ]
+        database, schema, name = parts
+        return cls(database, schema, name)
 
     def __str__(self) -> str:
         return ".".join(map(quote_identifier, (self.database, self.schema, self.name)))

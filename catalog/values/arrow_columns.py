@@ -132,8 +132,9 @@ def _list_array(element: ColumnType, values: Sequence[list[Any] | None]) -> AnyA
 def constant_array(type: ColumnType, value: Physical, length: int) -> AnyArray:
     """The Arrow column of one physical value, `length` times."""
     if value is None:
-        nulls: AnyArray = pa.nulls(length, type.arrow_type)  # type: ignore[call-overload]
-        return nulls
+        # Of lists of UUIDs and documents pa.array can make none.
+        missing: AnyArray = pa.nulls(length, type.arrow_type)  # type: ignore[call-overload]
+        return missing
     return column_array(type, [value] * length)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from ...catalog.descriptors.descriptor import Descriptor, TableDescriptor
+from ...catalog.descriptors.names import TableName
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, format_timestamp
@@ -120,11 +121,41 @@ async def protected_targets(
     job_id: int,
 ) -> ChangefeedDetails:
     """The feed's details with targets that join it, what they have still to show being protected. A
-    table that cannot join is one that has failed, by an error that says why."""
+    table that cannot join is one that has failed, by an error that says why.
+
+    A table whose place at the sink is that of a dropped one joins once that one has left the feed:
+    the feed is on its way to the drop, and the attempt behind it hears of the table again.
+    """
     for target in joining:
-        if details.target(target.table_id) is None:
-            details = await _joined(services, kind, details, target, job_id=job_id)
+        if details.target(target.table_id) is not None:
+            continue
+        holder = _holder(services, kind, details, target)
+        if holder is not None and await _leaves(services, holder):
+            continue
+        details = await _joined(services, kind, details, target, holder, job_id=job_id)
     return details
+
+
+def _holder(
+    services: ChangefeedServices, kind: SinkKind, details: ChangefeedDetails, target: TargetDetails
+) -> TargetDetails | None:
+    """The feed's target that has at the sink what `target` would have to itself, if one has."""
+    uri = whole_uri(services, details)
+    shared = kind.reserved(uri, ())
+
+    def place(of: TargetDetails) -> frozenset[str]:
+        return kind.reserved(uri, [TableName.parse(of.name).name]) - shared
+
+    wanted = place(target)
+    others = (each for each in details.targets if not each.state.final)
+    return next((each for each in others if wanted & place(each)), None)
+
+
+async def _leaves(services: ChangefeedServices, target: TargetDetails) -> bool:
+    """Whether the feed will drop the target by itself: it is followed up to where its table was
+    dropped."""
+    table = await services.descriptors.read_at(target.table_id, await services.store.now())
+    return target.state.followed and (table is None or table.dropped)
 
 
 async def _joined(
@@ -132,11 +163,14 @@ async def _joined(
     kind: SinkKind,
     details: ChangefeedDetails,
     target: TargetDetails,
+    holder: TargetDetails | None,
     *,
     job_id: int,
 ) -> ChangefeedDetails:
     transaction = services.store.begin()
     try:
+        if holder is not None:
+            raise SQLError("55000", f"{holder.name} of the same feed has its place at the sink")
         table = await services.descriptors.read_at(target.table_id, await services.store.now())
         if isinstance(table, TableDescriptor) and not table.dropped:
             uri = whole_uri(services, details)

@@ -233,3 +233,54 @@ def test_what_no_feed_of_a_database_can_be(tmp_path: Path, statement: str, sqlst
         assert caught.value.sqlstate == sqlstate
 
     on_database(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("parameters", ["", "?apply=transaction", "?mode=both"])
+def test_a_table_is_dropped_and_made_again_and_again(tmp_path: Path, parameters: str) -> None:
+    """Several of one name arrive at once, and the mirror has but one place: each joins when the
+    feed has passed the end of the one before it."""
+
+    async def scenario(database: AsyncDatabase) -> None:
+        feed = await DatabaseFeed.create(database, sink=f"duckdb:///m.duckdb{parameters}")
+        await feed.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        await feed.caught_up()
+        await feed.sql(f"PAUSE JOB {feed.job_id}")
+        async with asyncio.timeout(30):
+            while "'paused'" not in str(await feed.sql(f"SHOW JOB {feed.job_id}")):
+                await asyncio.sleep(0.02)
+        for number in range(3):
+            await feed.sql("DROP TABLE t")
+            await feed.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+            await feed.sql(f"INSERT INTO t VALUES ({number})")
+        await feed.sql(f"RESUME JOB {feed.job_id}")
+        assert await feed.shown("t") == [2]
+        await feed.sql("INSERT INTO t VALUES (7)")
+        assert await feed.shown("t") == [2, 7]
+        assert "failed" not in await feed.watched()
+
+    on_database(tmp_path, scenario)
+
+
+def test_a_table_whose_name_a_renamed_one_has_cannot_join(tmp_path: Path) -> None:
+    """Both arrive under that name at once, and the second is not the end of the feed."""
+
+    async def scenario(database: AsyncDatabase) -> None:
+        await database.sql("CREATE TABLE other (k INT8 PRIMARY KEY)")
+        feed = await DatabaseFeed.create(database)
+        await feed.caught_up()
+        await feed.sql(f"PAUSE JOB {feed.job_id}")
+        async with asyncio.timeout(30):
+            while "'paused'" not in str(await feed.sql(f"SHOW JOB {feed.job_id}")):
+                await asyncio.sleep(0.02)
+        await feed.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        await feed.sql("INSERT INTO t VALUES (1)")
+        await feed.sql("ALTER TABLE t RENAME TO renamed")
+        await feed.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        await feed.sql(f"RESUME JOB {feed.job_id}")
+        assert await feed.shown("t") == [1]
+        await feed.sql("INSERT INTO other VALUES (5)")
+        assert await feed.shown("other") == [5]
+        watched = await feed.watched()
+        assert "defaultdb.public.t of the same feed has its place at the sink" in watched
+
+    on_database(tmp_path, scenario)

@@ -246,3 +246,25 @@ def test_the_documents_commands_run(tmp_path: Path) -> None:
         ]
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("mode", ["log", "mirror"])
+@pytest.mark.parametrize("name", ["_op", '"K"', "_Commit_Timestamp"])
+def test_a_column_that_a_lake_cannot_have_stops_the_feed(
+    tmp_path: Path, mode: str, name: str
+) -> None:
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY, v STRING)")
+            job_id = await create(database, f"orders INTO 'delta:///lake?mode={mode}' {OFTEN}")
+            await caught_up(database, job_id)
+            await database.sql(f"ALTER TABLE orders ADD COLUMN {name} STRING")
+            await database.sql("INSERT INTO orders VALUES (1, 'a', 'b')")
+            failed = "SELECT error FROM [SHOW CHANGEFEED JOBS] WHERE status = 'failed'"
+            async with asyncio.timeout(30):
+                while (told := (await database.sql(failed)).fetchone()) is None:
+                    await asyncio.sleep(0.05)
+            assert "a table of a lake cannot have column" in str(told)
+            assert str(told).count("Names ignore case") == 1
+
+    asyncio.run(scenario())

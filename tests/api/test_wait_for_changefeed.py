@@ -108,6 +108,30 @@ def test_waits_that_cannot_end_say_why(tmp_path: Path) -> None:
     on_database(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(
+    ("end", "told"), [("DROP TABLE t", "was dropped"), ("CANCEL JOB {job_id}", "cancel")]
+)
+def test_a_feed_that_ends_under_a_wait_has_not_come_so_far(
+    tmp_path: Path, end: str, told: str
+) -> None:
+    async def scenario(database: AsyncDatabase) -> None:
+        job_id = await feed_of(database)
+        await database.sql("SELECT wait_for_changefeed($1)", [job_id])  # it runs
+        ahead = Timestamp(await database.node.store.now() + duration(seconds=3600))
+        async with database.session() as other:
+            waited = other.sql(f"SELECT wait_for_changefeed({job_id}, {format_timestamp(ahead)})")
+            waiting = asyncio.create_task(waited)
+            while database.feed(job_id).awaited is None:
+                await asyncio.sleep(0)
+            await database.sql(end.format(job_id=job_id))
+            with pytest.raises(SQLError) as caught:
+                await asyncio.wait_for(waiting, 20)
+        assert caught.value.sqlstate == "55000"
+        assert told in caught.value.message
+
+    on_database(tmp_path, scenario)
+
+
 def test_a_transaction_waits_for_nothing(tmp_path: Path) -> None:
     with tailrace.open(tmp_path / "data") as db:
         with pytest.raises(tailrace.Error) as caught, db.session() as session:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
 from tailrace.catalog.rows.row_codec import RowCodec, RowUnreadable, codec_for
 from tailrace.catalog.values.arrow_columns import column_datums
-from tailrace.catalog.values.column_types import ColumnType, Datum
+from tailrace.catalog.values.column_types import ColumnType, Datum, array_of
 from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.type_kinds import TypeKind
 from tests.harness.datums import all_types, column_types, datums
@@ -129,6 +129,15 @@ def test_missing_column_reads_its_missing_value() -> None:
     key, body = codec_for(BEFORE).encode_row((1, "x"))
     assert codec_for(AFTER).decode_row(key, body) == (1, "x", 7)
     assert codec_for(AFTER).decode_columns([body, body]).column("w").to_pylist() == [7, 7]
+
+
+def test_missing_arrays_are_null() -> None:
+    """Also those of types that are extensions to Arrow."""
+    _, body = codec_for(BEFORE).encode_row((1, "x"))
+    for kind in set(TypeKind) - {TypeKind.ARRAY, TypeKind.ENUM, TypeKind.DECIMAL}:
+        added = Column(id=3, name="w", type=array_of(ColumnType(kind)))
+        after = codec_for(table(2, columns=(KEY, NAMED, added)))
+        assert after.decode_columns([body, body]).column("w").to_pylist() == [None, None], kind
 
 
 def test_unknown_column_is_left_out() -> None:

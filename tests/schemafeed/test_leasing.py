@@ -12,6 +12,7 @@ from tailrace.catalog.descriptors.descriptor import (
     TableDescriptor,
     logically_equal,
 )
+from tailrace.catalog.leases import Lease, LeaseBeyondSession, LeaseManager
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.schemafeed import (
     LOCK_CHANGES,
@@ -234,6 +235,34 @@ def test_a_lost_session_is_no_proof_and_is_made_up_for() -> None:
             assert not on.fast()
             on.node.go_on()
             await asyncio.sleep(2)
+            assert await on.pop() == []
+            assert on.fast()
+
+    sim.run(scenario())
+
+
+@pytest.mark.parametrize("refusals", [1, 3])
+def test_a_lease_that_no_session_reaches_is_taken_later(
+    monkeypatch: pytest.MonkeyPatch, refusals: int
+) -> None:
+    """The store takes longer than sessions live: the delegate answers until that is over."""
+    sim = Simulation(15)
+    left = refusals
+    acquire = LeaseManager.acquire_freshest
+
+    async def refusing(manager: LeaseManager, table_id: int) -> Lease:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise LeaseBeyondSession(table_id, Timestamp(0), Timestamp(0))
+        return await acquire(manager, table_id)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(LeaseManager, "acquire_freshest", refusing)
+        async with watched(sim) as on:
+            assert not on.fast()
+            assert await on.pop() == []
+            await asyncio.sleep(1)
             assert await on.pop() == []
             assert on.fast()
 

@@ -147,6 +147,36 @@ def test_retyped_column_is_another_one(sim: Simulation, locked: bool) -> None:
     sim.run(scenario())
 
 
+def test_bytes_become_text_and_text_bytes(sim: Simulation, locked: bool) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, locked)
+            await node.sql(r"ALTER TABLE t ADD b BYTES DEFAULT '\x00ff', ADD bs BYTES[]")
+            await node.sql("ALTER TABLE t ALTER COLUMN b TYPE STRING, ALTER COLUMN bs TYPE STRING")
+            await node.sql("UPDATE t SET n = 11 WHERE k = 1; INSERT INTO t (k) VALUES (4)")
+            assert await node.rows("SELECT b, bs FROM t") == [(r"\x00ff", None)] * 4
+            await node.sql("ALTER TABLE t ALTER COLUMN b TYPE BYTES, ALTER COLUMN bs TYPE BYTES[]")
+            await node.sql("UPDATE t SET n = 12 WHERE k = 1; INSERT INTO t (k) VALUES (5)")
+            assert await node.rows("SELECT b, bs FROM t") == [(b"\0\xff", None)] * 5
+            await check(node, locked)
+
+    sim.run(scenario())
+
+
+def test_arrays_of_labels_are_not_retyped(sim: Simulation, locked: bool) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, locked)
+            await node.sql("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+            await node.sql("ALTER TABLE t ADD COLUMN moods mood[]")
+            for change in ("moods TYPE STRING", "v TYPE mood[] USING ARRAY[v]"):
+                error = await node.error(f"ALTER TABLE t ALTER COLUMN {change}")
+                assert error.sqlstate == "0A000"
+                assert "enumeration" in error.message
+
+    sim.run(scenario())
+
+
 def test_retype_that_does_not_fit_leaves_the_table_as_it_was(sim: Simulation, locked: bool) -> None:
     async def scenario() -> None:
         async with sql_node(sim) as node:

@@ -18,17 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, ChangeKind
 from ...contract.options import ChangefeedOptions
 from ..held_rows import COMMIT_TIMESTAMP, Cut
-from ..lake.columns import KEY, OPERATION, check_names, lake_rows
+from ..lake.columns import KEY, OPERATION, lake_rows
 from ..lake.fed_table import FedTable, FlushStamp, under
 from ..lake.record import TableRecord
 from ..mirror.conform import KEY_PREFIX_LENGTH
-from ..protocol import FeedIdentity, SinkRefused
+from ..protocol import FeedIdentity
 from .schema_step import Step, key_columns, mirror_schema, plan_step, rewritten
 from .table_folder import TableFolder
 
@@ -61,10 +60,7 @@ class MirrorTable(FedTable):
         """Whether rows of a scan have come."""
 
     def change(self, event: TableEvent) -> None:
-        try:
-            check_names(event.after)
-        except SQLError as error:
-            raise SinkRefused(f"{error}: {error.detail}") from error
+        super().change(event)
         if event.after.version > self._columns_of.version:
             self.events.append(event)
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.history import StorePosition
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ..held_rows import HeldRows
-from ..protocol import FeedIdentity
+from ..protocol import FeedIdentity, SinkRefused
+from .columns import check_names
 from .lake_table import LakeTable
 from .record import TableRecord, table_record
 
@@ -62,8 +64,12 @@ class FedTable:
         self._committed_at = monotonic_ns()
 
     def change(self, event: TableEvent) -> None:
-        """A schema event, between the batches. Raises SinkRefused."""
-        raise NotImplementedError
+        """A schema event, between the batches. Raises SinkRefused where a lake table cannot have
+        the columns."""
+        try:
+            check_names(event.after)
+        except SQLError as error:
+            raise SinkRefused(f"{error.message}: {error.detail}") from error
 
     def hold(self, batches: Sequence[ChangeBatch]) -> None:
         """Takes changes, which wait for `commit`. What was committed already may come again."""

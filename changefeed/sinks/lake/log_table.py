@@ -41,9 +41,6 @@ class LogTable(FedTable):
         self._seen: set[tuple[bytes, Timestamp]] = set()
         """The changes that wait, but for those of an initial scan."""
 
-    def change(self, event: TableEvent) -> None:
-        """Does nothing: the rows tell their columns."""
-
     def hold(self, batches: Sequence[ChangeBatch]) -> None:
         for batch in batches:
             rows = lake_rows(batch)

@@ -35,6 +35,7 @@ from ....catalog.schema_change.targets import (
     PrimaryElement,
     Target,
 )
+from ....catalog.store.show_create import plain_text
 from ....catalog.values.column_types import ColumnType, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
@@ -199,18 +200,20 @@ class TableChanges:
             self.restate(replace(column, type=type), label)
             return
         self._refuse_users(column, "its type be changed")
-        if TypeKind.ENUM in (type.kind, column.type.kind):
+        if _holds_labels(type) or _holds_labels(column.type):
             raise SQLError(
                 "0A000",
                 f'the type of column "{column.name}" cannot be changed from or to an enumeration',
                 hint="Add a column, fill it by UPDATE, and drop this one.",
             )
-        source = using or exp.cast(exp.column(column.name, quoted=True), type.broad.declared_name)
+        source = using or exp.cast(
+            exp.column(column.name, quoted=True), _type_tree(type.broad.declared_name)
+        )
         interim = text_of(source)
         default = column.default
         if column.has_default:  # another type reads its text; NULL and truths stay what they are
             plain = default is None or isinstance(default, bool)
-            default = coerce(type, default if plain else str(default), column=column.name)
+            default = coerce(type, default if plain else plain_text(default), column=column.name)
         new = replace(
             column, id=self.table.next_column_id, type=type, default=default, missing=None
         )
@@ -220,7 +223,7 @@ class TableChanges:
             _check_using(column, type, compiled.scalar.type, source)
         back = exp.TryCast(
             this=exp.column(column.name, quoted=True),
-            to=exp.DataType.build(column.type.broad.sql_name),
+            to=_type_tree(column.type.broad.sql_name),
         )
         self.add(
             Target(ColumnElement(column=new, filled=True, replaces=column.id, interim=interim)),
@@ -592,6 +595,16 @@ def _casts_alone(using: exp.Expr | None, column: Column, type: ColumnType) -> bo
         return False
     operand = cast.this.unnest()
     return isinstance(operand, exp.Column) and folded(operand.this) == column.name
+
+
+def _holds_labels(type: ColumnType) -> bool:
+    """Whether values of the type are labels of an enumeration, or arrays of them."""
+    return TypeKind.ENUM in (type.kind, type.element and type.element.kind)
+
+
+def _type_tree(name: str) -> exp.DataType:
+    """The type of that name as sqlglot reads it, which knows BYTES by PostgreSQL's name alone."""
+    return exp.DataType.build(name.replace(TypeKind.BYTES.value, "BYTEA"))
 
 
 def _check_using(
