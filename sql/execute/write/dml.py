@@ -101,14 +101,6 @@ def _by_keys(finder: RowFinder) -> bool:
     return finder.access is not None and finder.access.points
 
 
-def _by_keys_alone(plan: DeletePlan) -> bool:
-    """Whether nothing is asked of the rows but their keys."""
-    access = plan.finder.access
-    return (
-        access is not None and access.answers(plan.finder.predicates) and not plan.returning.columns
-    )
-
-
 def at_once_applies(plan: DML) -> bool:
     """Whether the statement writes one row, known by its key, and nothing else is to be read or
     written for it."""
@@ -156,20 +148,15 @@ class OnePhase:
             mutation = self._insertion
             assert mutation is not None, plan
             if plan.conflict is not None:
-                collisions = Collisions(plan, mutation.keys, mutation.bodies)
+                collisions = Collisions(plan, mutation)
                 _, changed, count = collisions.apply(evaluation, self._bindings)
                 return _told(plan, changed, count, self._bindings)
             mutation.apply(evaluation)
-            rows = _inserted(plan, mutation)
+            rows = _rows_put(plan, plan.codec, mutation)
             return _told(plan, rows, len(mutation.keys), self._bindings)
         bodies = read_bounded(evaluation, self._keys)
-        found: list[KeyedRow]
-        if isinstance(plan, DeletePlan) and _by_keys_alone(plan):
-            pairs = zip(self._keys, bodies, strict=True)
-            found = [(key, ()) for key, body in pairs if body is not None]
-        else:
-            found = decoded(plan.finder.codec, self._keys, bodies)
-            found = _matching(plan.finder, found, self._bindings)
+        found = decoded(plan.finder.codec, self._keys, bodies)
+        found = _matching(plan.finder, found, self._bindings)
         changed = _changed_rows(plan, found, self._bindings)
         if isinstance(plan, UpdatePlan):
             changed = RowRules.of(plan.finder.descriptor).complete(changed, self._bindings)
@@ -225,13 +212,13 @@ def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
         mutation.insert_only()
 
 
-def _inserted(plan: InsertPlan, mutation: Mutation) -> Sequence[Row]:
-    """The rows that RETURNING is about."""
+def _rows_put(plan: DML, codec: RowCodec, mutation: Mutation) -> Sequence[Row]:
+    """The rows that an INSERT or UPDATE puts, for RETURNING."""
     if not plan.returning.columns:
         return ()
-    decode = plan.codec.decode_row
-    pairs = zip(mutation.keys, mutation.bodies, strict=True)
-    return [decode(key, body) for key, body in pairs]
+    decode = codec.decode_row
+    pairs = list(zip(mutation.keys, mutation.bodies, strict=True))
+    return [decode(key, body) for key, body in in_steps(pairs)]
 
 
 def _told(plan: DML, rows: Sequence[Row], count: int, bindings: Bindings) -> Written:
@@ -292,15 +279,13 @@ async def read_in(
     """
     told: Sequence[Row]
     if isinstance(plan, InsertPlan):
-        mutation = await _insertion(plan, transaction, bindings)
+        mutation = proposed = await _insertion(plan, transaction, bindings)
         if plan.conflict is not None:
-            keys, bodies = mutation.keys, mutation.bodies
-            collisions = await in_slices_where(
-                long_bodies(bodies), lambda: Collisions(plan, keys, bodies)
-            )
+            many = long_bodies(proposed.bodies)
+            collisions = await in_slices_where(many, lambda: Collisions(plan, proposed))
             mutation, told, count = await collisions.settle_in(transaction, bindings)
         else:
-            told, count = _inserted(plan, mutation), len(mutation.keys)
+            told, count = _rows_put(plan, plan.codec, mutation), len(mutation.keys)
         return mutation, await sliced(told, lambda: _told(plan, told, count, bindings))
     rows, computed = await _find(plan.finder, transaction, bindings)
     if touched:
@@ -435,12 +420,7 @@ def _mutated(
     mutation = encoded(rules, changed)
     if plan.moves_keys:
         mutation.move_from(old)
-    new: list[Row] = []
-    if plan.returning.columns:
-        decode = plan.finder.codec.decode_row
-        pairs = list(zip(mutation.keys, mutation.bodies, strict=True))
-        new = [decode(key, body) for key, body in in_steps(pairs)]
-    return mutation, new
+    return mutation, _rows_put(plan, plan.finder.codec, mutation)
 
 
 # Several runs in one
