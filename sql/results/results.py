@@ -107,7 +107,6 @@ class Result:
         assert self.batches is None, "rows of batches come one batch after another"
 
     def fetch_arrow(self) -> pa.Table:
-        """The rows as Arrow."""
         self._assert_whole()
         if self.table is not None:
             return self.table

@@ -50,7 +50,6 @@ class SubscriptionReaders:
         return listing(f"FETCH {len(rows)}", CHANGEFEED_COLUMNS, list(rows))
 
     async def close(self) -> None:
-        """Ends all readers."""
         for name in list(self._readers):
             await self._forget(name)
 

@@ -49,7 +49,7 @@ from .given_columns import check_identity_type, column_type, new_column, with_de
 
 class TableChanges:
     """Targets for one table, gathered one by one. `table` is what it will be. Whoever adds one says
-    where it stands in the statement (`positions.at`)."""
+    where it stands in the statement (`refusals.at`)."""
 
     def __init__(self, table: TableDescriptor, read: TableDescriptor | None = None) -> None:
         """`read` is the version that the transaction reads, where the changes began at another."""
@@ -73,14 +73,7 @@ class TableChanges:
         self.add(FactsElement(label=label, columns=(column,)))
 
     def run(self, command: s.AlterCommand) -> None:
-        match command:
-            case s.IgnoredAlteration(column=name):
-                if name is not None:
-                    self.table.column(name)  # which must be there
-            case s.DropConstraint(name=name) if self.table.named_key(name):
-                self._key_dropped = command
-            case _:
-                _COMMANDS[type(command)](self, command)
+        _COMMANDS[type(command)](self, command)
 
     def finish(self) -> None:
         """Behind the last command. Raises SQLError 0A000 where the table is left without a key."""
@@ -117,6 +110,10 @@ class TableChanges:
         self.add(ColumnElement(column=column, filled=must_fill))
         if demanded:
             self.add(_not_null(column))
+
+    def _ignore(self, command: s.IgnoredAlteration) -> None:
+        if command.column is not None:
+            self.table.column(command.column)  # which must be there
 
     def _exists(self, name: str) -> SQLError:
         return SQLError("42701", f'column "{name}" of relation "{self.table.name}" already exists')
@@ -444,6 +441,9 @@ class TableChanges:
         return columns
 
     def drop_constraint(self, command: s.DropConstraint) -> None:
+        if self.table.named_key(command.name):
+            self._key_dropped = command
+            return
         index = self.table.find_index(command.name)
         if index is not None and index.unique:
             self.add(IndexElement(index=index), present=False)
@@ -629,6 +629,7 @@ _COMMANDS: Mapping[type, Callable[[TableChanges, Any], None]] = {
     s.AlterType: TableChanges._alter_type,
     s.DropColumn: TableChanges._drop_column,
     s.DropConstraint: TableChanges.drop_constraint,
+    s.IgnoredAlteration: TableChanges._ignore,
     s.RenameColumn: TableChanges._rename_column,
     s.SetDefault: TableChanges._set_default,
     s.SetNotNull: TableChanges._set_not_null,

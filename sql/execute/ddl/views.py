@@ -149,7 +149,7 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
 
 
 async def drop(changer: Changer, statement: DropView) -> str | None:
-    """DROP VIEW. Raises SQLError 42P01, 42809 and 2BP01."""
+    """Raises SQLError 42P01, 42809 and 2BP01."""
 
     async def find(name: ObjectName) -> TableDescriptor | None:
         found = await changer.find(name, views=True, if_exists=statement.if_exists)
