@@ -98,7 +98,7 @@ async def change_catalog(
         return result
     (result, jobs, new_rights), at, changed = await alone(services, work)
     # Behind the attempts: what is committed must not be run again.
-    if new_rights:
+    if new_rights or isinstance(statement, UserChange):
         await services.rights.catch_up(at)
     if not isinstance(statement, DDL):
         return result

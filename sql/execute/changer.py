@@ -40,6 +40,7 @@ from ..runtime.relations import (
     unknown_relation,
 )
 from ..syntax.names import ObjectName
+from ..syntax.statement import DropObjects
 from ..syntax.statements import OnCommit
 
 D = TypeVar("D", bound=Descriptor)
@@ -76,24 +77,9 @@ class Changer(Actor):
     def descriptors(self) -> DescriptorStore:
         return self.services.catalog.descriptors
 
-    async def find(
-        self,
-        name: ObjectName,
-        *,
-        views: bool = False,
-        keyspaces: bool = False,
-        if_exists: bool = False,
-    ) -> TableDescriptor | None:
+    async def find(self, name: ObjectName, **kinds: bool) -> TableDescriptor | None:
         """The table behind a name, as `find_table` finds it."""
-        return await find_table(
-            self.services,
-            self.reader,
-            name,
-            self.database,
-            views=views,
-            keyspaces=keyspaces,
-            if_exists=if_exists,
-        )
+        return await find_table(self.services, self.reader, name, self.database, **kinds)
 
     async def found(
         self, name: ObjectName, *, views: bool = False, if_exists: bool = False
@@ -215,22 +201,20 @@ async def all_of(transaction: Transaction, kind: type[D]) -> list[D]:
 
 
 async def found_of(
-    names: Sequence[ObjectName],
+    statement: DropObjects,
     find: Callable[[ObjectName], Awaitable[F | None]],
     plural: str,
-    *,
-    if_exists: bool,
     unknown: Callable[[ObjectName], SQLError] = unknown_relation,
 ) -> tuple[list[F], str | None]:
     """The objects that a DROP names, each once, and a notice of those that are not there. Raises
     `unknown` for one of these without IF EXISTS."""
     found: dict[int, F] = {}
     missing = 0
-    for name in names:
+    for name in statement.names:
         each = await find(name)
         if each is not None:
             found[each.id] = each
-        elif if_exists:
+        elif statement.if_exists:
             missing += 1
         else:
             raise unknown(name)

@@ -54,14 +54,7 @@ from .query.locking import run_locking
 from .query.reading import run_select
 from .query.result_shape import check_columns_same, plain_columns
 from .query.streaming import stream_select
-from .write.dml import (
-    DML,
-    OnePhase,
-    one_phase_applies,
-    result_of,
-    run_together,
-    run_whole,
-)
+from .write.dml import DML, evaluating, one_phase_applies, result_of, run_together, run_whole
 from .write.sequences import DrawnValues, SequencesOfUser, SessionSequences
 from .write.steps import TooWide
 
@@ -221,10 +214,10 @@ async def _write(execution: Execution, scope: LeaseScope) -> Result:
     plan = await _write_plan(execution, scope, at, None)
     if not isinstance(plan, WithPlan) and one_phase_applies(plan):
         with suppress(TooWide):
-            one_phase = await OnePhase.prepare(plan, bindings)
+            evaluate = await evaluating(plan, bindings)
             called_ns = store.clock.wall.monotonic_ns()
             done, done_at = await store.one_phase(
-                one_phase.evaluate,
+                evaluate,
                 deadline=scope.deadline,
                 commit_called_ns=called_ns,
                 lock_timeout=execution.lock_timeout,

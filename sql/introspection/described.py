@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.elements import (
@@ -24,10 +24,11 @@ from .virtual_table import IntrospectionContext
 
 @dataclass(frozen=True, slots=True)
 class DescribedTable:
-    """A table and the schema that it is in."""
+    """A table, the schema that it is in, and by their ids all tables of its database."""
 
     schema: str
     table: TableDescriptor
+    all_tables: Mapping[int, DescribedTable] = field(repr=False, compare=False)
 
     @property
     def indexes(self) -> Sequence[Index]:
@@ -56,6 +57,42 @@ class DescribedTable:
         for key in table.foreign_keys:
             yield NamedConstraint("f", key.name, key.columns, key=key)
 
+    def index_definition(self, index: Index) -> str:
+        """Returns the text of pg_get_indexdef."""
+        table = self.table
+        unique = "UNIQUE " if index.unique else ""
+        where = f"{quote_identifier(self.schema)}.{quote_identifier(table.name)}"
+        include = f" INCLUDE ({names_of(table, index.storing)})" if index.storing else ""
+        columns = names_of(table, index.columns)
+        return (
+            f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {where} "
+            f"USING btree ({columns}){include}"
+        )
+
+    def constraint_definition(self, constraint: NamedConstraint) -> str:
+        """Returns the text of pg_get_constraintdef."""
+        table = self.table
+        names = names_of(table, constraint.columns)
+        tail = "" if constraint.validated else " NOT VALID"
+        match constraint:
+            case NamedConstraint(check=CheckConstraint(expression=expression)):
+                return f"CHECK ({expression}){tail}"
+            case NamedConstraint(key=ForeignKey() as key):
+                other = self.all_tables[key.referenced_id]
+                schema = "" if other.schema == "public" else f"{quote_identifier(other.schema)}."
+                referenced = f"{schema}{quote_identifier(other.table.name)}"
+                columns = names_of(other.table, key.referenced_columns)
+                actions = "".join(
+                    f" ON {event} {action.value}"
+                    for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete))
+                    if action.value != "NO ACTION"
+                )
+                tail = f"{actions}{key.deferral}{tail}"
+                return f"FOREIGN KEY ({names}) REFERENCES {referenced}({columns}){tail}"
+            case NamedConstraint(kind="p"):
+                return f"PRIMARY KEY ({names})"
+        return f"UNIQUE ({names})"
+
 
 @dataclass(frozen=True, slots=True)
 class NamedConstraint:
@@ -74,21 +111,21 @@ class NamedConstraint:
         return constraint is None or constraint.validity is Validity.VALIDATED
 
 
-async def described_relations(context: IntrospectionContext) -> list[DescribedTable]:
+async def relations(context: IntrospectionContext) -> list[DescribedTable]:
     """Tables and views, by schema and name."""
     catalog, reader = context.services.catalog, context.reader
-    return [
-        DescribedTable(schema, table)
-        for schema in await catalog.list_schemas(reader, context.database)
-        for table in await catalog.list_tables(reader, context.database, schema, views=True)
-    ]
+    found: dict[int, DescribedTable] = {}
+    for schema in await catalog.list_schemas(reader, context.database):
+        for table in await catalog.list_tables(reader, context.database, schema, views=True):
+            found[table.id] = DescribedTable(schema, table, found)
+    return list(found.values())
 
 
-async def described_views(context: IntrospectionContext) -> list[tuple[DescribedTable, str]]:
+async def views(context: IntrospectionContext) -> list[tuple[DescribedTable, str]]:
     """Views by schema and name, each with its query as PostgreSQL would print it."""
     return [
         (found, f" {_definition(found.table, found.table.view, context.database)};")
-        for found in await described_relations(context)
+        for found in await relations(context)
         if found.table.view is not None
     ]
 
@@ -102,53 +139,13 @@ def _definition(view: TableDescriptor, query: ViewQuery, database: str) -> str:
     return f"SELECT * FROM ({text}) AS {quote_identifier(view.name)} ({names})"
 
 
-async def described_tables(context: IntrospectionContext) -> list[DescribedTable]:
+async def tables(context: IntrospectionContext) -> list[DescribedTable]:
     """By schema and name."""
-    return [found for found in await described_relations(context) if found.table.view is None]
+    return [found for found in await relations(context) if found.table.view is None]
 
 
 def names_of(table: TableDescriptor, columns: Sequence[int]) -> str:
     return ", ".join(quote_identifier(table.column_by_id(id).name) for id in columns)
-
-
-def index_definition(found: DescribedTable, index: Index) -> str:
-    """Returns the text of pg_get_indexdef."""
-    table = found.table
-    unique = "UNIQUE " if index.unique else ""
-    where = f"{quote_identifier(found.schema)}.{quote_identifier(table.name)}"
-    include = f" INCLUDE ({names_of(table, index.storing)})" if index.storing else ""
-    columns = names_of(table, index.columns)
-    return (
-        f"CREATE {unique}INDEX {quote_identifier(index.name)} ON {where} "
-        f"USING btree ({columns}){include}"
-    )
-
-
-def constraint_definition(
-    found: DescribedTable, constraint: NamedConstraint, by_id: dict[int, DescribedTable]
-) -> str:
-    """Returns the text of pg_get_constraintdef."""
-    table = found.table
-    names = names_of(table, constraint.columns)
-    tail = "" if constraint.validated else " NOT VALID"
-    match constraint:
-        case NamedConstraint(check=CheckConstraint(expression=expression)):
-            return f"CHECK ({expression}){tail}"
-        case NamedConstraint(key=ForeignKey() as key):
-            other = by_id[key.referenced_id]
-            schema = "" if other.schema == "public" else f"{quote_identifier(other.schema)}."
-            referenced = f"{schema}{quote_identifier(other.table.name)}"
-            columns = names_of(other.table, key.referenced_columns)
-            actions = "".join(
-                f" ON {event} {action.value}"
-                for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete))
-                if action.value != "NO ACTION"
-            )
-            tail = f"{actions}{key.deferral}{tail}"
-            return f"FOREIGN KEY ({names}) REFERENCES {referenced}({columns}){tail}"
-        case NamedConstraint(kind="p"):
-            return f"PRIMARY KEY ({names})"
-    return f"UNIQUE ({names})"
 
 
 def default_text(column: Column) -> str | None:
@@ -158,7 +155,7 @@ def default_text(column: Column) -> str | None:
     return written_default(column)
 
 
-async def described_sequences(
+async def sequences(
     context: IntrospectionContext,
 ) -> list[tuple[str, SequenceDescriptor]]:
     """With the names of their schemas, by schema and name."""
@@ -169,7 +166,7 @@ async def described_sequences(
 async def identity_columns(context: IntrospectionContext) -> set[tuple[int, int]]:
     """The identity columns that own sequences, each with its table."""
     found: set[tuple[int, int]] = set()
-    owners = {s.owner[0] for _, s in await described_sequences(context) if s.owner is not None}
+    owners = {s.owner[0] for _, s in await sequences(context) if s.owner is not None}
     for table_id in owners:
         table = await context.services.catalog.descriptors.read(context.reader, table_id)
         if isinstance(table, TableDescriptor):

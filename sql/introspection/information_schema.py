@@ -7,16 +7,7 @@ from ...catalog.rights.rights import read_rights
 from ...catalog.rights.users import ROOT
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.type_kinds import TypeKind
-from .described import (
-    DescribedTable,
-    constraint_definition,
-    default_text,
-    described_relations,
-    described_sequences,
-    described_tables,
-    described_views,
-    identity_columns,
-)
+from . import described
 from .rights import privileges_on
 from .type_rows import standard_words, udt_name, user_types
 from .virtual_table import INFORMATION_SCHEMA, IntrospectionContext, Rows
@@ -57,10 +48,10 @@ _COLUMN_PRIVILEGES = (Privilege.SELECT, Privilege.INSERT, Privilege.UPDATE)
 _KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "f": "FOREIGN KEY"}
 
 
-async def _visible_tables(context: IntrospectionContext) -> list[DescribedTable]:
+async def _visible_tables(context: IntrospectionContext) -> list[described.DescribedTable]:
     """Tables and views that the user has any privilege on, as the standard has it; pg_catalog hides
     none."""
-    tables = await described_relations(context)
+    tables = await described.relations(context)
     if context.user == ROOT:
         return tables
     rights = await read_rights(context.reader)
@@ -120,7 +111,7 @@ async def _columns(context: IntrospectionContext) -> Rows:
             own = (type.element or type).enum
             yield (
                 database, found.schema, found.table.name, column.name, place,
-                default_text(column) if computed is None else None,
+                described.default_text(column) if computed is None else None,
                 _yes(column.nullable), standard_words(type), *_lengths(type), *_numbers(type),
                 _time_precision(type), *[None] * 11, database,
                 "pg_catalog" if own is None else schemas.get(own.id, "pg_catalog"),
@@ -138,7 +129,7 @@ async def _views(context: IntrospectionContext) -> Rows:
     """A query is shown to the view's owner and to admins, as PostgreSQL does."""
     rights = await read_rights(context.reader)
     visible = {found.table.id for found in await _visible_tables(context)}
-    for found, text in await described_views(context):
+    for found, text in await described.views(context):
         if found.table.id in visible:
             shown = text if rights.owns(context.user, found.table.id) else None
             yield (context.database, found.schema, found.table.name, shown, "NONE", *["NO"] * 5)
@@ -181,11 +172,9 @@ async def _key_columns(context: IntrospectionContext) -> Rows:
     constraint_catalog constraint_schema constraint_name unique_constraint_catalog
     unique_constraint_schema unique_constraint_name match_option update_rule delete_rule""")
 async def _references(context: IntrospectionContext) -> Rows:
-    tables = await described_tables(context)
-    by_id = {found.table.id: found for found in tables}
     for found in await _visible_tables(context):
         for key in found.table.foreign_keys:
-            other = by_id[key.referenced_id]
+            other = found.all_tables[key.referenced_id]
             unique = other.referenced_index(key).name
             yield (
                 context.database, found.schema, key.name, context.database, other.schema,
@@ -198,12 +187,12 @@ async def _references(context: IntrospectionContext) -> Rows:
     with_hierarchy""")
 async def _table_privileges(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    for found in await described_relations(context):
+    for found in await described.relations(context):
         for grantee, privilege, grantable in privileges_on(rights, securable(found.table)):
             yield (
                 rights.owner(found.table.id), grantee, context.database, found.schema,
-                found.table.name, privilege.name, "YES" if grantable else "NO",
-                "YES" if privilege is Privilege.SELECT else "NO",
+                found.table.name, privilege.name, _yes(grantable),
+                _yes(privilege is Privilege.SELECT),
             )  # fmt: skip
 
 
@@ -213,13 +202,13 @@ async def _table_privileges(context: IntrospectionContext) -> Rows:
 async def _column_privileges(context: IntrospectionContext) -> Rows:
     """A right on a table is one on all its columns."""
     rights = await read_rights(context.reader)
-    for found in await described_relations(context):
+    for found in await described.relations(context):
         for grantee, privilege, grantable in privileges_on(rights, securable(found.table)):
             if privilege in _COLUMN_PRIVILEGES:
                 for column in found.table.shown_columns:
                     yield (
                         rights.owner(found.table.id), grantee, context.database, found.schema,
-                        found.table.name, column.name, privilege.name, "YES" if grantable else "NO",
+                        found.table.name, column.name, privilege.name, _yes(grantable),
                     )  # fmt: skip
 
 
@@ -228,12 +217,10 @@ async def _column_privileges(context: IntrospectionContext) -> Rows:
     constraint_name""")
 async def _constraint_columns(context: IntrospectionContext) -> Rows:
     """The columns that a constraint needs: of a foreign key those that it refers to."""
-    relations = await described_relations(context)
-    by_id = {found.table.id: found for found in relations}
-    for found in relations:
+    for found in await described.relations(context):
         for constraint in found.constraints:
             key = constraint.key
-            used = found if key is None else by_id[key.referenced_id]
+            used = found if key is None else found.all_tables[key.referenced_id]
             columns = constraint.columns if key is None else key.referenced_columns
             for column in columns:
                 yield (
@@ -246,12 +233,10 @@ async def _constraint_columns(context: IntrospectionContext) -> Rows:
 @INFORMATION_SCHEMA.table("""check_constraints 34
     constraint_catalog constraint_schema constraint_name check_clause""")
 async def _checks(context: IntrospectionContext) -> Rows:
-    relations = await described_relations(context)
-    by_id = {found.table.id: found for found in relations}
-    for found in relations:
+    for found in await described.relations(context):
         for constraint in found.constraints:
             if constraint.kind == "c":
-                clause = constraint_definition(found, constraint, by_id).removeprefix("CHECK ")
+                clause = found.constraint_definition(constraint).removeprefix("CHECK ")
                 yield (context.database, found.schema, constraint.name, clause)
 
 
@@ -276,8 +261,8 @@ triggers 44
     cycle_option""")
 async def schema_sequence_rows(context: IntrospectionContext) -> Rows:
     """Identity columns have theirs within."""
-    identities = await identity_columns(context)
-    for schema, found in await described_sequences(context):
+    identities = await described.identity_columns(context)
+    for schema, found in await described.sequences(context):
         if found.owner not in identities:
             yield (
                 context.database, schema, found.name, "bigint", 64, 2, 0, f"{found.options.start}",

@@ -74,7 +74,6 @@ class VirtualTableRegistry:
 
 
 def default_tables() -> VirtualTableRegistry:
-    """Returns the virtual tables of every node."""
     assert DECLARING, "they are imported for the tables that they declare"
     schemas = (TAILRACE_INTERNAL, PG_CATALOG, INFORMATION_SCHEMA)
     return VirtualTableRegistry(table for schema in schemas for table in schema.tables)

@@ -23,7 +23,7 @@ from ...catalog.rights.privileges import (
 from ...catalog.rights.rights import Rights, initial_grants, read_rights
 from ...catalog.rights.users import ADMIN, PUBLIC, list_users
 from ..analyze.calls.oids import user_oid
-from .described import described_relations
+from . import described
 from .virtual_table import TAILRACE_INTERNAL, IntrospectionContext, Rows
 
 _ALSO = {Privilege.DROP: "TRUNCATE"}
@@ -41,7 +41,7 @@ async def things(context: IntrospectionContext) -> list[tuple[str, Securable]]:
     ]
     for name, id in await descriptors.children(reader, database_id, 0):
         found.append((name, Securable(SecurableKind.SCHEMA, id, name, (database_id,))))
-    for table in await described_relations(context):
+    for table in await described.relations(context):
         found.append((f"{table.schema}.{table.table.name}", securable(table.table)))
     catalog = context.services.catalog
     others: list[tuple[str, SequenceDescriptor | TypeDescriptor]] = [

@@ -42,9 +42,9 @@ from ...kvlayer.keys import index_span
 from ...kvlayer.span import Span
 from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_oid
 from ..results.as_of import datetime_of
-from ..results.results import Row, typed_columns
+from ..results.results import Row, result_columns
 from ..runtime.jobs import JobSummary, sees
-from .described import described_relations, described_sequences, described_tables
+from . import described
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows
 from .type_rows import ALL_ROWS, user_types
@@ -124,7 +124,7 @@ _FEED_JOBS = """
     job_id:i description user_name status running_status created:t started:t finished:t modified:t
     high_water_timestamp readable_high_water_timestamptz:t error sink_uri full_table_names topics
     format lag_seconds:f catch_up_seconds:f"""
-JOB_COLUMNS, FEED_JOB_COLUMNS = typed_columns(_JOBS), typed_columns(_FEED_JOBS)
+JOB_COLUMNS, FEED_JOB_COLUMNS = result_columns(_JOBS), result_columns(_FEED_JOBS)
 """What SHOW JOBS and SHOW CHANGEFEED JOBS print, and the columns of the tables of the same rows:
 `SELECT … FROM [SHOW CHANGEFEED JOBS]` reads `tailrace_internal.changefeed_jobs`."""
 
@@ -202,7 +202,7 @@ async def schema_change_rows(context: IntrospectionContext) -> Rows:
 @TAILRACE_INTERNAL.table("sizes 41 oid:i main_bytes:i total_bytes:i")
 async def size_rows(context: IntrospectionContext) -> Rows:
     """A row for each table and view, with all its indexes in the total, and for each index."""
-    for found in await described_relations(context):
+    for found in await described.relations(context):
         table = found.table
         if table.view is not None:
             yield (table.id, 0, 0)  # no rows of it are stored
@@ -225,7 +225,7 @@ async def database_size_rows(context: IntrospectionContext) -> Rows:
         within = replace(context, database=name)
         sizes = [
             await _bytes(context, index_span(found.table.id, index.id))
-            for found in await described_tables(within)
+            for found in await described.tables(within)
             for index in (found.table.primary_index, *found.table.indexes)
         ]
         yield (id, name, _total(sizes))
@@ -299,7 +299,7 @@ async def sequence_value_rows(context: IntrospectionContext) -> Rows:
     """Rows of a sequence read as a relation, for users with a right on it. A sequence without
     draws has its start value."""
     rights = await read_rights(context.reader)
-    for _, found in await described_sequences(context):
+    for _, found in await described.sequences(context):
         if context.user == ROOT or rights.held(context.user, securable(found)) & _READING:
             body = await context.reader.get(found.key)
             value = (found.options.start, False) if body is None else decode_value(body)

@@ -69,7 +69,6 @@ class VirtualTable:
         )
 
     async def read(self, context: IntrospectionContext) -> pa.Table:
-        """Makes the table's rows."""
         rows = [row async for row in self.rows(context)]
         fields = [pa.field(name, type.arrow_type) for name, type in self.columns.items()]
         columns = list(zip(*rows, strict=True)) if rows else []

@@ -12,24 +12,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.errors import (
-    BatchTimestampBeforeGC,
-    ClockStopped,
-    Deadlock,
-    FollowerAway,
-    KeyTooLarge,
-    KVError,
-    LockTimeout,
-    LockUnavailable,
-    NotLeader,
-    OracleAway,
-    OutcomeUnknown,
-    RetryableTransaction,
-    StoreClosed,
-    StoreUnreachable,
-    TransactionState,
-    WriteConflict,
-)
+from ...kvlayer import errors as kv
 from ...kvlayer.log import LogFull
 from ...kvlayer.raw import EntryUnreadable
 from ...kvlayer.replica import ReplicaRefused
@@ -41,59 +24,64 @@ def told_of(error: Exception) -> SQLError:
     """Returns the SQLError that a client is told for any error that ends a statement."""
     if isinstance(error, SQLError):
         return error
-    if isinstance(error, KVError):
+    if isinstance(error, kv.KVError):
         return from_kv(error)
     loop = asyncio.get_running_loop()
     loop.call_exception_handler({"message": "a statement failed", "exception": error})
     return SQLError("XX000", f"internal error: {error!r}", hint="The server's log says where.")
 
 
-_WORDS: tuple[tuple[type[KVError], str, str | None, str | None], ...] = (
-    (Deadlock, "40P01", "deadlock detected", RETRY_HINT),
+_WORDS: tuple[tuple[type[kv.KVError], str, str | None, str | None], ...] = (
+    (kv.Deadlock, "40P01", "deadlock detected", RETRY_HINT),
     (
-        WriteConflict,
+        kv.WriteConflict,
         "40001",
         "restart transaction: could not serialize access due to concurrent update",
         RETRY_HINT,
     ),
-    (StoreUnreachable, "08006", None, "The node goes on when the store's server is back."),
+    (kv.StoreUnreachable, "08006", None, "The node goes on when the store's server is back."),
     (
-        OutcomeUnknown,
+        kv.OutcomeUnknown,
         "08007",
         "it is not known whether the transaction was committed",
         "Look for what it wrote before running it again.",
     ),
-    (RetryableTransaction, "40001", "restart transaction: could not serialize access", RETRY_HINT),
     (
-        LockTimeout,
+        kv.RetryableTransaction,
+        "40001",
+        "restart transaction: could not serialize access",
+        RETRY_HINT,
+    ),
+    (
+        kv.LockTimeout,
         "55P03",
         "could not obtain a lock in time",
         "Another transaction has written the row and has not ended yet.",
     ),
     (
-        BatchTimestampBeforeGC,
+        kv.BatchTimestampBeforeGC,
         "22023",
         None,
         "The history that far back has been removed: choose a later timestamp.",
     ),
-    (KeyTooLarge, "54000", None, None),
+    (kv.KeyTooLarge, "54000", None, None),
     (ReplicaRefused, "55000", None, "SHOW KEYSPACES tells replicas, and how far they have come."),
     (
-        FollowerAway,
+        kv.FollowerAway,
         "55000",
         None,
         "The keyspace is written here as before. What is to lead it must be a replica of it, to "
         "which a replication of this store sends.",
     ),
-    (NotLeader, "57P03", None, "Nothing was written: try again there, or here later."),
+    (kv.NotLeader, "57P03", None, "Nothing was written: try again there, or here later."),
     (
-        OracleAway,
+        kv.OracleAway,
         "57P03",
         None,
         "Raw writes go on by themselves when the oracle answers. SQL is served meanwhile.",
     ),
     (EntryUnreadable, "XX001", None, "The server's log and disk may say more."),
-    (TransactionState, "25000", None, None),
+    (kv.TransactionState, "25000", None, None),
     (
         LogFull,
         "53100",
@@ -101,7 +89,7 @@ _WORDS: tuple[tuple[type[KVError], str, str | None, str | None], ...] = (
         "Free space on the disk of the data folder; writes then go on by themselves.",
     ),
     (
-        ClockStopped,
+        kv.ClockStopped,
         "53100",
         "the disk is full: the clock cannot go on",
         "Free space on the disk of the data folder; statements then go on by themselves.",
@@ -111,20 +99,20 @@ _WORDS: tuple[tuple[type[KVError], str, str | None, str | None], ...] = (
 there is no message, the error's own words are it, and elsewhere the detail."""
 
 
-def from_kv(error: KVError) -> SQLError:
+def from_kv(error: kv.KVError) -> SQLError:
     """The SQL error that says what `error` says."""
-    if isinstance(error, LockUnavailable):
+    if isinstance(error, kv.LockUnavailable):
         return lock_unavailable(error, ())
     for kind, sqlstate, message, hint in _WORDS:
         if isinstance(error, kind):
             detail = None if message is None else _sentence(error)
             return SQLError(sqlstate, message or f"{error}", detail=detail, hint=hint)
-    if isinstance(error, StoreClosed):
+    if isinstance(error, kv.StoreClosed):
         return SQLError("58030" if "failed" in f"{error}" else "57P03", f"{error}")
     return SQLError("XX000", f"{error}")
 
 
-def lock_unavailable(error: LockUnavailable, tables: Sequence[str]) -> SQLError:
+def lock_unavailable(error: kv.LockUnavailable, tables: Sequence[str]) -> SQLError:
     """Returns the error (55P03) of a statement with NOWAIT; `tables` are those it locks."""
     where = f' in relation "{tables[0]}"' if len(tables) == 1 else ""
     return SQLError(

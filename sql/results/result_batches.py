@@ -44,7 +44,7 @@ class WaitingResults:
 
     def __init__(self, store: StoreAccess) -> None:
         self._store = store
-        self._open: set[ResultBatches] = set()
+        self.open: set[ResultBatches] = set()
 
     def of(self, user: str) -> ResultsOfUser:
         return ResultsOfUser(self, user)
@@ -53,33 +53,17 @@ class WaitingResults:
     def idle_timeout(self) -> float:
         return self._store.settings.get(IDLE_TIMEOUT)
 
-    def refuse_more(self, user: str) -> None:
-        """Raises SQLError 53400 where too many wait, of that user or of all."""
-        of_user = sum(batches.waiting.user == user for batches in self._open)
-        for count, most, whose in (
-            (len(self._open), WAITING_MAX, ""),
-            (of_user, WAITING_OF_USER_MAX, f' of user "{user}"'),
-        ):
-            if count >= most:
-                raise SQLError(
-                    "53400",
-                    f"{most} results{whose} wait for their clients to read them, and there may be "
-                    "no more",
-                    hint="Read them to their end, or close them; sql.result.idle_timeout closes "
-                    "those that nobody reads.",
-                )
-
     def add(self, batches: ResultBatches) -> None:
-        self._open.add(batches)
-        self._store.metrics.put("sql_results_waiting", len(self._open))
+        self.open.add(batches)
+        self._store.metrics.put("sql_results_waiting", len(self.open))
 
     def remove(self, batches: ResultBatches) -> None:
-        self._open.discard(batches)
-        self._store.metrics.put("sql_results_waiting", len(self._open))
+        self.open.discard(batches)
+        self._store.metrics.put("sql_results_waiting", len(self.open))
 
     async def close(self) -> None:
         """Ends all of them, before what they read from is closed."""
-        for batches in list(self._open):
+        for batches in list(self.open):
             await batches.close()
 
 
@@ -91,7 +75,21 @@ class ResultsOfUser:
     user: str
 
     def refuse_more(self) -> None:
-        self.results.refuse_more(self.user)
+        """Raises SQLError 53400 where too many wait, of the user or of all."""
+        waiting = self.results.open
+        of_user = sum(batches.waiting.user == self.user for batches in waiting)
+        for count, most, whose in (
+            (len(waiting), WAITING_MAX, ""),
+            (of_user, WAITING_OF_USER_MAX, f' of user "{self.user}"'),
+        ):
+            if count >= most:
+                raise SQLError(
+                    "53400",
+                    f"{most} results{whose} wait for their clients to read them, and there may be "
+                    "no more",
+                    hint="Read them to their end, or close them; sql.result.idle_timeout closes "
+                    "those that nobody reads.",
+                )
 
 
 class ResultBatches:

@@ -107,7 +107,6 @@ class Result:
         assert self.batches is None, "rows of batches come one batch after another"
 
     def fetch_arrow(self) -> pa.Table:
-        """The rows as Arrow."""
         self._assert_whole()
         if self.table is not None:
             return self.table
@@ -167,13 +166,9 @@ def selected(columns: Sequence[ResultColumn], table: pa.Table) -> Result:
     return Result(tag=f"SELECT {count}", columns=tuple(columns), table=table, row_count=count)
 
 
-def listing(
-    tag: str, columns: str | Mapping[str, ColumnType] | Sequence[ResultColumn], rows: Sequence[Row]
-) -> Result:
+def listing(tag: str, columns: str | Sequence[ResultColumn], rows: Sequence[Row]) -> Result:
     """The result of a statement that lists something. Columns may be words, as `result_columns`
     takes them."""
     if isinstance(columns, str):
         columns = result_columns(columns)
-    elif isinstance(columns, Mapping):
-        columns = [ResultColumn(name, type) for name, type in columns.items()]
     return Result(tag=tag, columns=tuple(columns), rows=rows, row_count=len(rows))

@@ -43,7 +43,7 @@ from ..analyze.calls.client_functions import UNTOLD
 from ..analyze.scalars import Bindings
 from ..execute.query.reading import PointRead, point_read_applies
 from ..execute.query.result_shape import check_columns_same
-from ..execute.write.dml import DML, OnePhase, at_once_applies, run_in, tag_of
+from ..execute.write.dml import DML, at_once_applies, evaluating, run_in, tag_of
 from ..plan.needs import Needs
 from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn, Row
@@ -273,10 +273,8 @@ class ImmediateStatements:
         if plan is None or self._reads_only:
             raise TakesWaiting
         called_ns = self._services.store.clock.wall.monotonic_ns()
-        one_phase = finished(OnePhase.prepare(plan, bindings))
-        commit = store.commit(
-            one_phase.evaluate, deadline=lambda: claim_end, commit_called_ns=called_ns
-        )
+        evaluate = finished(evaluating(plan, bindings))
+        commit = store.commit(evaluate, deadline=lambda: claim_end, commit_called_ns=called_ns)
         # Nothing stands behind the commit that may fail.
         self._owner.note_commit(commit.timestamp)
         self._owner.activity.begin(known.statement.text)

@@ -21,7 +21,7 @@ from ..analyze.scalars import Bindings
 from ..execute.ddl.ddl import DDL, wait_until_seen
 from ..execute.write.foreign_keys import check_deferred
 from ..results.as_of import datetime_of, resolve_as_of
-from ..results.results import STRING, Result, listing
+from ..results.results import Result, listing
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.authorization import changes_rights
 from ..runtime.implicit import ATTEMPTS_MAX, pause_before
@@ -447,7 +447,7 @@ class SessionTransactions:
         else:
             variable = _shown_variable(name, position)
             name, text = variable.title or name, self._variables.show(variable)
-        return listing("SHOW", {name: STRING}, [(text,)])
+        return listing("SHOW", name, [(text,)])
 
     def _mode_shown(self, name: str) -> str:
         modes = self.default_modes if self.opened is None else self.opened.modes

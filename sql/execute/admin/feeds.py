@@ -6,30 +6,13 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from .... import changefeed
 from ....catalog.descriptors.descriptor import DatabaseDescriptor, TableDescriptor
 from ....catalog.descriptors.names import TableName
 from ....catalog.descriptors.system_tables import SYSTEM_DATABASE_ID
 from ....catalog.relaxed.logs import find_log
 from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
-from ....changefeed import (
-    FEED_QUOTA,
-    SCHEDULE_QUOTA,
-    AddTarget,
-    Alteration,
-    ChangefeedStream,
-    ControlTarget,
-    DatabaseTables,
-    DropTarget,
-    FeedRequest,
-    KeyspacePart,
-    SetOptions,
-    TargetAction,
-    TargetName,
-    UnsetOptions,
-    find_tables,
-    parse_schedule_options,
-)
 from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
 from ....kvlayer.errors import KVError
 from ....kvlayer.fibre import in_slices
@@ -127,7 +110,7 @@ async def create_changefeed(changer: Changer, statement: CreateChangefeed) -> Re
             user_name=changer.user,
         )
     await own_jobs(changer.transaction, changer.user, ids)
-    await changer.need_room(FEED_QUOTA)
+    await changer.need_room(changefeed.FEED_QUOTA)
     tag = "CREATE CHANGEFEED" if statement.replication is None else "CREATE REPLICATION"
     return listing(tag, "job_id:i", [(job_id,) for job_id in ids])
 
@@ -148,7 +131,7 @@ async def explain_changefeed(changer: Changer, explained: ExplainChangefeed) -> 
 
 async def requested(
     changer: Changer, statement: CreateChangefeed, told: str = "CREATE CHANGEFEED"
-) -> tuple[CreateChangefeed, FeedRequest]:
+) -> tuple[CreateChangefeed, changefeed.FeedRequest]:
     """The statement with the tables that it means, found. Raises SQLError, in which it is called
     `told`."""
     at = changer.transaction.read_timestamp
@@ -162,7 +145,7 @@ async def requested(
         keyspace = relations[statement.keyspace.name.parts]
         check_keyspace(keyspace, statement.keyspace.name)
         resolved = await replica_resolved(changer.services.store, keyspace, statement.keyspace.name)
-        part = KeyspacePart(
+        part = changefeed.KeyspacePart(
             statement.keyspace.start,
             statement.keyspace.end,
             replica=resolved is not None
@@ -176,7 +159,7 @@ async def requested(
     query = None if select is None else await in_slices(lambda: feed_query(select, tables[0]))
     if select is not None:  # what is wrong with it is said with its author's positions
         await compile_feed_query(select, tables[0], tables[0], changer.services.analytics)
-    request = FeedRequest(
+    request = changefeed.FeedRequest(
         tables=tables,
         names=[str(full_name(name, changer.database)) for name in statement.tables],
         options=_feed_options(statement.options, at),
@@ -204,7 +187,7 @@ async def _check_new(services: Services, name: str, sink: str) -> None:
 
 async def _of_database(
     actor: Actor, statement: CreateChangefeed, named: s.DatabaseFeed, at: Timestamp
-) -> FeedRequest:
+) -> changefeed.FeedRequest:
     """The request for a database's tables, such as come later too: so it needs CHANGEFEED on the
     database, which holds for all of them."""
     descriptors, reader = actor.services.catalog.descriptors, actor.reader
@@ -222,14 +205,14 @@ async def _of_database(
     database = await descriptors.read(reader, database_id)
     assert isinstance(database, DatabaseDescriptor), database
     await actor.need(securable(database), Privilege.CHANGEFEED)
-    tables = DatabaseTables(
+    tables = changefeed.DatabaseTables(
         id=database_id,
         name=named.name,
         include=_full_names(named.include, named.name) or None,
         exclude=_full_names(named.exclude, named.name),
     )
-    found = await find_tables(tables, descriptors, reader)
-    return FeedRequest(
+    found = await changefeed.find_tables(tables, descriptors, reader)
+    return changefeed.FeedRequest(
         tables=[each.table for each in found],
         names=[each.name for each in found],
         options=_feed_options(statement.options, at),
@@ -275,7 +258,7 @@ def _whole(sink: str | None) -> str | None:
     return f"{sink}{'&' if '?' in sink else '?'}apply=transaction"
 
 
-async def _rows(stream: ChangefeedStream) -> AsyncGenerator[Row, None]:
+async def _rows(stream: changefeed.ChangefeedStream) -> AsyncGenerator[Row, None]:
     """The rows; what the store says in their midst, in the words of SQL."""
     async with stream:
         try:
@@ -318,10 +301,8 @@ async def create_schedule(changer: Changer, statement: s.CreateSchedule) -> Resu
         each.label == label for each in await services.jobs.schedules()
     ):
         return listing("CREATE SCHEDULE", SCHEDULE_COLUMNS, [])
-    changefeed = CreateChangefeed(
-        tables=statement.tables, sink=statement.sink, options=statement.options
-    )
-    _, request = await requested(changer, changefeed)
+    feed = CreateChangefeed(tables=statement.tables, sink=statement.sink, options=statement.options)
+    _, request = await requested(changer, feed)
     now = unix_us(request.at) / 1e6
     label = label or f"CHANGEFEED {datetime.fromtimestamp(int(now), UTC):%Y-%m-%d %H:%M:%S}"
     given = {option.name: option.value for option in statement.schedule_options}
@@ -331,10 +312,10 @@ async def create_schedule(changer: Changer, statement: s.CreateSchedule) -> Resu
         statement.sink,
         label=label,
         crontab=statement.crontab,
-        options=parse_schedule_options(given, now),
+        options=changefeed.parse_schedule_options(given, now),
     )
     await own_jobs(transaction, changer.user, [schedule_id])
-    await changer.need_room(SCHEDULE_QUOTA)
+    await changer.need_room(changefeed.SCHEDULE_QUOTA)
     row: Row = (schedule_id, label, "ACTIVE", first_run, statement.crontab)
     return listing("CREATE SCHEDULE", SCHEDULE_COLUMNS, [row])
 
@@ -353,7 +334,7 @@ SCAN_OPTIONS = {
 async def alter_changefeed(changer: Changer, statement: s.AlterChangefeed) -> Result:
     """The job's id and its new description. Does not commit."""
     await check_controls(changer.services, changer.user, statement.job_id)
-    alterations: list[Alteration] = []
+    alterations: list[changefeed.Alteration] = []
     for clause in statement.clauses:
         alterations += await _alterations(changer, clause)
     description = await changer.services.changefeeds.alter(
@@ -372,27 +353,29 @@ async def rebalance_replication(changer: Changer, statement: RebalanceReplicatio
     known, owner = {job.id for job in jobs}, jobs[0].owner
     rows = await services.changefeeds.rebalance(transaction, sorted(known))
     await own_jobs(transaction, owner, [id for id, _ in rows if id not in known])
-    await Actor(services, owner, "", transaction).need_room(FEED_QUOTA)
+    await Actor(services, owner, "", transaction).need_room(changefeed.FEED_QUOTA)
     return listing("REBALANCE REPLICATION", ALTERED_COLUMNS, rows)
 
 
-async def _alterations(changer: Changer, clause: s.FeedClause) -> Sequence[Alteration]:
+async def _alterations(changer: Changer, clause: s.FeedClause) -> Sequence[changefeed.Alteration]:
     match clause:
         case s.AddTables():
             return await _added(changer, clause)
         case s.DropTables(tables=tables):
-            return [DropTarget(await _named(changer, name)) for name in tables]
+            return [changefeed.DropTarget(await _named(changer, name)) for name in tables]
         case s.ControlTables(action=action, tables=tables):
-            chosen = TargetAction(action)
-            return [ControlTarget(chosen, await _named(changer, name)) for name in tables]
+            chosen = changefeed.TargetAction(action)
+            return [
+                changefeed.ControlTarget(chosen, await _named(changer, name)) for name in tables
+            ]
         case s.SetFeedOptions(options=options):
             refuse_twice(options)
-            return [SetOptions({option.name: option.value for option in options})]
+            return [changefeed.SetOptions({option.name: option.value for option in options})]
     assert isinstance(clause, s.UnsetFeedOptions), clause
-    return [UnsetOptions(clause.names)]
+    return [changefeed.UnsetOptions(clause.names)]
 
 
-async def _added(changer: Changer, clause: s.AddTables) -> Sequence[AddTarget]:
+async def _added(changer: Changer, clause: s.AddTables) -> Sequence[changefeed.AddTarget]:
     relations = await changer.resolve(clause.tables)
     tables = [relations[name.parts] for name in clause.tables]
     scans = _scans(clause.options)
@@ -400,7 +383,7 @@ async def _added(changer: Changer, clause: s.AddTables) -> Sequence[AddTarget]:
         _check_followed("ALTER CHANGEFEED", [name], [table])
         await _need_changefeed(changer, table)
     return [
-        AddTarget(table, str(full_name(name, changer.database)), scans)
+        changefeed.AddTarget(table, str(full_name(name, changer.database)), scans)
         for name, table in zip(clause.tables, tables, strict=True)
     ]
 
@@ -424,9 +407,9 @@ def _scans(options: Sequence[Option]) -> bool | None:
     return chosen.pop() if chosen else None
 
 
-async def _named(changer: Changer, name: ObjectName) -> TargetName:
+async def _named(changer: Changer, name: ObjectName) -> changefeed.TargetName:
     """Returns a target by the table that has its name now; a dropped table by the name that it
     had."""
     table = await changer.find(name, views=True)
     shown = str(full_name(name, changer.database))
-    return TargetName(None if table is None else table.id, shown)
+    return changefeed.TargetName(None if table is None else table.id, shown)

@@ -22,7 +22,7 @@ from ...introspection.tailrace_internal import (
     job_rows,
 )
 from ...plan.needs import missing, needs_on
-from ...results.results import Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing, result_columns
 from ...runtime.authorization import Actor, require
 from ...runtime.jobs import JobSummary, sees
 from ...runtime.services import Services
@@ -52,7 +52,7 @@ async def show_jobs(actor: Actor, statement: ShowJobs) -> Result:
         return listing("SHOW JOBS", JOB_COLUMNS, job_rows(jobs))
     columns, rows = FEED_JOB_COLUMNS, changefeed_rows(jobs)
     if statement.watched:
-        columns = columns | typed_columns("watched_tables")
+        columns += result_columns("watched_tables")
         rows = [(*row, job.watched) for row, job in zip(rows, jobs, strict=True)]
     return listing("SHOW JOBS", columns, rows)
 

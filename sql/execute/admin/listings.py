@@ -15,13 +15,13 @@ from ....catalog.store.cluster_settings import reset_setting, set_setting
 from ....catalog.store.show_create import default_text, show_create
 from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import REGISTRY, SettingError
-from ...results.results import Result, Row, listing, typed_columns
+from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import not_a_view, resolve
 from ...runtime.services import Services
-from ...syntax import changefeed_statements as feed_statements
-from ...syntax import keyspace_statements, statements
-from ...syntax.changefeed_statements import ShowConnections
+from ...syntax import changefeed_statements as f
+from ...syntax import keyspace_statements as k
+from ...syntax import statements
 from ...syntax.names import ObjectName
 from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import ShowUsers
@@ -119,7 +119,7 @@ async def show_cluster_settings(actor: Actor, statement: statements.ShowClusterS
     if statement.name is not None:
         _check_setting(statement.name, statement.position)
         value = _value(actor.services, statement.name)
-        return listing("SHOW CLUSTER SETTING", typed_columns(statement.name), [(value,)])
+        return listing("SHOW CLUSTER SETTING", statement.name, [(value,)])
     rows: list[Row] = [
         (name, _value(actor.services, name), setting.kind, setting.description)
         for name, setting in sorted(REGISTRY.items())
@@ -165,21 +165,21 @@ async def set_cluster_setting(actor: Actor, statement: statements.SetClusterSett
 
 LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     Maintain: maintain,
-    ShowConnections: show_connections,
+    f.ShowConnections: show_connections,
     ShowRelaxedLogs: relaxed_logs.show_relaxed_logs,
     ShowUsers: show_users,
-    feed_statements.RetryDeadLetters: feed_reports.tell_dead_letters,
-    feed_statements.ShowDeadLetters: feed_reports.tell_dead_letters,
-    feed_statements.ShowFeedLag: feed_reports.show_feed_lag,
-    feed_statements.ShowFeedLatency: feed_reports.show_feed_latency,
-    feed_statements.ShowSchedules: jobs.show_schedules,
-    feed_statements.ShowSubscriptions: show_subscriptions,
-    feed_statements.SkipDeadLetters: feed_reports.tell_dead_letters,
-    keyspace_statements.BackupKeyspace: keyspaces.run_backup,
-    keyspace_statements.RestoreKeyspace: keyspaces.run_backup,
-    keyspace_statements.ShowKeyspaceRanges: keyspaces.show_keyspace_ranges,
-    keyspace_statements.ShowKeyspaces: keyspaces.show_keyspaces,
-    keyspace_statements.ShowReplications: jobs.show_replications,
+    f.RetryDeadLetters: feed_reports.tell_dead_letters,
+    f.ShowDeadLetters: feed_reports.tell_dead_letters,
+    f.ShowFeedLag: feed_reports.show_feed_lag,
+    f.ShowFeedLatency: feed_reports.show_feed_latency,
+    f.ShowSchedules: jobs.show_schedules,
+    f.ShowSubscriptions: show_subscriptions,
+    f.SkipDeadLetters: feed_reports.tell_dead_letters,
+    k.BackupKeyspace: keyspaces.run_backup,
+    k.RestoreKeyspace: keyspaces.run_backup,
+    k.ShowKeyspaceRanges: keyspaces.show_keyspace_ranges,
+    k.ShowKeyspaces: keyspaces.show_keyspaces,
+    k.ShowReplications: jobs.show_replications,
     statements.SetClusterSetting: set_cluster_setting,
     statements.ShowClusterSettings: show_cluster_settings,
     statements.ShowColumns: show_columns,

@@ -33,7 +33,6 @@ RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRang
 async def run_ranges(
     actor: Actor, statement: RangeStatement, parameters: Sequence[object]
 ) -> Result:
-    """Carries the statement out. Raises SQLError."""
     shows = isinstance(statement, statements.ShowRanges)
     await actor.need_named(statement.table, Privilege.SELECT if shows else Privilege.INSERT)
     store = ranged_store(actor.services.store)

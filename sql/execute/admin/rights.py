@@ -10,6 +10,7 @@ from ....catalog.descriptors.descriptor import Descriptor
 from ....catalog.descriptors.named_objects import SequenceDescriptor, TypeDescriptor
 from ....catalog.descriptors.system_tables import FIRST_USER_ID
 from ....catalog.jobs.job_store import cancel_jobs_of
+from ....catalog.rights import users
 from ....catalog.rights.privileges import (
     ALL_OF,
     GRANTABLE_ON,
@@ -31,21 +32,7 @@ from ....catalog.rights.rights import (
     remove_privileges,
     set_owner,
 )
-from ....catalog.rights.users import (
-    ADMIN,
-    PUBLIC,
-    ROOT,
-    User,
-    Verifier,
-    alter_user,
-    create_user,
-    drop_user,
-    find_user,
-    list_users,
-    make_verifier,
-    require_role,
-    unknown_user,
-)
+from ....catalog.rights.users import ADMIN, PUBLIC, ROOT
 from ....catalog.rights.web_sessions import remove_web_sessions
 from ....catalog.values.errors import SQLError
 from ....changefeed import JOB_KIND, SCHEDULE_KIND, give_connections, give_subscriptions
@@ -71,17 +58,17 @@ async def create_role(actor: Actor, statement: s.CreateUser) -> None:
     await actor.need_system(Privilege.CREATEROLE)
     name, options = statement.name, statement.options
     login = statement.login if options.login is None else options.login
-    user = User(name, _verifier(actor, options), login)
-    if not await create_user(actor.reader, user, if_not_exists=statement.if_not_exists):
+    user = users.User(name, _verifier(actor, options), login)
+    if not await users.create_user(actor.reader, user, if_not_exists=statement.if_not_exists):
         raise Skipped(f'role "{name}" already exists')
     await _set_options(actor, name, options)
 
 
 async def alter_role(actor: Actor, statement: s.AlterUser) -> None:
     name, options = statement.name, statement.options
-    user = await find_user(actor.reader, name)
+    user = await users.find_user(actor.reader, name)
     if user is None:
-        raise skipped(unknown_user(name), statement.if_exists)
+        raise skipped(users.unknown_user(name), statement.if_exists)
     own_password = name == actor.user and options == s.RoleOptions(
         password=options.password, password_given=True
     )
@@ -96,7 +83,7 @@ async def alter_role(actor: Actor, statement: s.AlterUser) -> None:
         user = replace(user, login=options.login)
     if options.password_given or not user.login:
         await remove_web_sessions(actor.reader, name)
-    await alter_user(actor.reader, user)
+    await users.alter_user(actor.reader, user)
     await _set_options(actor, name, options)
 
 
@@ -115,7 +102,7 @@ async def drop_roles(actor: Actor, statement: s.DropUser) -> str | None:
                 detail=f"{detail[:1].upper()}{detail[1:]}.",
                 hint=f"REASSIGN OWNED BY {name} TO another role, then DROP OWNED BY {name}.",
             )
-        if not await drop_user(actor.reader, name, if_exists=statement.if_exists):
+        if not await users.drop_user(actor.reader, name, if_exists=statement.if_exists):
             missing.append(name)
             continue
         await put_grant(actor.reader, SYSTEM.id, name, Grant())
@@ -133,10 +120,10 @@ async def _check_admin_over(actor: Actor, name: str) -> None:
         await actor.need_admin("change admins")
 
 
-def _verifier(actor: Actor, options: s.RoleOptions) -> Verifier | None:
+def _verifier(actor: Actor, options: s.RoleOptions) -> users.Verifier | None:
     if options.password is None:
         return None
-    return make_verifier(options.password, actor.services.store.random)
+    return users.make_verifier(options.password, actor.services.store.random)
 
 
 async def _set_options(actor: Actor, name: str, options: s.RoleOptions) -> None:
@@ -152,8 +139,8 @@ async def _set_options(actor: Actor, name: str, options: s.RoleOptions) -> None:
         await remove_privileges(actor.reader, SYSTEM.id, name, revoked)
     for role in options.in_roles:
         rights = await actor.rights()
-        if await find_user(actor.reader, role) is None:
-            raise unknown_user(role)
+        if await users.find_user(actor.reader, role) is None:
+            raise users.unknown_user(role)
         if role == ADMIN or not rights.may_pass_on(actor.user, role):
             await actor.need_admin(f"make members of {role}")
         await add_member(actor.reader, rights, role, name, admin=False)
@@ -164,11 +151,10 @@ def _bits(names: Iterable[str]) -> int:
 
 
 async def show_users(actor: Actor, statement: s.ShowUsers) -> Result:
-    """SHOW USERS and SHOW ROLES."""
     rights = await read_rights(actor.reader)
     memberships = rights.memberships()
     rows: list[Row] = []
-    for user in await list_users(actor.reader):
+    for user in await users.list_users(actor.reader):
         held = rights.grant(SYSTEM.id, user.name).privileges & ALL_OF[SecurableKind.SYSTEM]
         options = [str(one.name) for one in Privilege if one & held]
         if not user.login:
@@ -186,7 +172,7 @@ async def _check_roles(actor: Actor, names: Iterable[str], *, public: bool = Tru
     for name in names:
         if name == PUBLIC and not public:
             raise SQLError("0LP01", f'"{PUBLIC}" is everybody, and no role')
-        await require_role(actor.reader, name)
+        await users.require_role(actor.reader, name)
 
 
 def privileges_of(names: Sequence[s.PrivilegeName], kind: SecurableKind) -> int:

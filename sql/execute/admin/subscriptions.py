@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
+from .... import changefeed
 from ....catalog.values.errors import SQLError
-from ....changefeed import (
-    SUBSCRIPTION_QUOTA,
-    Subscription,
-    SubscriptionReader,
-    find_subscription,
-    list_subscriptions,
-)
 from ....kvlayer.clock import format_timestamp, seconds_between
 from ....kvlayer.settings import SettingError, parse_duration
 from ...results.as_of import timestamp_of_text
@@ -32,7 +26,7 @@ class SubscriptionReaders:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._readers: dict[str, SubscriptionReader] = {}
+        self._readers: dict[str, changefeed.SubscriptionReader] = {}
 
     async def fetch(self, actor: Actor, statement: s.FetchSubscription) -> Result:
         """FETCH … FROM SUBSCRIPTION: the columns of a changefeed without a sink. Raises SQLError:
@@ -56,7 +50,6 @@ class SubscriptionReaders:
         return listing(f"FETCH {len(rows)}", CHANGEFEED_COLUMNS, list(rows))
 
     async def close(self) -> None:
-        """Ends all readers."""
         for name in list(self._readers):
             await self._forget(name)
 
@@ -74,7 +67,7 @@ async def show_subscriptions(actor: Actor, statement: s.ShowSubscriptions) -> Re
             seconds_between(each.position, now),
             "standing" if each.error is None else f"failed: {each.error}",
         )
-        for each in await list_subscriptions(actor.reader)
+        for each in await changefeed.list_subscriptions(actor.reader)
         if sees(rights, actor.user, each.owner)
     ]  # fmt: skip
     columns = "subscription_name owner_name table_names acknowledged behind_seconds:f status"
@@ -88,7 +81,7 @@ async def create(changer: Changer, statement: s.CreateSubscription) -> None:
     feed = CreateChangefeed(tables=statement.tables, sink=None, options=statement.options)
     _, request = await requested(changer, feed, "CREATE SUBSCRIPTION")
     await changer.services.changefeeds.subscribe(changer.transaction, request, statement.name)
-    await changer.need_room(SUBSCRIPTION_QUOTA)
+    await changer.need_room(changefeed.SUBSCRIPTION_QUOTA)
 
 
 async def drop(actor: Actor, statement: s.DropSubscription) -> None:
@@ -112,10 +105,10 @@ async def acknowledge(actor: Actor, statement: s.AcknowledgeSubscription) -> Non
     await actor.services.changefeeds.acknowledge(actor.reader, subscription, upto)
 
 
-async def _own(actor: Actor, name: str) -> Subscription:
+async def _own(actor: Actor, name: str) -> changefeed.Subscription:
     """Returns the user's own subscription. Raises SQLError 42704, for another user's
     subscription too."""
-    subscription = await find_subscription(actor.reader, name)
+    subscription = await changefeed.find_subscription(actor.reader, name)
     rights = await actor.rights()
     if not await actor.admin() and subscription.owner not in rights.roles_of(actor.user):
         raise SQLError("42704", f'subscription "{name}" does not exist')
@@ -124,7 +117,7 @@ async def _own(actor: Actor, name: str) -> Subscription:
 
 async def _exists(actor: Actor, name: str) -> bool:
     try:
-        await find_subscription(actor.reader, name)
+        await changefeed.find_subscription(actor.reader, name)
     except SQLError:
         return False
     return True

@@ -50,6 +50,7 @@ from .given_columns import (
     ascending,
     bare_decimals,
     column_type,
+    definitions,
     identity_of,
     notices,
     with_default,
@@ -87,10 +88,8 @@ async def wait_until_seen(
         # What was undone is in force for those who hold the version before: they are waited for.
         await _one_version(services, table_ids)
         raise
-    for notice in notices:
-        if notice is not None:
-            return notice
-    return await _one_version(services, table_ids)
+    told = next((notice for notice in notices if notice is not None), None)
+    return told or await _one_version(services, table_ids)
 
 
 async def _one_version(services: Services, table_ids: Sequence[int]) -> str | None:
@@ -171,14 +170,12 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
 async def _defined(actor: Actor, statement: statements.CreateTable | s.AlterTable) -> None:
     """A foreign key holds its target back, so it needs the right to change it; and columns of a
     user's type hold that back."""
-    constraints: list[s.TableConstraint] = []
+    constraints = [each for column in definitions(statement) for each in column.constraints]
     if isinstance(statement, statements.CreateTable):
-        columns = statement.columns
         constraints += statement.elements
     else:
-        columns = tuple(c.definition for c in statement.commands if isinstance(c, s.AddColumn))
         constraints += [c.constraint for c in statement.commands if isinstance(c, s.AddConstraint)]
-    for constraint in (*constraints, *(each for column in columns for each in column.constraints)):
+    for constraint in constraints:
         if isinstance(constraint, s.Reference):
             await actor.need_named(constraint.table, Privilege.CREATE)
     async for _, found in enum_types.named_types(actor, statement):

@@ -103,10 +103,7 @@ async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue)
 
 
 async def drop(changer: Changer, statement: t.DropType) -> str | None:
-    if_exists = statement.if_exists
-    found, notice = await found_of(
-        statement.names, partial(_find, changer), "types", if_exists=if_exists, unknown=unknown
-    )
+    found, notice = await found_of(statement, partial(_find, changer), "types", unknown)
     for type in found:
         if statement.cascade and await _users(changer, type.id):
             raise unsupported("DROP TYPE CASCADE")

@@ -3,7 +3,7 @@ notices of what is not kept as PostgreSQL keeps it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -38,18 +38,21 @@ def column_type(given: TypeName) -> ColumnType:
         return ColumnType.from_sql(given.name, given.arguments)
 
 
-def given_types(statement: object) -> Iterator[tuple[str, TypeName]]:
-    """The columns to which a statement gives types."""
+def definitions(statement: object) -> Sequence[s.ColumnDefinition]:
+    """The columns that a statement defines."""
     match statement:
         case statements.CreateTable(columns=columns):
-            yield from ((column.name, column.type) for column in columns)
+            return columns
         case s.AlterTable(commands=commands):
-            for command in commands:
-                match command:
-                    case s.AddColumn(definition=definition):
-                        yield definition.name, definition.type
-                    case s.AlterType(name=name, type=type):
-                        yield name, type
+            return [each.definition for each in commands if isinstance(each, s.AddColumn)]
+    return ()
+
+
+def given_types(statement: object) -> Iterator[tuple[str, TypeName]]:
+    """The columns to which a statement gives types."""
+    yield from ((column.name, column.type) for column in definitions(statement))
+    if isinstance(statement, s.AlterTable):
+        yield from ((c.name, c.type) for c in statement.commands if isinstance(c, s.AlterType))
 
 
 def identity_of(given: s.ColumnDefinition, type: ColumnType) -> Identity | None:
@@ -145,22 +148,15 @@ def with_computed(table: TableDescriptor, column: Column, tree: exp.Expr) -> Col
 
 def defaults_in(statement: object) -> Iterator[exp.Expr]:
     """The DEFAULT clauses of a statement that makes or alters a table."""
-    match statement:
-        case statements.CreateTable(columns=columns):
-            yield from (
-                without_own_cast(column.default, column_type(column.type))
-                for column in columns
-                if column.default is not None
-            )
-        case s.AlterTable(commands=commands):
-            for command in commands:
-                match command:
-                    case s.AddColumn(definition=definition) if definition.default is not None:
-                        yield without_own_cast(definition.default, column_type(definition.type))
-                    case s.SetDefault(default=exp.Cast(this=exp.Literal())):
-                        pass  # perhaps to the column's enumeration, which is not known yet
-                    case s.SetDefault(default=tree) if tree is not None:
-                        yield tree
+    for column in definitions(statement):
+        if column.default is not None:
+            yield without_own_cast(column.default, column_type(column.type))
+    for command in statement.commands if isinstance(statement, s.AlterTable) else ():
+        match command:
+            case s.SetDefault(default=exp.Cast(this=exp.Literal())):
+                pass  # perhaps to the column's enumeration, which is not known yet
+            case s.SetDefault(default=tree) if tree is not None:
+                yield tree
 
 
 # What Python does not evaluate is shown to DuckDB, so that a function that is not there is told of

@@ -340,12 +340,10 @@ async def _begun_before(
 ) -> TableDescriptor | None:
     """The keyspace, where a restoration from the same source was cut off."""
     services = actor.services
-    try:
-        table = await find_table(
-            services, actor.reader, name, actor.database, views=True, keyspaces=True
-        )
-    except SQLError:
-        return None
+    reader, database = actor.reader, actor.database
+    table = await find_table(
+        services, reader, name, database, views=True, keyspaces=True, if_exists=True
+    )
     if table is None or table.keyspace is None or not table.keyspace.replica:
         return None
     state = await services.store.replica(keyspace_span(table.id), Look())

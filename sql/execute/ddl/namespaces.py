@@ -22,9 +22,8 @@ from .views import drop_readers, drop_views, publish
 
 async def drop_tables(changer: Changer, statement: statements.DropTable) -> str | None:
     """DROP TABLE of every table named. Raises SQLError 42P01, 42809 and 2BP01."""
-    if_exists = statement.if_exists
-    find = partial(changer.find, if_exists=if_exists)
-    found, notice = await found_of(statement.names, find, "tables", if_exists=if_exists)
+    find = partial(changer.find, if_exists=statement.if_exists)
+    found, notice = await found_of(statement, find, "tables")
     await _drop_all(changer, found, cascade=statement.cascade, what="DROP TABLE")
     return notice
 
@@ -108,7 +107,7 @@ async def drop_schema(changer: Changer, statement: DropSchema) -> None:
             hint="Drop what is in it, by DROP TABLE or DROP OWNED, or DROP DATABASE … CASCADE.",
             position=statement.position,
         )
-    await _drop_schemas(changer, "SCHEMA", statement, parent, name, [name])
+    await _drop_schemas(changer, statement, parent, [name])
 
 
 async def drop_database(changer: Changer, statement: DropDatabase) -> None:
@@ -123,19 +122,16 @@ async def drop_database(changer: Changer, statement: DropDatabase) -> None:
             f'database "{name}" is {"built in" if database_id < FIRST_USER_ID else "in use"}',
         )
     schemas = await catalog.list_schemas(changer.transaction, name, all_sessions=True)
-    await _drop_schemas(changer, "DATABASE", statement, name, name, schemas)
+    await _drop_schemas(changer, statement, name, schemas)
     await catalog.drop_namespace(changer.transaction, database_id)
 
 
 async def _drop_schemas(
-    changer: Changer,
-    what: str,
-    statement: DropSchema | DropDatabase,
-    database: str,
-    name: str,
-    schemas: Sequence[str],
+    changer: Changer, statement: DropSchema | DropDatabase, database: str, schemas: Sequence[str]
 ) -> None:
     """Drops schemas of a database, and with CASCADE the objects in them. Raises SQLError 2BP01."""
+    drops_database = isinstance(statement, DropDatabase)
+    what, name = ("DATABASE", database) if drops_database else ("SCHEMA", schemas[0])
     catalog, transaction = changer.services.catalog, changer.transaction
     tables = [
         table

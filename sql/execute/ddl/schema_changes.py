@@ -122,7 +122,7 @@ class SchemaChangeStatements:
                 case s.RenameTable(new_name=name):
                     label = f"rename table to {name}"
                     key = changes.table.primary_index_name  # which keeps its name
-                    changes.add(Target(FactsElement(label=label, name=name, primary_name=key)))
+                    changes.add(FactsElement(label=label, name=name, primary_name=key))
                 case s.AddColumn(definition=definition):
                     known = changes.table.find_column(definition.name) is not None
                     changes.run(await with_identity(self._changer, changes, command, table))
@@ -205,10 +205,10 @@ class SchemaChangeStatements:
         it: a transaction that unlocks does nothing else."""
         changes = await self._begun(table, unlocks=False)
         for key in changes.table.foreign_keys:
-            changes.add(Target(ConstraintElement(constraint=key), present=False))
+            changes.add(ConstraintElement(constraint=key), present=False)
         keyspace = changes.table.keyspace is not None
         label = "drop keyspace" if keyspace else "drop table"
-        changes.add(Target(FactsElement(label=label, dropped=True, keyspace=keyspace)))
+        changes.add(FactsElement(label=label, dropped=True, keyspace=keyspace))
         await self._done(changes, text, beside_locked=beside_locked)
 
     # Common ways.
@@ -234,7 +234,8 @@ class SchemaChangeStatements:
             return TableChanges(read)
         assert isinstance(draft, _Draft), draft
         changes = TableChanges(draft.before, read)
-        changes.add(*draft.targets)
+        for target in draft.targets:
+            changes.add(target.element, present=target.present)
         return changes
 
     async def _done(
@@ -282,7 +283,7 @@ class SchemaChangeStatements:
         changes = await self._begun(referrer)
         for key in changes.read.foreign_keys:
             if key.referenced_id == referenced.id:
-                changes.add(Target(ConstraintElement(constraint=key), present=False))
+                changes.add(ConstraintElement(constraint=key), present=False)
         await self._done(changes, "DROP CONSTRAINT")
 
     async def complete(self, table: TableDescriptor, statement: statements.CreateTable) -> None:
@@ -365,7 +366,7 @@ async def set_constraints(
                 some[table_id, name.parts[-1]] = statement.deferred
         deferrals = Deferrals(all=deferred.deferrals.all, some=some)
     if not statement.deferred:
-        await check_keys(opened.transaction, deferred, deferrals)
+        await check_keys(opened, deferrals)
     deferred.deferrals = deferrals
     return Result(tag=tag)
 

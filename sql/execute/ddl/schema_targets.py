@@ -30,6 +30,7 @@ from ....catalog.schema_change.stages import Move
 from ....catalog.schema_change.targets import (
     ColumnElement,
     ConstraintElement,
+    Element,
     FactsElement,
     IndexElement,
     PrimaryElement,
@@ -50,7 +51,7 @@ from .given_columns import check_identity_type, column_type, new_column, with_de
 
 class TableChanges:
     """Targets for one table, gathered one by one. `table` is what it will be. Whoever adds one says
-    where it stands in the statement (`positions.at`)."""
+    where it stands in the statement (`refusals.at`)."""
 
     def __init__(self, table: TableDescriptor, read: TableDescriptor | None = None) -> None:
         """`read` is the version that the transaction reads, where the changes began at another."""
@@ -61,26 +62,20 @@ class TableChanges:
         self._primary: int | None = None
         self._key_dropped: s.DropConstraint | None = None
 
-    def add(self, *targets: Target) -> None:
-        for target in targets:
-            self.targets.append(target)
-            for status in way(target):
-                if not status.by_work:
-                    self.table = apply_move(self.table, target, Move(len(self.targets) - 1, status))
+    def add(self, element: Element, *, present: bool = True) -> None:
+        """Wants an element to be there, or not to be."""
+        target = Target(element, present)
+        self.targets.append(target)
+        for status in way(target):
+            if not status.by_work:
+                self.table = apply_move(self.table, target, Move(len(self.targets) - 1, status))
 
     def restate(self, column: Column, label: str) -> None:
         """A column as it is from here on, in a way that changes no row."""
-        self.add(Target(FactsElement(label=label, columns=(column,))))
+        self.add(FactsElement(label=label, columns=(column,)))
 
     def run(self, command: s.AlterCommand) -> None:
-        match command:
-            case s.IgnoredAlteration(column=name):
-                if name is not None:
-                    self.table.column(name)  # which must be there
-            case s.DropConstraint(name=name) if self.table.named_key(name):
-                self._key_dropped = command
-            case _:
-                _COMMANDS[type(command)](self, command)
+        _COMMANDS[type(command)](self, command)
 
     def finish(self) -> None:
         """Behind the last command. Raises SQLError 0A000 where the table is left without a key."""
@@ -114,9 +109,13 @@ class TableChanges:
         demanded = not column.nullable and not must_fill and column.missing is None
         if demanded:
             column = replace(column, nullable=True)
-        self.add(Target(ColumnElement(column=column, filled=must_fill)))
+        self.add(ColumnElement(column=column, filled=must_fill))
         if demanded:
-            self._demand_not_null(column)
+            self.add(_not_null(column))
+
+    def _ignore(self, command: s.IgnoredAlteration) -> None:
+        if command.column is not None:
+            self.table.column(command.column)  # which must be there
 
     def _exists(self, name: str) -> SQLError:
         return SQLError("42701", f'column "{name}" of relation "{self.table.name}" already exists')
@@ -151,12 +150,12 @@ class TableChanges:
             )
         for index in self.table.indexes:
             if column.id in (*index.columns, *index.storing):
-                self.add(Target(IndexElement(index=index), present=False))
+                self.add(IndexElement(index=index), present=False)
         for constraint in self.table.constraints:
             if column.id in constraint.columns:
-                self.add(Target(ConstraintElement(constraint=constraint), present=False))
+                self.add(ConstraintElement(constraint=constraint), present=False)
         self._refuse_computing(column)
-        self.add(Target(ColumnElement(column=column), present=False))
+        self.add(ColumnElement(column=column), present=False)
 
     def _rename_column(self, command: s.RenameColumn) -> None:
         column = self.table.column(command.name)
@@ -176,15 +175,8 @@ class TableChanges:
             for check in self.table.checks
             if column.id in check.columns
         ]
-        self.add(
-            Target(
-                FactsElement(
-                    label=f"rename column {column.name} to {command.new_name}",
-                    columns=tuple(columns),
-                    constraints=tuple(constraints),
-                )
-            )
-        )
+        label = f"rename column {column.name} to {command.new_name}"
+        self.add(FactsElement(label=label, columns=tuple(columns), constraints=tuple(constraints)))
 
     def _alter_type(self, command: s.AlterType) -> None:
         column = self.table.column(command.name)
@@ -225,13 +217,9 @@ class TableChanges:
             this=exp.column(column.name, quoted=True),
             to=_type_tree(column.type.broad.sql_name),
         )
-        self.add(
-            Target(ColumnElement(column=new, filled=True, replaces=column.id, interim=interim)),
-            Target(
-                ColumnElement(column=column, replaced=True, interim=f"{back.sql('postgres')}"),
-                present=False,
-            ),
-        )
+        self.add(ColumnElement(column=new, filled=True, replaces=column.id, interim=interim))
+        gone = ColumnElement(column=column, replaced=True, interim=back.sql("postgres"))
+        self.add(gone, present=False)
 
     def _refuse_users(self, column: Column, what: str) -> None:
         if column.id in self.table.primary_key:
@@ -267,16 +255,13 @@ class TableChanges:
         if column.nullable is not command.not_null:
             return
         if command.not_null:
-            self._demand_not_null(column)
+            self.add(_not_null(column))
             return
         if column.id in self.table.primary_key:
             raise SQLError("42P16", f'column "{column.name}" is in a primary key')
         if column.identity is not None:
             raise self._is_identity(column)
-        self.add(Target(ConstraintElement(constraint=_not_null(column)), present=False))
-
-    def _demand_not_null(self, column: Column) -> None:
-        self.add(Target(ConstraintElement(constraint=_not_null(column))))
+        self.add(_not_null(column), present=False)
 
     # The primary index.
 
@@ -292,7 +277,7 @@ class TableChanges:
             columns=key,
         )
         self._primary = index.id
-        self.add(Target(PrimaryElement(index=index)))
+        self.add(PrimaryElement(index=index))
 
     def _add_primary_key(self, command: s.AddPrimaryKey) -> None:
         """A key in place of the hidden one, whose column goes with it, or of one that the same
@@ -311,10 +296,10 @@ class TableChanges:
             self._name_primary_key(self._free_name(name, ""))
         for column in [self.table.column(name) for name in command.columns]:
             if column.nullable:
-                self._demand_not_null(column)
+                self.add(_not_null(column))
         self._alter_primary_key(command)
         for column in hidden:
-            self.add(Target(ColumnElement(column=column), present=False))
+            self.add(ColumnElement(column=column), present=False)
 
     def _alter_primary_key(self, command: s.AddPrimaryKey | s.AlterPrimaryKey) -> None:
         if self._primary is not None:
@@ -347,16 +332,14 @@ class TableChanges:
 
     def _rebuild(self, index: Index, key: tuple[int, ...], *, empty: bool = False) -> None:
         fresh = replace(index, id=self.table.next_index_id, suffix=key)
-        self.add(
-            Target(IndexElement(index=fresh, empty=empty)),
-            Target(IndexElement(index=index), present=False),
-        )
+        self.add(IndexElement(index=fresh, empty=empty))
+        self.add(IndexElement(index=index), present=False)
 
     def truncate(self) -> None:
         """Every index anew and without entries."""
         old = list(self.table.indexes)
         index = replace(self.table.primary_index, id=self.table.next_index_id, empty=True)
-        self.add(Target(PrimaryElement(index=index, empty=True)))
+        self.add(PrimaryElement(index=index, empty=True))
         for secondary in old:
             self._rebuild(secondary, self.table.primary_key, empty=True)
 
@@ -372,7 +355,7 @@ class TableChanges:
         else:
             given = {parameter.name: parameter.value for parameter in command.parameters}
             kept = {**self.table.parameters, **parse_parameters(given).others}
-        self.add(Target(FactsElement(label="set storage parameters", parameters=kept)))
+        self.add(FactsElement(label="set storage parameters", parameters=kept))
 
     # Constraints.
 
@@ -386,12 +369,8 @@ class TableChanges:
             columns=tuple(column.id for column in columns),
         )
         compile_check(self.table, check)
-        element = ConstraintElement(
-            constraint=check,
-            unproven=given.not_valid,
-            interim=self._interim(check, columns),
-        )
-        self.add(Target(element))
+        interim = self._interim(check, columns)
+        self.add(ConstraintElement(constraint=check, unproven=given.not_valid, interim=interim))
 
     def _interim(self, check: CheckConstraint, columns: Sequence[Column]) -> str | None:
         """The check while columns that it names are coming, by the names that they have then."""
@@ -441,7 +420,7 @@ class TableChanges:
             initially_deferred=given.initially_deferred,
         )
         _check_actions(key, columns)
-        self.add(Target(ConstraintElement(constraint=key, unproven=given.not_valid)))
+        self.add(ConstraintElement(constraint=key, unproven=given.not_valid))
 
     def _referenced_columns(
         self, given: s.Reference, referenced: TableDescriptor
@@ -465,14 +444,17 @@ class TableChanges:
         return columns
 
     def drop_constraint(self, command: s.DropConstraint) -> None:
+        if self.table.named_key(command.name):
+            self._key_dropped = command
+            return
         index = self.table.find_index(command.name)
         if index is not None and index.unique:
-            self.drop_index(index)
+            self.add(IndexElement(index=index), present=False)
             return
         if command.if_exists and self.table.find_constraint(command.name) is None:
             return
         constraint = self._constraint(command.name)
-        self.add(Target(ConstraintElement(constraint=constraint), present=False))
+        self.add(ConstraintElement(constraint=constraint), present=False)
 
     def validate(self, command: s.ValidateConstraint) -> None:
         constraint = self._constraint(command.name)
@@ -481,7 +463,7 @@ class TableChanges:
         coming = (n for n, target in enumerate(self.targets) if _unproven(target, command.name))
         place = next(coming, None)
         if place is None:
-            self.add(Target(ConstraintElement(constraint=constraint, known=True)))
+            self.add(ConstraintElement(constraint=constraint, known=True))
             return
         # It comes with this very change, and is undone with it.
         self.targets[place] = Target(ConstraintElement(constraint=constraint))
@@ -491,7 +473,7 @@ class TableChanges:
 
     def _name_primary_key(self, name: str) -> None:
         label = f"rename primary key to {name}"
-        self.add(Target(FactsElement(label=label, primary_name=name)))
+        self.add(FactsElement(label=label, primary_name=name))
 
     def _constraint(self, name: str) -> Constraint:
         """Raises SQLError 42704."""
@@ -556,10 +538,7 @@ class TableChanges:
             ),
             suffix=self.table.primary_key,
         )
-        self.add(Target(IndexElement(index=index)))
-
-    def drop_index(self, index: Index) -> None:
-        self.add(Target(IndexElement(index=index), present=False))
+        self.add(IndexElement(index=index))
 
     def change_index(self, statement: s.DropIndex | s.RenameIndex) -> None:
         """ALTER INDEX and DROP INDEX."""
@@ -572,9 +551,9 @@ class TableChanges:
                 self._name_primary_key(new_name)
                 return
             label = f"rename index {index.name} to {new_name}"
-            self.add(Target(FactsElement(label=label, indexes=(replace(index, name=new_name),))))
+            self.add(FactsElement(label=label, indexes=(replace(index, name=new_name),)))
         elif index is not None:
-            self.drop_index(index)
+            self.add(IndexElement(index=index), present=False)
         else:
             raise SQLError(
                 "2BP01",
@@ -626,13 +605,14 @@ def _check_using(
         ) from None
 
 
-def _not_null(column: Column) -> CheckConstraint:
-    return CheckConstraint(
+def _not_null(column: Column) -> ConstraintElement:
+    check = CheckConstraint(
         name=f"{column.name}~not_null",
         expression=f'"{column.name}" IS NOT NULL',
         columns=(column.id,),
         not_null_column=column.id,
     )
+    return ConstraintElement(constraint=check)
 
 
 def _unproven(target: Target, name: str) -> bool:
@@ -673,6 +653,7 @@ _COMMANDS: Mapping[type, Callable[[TableChanges, Any], None]] = {
     s.AlterType: TableChanges._alter_type,
     s.DropColumn: TableChanges._drop_column,
     s.DropConstraint: TableChanges.drop_constraint,
+    s.IgnoredAlteration: TableChanges._ignore,
     s.RenameColumn: TableChanges._rename_column,
     s.SetDefault: TableChanges._set_default,
     s.SetNotNull: TableChanges._set_not_null,

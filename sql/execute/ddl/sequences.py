@@ -112,8 +112,7 @@ def _refuse_outside(
 
 
 async def drop(changer: Changer, statement: DropSequence) -> str | None:
-    find, if_exists = partial(_find, changer), statement.if_exists
-    found, notice = await found_of(statement.names, find, "sequences", if_exists=if_exists)
+    found, notice = await found_of(statement, partial(_find, changer), "sequences")
     for each in found:
         await refuse_users(changer.transaction, each)
         await drop_sequence(changer, each)
@@ -258,7 +257,7 @@ def with_sequences(statement: CreateTable) -> CreateTable:
     columns = tuple(
         column
         if column.identity is None
-        else replace(column, default=drawing_from(_name_of_sequence(statement.table, column)))
+        else replace(column, default=drawing_from(_own_sequence(statement.table, column).name))
         for column in statement.columns
     )
     return replace(statement, columns=columns)
@@ -270,21 +269,21 @@ def drawing_from(sequence: ObjectName) -> exp.Expr:
     return exp.Anonymous(this="nextval", expressions=[literal])
 
 
-def _name_of_sequence(table: ObjectName, column: s.ColumnDefinition) -> ObjectName:
+def _own_sequence(table: ObjectName, column: s.ColumnDefinition) -> CreateSequence:
+    """The statement that makes the sequence of an identity column."""
     assert column.identity is not None, column
     *parents, name = table.parts
-    made = ObjectName((*parents, f"{name}_{column.name}_seq"), column.position)
-    return column.identity.options.name or made
+    options = column.identity.options
+    made = options.name or ObjectName((*parents, f"{name}_{column.name}_seq"), column.position)
+    return CreateSequence(name=made, change=options, if_not_exists=False)
 
 
 async def create_owned(changer: Changer, statement: CreateTable, table: TableDescriptor) -> None:
     """Makes the sequences that the identity columns of a new table own."""
     for column in statement.columns:
         if column.identity is not None:
-            name = _name_of_sequence(statement.table, column)
-            change = column.identity.options
-            sequence = CreateSequence(name=name, change=change, if_not_exists=False)
-            await create(changer, sequence, (table.id, table.column(column.name).id))
+            owner = table.id, table.column(column.name).id
+            await create(changer, _own_sequence(statement.table, column), owner)
 
 
 # ALTER COLUMN … ADD, SET and DROP of identities, and identity columns that are added to a table. A

@@ -149,16 +149,15 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
 
 
 async def drop(changer: Changer, statement: DropView) -> str | None:
-    """DROP VIEW. Raises SQLError 42P01, 42809 and 2BP01."""
-    if_exists = statement.if_exists
+    """Raises SQLError 42P01, 42809 and 2BP01."""
 
     async def find(name: ObjectName) -> TableDescriptor | None:
-        found = await changer.find(name, views=True, if_exists=if_exists)
+        found = await changer.find(name, views=True, if_exists=statement.if_exists)
         if found is not None and found.view is None:
             raise not_a_view(name)
         return found
 
-    found, notice = await found_of(statement.names, find, "views", if_exists=if_exists)
+    found, notice = await found_of(statement, find, "views")
     await drop_views(changer, found, cascade=statement.cascade)
     return notice
 

@@ -100,7 +100,7 @@ _KNOWN: dict[type, tuple[ResultColumn, ...]] = {
     statements.ExplainChangefeed: CHANGEFEED_COLUMNS,
     feeds.AlterChangefeed: ALTERED_COLUMNS,
     RebalanceReplication: ALTERED_COLUMNS,
-    statements.AwaitJobs: tuple(ResultColumn(name, type) for name, type in JOB_COLUMNS.items()),
+    statements.AwaitJobs: JOB_COLUMNS,
     statements.VerifyChangefeed: VERIFY_COLUMNS,
     feeds.CreateSchedule: SCHEDULE_COLUMNS,
     feeds.RetryDeadLetters: RETRY_COLUMNS,

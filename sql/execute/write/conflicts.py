@@ -42,17 +42,16 @@ and the values that its visible columns get."""
 class Collisions:
     """The rows that an INSERT proposes, and those that are in their way."""
 
-    def __init__(self, plan: InsertPlan, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+    def __init__(self, plan: InsertPlan, proposed: Mutation) -> None:
         assert plan.conflict is not None, plan
         self._plan = plan
         self._conflict: ConflictPlan = plan.conflict
         self._rules = RowRules.of(plan.descriptor)
-        self._keys = keys
-        self._bodies = bodies
+        self._keys, self._bodies = proposed.keys, proposed.bodies
         self._wanted: dict[bytes, _Arbiter] = {}  # the entries that the proposed rows need
         self._entries: list[list[bytes]] = []  # those of each
         arbiters = [_Arbiter(plan, index.id) for index in self._conflict.arbiters]
-        for key, body in in_steps(list(zip(keys, bodies, strict=True))):
+        for key, body in in_steps(list(zip(self._keys, self._bodies, strict=True))):
             needed = {each.entry(key, body): each for each in arbiters}
             entries = {entry: each for entry, each in needed.items() if entry is not None}
             self._wanted.update(entries)

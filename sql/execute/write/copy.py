@@ -38,18 +38,17 @@ class CopyIn:
 
     def __init__(
         self,
-        services: Services,
+        actor: Actor,
         descriptor: TableDescriptor,
         columns: tuple[Column, ...],
         opened: OpenTransaction,
-        database: str,
-        user: str,
     ) -> None:
+        services, user, database = actor.services, actor.user, actor.database
         self._rights, self._user = services.rights, user
         self.table_name = descriptor.name
         self.columns = columns
         self._rules = RowRules.of(descriptor)
-        transaction = opened.transaction
+        self._transaction = actor.reader
         self._bindings = Bindings(
             (),
             opened.began,
@@ -57,8 +56,7 @@ class CopyIn:
             deferral=opened.deferred,
             analytics=services.analytics,
         )
-        self._sequences = SequencesOfUser(services, user, database, transaction)
-        self._transaction = transaction
+        self._sequences = SequencesOfUser(services, user, database, actor.reader)
         self.row_count = 0
 
     async def write(self, batch: pa.RecordBatch) -> None:
@@ -96,8 +94,7 @@ async def begin_copy(
     refuse_view(descriptor, statement.table, "copy into")
     actor = Actor(services, user, database, transaction)
     await actor.need_table(descriptor, Privilege.INSERT)
-    columns = _columns(statement, descriptor)
-    return CopyIn(services, descriptor, columns, opened, database, user)
+    return CopyIn(actor, descriptor, _columns(statement, descriptor), opened)
 
 
 async def query_of_copy(

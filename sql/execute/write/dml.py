@@ -8,8 +8,9 @@ transaction, its own or the session's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -25,15 +26,7 @@ from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.columns.column_values import SlotValue, refuse_inserted
 from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
-from ...plan.plans import (
-    DeletePlan,
-    InsertPlan,
-    Plan,
-    RowFinder,
-    SelectPlan,
-    UpdatePlan,
-    WithPlan,
-)
+from ...plan.plans import DeletePlan, InsertPlan, Plan, RowFinder, SelectPlan, UpdatePlan, WithPlan
 from ...results.query_evaluator import Answer
 from ...results.results import Result, Row
 from ...syntax.statements import InsertMode
@@ -101,14 +94,6 @@ def _by_keys(finder: RowFinder) -> bool:
     return finder.access is not None and finder.access.points
 
 
-def _by_keys_alone(plan: DeletePlan) -> bool:
-    """Whether nothing is asked of the rows but their keys."""
-    access = plan.finder.access
-    return (
-        access is not None and access.answers(plan.finder.predicates) and not plan.returning.columns
-    )
-
-
 def at_once_applies(plan: DML) -> bool:
     """Whether the statement writes one row, known by its key, and nothing else is to be read or
     written for it."""
@@ -128,56 +113,41 @@ def at_once_applies(plan: DML) -> bool:
 # In one phase
 
 
-class OnePhase:
-    """A statement prepared for `Store.one_phase`: `evaluate` may run more than once."""
+async def evaluating(plan: DML, bindings: Bindings) -> Callable[[Evaluation], Written]:
+    """Computes all of a statement that needs no reading. Returns what `Store.one_phase` evaluates,
+    more than once perhaps. Both raise TooWide."""
+    if isinstance(plan, InsertPlan):
+        proposed = await _values_mutation(plan, bindings)
+        refuse_wide(proposed.bodies)
+        return partial(_insert_in_one_phase, plan, proposed, bindings)
+    assert plan.finder.access is not None, plan
+    keys = plan.finder.access.keys(bindings)
+    return partial(_change_in_one_phase, plan, keys, bindings)
 
-    def __init__(self, plan: DML, bindings: Bindings, insertion: Mutation | None) -> None:
-        self._plan = plan
-        self._bindings = bindings
-        self._insertion = insertion
-        self._keys: list[bytes] = []
-        if not isinstance(plan, InsertPlan):
-            assert plan.finder.access is not None, plan
-            self._keys = plan.finder.access.keys(bindings)
 
-    @classmethod
-    async def prepare(cls, plan: DML, bindings: Bindings) -> OnePhase:
-        """Computes all that needs no reading. Raises TooWide."""
-        if isinstance(plan, InsertPlan):
-            made = await _values_mutation(plan, bindings)
-            refuse_wide(made.bodies)
-            return cls(plan, bindings, made)
-        return cls(plan, bindings, None)
+def _insert_in_one_phase(
+    plan: InsertPlan, proposed: Mutation, bindings: Bindings, evaluation: Evaluation
+) -> Written:
+    if plan.conflict is not None:
+        _, changed, count = Collisions(plan, proposed).apply(evaluation, bindings)
+        return _told(plan, changed, count, bindings)
+    proposed.apply(evaluation)
+    return _told(plan, _rows_put(plan, plan.codec, proposed), len(proposed.keys), bindings)
 
-    def evaluate(self, evaluation: Evaluation) -> Written:
-        """Raises TooWide."""
-        plan = self._plan
-        if isinstance(plan, InsertPlan):
-            mutation = self._insertion
-            assert mutation is not None, plan
-            if plan.conflict is not None:
-                collisions = Collisions(plan, mutation.keys, mutation.bodies)
-                _, changed, count = collisions.apply(evaluation, self._bindings)
-                return _told(plan, changed, count, self._bindings)
-            mutation.apply(evaluation)
-            rows = _inserted(plan, mutation)
-            return _told(plan, rows, len(mutation.keys), self._bindings)
-        bodies = read_bounded(evaluation, self._keys)
-        found: list[KeyedRow]
-        if isinstance(plan, DeletePlan) and _by_keys_alone(plan):
-            pairs = zip(self._keys, bodies, strict=True)
-            found = [(key, ()) for key, body in pairs if body is not None]
-        else:
-            found = decoded(plan.finder.codec, self._keys, bodies)
-            found = _matching(plan.finder, found, self._bindings)
-        changed = _changed_rows(plan, found, self._bindings)
-        if isinstance(plan, UpdatePlan):
-            changed = RowRules.of(plan.finder.descriptor).complete(changed, self._bindings)
-            if len(changed) > 1 and weight(changed) > ONE_PHASE_BYTES_MAX:
-                raise TooWide
-        mutation, rows = _mutated(plan, found, changed)
-        mutation.apply(evaluation)
-        return _told(plan, rows, len(found), self._bindings)
+
+def _change_in_one_phase(
+    plan: UpdatePlan | DeletePlan, keys: list[bytes], bindings: Bindings, evaluation: Evaluation
+) -> Written:
+    found = decoded(plan.finder.codec, keys, read_bounded(evaluation, keys))
+    found = _matching(plan.finder, found, bindings)
+    changed = _changed_rows(plan, found, bindings)
+    if isinstance(plan, UpdatePlan):
+        changed = RowRules.of(plan.finder.descriptor).complete(changed, bindings)
+        if len(changed) > 1 and weight(changed) > ONE_PHASE_BYTES_MAX:
+            raise TooWide
+    mutation, rows = _mutated(plan, found, changed)
+    mutation.apply(evaluation)
+    return _told(plan, rows, len(found), bindings)
 
 
 async def _values_mutation(
@@ -225,13 +195,13 @@ def _finish_insert(plan: InsertPlan, mutation: Mutation) -> None:
         mutation.insert_only()
 
 
-def _inserted(plan: InsertPlan, mutation: Mutation) -> Sequence[Row]:
-    """The rows that RETURNING is about."""
+def _rows_put(plan: DML, codec: RowCodec, mutation: Mutation) -> Sequence[Row]:
+    """The rows that an INSERT or UPDATE puts, for RETURNING."""
     if not plan.returning.columns:
         return ()
-    decode = plan.codec.decode_row
-    pairs = zip(mutation.keys, mutation.bodies, strict=True)
-    return [decode(key, body) for key, body in pairs]
+    decode = codec.decode_row
+    pairs = list(zip(mutation.keys, mutation.bodies, strict=True))
+    return [decode(key, body) for key, body in in_steps(pairs)]
 
 
 def _told(plan: DML, rows: Sequence[Row], count: int, bindings: Bindings) -> Written:
@@ -292,15 +262,13 @@ async def read_in(
     """
     told: Sequence[Row]
     if isinstance(plan, InsertPlan):
-        mutation = await _insertion(plan, transaction, bindings)
+        mutation = proposed = await _insertion(plan, transaction, bindings)
         if plan.conflict is not None:
-            keys, bodies = mutation.keys, mutation.bodies
-            collisions = await in_slices_where(
-                long_bodies(bodies), lambda: Collisions(plan, keys, bodies)
-            )
+            many = long_bodies(proposed.bodies)
+            collisions = await in_slices_where(many, lambda: Collisions(plan, proposed))
             mutation, told, count = await collisions.settle_in(transaction, bindings)
         else:
-            told, count = _inserted(plan, mutation), len(mutation.keys)
+            told, count = _rows_put(plan, plan.codec, mutation), len(mutation.keys)
         return mutation, await sliced(told, lambda: _told(plan, told, count, bindings))
     rows, computed = await _find(plan.finder, transaction, bindings)
     if touched:
@@ -435,12 +403,7 @@ def _mutated(
     mutation = encoded(rules, changed)
     if plan.moves_keys:
         mutation.move_from(old)
-    new: list[Row] = []
-    if plan.returning.columns:
-        decode = plan.finder.codec.decode_row
-        pairs = list(zip(mutation.keys, mutation.bodies, strict=True))
-        new = [decode(key, body) for key, body in in_steps(pairs)]
-    return mutation, new
+    return mutation, _rows_put(plan, plan.finder.codec, mutation)
 
 
 # Several runs in one
@@ -544,7 +507,6 @@ _TAGS = {InsertPlan: "INSERT 0", UpdatePlan: "UPDATE", DeletePlan: "DELETE"}
 def result_of(
     plan: DML | WithPlan, written: Written | Result, committed_at: Timestamp | None
 ) -> Result:
-    """The result of a statement."""
     if isinstance(written, Result):
         return replace(written, commit_timestamp=committed_at)
     if isinstance(plan, WithPlan):

@@ -22,7 +22,7 @@ to a row and one that deletes it, each sees the other's write too late.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
@@ -50,13 +50,19 @@ from ...analyze.calls.sequence_calls import ValueNeeded
 from ...analyze.default_expressions import default_of
 from ...analyze.scalars import Bindings
 from ...results.results import Row
-from ...runtime.transactions import Deferrals, DeferredKeys, OpenTransaction, Orphans
+from ...runtime.transactions import Deferrals, OpenTransaction, Orphans
 from ..query.reading import rows_of_entries
 from .mutations import Mutation, RowChange, has_references
 from .row_rules import RowRules, encoded
 
 _REFUSING = (ReferentialAction.NO_ACTION, ReferentialAction.RESTRICT)
 _AT_ONCE = frozenset(ReferentialAction) - {ReferentialAction.NO_ACTION}
+
+_Values = dict[tuple[Datum, ...], tuple[Physical, ...]]
+"""Values of columns of a foreign key, each with what is stored of it."""
+
+_Gone = dict[tuple[Datum, ...], RowChange]
+"""Values that rows no longer have, each with the change of its row."""
 
 REFERRING_ROWS_MAX = 100_000
 """Rows that one statement changes by foreign keys, or looks at for them: they are held in memory
@@ -203,7 +209,7 @@ class _Cascade:
             referenced = await table_in(self._transaction, key.referenced_id)
             reference = Reference(referenced, key, table)
             values = (physicals_of(table, key.columns, body) for body in rows)
-            missing: dict[tuple[Datum, ...], tuple[Physical, ...]] = {}
+            missing: _Values = {}
             async for each in reference.absent(self._transaction, values):
                 datums = read_datums(table, key.columns, each)
                 if not self._deferred(reference):
@@ -229,13 +235,7 @@ class _Cascade:
         deferral = self._bindings.deferral
         return deferral is not None and deferral.defers(reference.referrer.id, reference.key)
 
-    def _note(
-        self,
-        reference: Reference,
-        missing: dict[tuple[Datum, ...], tuple[Physical, ...]],
-        *,
-        inserted: bool,
-    ) -> None:
+    def _note(self, reference: Reference, missing: _Values, *, inserted: bool) -> None:
         if missing:
             assert self._bindings.deferral is not None, reference
             key = reference.key
@@ -271,13 +271,11 @@ class Reference:
     def action_on(self, change: RowChange) -> ReferentialAction:
         return self.key.on_delete if change.new is None else self.key.on_update
 
-    def gone(
-        self, changes: Sequence[RowChange], actions: Collection[ReferentialAction]
-    ) -> dict[tuple[Datum, ...], RowChange]:
+    def gone(self, changes: Sequence[RowChange], actions: Collection[ReferentialAction]) -> _Gone:
         """The values that rows had which the foreign key may refer to, and have no longer, where it
         does then one of these."""
         columns = self.key.referenced_columns
-        gone: dict[tuple[Datum, ...], RowChange] = {}
+        gone: _Gone = {}
         for change in changes:
             if change.old is None:
                 continue
@@ -288,9 +286,7 @@ class Reference:
                 gone[before] = change
         return {v: change for v, change in gone.items() if self.action_on(change) in actions}
 
-    def stored(
-        self, gone: Mapping[tuple[Datum, ...], RowChange]
-    ) -> dict[tuple[Datum, ...], tuple[Physical, ...]]:
+    def stored(self, gone: _Gone) -> _Values:
         """The values that are gone, as they were stored."""
         columns = self.key.referenced_columns
         return {
@@ -315,7 +311,7 @@ class Reference:
                 yield each
 
     async def referring_rows(
-        self, transaction: Transaction, gone: Mapping[tuple[Datum, ...], tuple[Physical, ...]]
+        self, transaction: Transaction, gone: _Values
     ) -> list[tuple[tuple[Datum, ...], StoredRow]]:
         """The rows that refer to values that are gone, given as they are stored too: the values,
         and key and body of each row."""
@@ -399,19 +395,15 @@ def _told(table: TableDescriptor, columns: Sequence[int], values: Sequence[Datum
 async def check_deferred(opened: OpenTransaction) -> None:
     """Looks at what the transaction's statements noted. Raises SQLError 23503 where a row still
     refers to one that is not there."""
-    deferred = opened.deferred
-    if deferred.orphans:
-        await opened.statement(
-            lambda: check_keys(opened.transaction, deferred, Deferrals(all=False))
-        )
+    if opened.deferred.orphans:
+        await opened.statement(lambda: check_keys(opened, Deferrals(all=False)))
 
 
-async def check_keys(
-    transaction: Transaction, deferred: DeferredKeys, deferrals: Deferrals
-) -> None:
+async def check_keys(opened: OpenTransaction, deferrals: Deferrals) -> None:
     """Looks at what was noted of the keys that `deferrals` do not defer. Raises SQLError 23503."""
+    transaction = opened.transaction
     with transaction.tracking(True):
-        for (table_id, name), orphans in deferred.orphans.items():
+        for (table_id, name), orphans in opened.deferred.orphans.items():
             table = await find_table_in(transaction, table_id)
             if table is None or table.dropped:
                 continue
@@ -422,7 +414,7 @@ async def check_keys(
 
 
 async def _check_key(transaction: Transaction, reference: Reference, orphans: Orphans) -> None:
-    missing: dict[tuple[Datum, ...], tuple[Physical, ...]] = {}
+    missing: _Values = {}
     stored = (stored for stored, _ in orphans.values())
     async for each in reference.absent(transaction, stored):
         missing[read_datums(reference.referrer, reference.key.columns, each)] = each

@@ -220,12 +220,11 @@ class RelaxedLogs:
         async def work(transaction: Transaction, scope: LeaseScope) -> None:
             if not change_set.snapshot:
                 await _check_position(transaction, log, change_set.domain, stored)
-            at = transaction.read_timestamp
             tables: dict[str, TableDescriptor] = {}
             for table_id in log.table_ids:
-                table = await scope.table(table_id, at)
+                table = await scope.table(table_id, transaction.read_timestamp)
                 tables[table.name] = table
-            await apply_change_set(services, tables, change_set, transaction, at, beside)
+            await apply_change_set(services, tables, change_set, transaction, beside)
             await transaction.put([key], [msgspec.msgpack.encode(change_set.end)])
 
         _, at, _ = await alone(services, work)

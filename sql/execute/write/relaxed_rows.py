@@ -31,7 +31,6 @@ from ....catalog.values.column_types import Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.access import Transaction
-from ....kvlayer.clock import Timestamp
 from ....kvlayer.offload import OffloadLane
 from ....kvlayer.relaxed.events import rows_where
 from ....kvlayer.relaxed.reader import ChangeSet
@@ -55,7 +54,6 @@ async def apply_change_set(
     tables: Mapping[str, TableDescriptor],
     change_set: ChangeSet,
     transaction: Transaction,
-    at: Timestamp,
     beside: OffloadLane | None,
 ) -> None:
     """Writes what has changed. `tables` are the log's, by name. Where `beside` is given, cells are
@@ -75,7 +73,7 @@ async def apply_change_set(
                 hint=f"Its tables: {', '.join(tables)}.",
             )
     for name, table in tables.items():
-        writing = _TableWrite(services, table, transaction, at)
+        writing = _TableWrite(services, table, transaction)
         if change_set.snapshot or name in cells:
             await writing.write(cells.get(name, _NO_CELLS), snapshot=change_set.snapshot)
 
@@ -119,16 +117,18 @@ class _TableWrite:
     """Rows of one table, in one transaction."""
 
     def __init__(
-        self, services: Services, table: TableDescriptor, transaction: Transaction, at: Timestamp
+        self, services: Services, table: TableDescriptor, transaction: Transaction
     ) -> None:
-        self._services = services
         self._transaction = transaction
         self._rules = RowRules.of(table)
         self._table = table
         (self._key,) = table.key_columns
         self._columns = [each for each in table.visible_columns if each.id != self._key.id]
         self._bindings = Bindings(
-            (), at, generators=services.generators, analytics=services.analytics
+            (),
+            transaction.read_timestamp,
+            generators=services.generators,
+            analytics=services.analytics,
         )
 
     async def write(self, changes: _ByColumn, *, snapshot: bool) -> None:

@@ -329,7 +329,9 @@ class _Asked:
         """The values of each expression, in the order of the rows."""
         with asked_of_duckdb(self.select, [self.table]):
             values = parameter_values(self.select, bindings)
-            answer = await bindings.evaluator.run(self.select.sql, self._given(rows), values)
+            scans = self.select.scans
+            given = {scan.registered: _arrow(self.table, scan.places, rows) for scan in scans}
+            answer = await bindings.evaluator.run(self.select.sql, given, values)
         columns = [
             column_datums(column.type, array)
             for column, array in zip(answer.columns, answer.table.columns, strict=True)
@@ -343,10 +345,6 @@ class _Asked:
         unknown function."""
         columns = await columns_of(self.select, analytics, [self.table])
         return [column.type for column in columns]
-
-    def _given(self, rows: Sequence[Row]) -> dict[str, pa.Table]:
-        scans = self.select.scans
-        return {scan.registered: _arrow(self.table, scan.places, rows) for scan in scans}
 
 
 def _asked(table: TableDescriptor, trees: Sequence[exp.Expr]) -> _Asked:

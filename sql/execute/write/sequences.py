@@ -22,7 +22,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
-from uuid import UUID
 
 from msgspec.structs import replace
 
@@ -255,7 +254,8 @@ class DrawnValues:
     ) -> None:
         assert bindings.generators is not None, bindings
         self._bindings = bindings
-        self._base = bindings.generators
+        base = bindings.generators  # which draws what no sequence does
+        self.uuid, self.rowid, self.random = base.uuid, base.rowid, base.random
         self._store = store
         self._session = session or SessionSequences()
         self._computed: dict[str, list[object]] = {}
@@ -265,15 +265,6 @@ class DrawnValues:
         self._used: dict[str, int] = {}
         self._set: list[int] = []
         self._sets_used = 0
-
-    def uuid(self) -> UUID:
-        return self._base.uuid()
-
-    def rowid(self) -> int:
-        return self._base.rowid()
-
-    def random(self) -> float:
-        return self._base.random()
 
     def computed(self, text: str) -> object:
         place, values = self._computed_used.get(text, 0), self._computed.get(text, ())

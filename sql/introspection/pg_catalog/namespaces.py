@@ -6,25 +6,24 @@ from ....catalog.rights.privileges import SYSTEM, Privilege, Securable, Securabl
 from ....catalog.rights.rights import read_rights
 from ....catalog.rights.users import ROOT, list_users
 from ....catalog.values.identifiers import RESERVED
-from ...analyze.calls.oids import BTREE, HEAP, INFORMATION_SCHEMA, derived, relation_oid, user_oid
-from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
+from ...analyze.calls import oids
 from ...runtime.services import ListedTable
-from ..described import described_tables, index_definition
+from .. import described
 from ..rights import acl
 from ..virtual_table import PG_CATALOG, IntrospectionContext, Rows
 
-_VIRTUAL_SCHEMAS = {"pg_catalog": NAMESPACE, "information_schema": INFORMATION_SCHEMA}
+_VIRTUAL_SCHEMAS = {"pg_catalog": oids.PG_CATALOG, "information_schema": oids.INFORMATION_SCHEMA}
 _UTF8 = 6
 TABLESPACE = 1663
 
 
 def virtual_relation_oid(table: ListedTable) -> int:
-    return relation_oid(table.id, table.name)
+    return oids.relation_oid(table.id, table.name)
 
 
 def schema_oid(name: str) -> int:
     """Returns the oid of a schema whose tables are virtual."""
-    return _VIRTUAL_SCHEMAS.get(name) or derived("schema", name)
+    return _VIRTUAL_SCHEMAS.get(name) or oids.derived("schema", name)
 
 
 @PG_CATALOG.table("pg_namespace 1 oid:o nspname nspowner:o nspacl:S")
@@ -32,10 +31,10 @@ async def namespace_rows(context: IntrospectionContext) -> Rows:
     catalog, reader = context.services.catalog, context.reader
     database_id = await catalog.descriptors.lookup(reader, 0, 0, context.database)
     assert database_id is not None, context.database
-    owner, rights = user_oid(ROOT), await read_rights(reader)
+    owner, rights = oids.user_oid(ROOT), await read_rights(reader)
     for name, id in await catalog.descriptors.children(reader, database_id, 0):
         schema = Securable(SecurableKind.SCHEMA, id, name, (database_id,))
-        yield (id, name, user_oid(rights.owner(id)), acl(rights, schema))
+        yield (id, name, oids.user_oid(rights.owner(id)), acl(rights, schema))
     virtual = {table.schema for table in context.services.virtual_tables}
     for name in sorted(virtual):
         yield (schema_oid(name), name, owner, None)
@@ -50,8 +49,9 @@ async def database_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
     for name, id in found:
         yield (
-            id, name, user_oid(rights.owner(id)), _UTF8, "c", False, True, -1, 0, 0, TABLESPACE,
-            "C", "C.UTF-8", None, None, acl(rights, Securable(SecurableKind.DATABASE, id, name)),
+            id, name, oids.user_oid(rights.owner(id)), _UTF8, "c", False, True, -1, 0, 0,
+            TABLESPACE, "C", "C.UTF-8", None, None,
+            acl(rights, Securable(SecurableKind.DATABASE, id, name)),
         )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ async def role_rows(context: IntrospectionContext) -> Rows:
         creates_roles, creates_databases = Privilege.CREATEROLE, Privilege.CREATEDB
         yield (
             user.name, admin, True, bool(held & creates_roles), bool(held & creates_databases),
-            user.login, False, -1, "********", None, admin, None, user_oid(user.name),
+            user.login, False, -1, "********", None, admin, None, oids.user_oid(user.name),
         )  # fmt: skip
 
 
@@ -84,13 +84,13 @@ async def user_rows(context: IntrospectionContext) -> Rows:
 async def member_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
     for role, member, admin in rights.memberships():
-        yield (user_oid(role), user_oid(member), user_oid(ROOT), admin)
+        yield (oids.user_oid(role), oids.user_oid(member), oids.user_oid(ROOT), admin)
 
 
 @PG_CATALOG.table("pg_tablespace 32 oid:o spcname spcowner:o spcacl:S spcoptions:S")
 async def tablespace_rows(context: IntrospectionContext) -> Rows:
     """The store's folder alone, under the name of PostgreSQL's default."""
-    yield (TABLESPACE, "pg_default", user_oid(ROOT), None, None)
+    yield (TABLESPACE, "pg_default", oids.user_oid(ROOT), None, None)
 
 
 @PG_CATALOG.table("""pg_tables 19
@@ -98,7 +98,7 @@ async def tablespace_rows(context: IntrospectionContext) -> Rows:
     rowsecurity:b""")
 async def table_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    for found in await described_tables(context):
+    for found in await described.tables(context):
         yield (
             found.schema, found.table.name, rights.owner(found.table.id), None, True, False,
             bool(found.table.foreign_keys or found.table.referenced_by), False,
@@ -114,24 +114,24 @@ async def statio_rows(context: IntrospectionContext) -> Rows:
 
 @PG_CATALOG.table("pg_indexes 20 schemaname tablename indexname tablespace indexdef")
 async def indexes_rows(context: IntrospectionContext) -> Rows:
-    for found in await described_tables(context):
+    for found in await described.tables(context):
         for index in found.indexes:
-            yield (found.schema, found.table.name, index.name, None, index_definition(found, index))
+            yield (found.schema, found.table.name, index.name, None, found.index_definition(index))
 
 
 @PG_CATALOG.table("pg_am 17 oid:o amname amhandler amtype:c")
 async def _methods(context: IntrospectionContext) -> Rows:
-    yield (HEAP, "heap", "heap_tableam_handler", "t")
-    yield (BTREE, "btree", "bthandler", "i")
+    yield (oids.HEAP, "heap", "heap_tableam_handler", "t")
+    yield (oids.BTREE, "btree", "bthandler", "i")
 
 
 @PG_CATALOG.table("""pg_collation 18
     oid:o collname collnamespace:o collowner:o collprovider:c collisdeterministic:b
     collencoding:i collcollate collctype colliculocale collversion""")
 async def _collations(context: IntrospectionContext) -> Rows:
-    owner = user_oid("root")
-    yield (100, "default", NAMESPACE, owner, "d", True, -1, None, None, None, None)
-    yield (950, "C", NAMESPACE, owner, "c", True, -1, "C", "C", None, None)
+    owner = oids.user_oid("root")
+    yield (100, "default", oids.PG_CATALOG, owner, "d", True, -1, None, None, None, None)
+    yield (950, "C", oids.PG_CATALOG, owner, "c", True, -1, "C", "C", None, None)
 
 
 @PG_CATALOG.table("pg_get_keywords 43 word catcode:c barelabel:b catdesc baredesc")

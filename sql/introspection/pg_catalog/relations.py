@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.descriptors.descriptor import Column
 from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.sequence_value import decode_value
 from ....catalog.rights.privileges import securable
@@ -13,41 +13,16 @@ from ....catalog.rights.rights import read_rights
 from ....catalog.rights.users import ROOT
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.type_kinds import TypeKind
-from ...analyze.calls.oids import (
-    BTREE,
-    HEAP,
-    PG_ATTRDEF,
-    PG_CLASS,
-    PG_CONSTRAINT,
-    PG_EXTENSION,
-    PG_NAMESPACE,
-    PG_REWRITE,
-    constraint_oid,
-    derived,
-    index_oid,
-    user_oid,
-)
-from ...analyze.calls.oids import (
-    PG_CATALOG as NAMESPACE,
-)
+from ...analyze.calls import oids
 from ...results.results import Row
-from ..described import (
-    constraint_definition,
-    default_text,
-    described_relations,
-    described_sequences,
-    described_tables,
-    described_views,
-    identity_columns,
-    index_definition,
-)
+from .. import described
 from ..rights import acl
 from ..type_rows import row_of, type_modifier, type_oid
 from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
 from .namespaces import namespace_rows, schema_oid, virtual_relation_oid
 
 _INT8_OID = 20
-_OWNER = user_oid("root")
+_OWNER = oids.user_oid("root")
 _ACTIONS = {
     "NO ACTION": "a",
     "RESTRICT": "r",
@@ -66,38 +41,36 @@ _ACTIONS = {
     relminmxid:i""")
 async def class_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    for found in await described_relations(context):
+    for found in await described.relations(context):
         table, namespace = found.table, found.table.schema_id
-        checks = sum(constraint.kind == "c" for constraint in found.constraints)
-        options = [f"{name}={value}" for name, value in table.parameters.items()] or None
         yield _class(
             table.id,
             table.name,
             namespace,
             "r" if table.view is None else "v",
-            HEAP if table.view is None else 0,
             len(table.shown_columns),
-            checks,
-            options,
+            checks=sum(constraint.kind == "c" for constraint in found.constraints),
+            options=[f"{name}={value}" for name, value in table.parameters.items()] or None,
             rules=table.view is not None,
             # PostgreSQL enforces foreign keys by triggers, and psql looks for them only then.
             triggers=bool(table.foreign_keys or table.referenced_by),
-            owner=user_oid(rights.owner(table.id)),
+            owner=oids.user_oid(rights.owner(table.id)),
             acl=acl(rights, securable(table)),
         )
         for index in found.indexes:
-            oid = index_oid(table.id, index.id)
-            width = len(index.columns) + len(index.storing)
-            yield _class(oid, index.name, namespace, "i", BTREE, width, 0, None)
-    for _, sequence in await described_sequences(context):
+            oid = oids.index_oid(table.id, index.id)
+            yield _class(oid, index.name, namespace, "i", len(index.columns) + len(index.storing))
+    for _, sequence in await described.sequences(context):
         yield _class(
-            sequence.id, sequence.name, sequence.schema_id, "S", 0, 3, 0, None,
-            owner=user_oid(rights.owner(sequence.id)), acl=acl(rights, securable(sequence)),
+            sequence.id, sequence.name, sequence.schema_id, "S", 3,
+            owner=oids.user_oid(rights.owner(sequence.id)), acl=acl(rights, securable(sequence)),
         )  # fmt: skip
     for virtual in context.services.virtual_tables:
-        namespace = schema_oid(virtual.schema)
-        oid = virtual_relation_oid(virtual)
-        yield _class(oid, virtual.name, namespace, "v", 0, len(virtual.columns), 0, None)
+        oid, namespace = virtual_relation_oid(virtual), schema_oid(virtual.schema)
+        yield _class(oid, virtual.name, namespace, "v", len(virtual.columns))
+
+
+_METHODS = {"r": oids.HEAP, "i": oids.BTREE}
 
 
 def _class(
@@ -105,22 +78,20 @@ def _class(
     name: str,
     namespace: int,
     kind: str,
-    method: int,
     width: int,
-    checks: int,
-    options: list[str] | None,
     *,
+    checks: int = 0,
+    options: list[str] | None = None,
     rules: bool = False,
     triggers: bool = False,
     owner: int = _OWNER,
     acl: list[str] | None = None,
 ) -> Row:
-    table = kind == "r"
-    file = oid if table or kind == "i" else 0
+    table, method = kind == "r", _METHODS.get(kind, 0)
     return (
-        oid, name, namespace, 0, 0, owner, method, file, 0, 0, -1.0, 0, 0, table, False, "p", kind,
-        width, checks, rules, triggers, False, False, False, True, "d" if table else "n", False,
-        acl, options, None, 0, 0,
+        oid, name, namespace, 0, 0, owner, method, oid if method else 0, 0, 0, -1.0, 0, 0, table,
+        False, "p", kind, width, checks, rules, triggers, False, False, False, True,
+        "d" if table else "n", False, acl, options, None, 0, 0,
     )  # fmt: skip
 
 
@@ -133,10 +104,10 @@ _IDENTITIES = {None: "", Identity.ALWAYS: "a", Identity.BY_DEFAULT: "d"}
     atthasmissing:b attidentity:c attgenerated:c attisdropped:b attislocal:b attinhcount:i
     attcollation:o attacl:S attoptions:S attmissingval attfdwoptions:S""")
 async def attribute_rows(context: IntrospectionContext) -> Rows:
-    for found in await described_relations(context):
+    for found in await described.relations(context):
         table = found.table
         for column in table.shown_columns:
-            default = default_text(column) is not None
+            default = described.default_text(column) is not None
             generated = "s" if column.computed is not None else ""
             yield _attribute(
                 table.id, column.name, column.type, column.id,
@@ -144,7 +115,7 @@ async def attribute_rows(context: IntrospectionContext) -> Rows:
                 identity=_IDENTITIES[column.identity],
             )  # fmt: skip
         for index in found.indexes:
-            oid = index_oid(table.id, index.id)
+            oid = oids.index_oid(table.id, index.id)
             for place, column_id in enumerate((*index.columns, *index.storing), start=1):
                 column = table.column_by_id(column_id)
                 yield _attribute(oid, column.name, column.type, place)
@@ -177,18 +148,18 @@ def _attribute(
     )  # fmt: skip
 
 
-def default_oid(table: TableDescriptor, number: int) -> int:
+def default_oid(found: described.DescribedTable, column: Column) -> int:
     """Returns the oid of a column's default in pg_attrdef."""
-    return derived("default", table.id, number)
+    return oids.derived("default", found.table.id, column.id)
 
 
 @PG_CATALOG.table("pg_attrdef 4 oid:o adrelid:o adnum:i adbin")
 async def default_rows(context: IntrospectionContext) -> Rows:
-    for found in await described_tables(context):
+    for found in await described.tables(context):
         for column in found.table.shown_columns:
-            text = default_text(column)
+            text = described.default_text(column)
             if text is not None:
-                yield (default_oid(found.table, column.id), found.table.id, column.id, text)
+                yield (default_oid(found, column), found.table.id, column.id, text)
 
 
 @PG_CATALOG.table("""pg_index 6
@@ -197,14 +168,14 @@ async def default_rows(context: IntrospectionContext) -> Rows:
     indisready:b indislive:b indisreplident:b indkey:v indcollation:V indclass:V indoption:v
     indexprs indpred""")
 async def index_rows(context: IntrospectionContext) -> Rows:
-    for found in await described_tables(context):
+    for found in await described.tables(context):
         table = found.table
         for index in found.indexes:
             key = [*index.columns, *index.storing]
             count = len(index.columns)
             primary = index.id == table.primary_index_id
             yield (
-                index_oid(table.id, index.id), table.id, len(key), count, index.unique, False,
+                oids.index_oid(table.id, index.id), table.id, len(key), count, index.unique, False,
                 primary, False, True, False, True, False, True, True, False, key, [0] * count,
                 [0] * count, [0] * count, None, None,
             )  # fmt: skip
@@ -216,12 +187,10 @@ async def index_rows(context: IntrospectionContext) -> Rows:
     confmatchtype:c conislocal:b coninhcount:i connoinherit:b conkey:I confkey:I conpfeqop:O
     conppeqop:O conffeqop:O confdelsetcols:I conexclop:O conbin""")
 async def constraint_rows(context: IntrospectionContext) -> Rows:
-    tables = await described_tables(context)
-    by_id = {found.table.id: found for found in tables}
-    for found in tables:
+    for found in await described.tables(context):
         table = found.table
         for constraint in found.constraints:
-            index = 0 if constraint.index is None else index_oid(table.id, constraint.index.id)
+            index = 0 if constraint.index is None else oids.index_oid(table.id, constraint.index.id)
             other, other_columns, update, delete, match = 0, None, "", "", ""
             deferrable = deferred = False
             if constraint.key is not None:
@@ -229,9 +198,9 @@ async def constraint_rows(context: IntrospectionContext) -> Rows:
                 other, other_columns, match = key.referenced_id, list(key.referenced_columns), "s"
                 deferrable, deferred = key.deferrable, key.initially_deferred
                 update, delete = _ACTIONS[key.on_update.value], _ACTIONS[key.on_delete.value]
-                index = index_oid(other, by_id[other].referenced_index(key).id)
+                index = oids.index_oid(other, found.all_tables[other].referenced_index(key).id)
             yield (
-                constraint_oid(table.id, constraint.name), constraint.name, table.schema_id,
+                oids.constraint_oid(table.id, constraint.name), constraint.name, table.schema_id,
                 constraint.kind, deferrable, deferred, constraint.validated, table.id, 0, index, 0,
                 other, update, delete, match, True, 0, True, list(constraint.columns),
                 other_columns, None, None, None, None, None,
@@ -244,27 +213,25 @@ async def description_rows(context: IntrospectionContext) -> Rows:
     """Comments, and what PostgreSQL says of `public`: a dump leaves that out."""
     async for row in namespace_rows(context):
         if row[1] == "public":
-            yield (row[0], PG_NAMESPACE, 0, "standard public schema")
-    for found in await described_relations(context):
+            yield (row[0], oids.PG_NAMESPACE, 0, "standard public schema")
+    for found in await described.relations(context):
         if found.table.comment is not None:
-            yield (found.table.id, PG_CLASS, 0, found.table.comment)
+            yield (found.table.id, oids.PG_CLASS, 0, found.table.comment)
         for column in found.table.shown_columns:
             if column.comment is not None:
-                yield (found.table.id, PG_CLASS, column.id, column.comment)
+                yield (found.table.id, oids.PG_CLASS, column.id, column.comment)
 
 
 @TAILRACE_INTERNAL.table("definitions 5 oid:i class_oid:i definition")
 async def definition_rows(context: IntrospectionContext) -> Rows:
     """Indexes and constraints as the statements that would make them."""
-    tables = await described_tables(context)
-    by_id = {found.table.id: found for found in tables}
-    for found in tables:
+    for found in await described.tables(context):
         for index in found.indexes:
-            oid = index_oid(found.table.id, index.id)
-            yield (oid, PG_CLASS, index_definition(found, index))
+            oid = oids.index_oid(found.table.id, index.id)
+            yield (oid, oids.PG_CLASS, found.index_definition(index))
         for constraint in found.constraints:
-            oid = constraint_oid(found.table.id, constraint.name)
-            yield (oid, PG_CONSTRAINT, constraint_definition(found, constraint, by_id))
+            oid = oids.constraint_oid(found.table.id, constraint.name)
+            yield (oid, oids.PG_CONSTRAINT, found.constraint_definition(constraint))
 
 
 _NORMAL, _INTERNAL, _AUTO, _MEMBER = "n", "i", "a", "e"
@@ -278,13 +245,13 @@ OWN_EXTENSION = 16_000
 
 def rule_oid(view_id: int) -> int:
     """Returns the oid of the rewrite rule of a view."""
-    return derived("rule", view_id)
+    return oids.derived("rule", view_id)
 
 
 @PG_CATALOG.table("pg_views 21 schemaname viewname viewowner definition")
 async def view_rows(context: IntrospectionContext) -> Rows:
     rights = await read_rights(context.reader)
-    for found, text in await described_views(context):
+    for found, text in await described.views(context):
         yield (found.schema, found.table.name, rights.owner(found.table.id), text)
 
 
@@ -292,7 +259,7 @@ async def view_rows(context: IntrospectionContext) -> Rows:
     oid:o rulename ev_class:o ev_type:c ev_enabled:c is_instead:b ev_qual ev_action""")
 async def rule_rows(context: IntrospectionContext) -> Rows:
     """A view is a rule that says what to read in its place."""
-    for found, text in await described_views(context):
+    for found, text in await described.views(context):
         yield (rule_oid(found.table.id), "_RETURN", found.table.id, "1", "O", True, None, text)
 
 
@@ -300,39 +267,39 @@ async def rule_rows(context: IntrospectionContext) -> Rows:
     classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c""")
 async def dependency_rows(context: IntrospectionContext) -> Rows:
     """What views read, the sequences that columns own, and what is built in."""
-    for found in await described_relations(context):
+    for found in await described.relations(context):
         view = found.table.view
         if view is None:
             continue
         rule = rule_oid(found.table.id)
-        yield (PG_REWRITE, rule, 0, PG_CLASS, found.table.id, 0, _INTERNAL)
+        yield (oids.PG_REWRITE, rule, 0, oids.PG_CLASS, found.table.id, 0, _INTERNAL)
         for read in view.reads:
             for column in read.columns or (0,):
-                yield (PG_REWRITE, rule, 0, PG_CLASS, read.table_id, column, _NORMAL)
-    identities = await identity_columns(context)
-    for _, sequence in await described_sequences(context):
+                yield (oids.PG_REWRITE, rule, 0, oids.PG_CLASS, read.table_id, column, _NORMAL)
+    identities = await described.identity_columns(context)
+    for _, sequence in await described.sequences(context):
         if sequence.owner is not None:
             kind = _INTERNAL if sequence.owner in identities else _AUTO
-            yield (PG_CLASS, sequence.id, 0, PG_CLASS, *sequence.owner, kind)
+            yield (oids.PG_CLASS, sequence.id, 0, oids.PG_CLASS, *sequence.owner, kind)
     for row in await _drawn_defaults(context):
         yield row
-    yield _member(PG_NAMESPACE, schema_oid(OWN_SCHEMA))
+    yield _member(oids.PG_NAMESPACE, schema_oid(OWN_SCHEMA))
     for table in context.services.virtual_tables:
         if table.schema == OWN_SCHEMA:
-            yield _member(PG_CLASS, virtual_relation_oid(table))
+            yield _member(oids.PG_CLASS, virtual_relation_oid(table))
 
 
 async def _drawn_defaults(context: IntrospectionContext) -> list[Row]:
     """Rows of pg_depend for sequences that defaults draw from, so that a dump has the sequence
     before the table."""
     ids = {}
-    for schema, sequence in await described_sequences(context):
+    for schema, sequence in await described.sequences(context):
         ids[f"{schema}.{sequence.name}"] = sequence.id
         if schema == "public":
             ids[sequence.name] = sequence.id
     return [
-        (PG_ATTRDEF, default_oid(found.table, column.id), 0, PG_CLASS, ids[name], 0, _NORMAL)
-        for found in await described_tables(context)
+        (oids.PG_ATTRDEF, default_oid(found, column), 0, oids.PG_CLASS, ids[name], 0, _NORMAL)
+        for found in await described.tables(context)
         for column in found.table.shown_columns
         for name in _NEXTVAL.findall(column.default_expression or "")
         if name in ids
@@ -347,17 +314,17 @@ _NEXTVAL = re.compile(r"nextval\('([^']+)'", re.IGNORECASE)
     extcondition:S""")
 async def extension_rows(context: IntrospectionContext) -> Rows:
     """`tailrace_internal` is one that is built in, so no dump has it."""
-    yield (OWN_EXTENSION, "tailrace", user_oid(ROOT), NAMESPACE, False, "1", None, None)
+    yield (OWN_EXTENSION, "tailrace", oids.user_oid(ROOT), oids.PG_CATALOG, False, "1", None, None)
 
 
 def _member(of: int, oid: int) -> Row:
-    return (of, oid, 0, PG_EXTENSION, OWN_EXTENSION, 0, _MEMBER)
+    return (of, oid, 0, oids.PG_EXTENSION, OWN_EXTENSION, 0, _MEMBER)
 
 
 @PG_CATALOG.table("""pg_sequence 33
     seqrelid:o seqtypid:o seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b""")
 async def sequence_rows(context: IntrospectionContext) -> Rows:
-    for _, found in await described_sequences(context):
+    for _, found in await described.sequences(context):
         yield (
             found.id, _INT8_OID, found.options.start, found.options.increment,
             found.options.maximum, found.options.minimum, found.options.cache, found.options.cycle,
@@ -370,7 +337,7 @@ async def sequence_rows(context: IntrospectionContext) -> Rows:
 async def sequence_state_rows(context: IntrospectionContext) -> Rows:
     """A sequence that has handed out nothing yet has no last value."""
     rights = await read_rights(context.reader)
-    for schema, found in await described_sequences(context):
+    for schema, found in await described.sequences(context):
         options, body = found.options, await context.reader.get(found.key)
         last, called = (None, False) if body is None else decode_value(body)
         yield (
