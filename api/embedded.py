@@ -28,9 +28,11 @@ import pyarrow as pa
 
 from ..catalog.descriptors.names import quote_identifier
 from ..catalog.values.column_types import Datum
+from ..catalog.values.errors import SQLError
 from ..changefeed.pipeline.live import LiveFeed
 from ..kvlayer.clock import Timestamp
 from ..sql import LoadMode, LoadReport, Row
+from ..sql import Result as StatementResult
 from ..sql import Session as StatementSession
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from .keyspaces import AsyncKeyspace, Keyspace
@@ -67,7 +69,7 @@ class AsyncSession:
 
     async def sql(self, text: str, params: Sequence[object] = ()) -> Result:
         """Runs the statements of `text` and returns the last one's result. Raises SQLError."""
-        return Result((await self._session.execute(text, params))[-1])
+        return await _last(await self._session.execute(text, params))
 
     async def close(self) -> None:
         """Rolls back what is open."""
@@ -92,7 +94,7 @@ class AsyncDatabase:
 
         All calls share one session; `session` makes another, for a transaction of its own.
         """
-        return Result((await self._session.execute(text, params))[-1])
+        return await _last(await self._session.execute(text, params))
 
     def session(self, *, database: str | None = None) -> AsyncSession:
         """A session of its own. Close it, or use it as a context."""
@@ -161,6 +163,19 @@ class AsyncDatabase:
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+async def _last(results: Sequence[StatementResult]) -> Result:
+    """The last of the results. Raises SQLError 0A000 where its rows have no end."""
+    result = results[-1]
+    if result.stream is not None:
+        await result.close()
+        raise SQLError(
+            "0A000",
+            "a changefeed without a sink has no result as a whole",
+            hint="Iterate over changefeed(…), or name a sink: INTO '…'.",
+        )
+    return Result(result)
 
 
 async def aopen(path: str | PathLike[str], options: NodeOptions | None = None) -> AsyncDatabase:

@@ -47,7 +47,8 @@ class Result:
     asked for them, or a `stream` that does not end by itself (a changefeed without a sink; closing
     it ends the feed). `row_count` counts rows returned, or written by DML; with `batches` they are
     not counted yet, and `tag` lacks their number.
-    `commit_timestamp` is set when the statement committed by itself.
+    `commit_timestamp` is set when the statement committed by itself; what a job of it has done
+    until it returned is at or below it, too.
     """
 
     tag: str

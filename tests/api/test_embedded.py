@@ -73,6 +73,15 @@ def test_changefeed_yields_changes_until_closed() -> None:
         db.sql("INSERT INTO t VALUES (2, 'b')")
 
 
+def test_a_statement_whose_rows_have_no_end_is_refused() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+        with pytest.raises(SQLError, match="0A000") as caught:
+            db.sql("CREATE CHANGEFEED FOR t")
+        assert caught.value.hint is not None and "changefeed(…)" in caught.value.hint
+        db.sql("DROP TABLE t")  # nobody holds it
+
+
 def test_changefeed_may_outlive_its_database() -> None:
     with tailrace.open(":memory:") as db:
         db.sql(f"{TABLE}; INSERT INTO t VALUES (1, 'a')")

@@ -117,6 +117,20 @@ def test_dropped_column_is_gone(sim: Simulation, locked: bool) -> None:
     sim.run(scenario())
 
 
+def test_a_changes_timestamp_is_behind_its_last_version(sim: Simulation, locked: bool) -> None:
+    """Who waits for a feed to have come there, or reads as of then, has the change."""
+
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, locked)
+            for change in ("ADD COLUMN c INT8 AS (n * 2) STORED", "DROP COLUMN v", "ADD w INT8"):
+                result = await node.sql(f"ALTER TABLE t {change}")
+                assert result.commit_timestamp is not None
+                assert result.commit_timestamp >= (await table_of(node)).modification_time, change
+
+    sim.run(scenario())
+
+
 def test_rename_changes_only_the_name(sim: Simulation, locked: bool) -> None:
     async def scenario() -> None:
         async with sql_node(sim) as node:
