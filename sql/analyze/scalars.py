@@ -159,7 +159,7 @@ TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 INTERVAL = ColumnType(TypeKind.INTERVAL)
 
 INT4_TYPE = exp.DataType.Type.MEDIUMINT
-"""The type name that `sql.parse.repairs.meant_tokens` writes for INT4."""
+"""The type that `sql.parse.lexer` reads INT4 as."""
 
 
 def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) -> Scalar:

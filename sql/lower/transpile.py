@@ -20,7 +20,7 @@ from typing import Final
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.errors import ErrorLevel
 from sqlglot.generator import Generator
 
 from ...catalog.descriptors.enum_columns import enum_in
@@ -115,29 +115,21 @@ def transpile(
 
 
 def _generate(query: exp.Query) -> str:
-    made = copied(query)
-    try:
-        return _written(made, ErrorLevel.RAISE)
-    except UnsupportedError as error:
-        # What depends on a session's time zone is the same in both: there is only UTC.
-        if "timezone handling" in f"{error}":
-            return _written(copied(query), ErrorLevel.IGNORE)
-        raise SQLError("0A000", f"not supported: {error}".splitlines()[0].lower()) from error
-    finally:
-        dismantle(made)
-
-
-def _written(query: exp.Query, unsupported: ErrorLevel) -> str:
     """The query's text. The generator changes what it writes, and gives way at each leaf."""
-    generator = _DUCKDB.generator(identify=True, unsupported_level=unsupported)
+    generator = _DUCKDB.generator(identify=True, unsupported_level=ErrorLevel.IGNORE)
     generator._dispatch = dict(generator._dispatch)
     for kind in _LEAVES:
         generator._dispatch[kind] = _giving_way(generator._dispatch[kind])
     text: str = generator.generate(query, copy=False)
+    refused = generator.unsupported_messages
+    # What depends on a session's time zone is the same in both: there is only UTC.
+    if refused and not any("timezone handling" in message for message in refused):
+        raise SQLError("0A000", f"not supported: {refused[0].splitlines()[0]}".lower())
     return text
 
 
 _DUCKDB = DuckDB()
+_DUCKDB.INDEX_OFFSET = 0  # as `sql.parse.dialect` has it
 _LEAVES = (exp.Identifier, exp.Literal, exp.Boolean, exp.Null)
 _Write = Callable[[Generator, exp.Expr], str]
 

@@ -20,22 +20,22 @@ from ..analyze.binder import (
     check_columns,
     joined,
     places_of,
+    refuse_sets,
     row_scope,
     table_called,
     with_ctes_of,
 )
 from ..analyze.columns.column_values import (
     assigned_column,
+    constant_columns,
     is_default,
     refuse_computed,
     refuse_inserted,
     value_for,
 )
-from ..analyze.columns.constant_values import constant_columns
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
 from ..analyze.given_tables import is_virtual
-from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar
 from ..analyze.types.assigned_types import check_inserted, check_updated
 from ..analyze.types.blanks import without_blanks

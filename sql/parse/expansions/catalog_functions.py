@@ -142,9 +142,8 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
 
 
 def _letter(name: exp.Column, subscripts: list[exp.Expr]) -> exp.Expr | None:
-    """`typname[0]`: a `name` is an array of letters, the first of which has the subscript 0, which
-    sqlglot has made one less."""
-    if [each.sql() for each in subscripts] != ["-1"]:
+    """`typname[0]`: a `name` is an array of letters, the first of which has the subscript 0."""
+    if [each.sql() for each in subscripts] != ["0"]:
         return None
     return exp.Substring(
         this=name.copy(), start=exp.Literal.number(1), length=exp.Literal.number(1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from ..lexer import POSTGRES
+from ..dialect import POSTGRES
 
 
 def parse_text(text: str) -> exp.Expr:

@@ -18,14 +18,12 @@ Names, of casts in the form of calls and of words that stand for functions:
     "time"('12:00')         CAST('12:00' AS TIME)
     user, current_role      CURRENT_USER: reserved words, unless they are quoted
     nextval('s'::regclass)  nextval('s'): the name is looked for when it is called
-    f(((doc)) -> 'a')       f(doc -> 'a'), so written by `meant_tokens`
 
 Arrays:
 
     1 = ALL (a)     sqlglot reads a call of a function all(a)
     1 = ANY (ARRAY(SELECT …))   is 1 = ANY (SELECT …)
     a[:k]           a placeholder named k; it is a slice up to the column k
-    a[k::INT8]      k::INT8 - 1, but a[k] as it stands; it is the place that is written
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from sqlglot import exp
 
 from ...syntax.tree_names import CALLED
 from ...syntax.walks import find_all
-from ..lexer import POSTGRES
+from ..dialect import POSTGRES
 
 # Rows.
 
@@ -171,11 +169,8 @@ def _target(name: str) -> exp.DataType | None:
     return None if type is None else exp.DataType.build(type, dialect=POSTGRES)
 
 
-def plain_documents(tree: exp.Expr) -> exp.Expr:
-    """Returns the tree with sequences by their names, and documents without parentheses."""
-    for node in list(find_all(tree, exp.JSONExtract)):
-        if isinstance(node.this, exp.Paren) and isinstance(node.this.unnest(), exp.Column):
-            node.set("this", node.this.unnest())
+def plain_sequences(tree: exp.Expr) -> exp.Expr:
+    """Returns the tree with sequences by their names."""
     for call in list(find_all(tree, exp.Anonymous)):
         if call.name.lower() in ("nextval", "currval", "setval") and call.expressions:
             first = call.expressions[0]
@@ -198,7 +193,6 @@ def plain_arrays(tree: exp.Expr) -> exp.Expr:
             continue
         if isinstance(node, exp.Bracket):
             _plain_bounds(node)
-            _plain_place(node)
             continue
         made = _SETS.get(node.name.lower())
         if made is not None and len(node.expressions) == 1 and node is not tree:
@@ -222,17 +216,3 @@ def _plain_bounds(node: exp.Bracket) -> None:
     for item in list(node.expressions):
         if isinstance(item, exp.Placeholder) and item.name:
             item.replace(exp.Slice(this=None, expression=exp.column(item.name)))
-
-
-def _plain_place(node: exp.Bracket) -> None:
-    """A place that is computed counts from 1, whatever sqlglot knows of its type; literals are
-    moved by sqlglot when they are read and when they are written, and are left to it."""
-    item = node.expressions[0] if len(node.expressions) == 1 else None
-    inner = item.this if isinstance(item, exp.Neg) else item
-    if item is None or isinstance(inner, exp.Literal | exp.Slice | exp.Null):
-        return
-    (place,) = exp.apply_index_offset(node.this, [item], 1, dialect="postgres")
-    if isinstance(place, exp.Add) and place.expression.name == "0":
-        place = place.this
-    node.set("expressions", [place.copy()])
-    node.set("offset", 1)

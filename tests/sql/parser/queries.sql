@@ -99,7 +99,7 @@ position 12: syntax error at or near ")" (SQLSTATE 42601)
 
 SELECT ($1,$2), 'costs $5, or $6', "a$1b", $$x $1,$2$$, $tag$ $1 $tag$ -- $1
 ----
-Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 ' /* @1 */›, as_of=None, locks=())
+Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 '›, as_of=None, locks=())
 
 SELECT @1,$2
 ----
