@@ -38,9 +38,8 @@ from .repairs.mended_trees import (
     USER_WORDS,
     plain_arrays,
     plain_derived,
-    plain_names,
     plain_rows,
-    plain_sequences,
+    plain_users,
 )
 
 
@@ -88,11 +87,11 @@ def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> Parsed
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if len(tokens) > _SHALLOW:
         _refuse_depth(tree)
+    if not words.isdisjoint(USER_WORDS):
+        tree = plain_users(tree)
     nodes = list(walk(tree))
     kinds = frozenset(map(type, nodes))
     due = _passes_for(kinds)
-    if not words.isdisjoint(USER_WORDS):
-        due = sorted({*due, _PLAIN_NAMES})
     for place in due:
         plain, _ = _PASSES[place]
         tree = plain(tree)
@@ -142,10 +141,8 @@ def _below(node: exp.Expr) -> Iterable[exp.Expr]:
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
     (plain_rows, (exp.Star, exp.Values)),
     (plain_derived, (exp.Join, exp.Lateral)),
-    (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time)),
-    (plain_sequences, (exp.Anonymous,)),
     (plain_sets, (exp.Anonymous, exp.Unnest)),
-    (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
+    (plain_arrays, (exp.Any, exp.All)),
     (offered_operators, tuple(REFUSED_NODES)),
     (known_calls, (exp.Anonymous,)),
     (balance, CHAINED),
@@ -153,9 +150,6 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
 """Passes over a parsed tree, in order, each with the kinds of nodes that it rewrites. A pass
 runs only if the tree has a node of its kinds: most statements need one walk or two. No pass
 makes a node of a kind that only a later pass is for."""
-
-_PLAIN_NAMES = [plain for plain, _ in _PASSES].index(plain_names)
-"""The place of the pass that is for columns of some names too."""
 
 
 @lru_cache(1024)

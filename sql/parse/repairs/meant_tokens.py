@@ -1,6 +1,5 @@
 """Tokens that say what PostgreSQL would read, where sqlglot would read something else.
 
-    DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
     $1::oid[]               an array, which sqlglot does not read
     mood 'sad'              'sad'::mood, for types that sqlglot does not know
     INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
@@ -27,7 +26,6 @@ OID = TokenType.UINT
 arrays."""
 
 _INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})
-_MOMENTS = frozenset({TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.TIME})
 
 
 def meant_tokens(tokens: list[Token]) -> list[Token]:
@@ -54,10 +52,6 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         elif is_string(token) and place and _whole_interval(tokens, place - 1):
             interval = tokens[place - 1]
             made += [token, like(token, TokenType.DCOLON, "::"), interval]
-        elif kind in _MOMENTS and _typed_literal(tokens, place):
-            made += [like(token, TokenType.L_PAREN, "("), token]
-        elif is_string(token) and before in _MOMENTS and _typed_literal(tokens, place - 1):
-            made += [token, like(token, TokenType.R_PAREN, ")")]
         elif kind == TokenType.VAR and _names_type(tokens, place):
             made.append(like(token, TokenType.L_PAREN, "("))
         elif is_string(token) and before == TokenType.VAR and _names_type(tokens, place - 1):
@@ -69,7 +63,7 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
     return made
 
 
-_CHANGED = LITERALS | _MOMENTS | {
+_CHANGED = LITERALS | {
     TokenType.NUMBER, TokenType.OBJECT_IDENTIFIER, TokenType.INTERVAL,
 }  # fmt: skip
 """Tokens that mean something else for what they are; others do before a literal."""
@@ -101,15 +95,6 @@ def _names_type(tokens: list[Token], place: int) -> bool:
         and tokens[place + 1].token_type == TokenType.STRING
         and tokens[place].text.lower() not in _NO_TYPES
         and (place == 0 or tokens[place - 1].token_type != TokenType.DOT)
-    )
-
-
-def _typed_literal(tokens: list[Token], place: int) -> bool:
-    """`DATE '…'` before `::`."""
-    return (
-        place + 2 < len(tokens)
-        and is_string(tokens[place + 1])
-        and tokens[place + 2].token_type == TokenType.DCOLON
     )
 
 
