@@ -62,7 +62,7 @@ from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.tree_copies import copied, dismantle, wrap
-from ..syntax.tree_names import folded_alias
+from ..syntax.tree_names import folded_alias, is_natural
 from ..syntax.walks import find_all, stepping
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
@@ -316,8 +316,8 @@ def _value(node: exp.Expr, parameters: _Parameters) -> exp.Expr | None:
     try:
         return parameters.typed(compile_scalar(node, {}), INT8 if told is None else told[0].type)
     except NotNative:
-        name = (node.expression if isinstance(node, exp.Dot) else node).name.lower()
-        raise error_at(node, "0A000", f"{name} takes constants and parameters") from None
+        what = f"{node.name.lower()} takes constants and parameters"
+        raise error_at(node, "0A000", what) from None
 
 
 def _replace_slots(query: exp.Expr, types: Types, parameters: _Parameters) -> set[int]:
@@ -418,9 +418,7 @@ def names_used(query: exp.Query) -> tuple[set[str], bool]:
     """Returns every name that may be of a column, and whether a star or NATURAL takes all."""
     names = {folded(node) for node in find_all(query, exp.Identifier)}
     starred = any(not isinstance(star.parent, exp.Count) for star in find_all(query, exp.Star))
-    joins = find_all(query, exp.Join)
-    natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in joins)
-    return names, starred or natural
+    return names, starred or any(map(is_natural, find_all(query, exp.Join)))
 
 
 def _name_columns(query: exp.Query) -> None:

@@ -75,8 +75,9 @@ def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
             made = exp.Cast(this=first, to=exp.DataType.build(_CASTS[name], dialect="postgres"))
             made.meta[COLUMN_NAME] = name
             return made
-    if name in _SEQUENCES and isinstance(first, exp.Cast) and isinstance(first.this, exp.Literal):
-        arguments = [first.this, *arguments[1:]]
+    if name in _SEQUENCES and isinstance(first, exp.Cast):
+        literal = first.this.unnest()
+        arguments[:1] = [literal if isinstance(literal, exp.Literal) else first]
     return exp.Anonymous(this=name, expressions=arguments)
 
 

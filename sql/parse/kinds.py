@@ -107,7 +107,7 @@ _named(object_name, {word: f"{_article(word)}'s name" for word in _QUALIFIED})
 _named(
     identifier,
     {
-        "prepared": "a prepared statement's name", "schema": "a schema's name", "name": "a name",
+        "prepared": "a prepared statement's name", "name": "a name",
         "new_name": "a new name", "table_word": "a table's name", "word": "a word",
         "option_word": "an option",
     },
@@ -185,8 +185,7 @@ for _name, _what in {
     "backup": "the URI of a backup", "crontab": "a crontab", "password": "a password",
 }.items():  # fmt: skip
     define(_name, lambda cursor, what=_what: string(cursor, what), at_string)
-for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id",
-                     "length": "a whole number"}.items():  # fmt: skip
+for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id"}.items():
     define(_name, lambda cursor, what=_what: integer(cursor, what), at_number)
 define("number", lambda cursor: signed(cursor, "a whole number"), at_number)
 define("count", lambda cursor: signed(cursor, "a number of rows"), at_number)

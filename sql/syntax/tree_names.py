@@ -34,6 +34,11 @@ def folded_alias(table: exp.Expr) -> str:
     return folded(named) if isinstance(named, exp.Identifier) else ""
 
 
+def is_natural(join: exp.Expr) -> bool:
+    """Whether a join is NATURAL."""
+    return str(join.args.get("method") or "").upper() == "NATURAL"
+
+
 def position_of(node: exp.Expr | None) -> int | None:
     """The position of the first identifier or literal of `node`, if sqlglot kept it."""
     if node is None:

@@ -9,6 +9,7 @@ A type is kept with its tree, and so with each copy of it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
@@ -111,31 +112,27 @@ class Types:
     def of(self, tree: exp.Expr | None) -> ColumnType | None:
         if tree is None or self._depth > _DEPTH_MAX:
             return None
-        meta = tree.meta
-        if _TYPE not in meta:
-            if isinstance(tree, _CHAINED):
-                # What a chain begins with comes first, so that its length is no depth.
-                for part in reversed(self._chain(tree.this)):
-                    self._keep(part)
-            self._keep(tree)
-        found: ColumnType | None = meta[_TYPE]
+        kept = self._kept(tree)
+        if _TYPE not in kept:
+            # What a chain begins with comes first, so that its length is no depth.
+            chain = [tree]
+            while isinstance(chain[-1], _CHAINED) and self._untouched(chain[-1].this):
+                chain.append(chain[-1].this)
+            for part in reversed(chain):
+                give_way()
+                self._depth += 1
+                self._kept(part)[_TYPE] = None  # a query that is recursive meets itself
+                self._kept(part)[_TYPE] = self._infer(part)
+                self._depth -= 1
+        found: ColumnType | None = kept[_TYPE]
         return found
 
-    def _keep(self, tree: exp.Expr) -> None:
-        give_way()
-        meta = tree.meta
-        self._depth += 1
-        meta[_TYPE] = None  # a query that is recursive meets itself
-        meta[_TYPE] = self._infer(tree)
-        self._depth -= 1
+    def _untouched(self, part: exp.Expr | None) -> bool:
+        return part is not None and _TYPE not in self._kept(part)
 
-    def _chain(self, tree: exp.Expr) -> list[exp.Expr]:
-        """The trees without a type that are one another's first part."""
-        found: list[exp.Expr] = []
-        while isinstance(tree, _CHAINED) and _TYPE not in tree.meta:
-            found.append(tree)
-            tree = tree.this
-        return found
+    def _kept(self, tree: exp.Expr) -> dict[str, Any]:
+        """Where the type of a tree is kept."""
+        return tree.meta
 
     def kind(self, tree: exp.Expr | None) -> TypeKind | None:
         found = self.of(tree)
@@ -514,16 +511,9 @@ class PlainTypes(Types):
         self._depth = 0
         self._lookup = lookup
         self._declared = declared
-        self._found: dict[int, ColumnType | None] = {}
+        self._found: defaultdict[int, dict[str, Any]] = defaultdict(dict)
 
-    def of(self, tree: exp.Expr | None) -> ColumnType | None:
-        if tree is None or self._depth > _DEPTH_MAX:
-            return None
-        if id(tree) not in self._found:
-            self._found[id(tree)] = None  # a query that is recursive meets itself
-            self._depth += 1
-            self._found[id(tree)] = self._infer(tree)
-            self._depth -= 1
+    def _kept(self, tree: exp.Expr) -> dict[str, Any]:
         return self._found[id(tree)]
 
     def _infer(self, tree: exp.Expr) -> ColumnType | None:
