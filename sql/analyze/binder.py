@@ -120,7 +120,7 @@ def reading_query(statement: Update | Delete, items: Sequence[exp.Expr]) -> exp.
         query = query.from_(source.copy()) if number == 0 else joined(query, [source])
     if statement.where is not None:
         query.set("where", exp.Where(this=copied(statement.where)))
-    return with_ctes_of(statement, query)
+    return with_ctes(query, statement.ctes)
 
 
 def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
@@ -135,12 +135,6 @@ def table_called(parts: Sequence[str], alias: str) -> exp.Table:
     names = [exp.to_identifier(part, quoted=True) for part in reversed(parts)]
     places = dict(zip(("this", "db", "catalog"), names, strict=False))
     return exp.Table(**places, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
-
-
-def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
-    made = with_ctes(query, statement.ctes)
-    assert isinstance(made, exp.Select), made
-    return made
 
 
 def _in_queries(tree: exp.Expr) -> Iterator[ObjectName]:

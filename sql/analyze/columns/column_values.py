@@ -17,7 +17,7 @@ from ....kvlayer.fibre import give_way
 from ...builtins.signatures import NUMBERS
 from ...parse import folded, position_of, text_of
 from ...parse.constant_rows import ConstantRows
-from ...syntax.refusals import error_at
+from ...syntax.refusals import at, error_at
 from ..binder import column_of
 from ..default_expressions import computed_given
 from ..scalars import (
@@ -38,9 +38,8 @@ from ..scalars import (
 
 def refuse_computed(column: Column, item: exp.Expr) -> None:
     if column.computed is not None:
-        error = computed_given(column.name)
-        error.position = position_of(item)
-        raise error
+        with at(position_of(item)):
+            raise computed_given(column.name)
 
 
 def is_default(item: exp.Expr) -> bool:
@@ -164,36 +163,30 @@ def assigned_column(
         )
     if not is_default(value):
         refuse_computed(column, target)
-        refuse_updated(column, target)
+        message = f'column "{column.name}" can only be updated to DEFAULT'
+        _refuse_always(column, message, target)
     return place, column
 
 
 def refuse_inserted(column: Column, overriding: bool, item: exp.Expr | None = None) -> None:
     """Raises SQLError 428C9 where an INSERT may not give the column a value, unless it says
     OVERRIDING SYSTEM VALUE."""
-    if column.identity is Identity.ALWAYS and not overriding:
-        raise SQLError(
-            "428C9",
-            f'cannot insert a non-DEFAULT value into column "{column.name}"',
-            detail=_detail(column),
-            hint="Use OVERRIDING SYSTEM VALUE to override.",
-            position=None if item is None else position_of(item),
-        )
+    if not overriding:
+        message = f'cannot insert a non-DEFAULT value into column "{column.name}"'
+        _refuse_always(column, message, item, "Use OVERRIDING SYSTEM VALUE to override.")
 
 
-def refuse_updated(column: Column, target: exp.Expr) -> None:
-    """Raises SQLError 428C9 where an UPDATE may give the column no value but DEFAULT."""
+def _refuse_always(
+    column: Column, message: str, item: exp.Expr | None, hint: str | None = None
+) -> None:
     if column.identity is Identity.ALWAYS:
         raise SQLError(
             "428C9",
-            f'column "{column.name}" can only be updated to DEFAULT',
-            detail=_detail(column),
-            position=position_of(target),
+            message,
+            detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',
+            hint=hint,
+            position=position_of(item),
         )
-
-
-def _detail(column: Column) -> str:
-    return f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.'
 
 
 # Rows of constants, without a tree for each: what is wrong with one is said by the way that trees
