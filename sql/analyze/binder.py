@@ -35,6 +35,7 @@ from ..syntax.statements import (
     WithWrites,
 )
 from ..syntax.tree_copies import copied
+from ..syntax.tree_names import alias_named
 from ..syntax.walks import find_all
 from .scalars import Scope
 from .statement_trees import trees_in
@@ -134,7 +135,7 @@ def table_called(parts: Sequence[str], alias: str) -> exp.Table:
     """Returns `catalog.db.this AS alias`, by whatever parts the name has."""
     names = [exp.to_identifier(part, quoted=True) for part in reversed(parts)]
     places = dict(zip(("this", "db", "catalog"), names, strict=False))
-    return exp.Table(**places, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+    return exp.Table(**places, alias=alias_named(alias))
 
 
 def _in_queries(tree: exp.Expr) -> Iterator[ObjectName]:

@@ -103,10 +103,6 @@ def _constant(node: exp.Expr, type: ColumnType, typed: Typed) -> exp.Expr | None
         return None
 
 
-def _interval(node: exp.Interval, types: Types, typed: Typed) -> exp.Expr | None:
-    return _constant(node, INTERVAL, typed)
-
-
 def _cast(node: exp.Cast, types: Types, typed: Typed) -> exp.Expr | None:
     target, source = types.of(node), types.of(node.this)
     if target is None:
@@ -263,7 +259,7 @@ def _length(node: exp.ArraySize, types: Types, typed: Typed) -> exp.Expr | None:
 
 
 _OPERATORS: dict[type[exp.Expr], Callable[[Any, Types, Typed], exp.Expr | None]] = {
-    exp.Interval: _interval,
+    exp.Interval: lambda node, types, typed: _constant(node, INTERVAL, typed),
     **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
     **dict.fromkeys((exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps), _containment),
     exp.DPipe: _concatenation,

@@ -62,7 +62,7 @@ from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.tree_copies import copied, dismantle, wrap
-from ..syntax.tree_names import folded_alias, is_natural
+from ..syntax.tree_names import alias_named, folded_alias, is_natural
 from ..syntax.walks import find_all, stepping
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
@@ -381,9 +381,7 @@ def _replace_tables(
                 places=tuple(places) or (0,),
                 access=access,
             )
-        named = table.args.get("alias") or exp.TableAlias(
-            this=exp.to_identifier(folded(table.this), quoted=True)
-        )
+        named = table.args.get("alias") or alias_named(folded(table.this))
         replacement = _scanned(scans[read], named)
         for arg in ("joins", "sample", "laterals"):
             if table.args.get(arg):

@@ -19,9 +19,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.macros import PREFIX as MACRO
-from ...syntax.tree_names import CAST_TYPE
+from ...syntax.tree_names import CAST_TYPE, alias_named
 from ...syntax.walks import find_all
-from .catalog_queries import Arguments, Make, alias_named, parse_text, query
+from .catalog_queries import Arguments, Make, parse_text, query
 from .registered_names import (
     FORMAT_TYPE,
     OID,

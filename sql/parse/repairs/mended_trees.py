@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ...syntax.tree_names import CALLED
+from ...syntax.tree_names import CALLED, alias_named
 from ...syntax.walks import find_all
 
 # Rows.
@@ -82,8 +82,7 @@ def plain_derived(tree: exp.Expr) -> exp.Expr:
         for number, table in enumerate(unnamed if len(unnamed) > 1 else ()):
             name = _function(table) or (f"~{number}" if number else None)
             if name is not None:
-                named = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-                table.set("alias", named)
+                table.set("alias", alias_named(name))
     return tree
 
 
