@@ -20,7 +20,7 @@ from ..analyze.types.derived_types import widest
 from ..analyze.types.types import INTERVAL, STRING, Types
 from ..builtins.documents.calls import is_literal
 from ..builtins.signatures import related
-from ..builtins.templates import cast_to, duckdb, plain
+from ..builtins.templates import DUCKDB, cast_to, duckdb, plain
 from ..parse import position_of
 from ..syntax.refusals import unsupported
 
@@ -51,7 +51,7 @@ def element_texts(array: exp.Expr, element: ColumnType, *, truths: str | None = 
     if written is None:
         return exp.Cast(this=array, to=exp.DataType.build("VARCHAR[]", dialect="duckdb"))
     case = f"CASE WHEN e IS NOT NULL THEN {written.format('e')} END"
-    return each(array, sqlglot.parse_one(case, dialect="duckdb"))
+    return each(array, sqlglot.parse_one(case, dialect=DUCKDB))
 
 
 def joined(tree: exp.ArrayToString, types: Types) -> exp.Expr | None:

@@ -19,7 +19,6 @@ from types import MappingProxyType
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel
 from sqlglot.generator import Generator
 
@@ -58,6 +57,7 @@ from ..analyze.types.resolution import resolve_types
 from ..analyze.types.types import Types
 from ..analyze.views import selected
 from ..builtins.operators import COMPARISONS
+from ..builtins.templates import DUCKDB
 from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
@@ -116,7 +116,7 @@ def transpile(
 
 def _generate(query: exp.Query) -> str:
     """The query's text. The generator changes what it writes, and gives way at each leaf."""
-    generator = _DUCKDB.generator(identify=True, unsupported_level=ErrorLevel.IGNORE)
+    generator = DUCKDB.generator(identify=True, unsupported_level=ErrorLevel.IGNORE)
     generator._dispatch = dict(generator._dispatch)
     for kind in _LEAVES:
         generator._dispatch[kind] = _giving_way(generator._dispatch[kind])
@@ -128,8 +128,6 @@ def _generate(query: exp.Query) -> str:
     return text
 
 
-_DUCKDB = DuckDB()
-_DUCKDB.INDEX_OFFSET = 0  # as `sql.parse.dialect` has it
 _LEAVES = (exp.Identifier, exp.Literal, exp.Boolean, exp.Null)
 _Write = Callable[[Generator, exp.Expr], str]
 
