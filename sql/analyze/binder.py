@@ -6,7 +6,7 @@ part that needs no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -35,6 +35,7 @@ from ..syntax.statements import (
     WithWrites,
 )
 from ..syntax.tree_copies import copied
+from ..syntax.tree_names import alias_named
 from ..syntax.walks import find_all
 from .scalars import Scope
 from .statement_trees import trees_in
@@ -120,7 +121,7 @@ def reading_query(statement: Update | Delete, items: Sequence[exp.Expr]) -> exp.
         query = query.from_(source.copy()) if number == 0 else joined(query, [source])
     if statement.where is not None:
         query.set("where", exp.Where(this=copied(statement.where)))
-    return with_ctes_of(statement, query)
+    return with_ctes(query, statement.ctes)
 
 
 def joined(query: exp.Select, sources: Sequence[exp.Expr]) -> exp.Select:
@@ -134,13 +135,7 @@ def table_called(parts: Sequence[str], alias: str) -> exp.Table:
     """Returns `catalog.db.this AS alias`, by whatever parts the name has."""
     names = [exp.to_identifier(part, quoted=True) for part in reversed(parts)]
     places = dict(zip(("this", "db", "catalog"), names, strict=False))
-    return exp.Table(**places, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
-
-
-def with_ctes_of(statement: Update | Delete, query: exp.Select) -> exp.Select:
-    made = with_ctes(query, statement.ctes)
-    assert isinstance(made, exp.Select), made
-    return made
+    return exp.Table(**places, alias=alias_named(alias))
 
 
 def _in_queries(tree: exp.Expr) -> Iterator[ObjectName]:
@@ -223,61 +218,11 @@ def scopes_in(tree: exp.Expr) -> list[QueryScope]:
         for scope in scopes:
             give_way()
             _ = scope.selected_sources  # looks for names that are there twice
-            scope._columns = _columns_of(scope)
     except OptimizeError as error:
         name = f"{error}".rpartition(": ")[2]
         raise SQLError("42712", f'table name "{name}" specified more than once') from error
     at_end(partial(_dismantle, scopes))
     return scopes
-
-
-_CLAUSES = (
-    exp.Select, exp.Qualify, exp.Order, exp.Cluster, exp.Having, exp.Hint, exp.Table, exp.Star,
-    exp.Distinct,
-)  # fmt: skip
-
-
-def _columns_of(scope: QueryScope) -> list[exp.Column]:
-    """Returns the columns in a scope, and those of correlated subqueries, as sqlglot's own
-    `Scope.columns` does when it is asked first. That climbs from each column to the clause around
-    it, which for a long chain of operators is quadratic. Here no node is climbed over twice."""
-    scope._ensure_collected()
-    columns = list(scope._raw_columns)
-    correlated = (each for each in scope.derived_table_scopes if each.can_be_correlated)
-    for inner in (*scope.subquery_scopes, *scope.udtf_scopes, *correlated):
-        columns += inner.external_columns
-    tree = scope.expression
-    items = set(tree.named_selects) if isinstance(tree, exp.Query) else set()
-    known: dict[int, exp.Expr | None] = {}
-    return [column for column in columns if _in_scope(column, _clause_around(column, known), items)]
-
-
-def _clause_around(column: exp.Column, known: dict[int, exp.Expr | None]) -> exp.Expr | None:
-    give_way()
-    climbed: list[int] = []
-    above = column.parent
-    while above is not None and id(above) not in known and not isinstance(above, _CLAUSES):
-        climbed.append(id(above))
-        above = above.parent
-    clause = None if above is None else known.get(id(above), above)
-    known.update(dict.fromkeys(climbed, clause))
-    return clause
-
-
-def _in_scope(column: exp.Column, clause: exp.Expr | None, items: Collection[str]) -> bool:
-    """Whether a column is one of the scope's sources: in ORDER BY it may be an item of SELECT."""
-    match clause:
-        case None | exp.Select():
-            return True
-        case exp.Table() if not isinstance(clause.this, exp.Func):
-            return True
-        case exp.Order() | exp.Cluster() | exp.Distinct():
-            within = isinstance(clause.parent, exp.Window | exp.WithinGroup)
-            of_query = isinstance(clause.parent, exp.Select) and column.name in items
-            return bool(column.text("table")) or within or not of_query
-        case exp.Star() if column.arg_key != "except_":
-            return True
-    return bool(column.text("table"))
 
 
 def _dismantle(scopes: list[QueryScope]) -> None:
@@ -380,6 +325,23 @@ def check_columns(
         if qualifier is None and name == relation and not descriptor.find_column(name):
             continue  # its whole row, which is refused where types are
         column_of(descriptor, name, position_of(qualifier or column.this))
+
+
+def refuse_sets(tree: exp.Expr, clause: str, *, series: bool = False) -> None:
+    """Raises SQLError for what is computed of several rows, outside of subqueries; and for
+    functions that return sets, but in a clause that takes a `series`."""
+    for node in find_all(tree, exp.AggFunc, exp.Window, *(() if series else TABLE_FUNCTIONS)):
+        if node.find_ancestor(exp.Query) is not None:
+            continue
+        if isinstance(node, exp.Window):
+            sqlstate, what = "42P20", "window functions"
+        elif isinstance(node, TABLE_FUNCTIONS):
+            sqlstate, what = "0A000", "set-returning functions"
+        elif node.find_ancestor(exp.Window) is None:
+            sqlstate, what = "42803", "aggregate functions"
+        else:
+            continue
+        raise error_at(node, sqlstate, f"{what} are not allowed in {clause}")
 
 
 def descriptor_of(source: exp.Expr | QueryScope, relations: Relations) -> TableDescriptor | None:

@@ -20,9 +20,9 @@ from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.access import StoreAccess
 from ..parse import parse_expression, position_of, text_of
 from ..syntax.walks import walk
+from .binder import refuse_sets
 from .calls.client_functions import client_fact
 from .calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
-from .one_row import refuse_sets
 from .scalars import Bindings, Generators, NotNative, Scalar, Values, compile_scalar, evaluates
 
 _ROWID_BITS = (1 << 15) - 1

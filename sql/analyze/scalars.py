@@ -35,7 +35,7 @@ from ..results.arithmetic import negate, operation
 from ..results.as_of import datetime_of
 from ..results.query_evaluator import QueryEvaluator
 from ..results.table_reads import Images, Trace, VirtualRows
-from ..syntax.refusals import unsupported
+from ..syntax.refusals import at, unsupported
 from ..syntax.tree_names import CAST_TYPE, CUT_BLANKS
 from .calls.client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, Fact, client_fact
 from .calls.sequence_calls import (
@@ -159,7 +159,7 @@ TIMESTAMPTZ = ColumnType(TypeKind.TIMESTAMPTZ)
 INTERVAL = ColumnType(TypeKind.INTERVAL)
 
 INT4_TYPE = exp.DataType.Type.MEDIUMINT
-"""The type name that `sql.parse.repairs.meant_tokens` writes for INT4."""
+"""The type that `sql.parse.lexer` reads INT4 as."""
 
 
 def compile_scalar(tree: exp.Expr, scope: Scope, relation: str | None = None) -> Scalar:
@@ -245,11 +245,8 @@ def adapt(scalar: Scalar, type: ColumnType, *, position: int | None = None) -> S
         return coerced(scalar, type)
     if not isinstance(evaluate, _Constant):
         return Scalar(type, lambda values, bindings: _exact(type, evaluate((), bindings)), True)
-    try:
+    with at(position):
         return constant(type, _exact(type, evaluate.datum))
-    except SQLError as error:
-        error.position = error.position or position
-        raise
 
 
 def coerced(scalar: Scalar, type: ColumnType) -> Scalar:
@@ -489,11 +486,8 @@ def _cast(tree: exp.Cast, operand: Scalar) -> Scalar:
             lambda values, bindings: coerce(type, truncate(type, evaluate((), bindings))),
             True,
         )
-    try:
+    with at(position_of(tree)):
         return constant(broad, coerce(type, truncate(type, evaluate.datum)))
-    except SQLError as error:
-        error.position = error.position or position_of(tree)
-        raise
 
 
 def broad_type_of_cast(tree: exp.Cast) -> ColumnType | None:

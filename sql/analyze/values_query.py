@@ -20,6 +20,7 @@ from ..syntax.walks import find_all
 from .columns.column_values import is_default, refuse_computed
 from .scalars import evaluates
 from .types.rows import SERIES, check_series
+from .types.types import untyped
 
 
 def takes_query(values: exp.Values) -> bool:
@@ -89,9 +90,5 @@ def _item(item: exp.Expr, column: Column) -> exp.Expr:
             "Leave the column out of the list of columns.",
         )
     refuse_computed(column, item)
-    untyped = isinstance(item, exp.Null | exp.Parameter) or (
-        isinstance(item, exp.Literal) and item.is_string
-    )
-    if not untyped:
-        return item.copy()
-    return cast_to(item.copy(), column.type)
+    bare = isinstance(item, exp.Parameter) or untyped(item)
+    return cast_to(item.copy(), column.type) if bare else item.copy()

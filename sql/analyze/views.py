@@ -24,6 +24,7 @@ from ..parse.constant_lists import written_out
 from ..parse.queries import table_name
 from ..syntax.statements import Delete, Insert, ObjectName, Query, Update, WithWrites
 from ..syntax.tree_copies import copied
+from ..syntax.tree_names import alias_named
 from ..syntax.walks import find_all, walk
 from .binder import VIEW, Relations, tables_in
 from .statement_trees import with_trees
@@ -133,11 +134,10 @@ class _Expansion:
         inner = query._tree(copied(query_of(view)))
         self.count = query.count
         given = table.args.get("alias")
-        alias = exp.TableAlias(this=exp.to_identifier(folded(table.this), quoted=True))
-        if given is not None:
-            alias = given.copy()
-            if alias.this is None:
-                alias.set("this", exp.to_identifier(folded(table.this), quoted=True))
+        own = alias_named(folded(table.this))
+        alias = own if given is None else given.copy()
+        if alias.this is None:
+            alias.set("this", own.this)
         if view.view.renames:
             _name_columns(alias, view)
         made = exp.Subquery(this=selected(inner), alias=alias)
@@ -153,7 +153,7 @@ def selected(tree: exp.Expr) -> exp.Query:
     if not isinstance(tree, exp.Values):
         assert isinstance(tree, exp.Query), tree
         return tree
-    tree.set("alias", exp.TableAlias(this=exp.to_identifier("values", quoted=True)))
+    tree.set("alias", alias_named("values"))
     return exp.select("*").from_(tree)
 
 

@@ -111,7 +111,7 @@ ELSEWHERE: dict[str, tuple[Signature, ...]] = signatures(
 
 _THIS, _TWO = ("this",), ("this", "expression")
 _OF_ONE = (
-    exp.Abs, exp.Ceil, exp.Floor, exp.Sqrt, exp.Exp, exp.Ln, exp.Sin, exp.Cos, exp.Tan, exp.Cot,
+    exp.Abs, exp.Ceil, exp.Floor, exp.Sqrt, exp.Sin, exp.Cos, exp.Tan, exp.Cot,
     exp.Atan, exp.Degrees, exp.Radians, exp.Length, exp.Lower, exp.Upper, exp.Initcap, exp.Reverse,
     exp.MD5, exp.Sum, exp.Avg, exp.Max, exp.Min, exp.Stddev, exp.Variance, exp.Ntile,
 )  # fmt: skip
@@ -143,6 +143,11 @@ _NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.StddevSamp: ("stddev_samp", _THIS),
     exp.VariancePop: ("var_pop", _THIS),
     exp.GroupConcat: ("string_agg", ("this", "separator")),
+    exp.ArrayConcat: ("array_cat", ("this", "expressions")),
+    exp.Concat: ("concat", ("expressions",)),
+    exp.ConcatWs: ("concat_ws", ("expressions",)),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.Trim: ("btrim", _TWO),
 }
 _TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
@@ -152,24 +157,15 @@ def called(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     if isinstance(node, exp.Anonymous):
         name = node.name.lower().removeprefix(PREFIX)
         return (name, list(node.expressions)) if name in FUNCTIONS else None
-    if isinstance(node, exp.Trim):
-        given = [node.this, node.expression] if node.expression else [node.this]
-        return _TRIMS.get(str(node.args.get("position") or "").upper(), "btrim"), given
-    if isinstance(node, exp.Substring) and node.args.get("start") is not None:
-        bounds = [node.args[name] for name in ("start", "length") if node.args.get(name)]
-        return "substring", [node.this, *bounds]
-    if isinstance(node, exp.ConcatWs):
-        return "concat_ws", list(node.expressions)
-    if isinstance(node, exp.Concat):
-        return "concat", list(node.expressions)
-    if isinstance(node, exp.ArrayConcat):
-        return "array_cat", [node.this, *node.expressions]
     known = _NODES.get(type(node))
-    if known is None:
+    if known is None or (isinstance(node, exp.Substring) and node.args.get("start") is None):
         return None
     name, places = known
-    found = [operand_of(node.args[place]) for place in places if node.args.get(place) is not None]
-    return name, found
+    if isinstance(node, exp.Trim):
+        name = _TRIMS.get(str(node.args.get("position") or "").upper(), name)
+    given = [node.args[place] for place in places if node.args.get(place) is not None]
+    listed = [each for part in given for each in (part if isinstance(part, list) else [part])]
+    return name, list(map(operand_of, listed))
 
 
 def operand_of(tree: exp.Expr) -> exp.Expr:

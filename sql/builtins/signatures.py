@@ -15,7 +15,7 @@ take.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -150,8 +150,7 @@ def resolve(candidates: Sequence[Signature], given: Sequence[Argument]) -> Chose
 Fitting = list[tuple[Signature, tuple[str, ...]]]
 
 
-def _best(fitting: Fitting, score: object) -> Fitting:
-    assert callable(score), score
+def _best(fitting: Fitting, score: Callable[[tuple[str, ...]], int]) -> Fitting:
     scores = [score(words) for _, words in fitting]
     return [one for one, points in zip(fitting, scores, strict=True) if points == max(scores)]
 

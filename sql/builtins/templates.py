@@ -6,11 +6,15 @@ from functools import cache
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 
 from ...catalog.values.column_types import ColumnType
 from ..syntax.tree_copies import copied, own, wrap
 from ..syntax.tree_names import CAST_TYPE
 from .macros import PREFIX
+
+DUCKDB = DuckDB()
+DUCKDB.INDEX_OFFSET = 0  # subscripts are as they are written, as `sql.parse.dialect` has them
 
 
 def duckdb(template: str, **parts: exp.Expr) -> exp.Expr:
@@ -27,7 +31,7 @@ def duckdb(template: str, **parts: exp.Expr) -> exp.Expr:
 
 @cache
 def _parsed(template: str) -> exp.Expr:
-    tree: exp.Expr = sqlglot.parse_one(template, dialect="duckdb")
+    tree: exp.Expr = sqlglot.parse_one(template, dialect=DUCKDB)
     # What begins with a parenthesis might be a query, and comes as an alias that is none.
     return tree.this if isinstance(tree, exp.Alias) else tree
 

@@ -20,7 +20,7 @@ from ..analyze.types.derived_types import widest
 from ..analyze.types.types import INTERVAL, STRING, Types
 from ..builtins.documents.calls import is_literal
 from ..builtins.signatures import related
-from ..builtins.templates import cast_to, duckdb, plain
+from ..builtins.templates import DUCKDB, cast_to, duckdb, plain
 from ..parse import position_of
 from ..syntax.refusals import unsupported
 
@@ -51,7 +51,7 @@ def element_texts(array: exp.Expr, element: ColumnType, *, truths: str | None = 
     if written is None:
         return exp.Cast(this=array, to=exp.DataType.build("VARCHAR[]", dialect="duckdb"))
     case = f"CASE WHEN e IS NOT NULL THEN {written.format('e')} END"
-    return each(array, sqlglot.parse_one(case, dialect="duckdb"))
+    return each(array, sqlglot.parse_one(case, dialect=DUCKDB))
 
 
 def joined(tree: exp.ArrayToString, types: Types) -> exp.Expr | None:
@@ -101,10 +101,6 @@ def _constant(node: exp.Expr, type: ColumnType, typed: Typed) -> exp.Expr | None
         return typed(adapt(compile_scalar(node, {}), type, position=position_of(node)), type)
     except NotNative:
         return None
-
-
-def _interval(node: exp.Interval, types: Types, typed: Typed) -> exp.Expr | None:
-    return _constant(node, INTERVAL, typed)
 
 
 def _cast(node: exp.Cast, types: Types, typed: Typed) -> exp.Expr | None:
@@ -263,7 +259,7 @@ def _length(node: exp.ArraySize, types: Types, typed: Typed) -> exp.Expr | None:
 
 
 _OPERATORS: dict[type[exp.Expr], Callable[[Any, Types, Typed], exp.Expr | None]] = {
-    exp.Interval: _interval,
+    exp.Interval: lambda node, types, typed: _constant(node, INTERVAL, typed),
     **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
     **dict.fromkeys((exp.ArrayContainsAll, exp.ArrayContainedBy, exp.ArrayOverlaps), _containment),
     exp.DPipe: _concatenation,

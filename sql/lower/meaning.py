@@ -201,7 +201,4 @@ _RULES: Mapping[type[exp.Expr], Rule] = {
         lambda node, types: duckdb(_FINITE.format(function=node.key), x=node.this),
     ),
     exp.Pow: lambda node, types: call("power", node.this, node.expression),
-    exp.Round: lambda node, types: numbers.rounded(
-        [part for name in ("this", "decimals") if (part := node.args.get(name)) is not None], types
-    ),
 }

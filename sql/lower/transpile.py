@@ -19,8 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ErrorLevel, UnsupportedError
+from sqlglot.errors import ErrorLevel
 from sqlglot.generator import Generator
 
 from ...catalog.descriptors.enum_columns import enum_in
@@ -58,11 +57,12 @@ from ..analyze.types.resolution import resolve_types
 from ..analyze.types.types import Types
 from ..analyze.views import selected
 from ..builtins.operators import COMPARISONS
+from ..builtins.templates import DUCKDB
 from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.tree_copies import copied, dismantle, wrap
-from ..syntax.tree_names import folded_alias
+from ..syntax.tree_names import alias_named, folded_alias, is_natural
 from ..syntax.walks import find_all, stepping
 from .analytic_select import AnalyticSelect, TableScan, TypedParameter
 from .documents.element_names import name_elements
@@ -115,29 +115,19 @@ def transpile(
 
 
 def _generate(query: exp.Query) -> str:
-    made = copied(query)
-    try:
-        return _written(made, ErrorLevel.RAISE)
-    except UnsupportedError as error:
-        # What depends on a session's time zone is the same in both: there is only UTC.
-        if "timezone handling" in f"{error}":
-            return _written(copied(query), ErrorLevel.IGNORE)
-        raise SQLError("0A000", f"not supported: {error}".splitlines()[0].lower()) from error
-    finally:
-        dismantle(made)
-
-
-def _written(query: exp.Query, unsupported: ErrorLevel) -> str:
     """The query's text. The generator changes what it writes, and gives way at each leaf."""
-    generator = _DUCKDB.generator(identify=True, unsupported_level=unsupported)
+    generator = DUCKDB.generator(identify=True, unsupported_level=ErrorLevel.IGNORE)
     generator._dispatch = dict(generator._dispatch)
     for kind in _LEAVES:
         generator._dispatch[kind] = _giving_way(generator._dispatch[kind])
     text: str = generator.generate(query, copy=False)
+    refused = generator.unsupported_messages
+    # What depends on a session's time zone is the same in both: there is only UTC.
+    if refused and not any("timezone handling" in message for message in refused):
+        raise SQLError("0A000", f"not supported: {refused[0].splitlines()[0]}".lower())
     return text
 
 
-_DUCKDB = DuckDB()
 _LEAVES = (exp.Identifier, exp.Literal, exp.Boolean, exp.Null)
 _Write = Callable[[Generator, exp.Expr], str]
 
@@ -324,8 +314,8 @@ def _value(node: exp.Expr, parameters: _Parameters) -> exp.Expr | None:
     try:
         return parameters.typed(compile_scalar(node, {}), INT8 if told is None else told[0].type)
     except NotNative:
-        name = (node.expression if isinstance(node, exp.Dot) else node).name.lower()
-        raise error_at(node, "0A000", f"{name} takes constants and parameters") from None
+        what = f"{node.name.lower()} takes constants and parameters"
+        raise error_at(node, "0A000", what) from None
 
 
 def _replace_slots(query: exp.Expr, types: Types, parameters: _Parameters) -> set[int]:
@@ -389,9 +379,7 @@ def _replace_tables(
                 places=tuple(places) or (0,),
                 access=access,
             )
-        named = table.args.get("alias") or exp.TableAlias(
-            this=exp.to_identifier(folded(table.this), quoted=True)
-        )
+        named = table.args.get("alias") or alias_named(folded(table.this))
         replacement = _scanned(scans[read], named)
         for arg in ("joins", "sample", "laterals"):
             if table.args.get(arg):
@@ -426,9 +414,7 @@ def names_used(query: exp.Query) -> tuple[set[str], bool]:
     """Returns every name that may be of a column, and whether a star or NATURAL takes all."""
     names = {folded(node) for node in find_all(query, exp.Identifier)}
     starred = any(not isinstance(star.parent, exp.Count) for star in find_all(query, exp.Star))
-    joins = find_all(query, exp.Join)
-    natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in joins)
-    return names, starred or natural
+    return names, starred or any(map(is_natural, find_all(query, exp.Join)))
 
 
 def _name_columns(query: exp.Query) -> None:

@@ -107,6 +107,11 @@ class Cursor:
         return self.lexemes[self.index]
 
     @property
+    def key(self) -> str:
+        """The current word or symbol; empty at a name in quotes and at a literal."""
+        return self.keys[self.index]
+
+    @property
     def position(self) -> int:
         """One-based position of the current lexeme."""
         return self.lexemes[self.index].start + 1
@@ -123,7 +128,7 @@ class Cursor:
 
     def accept(self, word: str) -> bool:
         """Moves behind a word or symbol, if it is at one."""
-        if self.keys[self.index] != word:
+        if self.key != word:
             return False
         self.index += 1
         return True
@@ -161,8 +166,7 @@ class Cursor:
         """The tokens up to where `ends` holds outside of parentheses, or to the end."""
         first, depth = self.current.token_index, 0
         while not self.finished and (depth or not ends()):
-            key = self.keys[self.index]
-            depth += (key in ("(", "[")) - (key in (")", "]"))
+            depth += (self.key in ("(", "[")) - (self.key in (")", "]"))
             self.index += 1
         return self.tokens[first : self.current.token_index]
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from ..syntax.refusals import error_at
 from ..syntax.walks import find_all
+from .dialect import POSTGRES
 from .lexer import tokenize
 from .queries import folded, parse_tree
 from .repairs.meant_tokens import as_written
@@ -21,7 +22,7 @@ def parse_expression(text: str) -> exp.Expr:
 
 def text_of(tree: exp.Expr) -> str:
     """An expression as text that reads back as it, every name in quotes."""
-    return as_written(tree).sql("postgres", identify=True)
+    return as_written(tree).sql(POSTGRES, identify=True)
 
 
 _NOT_OF_ONE_ROW = (

@@ -26,7 +26,7 @@ from .constant_lists import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
 from .dml.with_writes import parse_with
 from .dml.writes import parse_change, parse_insert
-from .kinds import QUERY_TOKENS, define, refuses
+from .kinds import QUERY_TOKENS, kind, refuses
 from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
@@ -124,9 +124,10 @@ def _unknown(cursor: Cursor) -> SQLError:
 _TOLD = "EXPLAIN tells the engine, the tables and how each is read; ANALYZE adds rows and times."
 
 
+@kind("planned")
 def _planned(cursor: Cursor) -> Statement:
     """The statement that EXPLAIN is about. Raises SQLError 42601 for one without a plan."""
-    parenthesis = cursor.keys[cursor.index] == "("
+    parenthesis = cursor.key == "("
     at = cursor.current.token_index + parenthesis
     of_feed = "changefeed" in cursor.keys[cursor.index : cursor.index + 2]
     enclosed = any(token.token_type in QUERY_TOKENS for token in cursor.tokens[at : at + 1])
@@ -140,7 +141,6 @@ def _planned(cursor: Cursor) -> Statement:
     return made
 
 
-define("planned", _planned)
 refuses(
     "untold",
     "VERBOSE/COSTS/BUFFERS/SETTINGS/WAL/MEMORY/TIMING/SUMMARY/FORMAT",

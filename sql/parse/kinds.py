@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -24,13 +25,18 @@ QUERY_TOKENS = frozenset(
 )
 """Words that a query begins with."""
 Begins = Callable[[Cursor], bool]
+Read = TypeVar("Read", bound=Callable[[Cursor], object])
 
 
-def define(
-    name: str, read: Callable[[Cursor], object], begins: Begins | None = None, absent: object = None
-) -> None:
+def define(name: str, read: Read, begins: Begins | None = None, absent: object = None) -> Read:
     """Gives rules a kind of that name; without `begins` it may begin anywhere."""
     KINDS[name] = Kind(read, begins or (lambda cursor: True), absent)
+    return read
+
+
+def kind(name: str, begins: Begins | None = None, absent: object = None) -> Callable[[Read], Read]:
+    """Defines the kind that the function below reads."""
+    return lambda read: define(name, read, begins, absent)
 
 
 def define_rules(name: str, rules: Rules, absent: object = None) -> None:
@@ -39,6 +45,10 @@ def define_rules(name: str, rules: Rules, absent: object = None) -> None:
 
 
 # Names.
+
+
+def at_parenthesis(cursor: Cursor) -> bool:
+    return cursor.key == "("
 
 
 def begins_name(cursor: Cursor) -> bool:
@@ -82,7 +92,7 @@ def object_name(cursor: Cursor, what: str) -> ObjectName:
 
 def _named(read: Callable[[Cursor, str], object], names: Mapping[str, str]) -> None:
     for name, what in names.items():
-        define(name, lambda cursor, what=what: read(cursor, what), begins_name)  # type: ignore[misc]
+        define(name, lambda cursor, what=what: read(cursor, what), begins_name)
 
 
 def _article(word: str) -> str:
@@ -97,7 +107,7 @@ _named(object_name, {word: f"{_article(word)}'s name" for word in _QUALIFIED})
 _named(
     identifier,
     {
-        "prepared": "a prepared statement's name", "schema": "a schema's name", "name": "a name",
+        "prepared": "a prepared statement's name", "name": "a name",
         "new_name": "a new name", "table_word": "a table's name", "word": "a word",
         "option_word": "an option",
     },
@@ -114,6 +124,7 @@ _named(
     dotted,
     {
         "setting": "a setting", "option_name": "an option", "column_path": "a column",
+        "parameter_name": "a parameter",
     },
 )  # fmt: skip
 
@@ -122,29 +133,23 @@ _NO_VARIABLES = ("role", "transaction", "constraints", "cluster", "time")
 """What SET has rules of its own for."""
 
 
+@kind("variable", begins_name)
 def _variable(cursor: Cursor) -> str:
-    if cursor.keys[cursor.index] in _NO_VARIABLES:
+    if cursor.key in _NO_VARIABLES:
         raise Unmatched
     return dotted(cursor, "a session variable").lower()
 
 
-define("variable", _variable, begins_name)
-
-
-def role(cursor: Cursor) -> str:
+@kind("role", begins_name)
+def _role(cursor: Cursor) -> str:
     """`[ROLE] name`"""
     cursor.accept("role")
     return identifier(cursor, "a role's name")
 
 
-define("role", role, begins_name)
-
-
-define(
-    "columns",
-    lambda cursor: cursor.enclosed(lambda cursor: identifier(cursor, "a column's name")),
-    lambda cursor: cursor.keys[cursor.index] == "(",
-)
+@kind("columns", at_parenthesis)
+def _columns(cursor: Cursor) -> tuple[str, ...]:
+    return cursor.enclosed(lambda cursor: identifier(cursor, "a column's name"))
 
 
 # Literals.
@@ -155,7 +160,7 @@ def at_string(cursor: Cursor) -> bool:
 
 
 def at_number(cursor: Cursor) -> bool:
-    return cursor.current.kind is LexemeKind.NUMBER or cursor.keys[cursor.index] == "-"
+    return cursor.current.kind is LexemeKind.NUMBER or cursor.key == "-"
 
 
 def string(cursor: Cursor, what: str) -> str:
@@ -179,15 +184,14 @@ for _name, _what in {
     "replica": "the URI of a replica", "folder": "the URI of a folder", "letter": "a letter's key",
     "backup": "the URI of a backup", "crontab": "a crontab", "password": "a password",
 }.items():  # fmt: skip
-    define(_name, lambda cursor, what=_what: string(cursor, what), at_string)  # type: ignore[misc]
+    define(_name, lambda cursor, what=_what: string(cursor, what), at_string)
 define(
     "hours",  # of an interval, which counts to the east as a plain number does in a zone's name
     lambda cursor: string(cursor, "hours and minutes").removesuffix(":00"),
     at_string,
 )
-for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id",
-                     "length": "a whole number"}.items():  # fmt: skip
-    define(_name, lambda cursor, what=_what: integer(cursor, what), at_number)  # type: ignore[misc]
+for _name, _what in {"job": "a job's id", "schedule_id": "a schedule's id"}.items():
+    define(_name, lambda cursor, what=_what: integer(cursor, what), at_number)
 define("number", lambda cursor: signed(cursor, "a whole number"), at_number)
 define("count", lambda cursor: signed(cursor, "a number of rows"), at_number)
 
@@ -206,6 +210,7 @@ define("connection", text_or_name("an external connection's name"), at_text_or_n
 define("role_text", text_or_name("a role's name"), at_text_or_name)
 
 
+@kind("value")
 def value(cursor: Cursor) -> str:
     """The text of a string, a signed number, or a word such as true, which may be in quotes."""
     sign = "-" if cursor.accept("-") else ""
@@ -217,6 +222,7 @@ def value(cursor: Cursor) -> str:
     cursor.fail("a value")
 
 
+@kind("values")
 def _values(cursor: Cursor) -> str:
     """Texts with commas between them, each a string, a number, or words (`read committed`)."""
 
@@ -230,28 +236,12 @@ def _values(cursor: Cursor) -> str:
     return ", ".join(cursor.listed(words))
 
 
-define("value", value)
-define("values", _values)
-
-
-def _option(what: str, alone: str | None = None) -> Callable[[Cursor], Option]:
-    """`name [= value]`, with the value that a name alone stands for."""
-
-    def read(cursor: Cursor) -> Option:
-        position, name = cursor.position, dotted(cursor, what)
-        return Option(name, value(cursor) if cursor.accept("=") else alone, position)
-
-    return read
-
-
-def _reset_parameter(cursor: Cursor) -> Option:
-    position = cursor.position
-    return Option(dotted(cursor, "a parameter"), None, position)
-
-
-define("option", _option("an option"), begins_name)
-define("parameter", _option("a parameter", "true"), begins_name)  # a boolean one, as in Postgres
-define("reset_parameter", _reset_parameter, begins_name)
+define_rules("option", Rules(("^ name:option_name [= value:value]", Option)))
+define_rules(
+    "parameter",  # a name alone is a boolean one, as in Postgres
+    Rules(("^ name:parameter_name [= value:value]", Option, {"value": "true"})),
+)
+define_rules("reset_parameter", Rules(("^ name:parameter_name", Option, {"value": None})))
 define_rules(
     "with",
     Rules(
@@ -285,7 +275,7 @@ def gathered(rules: Rules, *, commas: bool = False) -> Callable[[Cursor], Gather
     def read(cursor: Cursor) -> Gathered:
         found: Gathered = {}
         behind_comma = False
-        while behind_comma or not (cursor.finished or cursor.keys[cursor.index] in (",", ")")):
+        while behind_comma or not (cursor.finished or cursor.key in (",", ")")):
             given = rules.read(cursor)
             assert isinstance(given, dict), given
             for field, said in given.items():
@@ -306,14 +296,13 @@ def refuses(name: str, words: str, what: str | None = None, hint: str | None = N
     choices = words.lower().split("/")
 
     def begins(cursor: Cursor) -> bool:
-        return cursor.keys[cursor.index] in choices
+        return cursor.key in choices
 
+    @kind(name, begins)
     def read(cursor: Cursor) -> object:
         if not begins(cursor):
             raise Unmatched
         raise unsupported(what or cursor.current.text.upper(), cursor.position, hint)
-
-    define(name, read, begins)
 
 
 def refused(what: str, hint: str | None = None) -> Callable[..., object]:
@@ -337,6 +326,7 @@ def begins_query(cursor: Cursor) -> bool:
     return not cursor.finished and cursor.tokens[at].token_type in QUERY_TOKENS
 
 
+@kind("query", begins_query)
 def query(cursor: Cursor) -> Query:
     """A query to the end of the statement."""
     if not begins_query(cursor):
@@ -347,13 +337,14 @@ def query(cursor: Cursor) -> Query:
 def _enclosed(cursor: Cursor, what: str) -> list[Token]:
     """Reads the tokens in parentheses."""
     cursor.expect("(")
-    tokens = cursor.until(lambda: cursor.keys[cursor.index] == ")")
+    tokens = cursor.until(lambda: cursor.key == ")")
     if not tokens:
         cursor.fail(what)
     cursor.expect(")")
     return tokens
 
 
+@kind("enclosed_query", at_parenthesis)
 def _enclosed_query(cursor: Cursor) -> Query:
     return parse_query(cursor.text, _enclosed(cursor, "a query"))
 
@@ -366,6 +357,7 @@ def padded(cursor: Cursor, what: str) -> str:
     return " " * start + cursor.text[start:end]
 
 
+@kind("query_text")
 def _query_text(cursor: Cursor) -> str:
     mark = cursor.index
     query(cursor)
@@ -373,13 +365,11 @@ def _query_text(cursor: Cursor) -> str:
     return padded(cursor, "a query")
 
 
-define("query", query, begins_query)
-define("query_text", _query_text)
-define("enclosed_query", _enclosed_query, lambda cursor: cursor.keys[cursor.index] == "(")
 define("statement_text", lambda cursor: padded(cursor, "a statement"))
 
 
-def parenthesised(cursor: Cursor) -> exp.Expr:
+@kind("parenthesised", at_parenthesis)
+def _parenthesised(cursor: Cursor) -> exp.Expr:
     """`(expression)`"""
     return parse_tree(cursor.text, _enclosed(cursor, "an expression"))
 
@@ -391,12 +381,13 @@ _ENDS_EXPRESSION = frozenset(
 )
 
 
-def expression(cursor: Cursor) -> exp.Expr:
+@kind("expression")
+def _expression(cursor: Cursor) -> exp.Expr:
     """The tokens up to the next constraint, comma or closing parenthesis, as an expression."""
     begun = cursor.index
 
     def ends() -> bool:
-        key = cursor.keys[cursor.index]
+        key = cursor.key
         return key in (",", ")") or (cursor.index > begun and key in _ENDS_EXPRESSION)
 
     tokens = cursor.until(ends)
@@ -405,6 +396,7 @@ def expression(cursor: Cursor) -> exp.Expr:
     return parse_tree(cursor.text, tokens)
 
 
+@kind("moment")
 def _moment(cursor: Cursor) -> AsOf:
     """The operand of AS OF SYSTEM TIME."""
     as_of, behind = parse_as_of(cursor.text, cursor.tokens, cursor.current.token_index)
@@ -412,16 +404,12 @@ def _moment(cursor: Cursor) -> AsOf:
     return as_of
 
 
-define("parenthesised", parenthesised, lambda cursor: cursor.keys[cursor.index] == "(")
-define("expression", expression)
-define("moment", _moment)
-
-
 # Types.
 
 _SEVERAL_WORDS = {"double": "precision", "character": "varying"}
 
 
+@kind("column_type", begins_name)
 def type_name(cursor: Cursor, what: str = "a column's type") -> TypeName:
     """`name[.name] [(number, …)] [WITH | WITHOUT TIME ZONE] [[]]`. Raises SQLError 0A000 for arrays
     of several dimensions."""
@@ -435,7 +423,7 @@ def type_name(cursor: Cursor, what: str = "a column's type") -> TypeName:
     if following is not None and cursor.accept(following):
         words.append(following)
     arguments: tuple[int, ...] = ()
-    if cursor.keys[cursor.index] == "(":
+    if cursor.key == "(":
         arguments = cursor.enclosed(lambda cursor: integer(cursor, "a whole number"))
     zone = cursor.keys[cursor.index : cursor.index + 3]
     if words[0] in ("timestamp", "time") and zone in (
@@ -457,16 +445,13 @@ def _array_marks(cursor: Cursor) -> bool:
     if cursor.current.kind is LexemeKind.NUMBER:
         integer(cursor, "a bound")
     cursor.expect("]")
-    if cursor.keys[cursor.index] == "[":
+    if cursor.key == "[":
         raise unsupported("arrays of several dimensions", cursor.position)
     return True
 
 
+@kind("parameter_type")
 def _parameter_type(cursor: Cursor) -> TypeName:
     """A type of PREPARE: `pg_catalog.oid` is `oid`."""
     type = type_name(cursor, "a type")
     return replace(type, name=type.name.removeprefix("pg_catalog."))
-
-
-define("column_type", type_name, begins_name)
-define("parameter_type", _parameter_type)

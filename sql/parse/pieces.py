@@ -10,7 +10,8 @@ million nodes to refuse has built it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
@@ -68,19 +69,6 @@ _OF_INSERTS = frozenset({"insert", "upsert", "select", "with", "table", "values"
 """Words that begin an INSERT or the source of its rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """The places where a text may be cut, and the begin of a quoted part that never ends. `skipped`
-    are the cuts behind which the tokenizer goes on further on, and where."""
-
-    cuts: tuple[int, ...]
-    unterminated: int | None
-    skipped: dict[int, int]
-
-
-UNCUT = Pieces((), None, {})
-
-
 def lengthy(text: str) -> bool:
     """Whether parsing and planning a text may take longer than one step of the loop may."""
     if len(text) <= SMALL_LENGTH:
@@ -90,17 +78,23 @@ def lengthy(text: str) -> bool:
 
 def pieces(text: str) -> Pieces:
     """Raises SQLError 54000 and 54001 for a text that is too long or too deep."""
-    reader = _Reader(text)
+    found = Pieces(text)
     at = 0
     while at < len(text):
-        at = reader.read(at)
-    return Pieces(tuple(reader.cuts), reader.unterminated, reader.skipped)
+        at = found.read(at)
+    return found
 
 
-class _Reader:
+class Pieces:
+    """The places where a text may be cut, and the begin of a quoted part that never ends. `skipped`
+    are the cuts behind which the tokenizer goes on further on, and where; `quoted` are texts in
+    dollars, which stand there."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self.cuts: list[int] = []
+        self.skipped: dict[int, int] = {}
+        self.quoted: dict[int, Token] = {}
         self.unterminated: int | None = None
         self._count = 0
         self._since_cut = 0
@@ -110,7 +104,6 @@ class _Reader:
         self._items = [0]
         """How many items the SELECT at each depth has so far; zero outside its list."""
         self._prefixes = 0
-        self.skipped: dict[int, int] = {}
         self._inserting: int | None = None
         """How many parentheses are open around an INSERT of which VALUES may follow."""
         self._shortens: bool | None = None
@@ -178,9 +171,7 @@ class _Reader:
         listed = constant_list(self._text, end)
         if listed is None:
             return end
-        self.cuts.append(listed.behind_first)
-        self._since_cut = 0
-        self.skipped[listed.behind_first] = listed.end
+        self._skip(listed.behind_first, listed.end)
         return listed.end + 1
 
     def _behind_insert(self, piece: str, end: int) -> int:
@@ -195,16 +186,20 @@ class _Reader:
         rows = further_rows(self._text, end) if piece == "values" else None
         if rows is None:
             return end
-        begin, behind = rows
-        self.cuts.append(begin)
+        self._skip(*rows)
+        return rows[1]
+
+    def _skip(self, begin: int, end: int) -> None:
+        self._cut(begin)
+        self.skipped[begin] = end
+
+    def _cut(self, at: int) -> None:
+        self.cuts.append(at)
         self._since_cut = 0
-        self.skipped[begin] = behind
-        return behind
 
     def _see(self, at: int, piece: str) -> None:
         if self._since_cut > PIECES_PER_CUT and piece in _CUT_BEFORE:
-            self.cuts.append(at)
-            self._since_cut = 0
+            self._cut(at)
         self._count_items(at, piece)
         if piece == ";" and len(self._operators) == 1:
             self._count = 0
@@ -267,8 +262,13 @@ class _Reader:
         return len(self._text)
 
     def _behind_dollars(self, at: int, tag: str) -> int:
-        end = self._text.find(tag, at + len(tag))
+        begin = at + len(tag)
+        end = self._text.find(tag, begin)
         if end < 0:
             self.unterminated = at
             return len(self._text)
-        return end + len(tag)
+        behind = end + len(tag)
+        quoted = Token(TokenType.HEREDOC_STRING, self._text[begin:end], start=at, end=behind - 1)
+        self.quoted[at] = quoted
+        self._skip(at, behind)
+        return behind

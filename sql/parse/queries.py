@@ -27,21 +27,20 @@ from ..syntax.tree_names import table_name as table_name
 from ..syntax.walks import walk
 from .constant_lists import keep_lists, lists_in
 from .cursor import syntax_error
+from .dialect import POSTGRES
 from .expansions.catalog_functions import PREFIX, expand, expands, plain_tokens
 from .expansions.set_functions import SCALARS, plain_sets
 from .known_calls import REFUSED_NODES, known_calls, offered_operators
-from .lexer import POSTGRES, give_way_for, is_string
+from .lexer import give_way_for, is_string, like
 from .pieces import NESTING_MAX, OPERATORS_MAX
 from .repairs.meant_tokens import meant_tokens
 from .repairs.mended_trees import (
     USER_WORDS,
     plain_arrays,
     plain_derived,
-    plain_documents,
-    plain_names,
     plain_rows,
+    plain_users,
 )
-from .repairs.shown_tables import shown_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> Parsed
         tokens = plain_tokens(tokens)
         give_way_for(tokens)
     if "show" in words:
-        tokens = shown_tables(tokens)
+        tokens = _shown_tables(tokens)
         give_way_for(tokens)
     _check_tokens(text, tokens)
     give_way_for(tokens)
@@ -88,11 +87,11 @@ def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> Parsed
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if len(tokens) > _SHALLOW:
         _refuse_depth(tree)
+    if not words.isdisjoint(USER_WORDS):
+        tree = plain_users(tree)
     nodes = list(walk(tree))
     kinds = frozenset(map(type, nodes))
     due = _passes_for(kinds)
-    if not words.isdisjoint(USER_WORDS):
-        due = sorted({*due, _PLAIN_NAMES})
     for place in due:
         plain, _ = _PASSES[place]
         tree = plain(tree)
@@ -142,10 +141,8 @@ def _below(node: exp.Expr) -> Iterable[exp.Expr]:
 _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]], ...] = (
     (plain_rows, (exp.Star, exp.Values)),
     (plain_derived, (exp.Join, exp.Lateral)),
-    (plain_names, (exp.Anonymous, exp.Timestamp, exp.Time)),
-    (plain_documents, (exp.Anonymous, exp.JSONExtract)),
     (plain_sets, (exp.Anonymous, exp.Unnest, *SCALARS)),
-    (plain_arrays, (exp.Anonymous, exp.Bracket, exp.Any)),
+    (plain_arrays, (exp.Any, exp.All)),
     (offered_operators, tuple(REFUSED_NODES)),
     (known_calls, (exp.Anonymous,)),
     (balance, CHAINED),
@@ -153,9 +150,6 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
 """Passes over a parsed tree, in order, each with the kinds of nodes that it rewrites. A pass
 runs only if the tree has a node of its kinds: most statements need one walk or two. No pass
 makes a node of a kind that only a later pass is for."""
-
-_PLAIN_NAMES = [plain for plain, _ in _PASSES].index(plain_names)
-"""The place of the pass that is for columns of some names too."""
 
 
 @lru_cache(1024)
@@ -252,6 +246,36 @@ def _cut_as_of(text: str, tokens: list[Token]) -> tuple[list[Token], AsOf | None
                 as_of, behind = parse_as_of(text, tokens, index + 4)
                 return tokens[:index] + tokens[behind:], as_of
     return tokens, None
+
+
+_SHOWN = {"jobs": "jobs", "changefeed jobs": "changefeed_jobs"}
+"""Words of SHOW, and the table in `tailrace_internal` for each."""
+
+
+def _shown_tables(tokens: list[Token]) -> list[Token]:
+    """The tokens with the name of a table for each `[SHOW …]`. Raises SQLError 0A000."""
+    made = tokens
+    for place in reversed(range(len(tokens) - 1)):
+        bracket, word = tokens[place : place + 2]
+        if bracket.token_type != TokenType.L_BRACKET or word.text.lower() != "show":
+            continue
+        end = next(
+            (at for at in range(place, len(made)) if made[at].token_type == TokenType.R_BRACKET),
+            len(made),
+        )
+        shown = " ".join(token.text.lower() for token in made[place + 2 : end])
+        table = _SHOWN.get(shown)
+        if table is None:
+            raise SQLError(
+                "0A000",
+                f"[SHOW {shown.upper()}] is not supported as a table",
+                hint="In brackets stand SHOW JOBS and SHOW CHANGEFEED JOBS.",
+                position=bracket.start + 1,
+            )
+        names = [like(bracket, TokenType.VAR, "tailrace_internal")]
+        names += [like(bracket, TokenType.DOT, "."), like(bracket, TokenType.VAR, table)]
+        made = [*made[:place], *names, *made[end + 1 :]]
+    return made
 
 
 def _check_tokens(text: str, tokens: list[Token]) -> None:

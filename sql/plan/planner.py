@@ -20,22 +20,21 @@ from ..analyze.binder import (
     check_columns,
     joined,
     places_of,
+    refuse_sets,
     row_scope,
     table_called,
-    with_ctes_of,
 )
 from ..analyze.columns.column_values import (
     assigned_column,
+    constant_columns,
     is_default,
     refuse_computed,
     refuse_inserted,
     value_for,
 )
-from ..analyze.columns.constant_values import constant_columns
 from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
 from ..analyze.given_tables import is_virtual
-from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar
 from ..analyze.types.assigned_types import check_inserted, check_updated
 from ..analyze.types.blanks import without_blanks
@@ -44,7 +43,8 @@ from ..analyze.views import expand_views, refuse_view
 from ..lower.analytic_select import AnalyticSelect
 from ..lower.transpile import transpile
 from ..parse.constant_lists import keeps_lists, written_out
-from ..parse.constant_rows import ROWS, ConstantRows
+from ..parse.constant_rows import ROWS
+from ..parse.dml.writes import with_ctes
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
 from ..syntax.row_locks import RowLock
@@ -198,7 +198,11 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
             _row(values, targets, statement, descriptor) for values in statement.source.expressions
         )
         if (more := statement.source.meta.get(ROWS)) is not None:
-            constants = _constants(more, targets, descriptor)
+            constants = Constants(
+                row_count=len(more),
+                columns=constant_columns(more, descriptor, targets),
+                defaults=_defaults(descriptor),
+            )
     else:
         columns = [descriptor.visible_columns[place] for place in targets]
         check_inserted(statement, columns, relations)
@@ -242,17 +246,6 @@ def _row(
             refuse_inserted(column, statement.overriding, item)
             row[place] = value_for(item, descriptor, place, {}, None)
     return tuple(row)
-
-
-def _constants(
-    rows: ConstantRows, targets: Sequence[int], descriptor: TableDescriptor
-) -> Constants:
-    """The rows of VALUES behind the first one, which has said what is wrong with their columns."""
-    return Constants(
-        row_count=len(rows),
-        columns=constant_columns(rows, descriptor, targets),
-        defaults=_defaults(descriptor),
-    )
 
 
 def _update(statement: Update, relations: Relations) -> UpdatePlan:
@@ -361,7 +354,7 @@ def _finding(
     query = joined(query, statement.sources)
     if statement.where is not None:
         query = query.where(copied(statement.where), copy=False)
-    return with_ctes_of(statement, query)
+    return with_ctes(query, statement.ctes)
 
 
 def plan_locking(

@@ -22,12 +22,12 @@ from ..analyze.binder import (
     Relations,
     check_columns,
     parts_of,
+    refuse_sets,
     row_scope,
 )
 from ..analyze.columns.column_origins import origin_of
 from ..analyze.columns.output_names import output_name
 from ..analyze.given_tables import given_table
-from ..analyze.one_row import refuse_sets
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
 from ..analyze.statement_trees import trees_in
 from ..parse import folded, position_of

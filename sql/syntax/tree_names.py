@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
@@ -32,6 +34,17 @@ def folded_alias(table: exp.Expr) -> str:
     alias = table.args.get("alias")
     named = alias.this if alias is not None and alias.this is not None else table.this
     return folded(named) if isinstance(named, exp.Identifier) else ""
+
+
+def alias_named(name: str, columns: Iterable[str] = ()) -> exp.TableAlias:
+    """`AS name (columns)`"""
+    named = [exp.to_identifier(column, quoted=True) for column in columns]
+    return exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=named)
+
+
+def is_natural(join: exp.Expr) -> bool:
+    """Whether a join is NATURAL."""
+    return str(join.args.get("method") or "").upper() == "NATURAL"
 
 
 def position_of(node: exp.Expr | None) -> int | None:

@@ -14,7 +14,7 @@
     set_config('lock_timeout', '5s', false)       as SET, and the value that it has then
     set_config('lock_timeout', '5s', true)        as SET LOCAL
 
-Each may be qualified by `pg_catalog`, and is evaluated once for a statement, from left to right.
+Each is evaluated once for a statement, from left to right.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.CurrentVersion: "version",
 }
 
-CLIENT_NODES: tuple[type[exp.Expr], ...] = (*_NODES, exp.Anonymous, exp.Dot)
+CLIENT_NODES: tuple[type[exp.Expr], ...] = (*_NODES, exp.Anonymous)
 """The kinds of nodes that may be such a function."""
 
 
@@ -150,8 +150,6 @@ def client_fact(tree: exp.Expr) -> tuple[Fact, list[exp.Expr]] | None:
     if name is not None:
         return None if tree.args.get("this") else (_FACTS[name], [])
     match tree:
-        case exp.Dot(this=exp.Identifier() as schema, expression=exp.Anonymous() as function):
-            return client_fact(function) if schema.name.lower() == "pg_catalog" else None
         case exp.Anonymous():
             name = tree.name.lower()
             found = _FACTS.get(name)

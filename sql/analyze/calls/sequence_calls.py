@@ -66,15 +66,11 @@ def is_sequence_call(tree: exp.Expr) -> bool:
 
 
 def sequence_arguments(call: exp.Expr) -> list[exp.Expr]:
-    """Returns the arguments of a call, the name without its cast. Raises SQLError 42883 for a wrong
-    number of them."""
+    """Returns the arguments of a call. Raises SQLError 42883 for a wrong number of them."""
     function = call.name.lower()
-    given = list(call.expressions)
-    if len(given) not in FUNCTIONS[function]:
+    if len(call.expressions) not in FUNCTIONS[function]:
         raise SQLError("42883", f"function {function} takes another number of arguments")
-    if given and isinstance(given[0], exp.Cast):  # 's'::regclass
-        literal = given[0].this.unnest()
-        given[0] = literal if isinstance(literal, exp.Literal) else given[0]
+    given: list[exp.Expr] = call.expressions
     return given
 
 

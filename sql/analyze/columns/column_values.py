@@ -1,9 +1,10 @@
-"""Values that statements give to columns: an item of VALUES, the right side of an assignment."""
+"""Values that statements give to columns: rows of VALUES, right sides of assignments."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -12,12 +13,17 @@ from ....catalog.descriptors.elements import Identity
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
+from ....kvlayer.fibre import give_way
 from ...builtins.signatures import NUMBERS
 from ...parse import folded, position_of, text_of
-from ...syntax.refusals import error_at
+from ...parse.constant_rows import ConstantRows
+from ...syntax.refusals import at, error_at
 from ..binder import column_of
 from ..default_expressions import computed_given
 from ..scalars import (
+    BOOL,
+    DECIMAL,
+    INT8,
     SLOT,
     Bindings,
     NotNative,
@@ -32,9 +38,8 @@ from ..scalars import (
 
 def refuse_computed(column: Column, item: exp.Expr) -> None:
     if column.computed is not None:
-        error = computed_given(column.name)
-        error.position = position_of(item)
-        raise error
+        with at(position_of(item)):
+            raise computed_given(column.name)
 
 
 def is_default(item: exp.Expr) -> bool:
@@ -158,33 +163,106 @@ def assigned_column(
         )
     if not is_default(value):
         refuse_computed(column, target)
-        refuse_updated(column, target)
+        message = f'column "{column.name}" can only be updated to DEFAULT'
+        _refuse_always(column, message, target)
     return place, column
 
 
 def refuse_inserted(column: Column, overriding: bool, item: exp.Expr | None = None) -> None:
     """Raises SQLError 428C9 where an INSERT may not give the column a value, unless it says
     OVERRIDING SYSTEM VALUE."""
-    if column.identity is Identity.ALWAYS and not overriding:
-        raise SQLError(
-            "428C9",
-            f'cannot insert a non-DEFAULT value into column "{column.name}"',
-            detail=_detail(column),
-            hint="Use OVERRIDING SYSTEM VALUE to override.",
-            position=None if item is None else position_of(item),
-        )
+    if not overriding:
+        message = f'cannot insert a non-DEFAULT value into column "{column.name}"'
+        _refuse_always(column, message, item, "Use OVERRIDING SYSTEM VALUE to override.")
 
 
-def refuse_updated(column: Column, target: exp.Expr) -> None:
-    """Raises SQLError 428C9 where an UPDATE may give the column no value but DEFAULT."""
+def _refuse_always(
+    column: Column, message: str, item: exp.Expr | None, hint: str | None = None
+) -> None:
     if column.identity is Identity.ALWAYS:
         raise SQLError(
             "428C9",
-            f'column "{column.name}" can only be updated to DEFAULT',
-            detail=_detail(column),
-            position=position_of(target),
+            message,
+            detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',
+            hint=hint,
+            position=position_of(item),
         )
 
 
-def _detail(column: Column) -> str:
-    return f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.'
+# Rows of constants, without a tree for each: what is wrong with one is said by the way that trees
+# go, for which the rows are taken again in their order.
+
+_LENGTH_OF_INT8 = 19
+"""A number that is shorter is an INT8 whatever its digits are."""
+_VALUES_PER_STEP = 16
+
+
+def constant_columns(
+    rows: ConstantRows, descriptor: TableDescriptor, places: Sequence[int]
+) -> dict[int, list[Datum]]:
+    """The rows' values by the columns of the table that they are for. `places` are the columns of
+    the items. Raises SQLError."""
+    wanted = list(enumerate(places[: len(rows.columns)]))
+    try:
+        return {
+            place: _column(descriptor.visible_columns[place], rows.columns[number])
+            for number, place in wanted
+        }
+    except (SQLError, ArithmeticError):
+        return _told_in_order(rows, descriptor, wanted)
+
+
+def _column(column: Column, written: list[str]) -> list[Datum]:
+    """Raises SQLError, or ArithmeticError, where a value is none of the column's."""
+    values = _integers(written) if column.type == INT8 else None
+    if values is not None:
+        return values
+    found: list[Datum] = []
+    kinds: set[type[object]] = set()
+    for number, item in enumerate(written):
+        if not number % _VALUES_PER_STEP:
+            give_way()
+        value = _read(item)
+        kind = value.__class__
+        if kind not in kinds:
+            check_assignable(_TYPES.get(kind), column.type, column.name, exp.Null())
+            kinds.add(kind)
+        found.append(coerce(column.type, value, column=column.name))
+    return found
+
+
+def _integers(written: list[str]) -> list[Datum] | None:
+    """Numbers that are INT8s whatever their digits are; None where there is anything else."""
+    try:
+        return list(map(int, written)) if len(max(written, key=len)) < _LENGTH_OF_INT8 else None
+    except ValueError:
+        return None
+
+
+_TYPES: dict[type[object], ColumnType] = {int: INT8, Decimal: DECIMAL, bool: BOOL}
+
+
+def _read(written: str) -> object:
+    first = written[0]
+    if first == "'":
+        return written[1:-1].replace("''", "'")
+    if first in "nN":
+        return None
+    if first in "tTfF":
+        return first in "tT"
+    if len(written) < _LENGTH_OF_INT8 and "." not in written:
+        return int(written)
+    number = Decimal(written)
+    return number or abs(number)  # there is no negative zero
+
+
+def _told_in_order(
+    rows: ConstantRows, descriptor: TableDescriptor, wanted: Sequence[tuple[int, int]]
+) -> dict[int, list[Datum]]:
+    """The same by trees, row by row, which raises what is wrong with the first wrong one."""
+    columns: dict[int, list[Datum]] = {place: [] for _, place in wanted}
+    for row in rows.rows():
+        for number, place in wanted:
+            scalar = value_for(row[number].tree, descriptor, place, {}, None)
+            columns[place].append(constant_datum(scalar))
+    return columns

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from ...builtins.known_functions import called
 from ...builtins.macros import PREFIX
 from ...parse import folded
 from ...syntax.tree_names import CALLED
@@ -36,7 +37,6 @@ _NAMED: dict[type[exp.Expr], str | None] = {
     exp.ParseJSON: "json",
     exp.Tuple: "row",
 }
-_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
 def output_name(item: exp.Expr) -> str:
@@ -74,8 +74,8 @@ def _given(item: exp.Expr) -> str | None:
             return _of_subquery(item)
         case exp.Anonymous():
             return item.name.lower().removeprefix(PREFIX)
-        case exp.Trim():
-            return _TRIMS.get(str(item.args.get("position") or "").upper(), "btrim")
+        case exp.Trim() if (call := called(item)) is not None:
+            return call[0]
     return _NAMED[type(item)] if type(item) in _NAMED else _function(item)
 
 

@@ -24,7 +24,7 @@ from ...parse import folded
 from ...parse.queries import table_name
 from ...syntax.refusals import error_at
 from ...syntax.tree_copies import exchange
-from ...syntax.tree_names import folded_alias
+from ...syntax.tree_names import folded_alias, is_natural
 from ...syntax.walks import find_all
 from ..binder import TABLE_FUNCTIONS, Relations, sources_named
 from .output_names import output_name
@@ -172,7 +172,7 @@ class Stars:
                 continue
             names = [item[-1] for item in right]
             common = [folded(name) for name in join.args.get("using") or ()]
-            if str(join.args.get("method") or "").upper() == "NATURAL":
+            if is_natural(join):
                 if self._settled:
                     raise SQLError(
                         "0A000",
@@ -293,7 +293,7 @@ def sources_of(scope: QueryScope, qualifier: exp.Identifier | None) -> list[exp.
 
 def merges_columns(join: exp.Join) -> bool:
     """Whether columns of both sides become one."""
-    return bool(join.args.get("using")) or str(join.args.get("method") or "").upper() == "NATURAL"
+    return bool(join.args.get("using")) or is_natural(join)
 
 
 def hoist_first_joins(query: exp.Expr) -> None:

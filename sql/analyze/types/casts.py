@@ -5,13 +5,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ....catalog.values.column_types import ColumnType, coerce
-from ....catalog.values.enum_type import EnumType
-from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...builtins.signatures import NUMBERS, type_name
 from ...builtins.templates import cast_in_place
 from ...parse import position_of
-from ...syntax.refusals import error_at
+from ...syntax.refusals import at, error_at
 from ..scalars import Scalar, adapt, broad_type_of_cast, compile_scalar, type_of_cast
 from .derived_types import literal_type
 from .types import STRING, Types
@@ -30,25 +28,15 @@ def literal_cast(cast: exp.Cast) -> tuple[Scalar, ColumnType] | None:
         return None
     type = type_of_cast(cast)
     if type is not None and type.enum is not None and not isinstance(cast, exp.TryCast):
-        _check_label(type.enum, literal)
+        with at(position_of(literal)):
+            type.enum.checked(literal.name)
     if type is None or type.kind not in _READ or isinstance(cast, exp.TryCast):
         return None
     if type.kind is TypeKind.DECIMAL and not cast.to.expressions:
         type = digits_of(literal.this, type)
         return adapt(compile_scalar(literal, {}), type, position=position_of(literal)), type
-    try:
+    with at(position_of(literal)):
         return compile_scalar(exp.Cast(this=literal.copy(), to=cast.to.copy()), {}), type.broad
-    except SQLError as error:
-        error.position = error.position or position_of(literal)
-        raise
-
-
-def _check_label(enum: EnumType, literal: exp.Literal) -> None:
-    try:
-        enum.checked(literal.name)
-    except SQLError as error:
-        error.position = position_of(literal)
-        raise
 
 
 _DIGITS_MAX = 30

@@ -382,7 +382,7 @@ _RULES: dict[type[Any], _Rule] = {
     ),
     **dict.fromkeys(ARITHMETIC, _of_arithmetic),
     **dict.fromkeys(
-        (exp.Abs, exp.Sqrt, exp.Ln, exp.Exp, exp.Pow, exp.Floor, exp.Ceil, exp.Round),
+        (exp.Abs, exp.Sqrt, exp.Pow, exp.Floor, exp.Ceil),
         lambda *_: FLOAT8,
     ),
 }  # fmt: skip

@@ -29,7 +29,6 @@ from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, 
 from ...builtins.templates import cast_in_place, cast_to
 from ...parse import position_of
 from ...syntax.refusals import error_at, unsupported
-from ...syntax.tree_copies import wrap
 from ...syntax.walks import stepping, walk
 from .casts import resolve_cast
 from .common_types import (
@@ -150,11 +149,7 @@ def _join_as_texts(sides: Sequence[exp.Expr], chosen: Chosen, types: Types) -> N
     for side in sides:
         found = types.of(side)
         if found is not None and found.kind is not TypeKind.STRING:
-            wrap(side, _as_text)
-
-
-def _as_text(tree: exp.Expr) -> exp.Expr:
-    return exp.Cast(this=tree, to=exp.DataType.build("text", dialect="postgres"))
+            cast_in_place(side, STRING)
 
 
 def _literals_of_operator(node: exp.Expr, types: Types) -> None:

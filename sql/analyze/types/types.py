@@ -9,13 +9,15 @@ A type is kept with its tree, and so with each copy of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
+from sqlglot.optimizer.scope import ScopeType
 
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
@@ -29,7 +31,7 @@ from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, 
 from ...parse import folded
 from ...parse.queries import table_name
 from ...syntax.tree_names import CAST_TYPE, DECLARED
-from ...syntax.walks import find_all
+from ...syntax.walks import find_all, find_in_scope
 from ..binder import Relations, scopes_in
 from ..columns.stars import given_names, sources_of, tree_of
 from ..given_tables import in_catalog
@@ -97,45 +99,40 @@ class Types:
         self.relations = relations
         # Tables of the catalog have texts and INT8 where PostgreSQL has types of its own.
         self.strict = not any(map(in_catalog, relations.values()))
-        self._scopes: dict[int, list[QueryScope]] = {}
+        self._scopes: dict[int, QueryScope] = {}
         self.scopes = scopes_in(query)
         for scope in self.scopes:
-            having = scope.expression.args.get("having")  # sqlglot takes its names for items'
-            beside = () if having is None else find_all(having, exp.Column)
-            for column in (*scope.columns, *beside):
-                give_way()
-                self._scopes.setdefault(id(column), []).append(scope)
+            for column in find_in_scope(scope, exp.Column):
+                self._scopes.setdefault(id(column), scope)
+            for column in _names_of_items(scope.expression):
+                self._scopes.pop(id(column), None)
         self._query = query  # ids stay theirs as long as they live
         self._depth = 0
 
     def of(self, tree: exp.Expr | None) -> ColumnType | None:
         if tree is None or self._depth > _DEPTH_MAX:
             return None
-        meta = tree.meta
-        if _TYPE not in meta:
-            if isinstance(tree, _CHAINED):
-                # What a chain begins with comes first, so that its length is no depth.
-                for part in reversed(self._chain(tree.this)):
-                    self._keep(part)
-            self._keep(tree)
-        found: ColumnType | None = meta[_TYPE]
+        kept = self._kept(tree)
+        if _TYPE not in kept:
+            # What a chain begins with comes first, so that its length is no depth.
+            chain = [tree]
+            while isinstance(chain[-1], _CHAINED) and self._untouched(chain[-1].this):
+                chain.append(chain[-1].this)
+            for part in reversed(chain):
+                give_way()
+                self._depth += 1
+                self._kept(part)[_TYPE] = None  # a query that is recursive meets itself
+                self._kept(part)[_TYPE] = self._infer(part)
+                self._depth -= 1
+        found: ColumnType | None = kept[_TYPE]
         return found
 
-    def _keep(self, tree: exp.Expr) -> None:
-        give_way()
-        meta = tree.meta
-        self._depth += 1
-        meta[_TYPE] = None  # a query that is recursive meets itself
-        meta[_TYPE] = self._infer(tree)
-        self._depth -= 1
+    def _untouched(self, part: exp.Expr | None) -> bool:
+        return part is not None and _TYPE not in self._kept(part)
 
-    def _chain(self, tree: exp.Expr) -> list[exp.Expr]:
-        """The trees without a type that are one another's first part."""
-        found: list[exp.Expr] = []
-        while isinstance(tree, _CHAINED) and _TYPE not in tree.meta:
-            found.append(tree)
-            tree = tree.this
-        return found
+    def _kept(self, tree: exp.Expr) -> dict[str, Any]:
+        """Where the type of a tree is kept."""
+        return tree.meta
 
     def kind(self, tree: exp.Expr | None) -> TypeKind | None:
         found = self.of(tree)
@@ -350,7 +347,7 @@ class Types:
         if not isinstance(column.this, exp.Identifier):
             return None
         name, qualifier = folded(column.this), column.args.get("table")
-        for scope in self._scopes.get(id(column), ()):
+        for scope in self._scopes_around(column):
             found: list[ColumnType | None] = []
             for source in sources_of(scope, qualifier):
                 has, type = self._of_source(source, name)
@@ -363,12 +360,20 @@ class Types:
                 return None
         return None
 
+    def _scopes_around(self, column: exp.Column) -> Iterator[QueryScope]:
+        """The scope of a column, and those around it whose sources it may name."""
+        scope = self._scopes.get(id(column))
+        while scope is not None:
+            yield scope
+            correlated = scope.can_be_correlated and scope.scope_type is not ScopeType.CTE
+            scope = scope.parent if correlated else None
+
     def names_row(self, column: exp.Column) -> bool:
         """Whether a name is that of a source in FROM, whose whole row it means, and no column's."""
         if not isinstance(column.this, exp.Identifier) or column.args.get("table") is not None:
             return False
         name = folded(column.this)
-        for scope in self._scopes.get(id(column), ()):
+        for scope in self._scopes_around(column):
             sources = scope.sources.items()
             if any(self._of_source(source, name)[0] for _, source in sources):
                 return False
@@ -506,16 +511,9 @@ class PlainTypes(Types):
         self._depth = 0
         self._lookup = lookup
         self._declared = declared
-        self._found: dict[int, ColumnType | None] = {}
+        self._found: defaultdict[int, dict[str, Any]] = defaultdict(dict)
 
-    def of(self, tree: exp.Expr | None) -> ColumnType | None:
-        if tree is None or self._depth > _DEPTH_MAX:
-            return None
-        if id(tree) not in self._found:
-            self._found[id(tree)] = None  # a query that is recursive meets itself
-            self._depth += 1
-            self._found[id(tree)] = self._infer(tree)
-            self._depth -= 1
+    def _kept(self, tree: exp.Expr) -> dict[str, Any]:
         return self._found[id(tree)]
 
     def _infer(self, tree: exp.Expr) -> ColumnType | None:
@@ -532,6 +530,16 @@ class PlainTypes(Types):
 
     def parts_of(self, tree: exp.Expr) -> tuple[list[str], list[list[exp.Expr]]]:
         return ([], []) if self._lookup is not None else super().parts_of(tree)
+
+
+def _names_of_items(tree: exp.Expr) -> Iterator[exp.Column]:
+    """The names in ORDER BY and DISTINCT ON that are items' of the select list."""
+    items = set(tree.named_selects) if isinstance(tree, exp.Select) else ()
+    for clause in (tree.args.get("order"), tree.args.get("distinct")) if items else ():
+        for column in () if clause is None else find_all(clause, exp.Column):
+            bare = column.name in items and not column.table
+            if bare and column.find_ancestor(exp.Order, exp.Distinct, exp.Query) is clause:
+                yield column
 
 
 _ROWS = (exp.Table, exp.Select, exp.SetOperation, exp.Values, exp.Lateral)

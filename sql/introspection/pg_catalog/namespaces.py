@@ -108,7 +108,7 @@ async def table_rows(context: IntrospectionContext) -> Rows:
 @PG_CATALOG.table("pg_statio_all_tables 603 relid:o schemaname relname")
 async def statio_rows(context: IntrospectionContext) -> Rows:
     """Rows of pg_statio_all_tables: tables by their names, by which Sequelize finds comments."""
-    for found in await described_tables(context):
+    for found in await described.tables(context):
         yield (found.table.id, found.schema, found.table.name)
 
 

@@ -23,6 +23,7 @@ from ...analyze.types.types import Types
 from ...builtins.documents.calls import JSONB, call, is_literal
 from ...builtins.documents.order import same as same_text
 from ...syntax.refusals import unsupported
+from ...syntax.tree_names import is_natural
 
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -88,7 +89,7 @@ def _compared_types(node: exp.Expr, types: Types) -> list[ColumnType | None]:
     match node:
         case exp.Join():
             names = [part.name.lower() for part in node.args.get("using") or ()]
-            natural = str(node.args.get("method") or "").upper() == "NATURAL"
+            natural = is_natural(node)
             found = types.columns_in(node.this) or [] if names or natural else []
             return [type for name, type in found if natural or name in names]
         case exp.SetOperation():

@@ -35,6 +35,7 @@ from ...builtins.macros import PREFIX
 from ...builtins.signatures import type_name
 from ...syntax.refusals import error_at
 from ...syntax.walks import find_all, walk
+from ..aggregates import around
 from ..rewriter import rewritten
 from . import grouping
 
@@ -267,21 +268,15 @@ def _texts(texts: Sequence[Datum]) -> exp.Expr:
 
 
 def gathered(node: exp.Expr, argument: exp.Expr, types: Types) -> exp.Expr:
-    """`jsonb_agg(x ORDER BY y)`: NULL of no rows, as a list is."""
+    """`jsonb_agg(x ORDER BY y)`: a function of a list, to which FILTER and OVER belong, and so NULL
+    of no rows."""
     listed = exp.ArrayAgg(this=argument)
     grouping.refuse(listed, types)
-    return _of_aggregate(node, listed, "jsonb_of")
-
-
-def _of_aggregate(node: exp.Expr, listed: exp.Expr, name: str) -> exp.Expr:
-    """The function of a list; FILTER and OVER belong to the list."""
-    outer = node
-    while isinstance(outer.parent, exp.Filter | exp.Window) and outer.parent.this is outer:
-        outer = outer.parent
+    outer = around(node)
     if outer is node:
-        return call(name, listed)
+        return call("jsonb_of", listed)
     node.replace(listed)
-    made = call(name, exp.Null())
+    made = call("jsonb_of", exp.Null())
     outer.replace(made)
     made.set("expressions", [outer])
     return listed

@@ -15,7 +15,7 @@ from sqlglot import exp
 from ....catalog.values.errors import SQLError
 from ...syntax.refusals import error_at, unsupported
 from ...syntax.statements import OnConflict
-from ...syntax.tree_names import position_of
+from ...syntax.tree_names import alias_named, position_of
 
 Assigned = tuple[exp.Column, exp.Expr]
 
@@ -75,10 +75,9 @@ def _item_of(query: exp.Subquery, place: int, count: int) -> exp.Expr:
             single = query.copy()
             single.this.set("expressions", [select.expressions[place].copy()])
             return single
-    names = [exp.to_identifier(f"item{number}", quoted=True) for number in range(count)]
-    alias = exp.TableAlias(this=exp.to_identifier("items", quoted=True), columns=names)
-    inner = exp.Subquery(this=select.copy(), alias=alias)
-    return exp.Subquery(this=exp.select(exp.column(names[place].copy())).from_(inner))
+    names = [f"item{number}" for number in range(count)]
+    inner = exp.Subquery(this=select.copy(), alias=alias_named("items", names))
+    return exp.Subquery(this=exp.select(exp.column(names[place], quoted=True)).from_(inner))
 
 
 def parse_conflict(clause: exp.Expr, position: int | None) -> OnConflict:

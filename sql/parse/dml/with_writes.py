@@ -75,9 +75,8 @@ def _with_writes(
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if tree.args.get("locks"):
         raise SQLError("0A000", "FOR UPDATE is not supported beside a WITH that writes")
-    query = with_ctes(tree, reading)
-    assert query is not None
-    return WithWrites(steps=tuple(steps), main=Query(tree=query, as_of=None))
+    query = Query(tree=with_ctes(tree, reading), as_of=None)
+    return WithWrites(steps=tuple(steps), main=query)
 
 
 def _write_of(tree: exp.Expr, tokens: list[Token], inserts: Inserts) -> Insert | Update | Delete:

@@ -15,6 +15,7 @@ from ....catalog.values.errors import SQLError
 from ...syntax.names import ObjectName
 from ...syntax.refusals import error_at, unsupported
 from ...syntax.statements import Delete, Insert, InsertMode, Update
+from ...syntax.tree_copies import E
 from ...syntax.tree_names import folded, position_of, table_name
 from ..constant_rows import ROWS, ragged, rows_behind
 from ..cursor import syntax_error
@@ -99,7 +100,7 @@ def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert
         table=table,
         alias=_alias(target),
         columns=columns,
-        source=with_ctes(source, ctes_of(tree)),
+        source=None if source is None else with_ctes(source, ctes_of(tree)),
         mode=mode,
         conflict=None if conflict is None else parse_conflict(conflict, position),
         returning=_returning(tree),
@@ -243,19 +244,19 @@ RECURSIVE = "recursive"
 """Marks a CTE of a WITH RECURSIVE."""
 
 
-def with_ctes(query: exp.Expr | None, ctes: Sequence[exp.CTE]) -> exp.Expr | None:
+_TAKE_WITH: tuple[type[exp.Expr], ...] = (exp.Select, exp.SetOperation)
+
+
+def with_ctes(query: E, ctes: Sequence[exp.CTE]) -> E:
     """The query with CTEs before its own."""
-    if query is None or not ctes:
+    if not ctes:
         return query
-    if not isinstance(query, exp.Select | exp.SetOperation):
+    if not isinstance(query, _TAKE_WITH):
         raise unsupported("WITH before VALUES", query, "Write SELECT … instead of VALUES.")
-    own = query.args.get("with_")
-    recursive = any(cte.meta.get(RECURSIVE) for cte in ctes)
-    inner = [] if own is None else list(own.expressions)
-    recursive = recursive or bool(own is not None and own.args.get("recursive"))
+    every = (*ctes, *ctes_of(query))
+    recursive = any(cte.meta.get(RECURSIVE) for cte in every)
     made = query.copy()
-    copies = [cte.copy() for cte in (*ctes, *inner)]
-    made.set("with_", exp.With(expressions=copies, recursive=recursive))
+    made.set("with_", exp.With(expressions=[cte.copy() for cte in every], recursive=recursive))
     return made
 
 

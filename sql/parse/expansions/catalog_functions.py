@@ -19,9 +19,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.macros import PREFIX as MACRO
-from ...syntax.tree_names import CAST_TYPE
+from ...syntax.tree_names import CAST_TYPE, alias_named
 from ...syntax.walks import find_all
-from .catalog_queries import Arguments, Make, alias_named, parse_text, query
+from .catalog_queries import Arguments, Make, parse_text, query
 from .registered_names import (
     FORMAT_TYPE,
     OID,
@@ -142,9 +142,8 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
 
 
 def _letter(name: exp.Column, subscripts: list[exp.Expr]) -> exp.Expr | None:
-    """`typname[0]`: a `name` is an array of letters, the first of which has the subscript 0, which
-    sqlglot has made one less."""
-    if [each.sql() for each in subscripts] != ["-1"]:
+    """`typname[0]`: a `name` is an array of letters, the first of which has the subscript 0."""
+    if [each.sql() for each in subscripts] != ["0"]:
         return None
     return exp.Substring(
         this=name.copy(), start=exp.Literal.number(1), length=exp.Literal.number(1)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from ..lexer import POSTGRES
+from ...syntax.tree_names import alias_named
+from ..dialect import POSTGRES
 
 
 def parse_text(text: str) -> exp.Expr:
@@ -44,7 +45,3 @@ def _with_given(arguments: Arguments, make: Make) -> exp.Expr:
     given = exp.select(*(exp.alias_(a.copy(), n) for a, n in zip(arguments, names, strict=True)))
     over = exp.select(make([exp.column(name, table="_given") for name in names]))
     return exp.Subquery(this=over.from_(exp.Subquery(this=given, alias=alias_named("_given"))))
-
-
-def alias_named(name: str) -> exp.TableAlias:
-    return exp.TableAlias(this=exp.to_identifier(name))

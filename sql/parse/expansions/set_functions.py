@@ -13,7 +13,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...builtins.macros import PREFIX
-from ...syntax.tree_names import CALLED
+from ...syntax.tree_names import CALLED, alias_named
 from ...syntax.walks import find_all
 
 _LISTS: dict[str, tuple[str, str | None]] = {
@@ -68,9 +68,7 @@ def _replace(node: exp.Anonymous, name: str, made: str, column: str | None) -> N
 
 
 def _members(node: exp.Anonymous, table: exp.Expr, pairs: str, key: str, value: str) -> exp.Expr:
-    alias = table.args.get("alias")
-    named = alias.name if alias is not None and alias.name else node.name.lower()
-    given = [column.name for column in alias.columns] if alias is not None else []
+    named, given = _called(table, node.name.lower())
     listed = exp.Anonymous(this=pairs, expressions=list(node.expressions))
     source = exp.select(exp.alias_(exp.Explode(this=listed), "pair")).subquery("m")
     items = [
@@ -81,28 +79,27 @@ def _members(node: exp.Anonymous, table: exp.Expr, pairs: str, key: str, value: 
     ]
     return exp.Lateral(
         this=exp.Subquery(this=exp.select(*items).from_(source)),
-        alias=exp.TableAlias(this=exp.to_identifier(named, quoted=True), columns=[]),
+        alias=alias_named(named),
     )
 
 
 def unnested(table: exp.Expr, listed: exp.Expr, name: str, *, column: str | None) -> exp.Unnest:
     """A list as the source that stands for `table`: its one column has the alias's own name, or
     `column` where the function names it."""
-    alias = table.args.get("alias")
-    named = alias.name if alias is not None and alias.name else name
-    given = [each.name for each in alias.columns] if alias is not None else []
+    named, given = _called(table, name)
     numbered = bool(table.args.get("ordinality"))
     columns = [given[0] if given else column or named]
     if numbered:
         columns.append(given[1] if given[1:] else "ordinality")
-    return exp.Unnest(
-        expressions=[listed],
-        offset=numbered,
-        alias=exp.TableAlias(
-            this=exp.to_identifier(named, quoted=True),
-            columns=[exp.to_identifier(each, quoted=True) for each in columns],
-        ),
-    )
+    return exp.Unnest(expressions=[listed], offset=numbered, alias=alias_named(named, columns))
+
+
+def _called(table: exp.Expr, name: str) -> tuple[str, list[str]]:
+    """The alias of a source, or the name that it has without one, and the names of its columns."""
+    alias = table.args.get("alias")
+    if alias is None:
+        return name, []
+    return alias.name or name, [column.name for column in alias.columns]
 
 
 def replace_source(table: exp.Expr, made: exp.Expr) -> None:
@@ -117,8 +114,7 @@ def replace_source(table: exp.Expr, made: exp.Expr) -> None:
 
 def _zipped(node: exp.Unnest) -> exp.Expr:
     """Several arrays beside each other: the shorter ones end in NULLs."""
-    alias, arrays = node.args.get("alias"), list(node.expressions)
-    given = [each.name for each in alias.columns] if alias is not None else []
+    arrays, (named, given) = list(node.expressions), _called(node, "unnest")
     offset = node.args.get("offset")
     if isinstance(offset, exp.Expr) and offset.name:
         given.append(offset.name)
@@ -133,12 +129,8 @@ def _zipped(node: exp.Unnest) -> exp.Expr:
         places = exp.Explode(this=exp.Anonymous(this=f"{PREFIX}places_to", expressions=[longest]))
         ordinal = given[len(arrays)] if given[len(arrays) :] else "ordinality"
         items.append(exp.alias_(places, ordinal, quoted=True))
-    source = exp.Lateral(
-        this=exp.Subquery(this=exp.select(*items)),
-        alias=exp.TableAlias(
-            this=exp.to_identifier(alias.name if alias and alias.name else "unnest", quoted=True)
-        ),
-    )
+    subquery = exp.Subquery(this=exp.select(*items))
+    source = exp.Lateral(this=subquery, alias=alias_named(named))
     if node.args.get("joins"):
         source.set("joins", node.args["joins"])
     return source

@@ -1,11 +1,7 @@
 """Tokens that say what PostgreSQL would read, where sqlglot would read something else.
 
-    substr(s, -1)           a call of `postgres_substr`, which only `sql.lower` knows
-    DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
-    '7'::INT4               INT4 is no other name of INT, which has 64 bits here
     $1::oid[]               an array, which sqlglot does not read
     mood 'sad'              'sad'::mood, for types that sqlglot does not know
-    f(doc -> 'a')           f(((doc)) -> 'a'): no lambda, as `doc -> 'a'` and `(doc) -> 'a'` are
     INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
 
 A tree that was parsed so is said in PostgreSQL's words again by `as_written`.
@@ -20,26 +16,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ....catalog.values.errors import SQLError
 from ....kvlayer.fibre import give_way
-from ...builtins.macros import CALLED, PREFIX
+from ...builtins.macros import PREFIX
 from ...syntax.refusals import unsupported
 from ...syntax.walks import find_all
 from ..lexer import LITERALS, TOKENS_PER_STEP, is_string, like
 
-INT4 = TokenType.MEDIUMINT
-"""A type that PostgreSQL lacks, and so is free to stand for INT4."""
 OID = TokenType.UINT
-"""Likewise for OID, of which sqlglot reads no arrays."""
+"""A type that PostgreSQL lacks, and so is free to stand for OID, of which sqlglot reads no
+arrays."""
 
-_NAMES_BEHIND = frozenset(
-    {TokenType.INTO, TokenType.TABLE, TokenType.FROM, TokenType.JOIN, TokenType.ALIAS,
-     TokenType.WITH, TokenType.RECURSIVE, TokenType.DOT, TokenType.UPDATE}
-)  # fmt: skip
-"""Behind these a name before a parenthesis is that of a table."""
 _INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})
-_MOMENTS = frozenset({TokenType.DATE, TokenType.TIMESTAMP, TokenType.TIMESTAMPTZ, TokenType.TIME})
-
-
-_ARGUMENT_BEHIND = (TokenType.L_PAREN, TokenType.COMMA)
 
 
 def meant_tokens(tokens: list[Token]) -> list[Token]:
@@ -51,20 +37,12 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         if not place % TOKENS_PER_STEP:
             give_way()
         listed = kind in _LISTED and following in _LISTED
-        if listed or (kind not in _CHANGED and following not in _CHANGING):
+        if listed or (kind not in _CHANGED and following not in LITERALS):
             made.append(token)
             continue
         if kind == TokenType.NUMBER and following in _WORDS:
             _refuse_junk(token, tokens[place + 1])
-        if following == TokenType.L_PAREN and _called(token, before):
-            made.append(like(token, TokenType.VAR, f"{PREFIX}{token.text.lower()}"))
-        elif following == TokenType.ARROW and before in _ARGUMENT_BEHIND and not is_string(token):
-            left = like(token, TokenType.L_PAREN, "(")
-            right = like(token, TokenType.R_PAREN, ")")
-            made += [left, left, token, right, right]
-        elif kind == TokenType.INT and token.text.lower() == "int4":
-            made.append(like(token, INT4, token.text))
-        elif kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
+        if kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
             made.append(like(token, OID if token.text.lower() == "oid" else kind, token.text))
         elif kind == TokenType.INTERVAL and _whole_interval(tokens, place):
             pass  # its type comes behind it
@@ -74,10 +52,6 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
         elif is_string(token) and place and _whole_interval(tokens, place - 1):
             interval = tokens[place - 1]
             made += [token, like(token, TokenType.DCOLON, "::"), interval]
-        elif kind in _MOMENTS and _typed_literal(tokens, place):
-            made += [like(token, TokenType.L_PAREN, "("), token]
-        elif is_string(token) and before in _MOMENTS and _typed_literal(tokens, place - 1):
-            made += [token, like(token, TokenType.R_PAREN, ")")]
         elif kind == TokenType.VAR and _names_type(tokens, place):
             made.append(like(token, TokenType.L_PAREN, "("))
         elif is_string(token) and before == TokenType.VAR and _names_type(tokens, place - 1):
@@ -89,11 +63,10 @@ def meant_tokens(tokens: list[Token]) -> list[Token]:
     return made
 
 
-_CHANGED = LITERALS | _MOMENTS | {
-    TokenType.NUMBER, TokenType.INT, TokenType.OBJECT_IDENTIFIER, TokenType.INTERVAL,
+_CHANGED = LITERALS | {
+    TokenType.NUMBER, TokenType.OBJECT_IDENTIFIER, TokenType.INTERVAL,
 }  # fmt: skip
-_CHANGING = LITERALS | {TokenType.L_PAREN, TokenType.ARROW}
-"""Tokens that mean something else for what they are, or for what stands behind them."""
+"""Tokens that mean something else for what they are; others do before a literal."""
 _LISTED = (TokenType.COMMA, TokenType.NUMBER)
 _WORDS = (TokenType.VAR, TokenType.NUMBER)
 
@@ -106,11 +79,6 @@ def _refuse_junk(number: Token, behind: Token) -> None:
             f'trailing junk after numeric literal at or near "{number.text}{behind.text}"',
             position=number.start + 1,
         )
-
-
-def _called(token: Token, before: TokenType | None) -> bool:
-    quoted = token.token_type == TokenType.IDENTIFIER or is_string(token)
-    return token.text.lower() in CALLED and not quoted and before not in _NAMES_BEHIND
 
 
 _NO_TYPES = frozenset(
@@ -127,15 +95,6 @@ def _names_type(tokens: list[Token], place: int) -> bool:
         and tokens[place + 1].token_type == TokenType.STRING
         and tokens[place].text.lower() not in _NO_TYPES
         and (place == 0 or tokens[place - 1].token_type != TokenType.DOT)
-    )
-
-
-def _typed_literal(tokens: list[Token], place: int) -> bool:
-    """`DATE '…'` before `::`."""
-    return (
-        place + 2 < len(tokens)
-        and is_string(tokens[place + 1])
-        and tokens[place + 2].token_type == TokenType.DCOLON
     )
 
 

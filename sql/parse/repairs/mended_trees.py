@@ -12,29 +12,21 @@ two without one would be one:
     FROM (SELECT 1 AS x), (VALUES (2)), LATERAL (SELECT 3), unnest(a)
     FROM (SELECT 1 AS x), (VALUES (2)) AS "~1", LATERAL (SELECT 3) AS "~2", unnest(a) AS "unnest"
 
-Names, of casts in the form of calls and of words that stand for functions:
+Words that stand for functions:
 
-    int8('5')               CAST('5' AS INT8), in a column named int8
-    "time"('12:00')         CAST('12:00' AS TIME)
     user, current_role      CURRENT_USER: reserved words, unless they are quoted
-    nextval('s'::regclass)  nextval('s'): the name is looked for when it is called
-    f(((doc)) -> 'a')       f(doc -> 'a'), so written by `meant_tokens`
 
 Arrays:
 
-    1 = ALL (a)     sqlglot reads a call of a function all(a)
-    1 = ANY (ARRAY(SELECT …))   is 1 = ANY (SELECT …)
-    a[:k]           a placeholder named k; it is a slice up to the column k
-    a[k::INT8]      k::INT8 - 1, but a[k] as it stands; it is the place that is written
+    1 = ANY (ARRAY(SELECT …))   1 = ANY (SELECT …)
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from ...syntax.tree_names import CALLED
+from ...syntax.tree_names import CALLED, alias_named
 from ...syntax.walks import find_all
-from ..lexer import POSTGRES
 
 # Rows.
 
@@ -90,8 +82,7 @@ def plain_derived(tree: exp.Expr) -> exp.Expr:
         for number, table in enumerate(unnamed if len(unnamed) > 1 else ()):
             name = _function(table) or (f"~{number}" if number else None)
             if name is not None:
-                named = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-                table.set("alias", named)
+                table.set("alias", alias_named(name))
     return tree
 
 
@@ -117,122 +108,37 @@ def _function(table: exp.Expr) -> str | None:
     return call.sql_name().lower() if isinstance(call, exp.Func) else None
 
 
-# Names.
+# Words that stand for functions.
 
-_TYPES = {
-    "bool": "BOOLEAN", "bytea": "BYTEA", "date": "DATE", "float4": "FLOAT4", "float8": "FLOAT8",
-    "int2": "INT2", "int8": "INT8", "json": "JSON", "jsonb": "JSONB", "text": "TEXT",
-    "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
-    "varchar": "VARCHAR",
-}  # fmt: skip
 USER_WORDS = frozenset({"user", "current_role"})
 
 
-def plain_names(tree: exp.Expr) -> exp.Expr:
-    """The tree with casts for calls and words in the form that everything behind it reads."""
+def plain_users(tree: exp.Expr) -> exp.Expr:
+    """The tree with calls for words that are reserved, unless they are quoted."""
     made: exp.Expr = exp.Paren(this=tree)
-    kinds = (exp.Anonymous, exp.Timestamp, exp.Time, exp.Column)
-    for node in reversed(list(find_all(made, *kinds))):  # inner ones first
-        plain = _user(node) if isinstance(node, exp.Column) else _cast(node)
-        if plain is not None:
-            node.replace(plain)
+    for node in list(find_all(made, exp.Column)):
+        word = node.name.lower()
+        plain = isinstance(node.this, exp.Identifier) and not node.this.quoted
+        if plain and node.args.get("table") is None and word in USER_WORDS:
+            user = exp.CurrentUser()
+            user.meta[CALLED] = word
+            node.replace(user)
     found: exp.Expr = made.this
     return found.pop()  # a tree whose parent is nothing of its own is no result any more
-
-
-def _user(node: exp.Column) -> exp.Expr | None:
-    plain = isinstance(node.this, exp.Identifier) and not node.this.quoted
-    word = node.name.lower()
-    if not plain or node.args.get("table") is not None or word not in USER_WORDS:
-        return None
-    made = exp.CurrentUser()
-    made.meta[CALLED] = word
-    return made
-
-
-def _cast(node: exp.Expr) -> exp.Expr | None:
-    if isinstance(node, exp.Anonymous):
-        name, given = node.name.lower(), list(node.expressions)
-    else:
-        name, given = node.key, [part for part in node.args.values() if part]
-    target = _target(name)
-    if target is None or len(given) != 1 or not isinstance(given[0], exp.Expr):
-        return None
-    made = exp.Cast(this=given[0], to=target)
-    made.meta.update(node.meta)
-    made.meta[CALLED] = name
-    return made
-
-
-def _target(name: str) -> exp.DataType | None:
-    if name == "int4":
-        return exp.DataType(this=exp.DType.MEDIUMINT)
-    type = _TYPES.get(name)
-    return None if type is None else exp.DataType.build(type, dialect=POSTGRES)
-
-
-def plain_documents(tree: exp.Expr) -> exp.Expr:
-    """Returns the tree with sequences by their names, and documents without parentheses."""
-    for node in list(find_all(tree, exp.JSONExtract)):
-        if isinstance(node.this, exp.Paren) and isinstance(node.this.unnest(), exp.Column):
-            node.set("this", node.this.unnest())
-    for call in list(find_all(tree, exp.Anonymous)):
-        if call.name.lower() in ("nextval", "currval", "setval") and call.expressions:
-            first = call.expressions[0]
-            if isinstance(first, exp.Cast) and isinstance(first.this, exp.Literal):
-                first.replace(first.this)
-    return tree
 
 
 # Arrays.
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
-_SETS: dict[str, type[exp.Any | exp.All]] = {"all": exp.All, "any": exp.Any, "some": exp.Any}
 
 
 def plain_arrays(tree: exp.Expr) -> exp.Expr:
-    """The tree with arrays in the form that everything behind it reads."""
-    for node in reversed(list(find_all(tree, exp.Anonymous, exp.Bracket, exp.Any))):  # inner first
-        if isinstance(node, exp.Any):
-            _plain_query(node)
-            continue
-        if isinstance(node, exp.Bracket):
-            _plain_bounds(node)
-            _plain_place(node)
-            continue
-        made = _SETS.get(node.name.lower())
-        if made is not None and len(node.expressions) == 1 and node is not tree:
-            some = made(this=exp.Paren(this=node.expressions[0]))
-            node.replace(some)
-            _plain_query(some)
+    """The tree with queries in the place of arrays of them: `= ANY (ARRAY(SELECT …))` asks for a
+    row of the query, which DuckDB would take the array for. Patterns are asked for in an array."""
+    for some in list(find_all(tree, exp.Any, exp.All)):
+        inner = some.this.unnest()
+        listed = isinstance(inner, exp.Array) and len(inner.expressions) == 1
+        query = inner.expressions[0] if listed else None
+        if isinstance(query, exp.Query) and isinstance(some.parent, _COMPARISONS):
+            some.set("this", query if isinstance(query, exp.Subquery) else exp.Subquery(this=query))
     return tree
-
-
-def _plain_query(some: exp.Any | exp.All) -> None:
-    """`= ANY (ARRAY(SELECT …))` asks for a row of the query, which DuckDB would take the array for.
-    Patterns are asked for in an array."""
-    inner = some.this.unnest()
-    listed = isinstance(inner, exp.Array) and len(inner.expressions) == 1
-    query = inner.expressions[0] if listed else None
-    if isinstance(query, exp.Query) and isinstance(some.parent, _COMPARISONS):
-        some.set("this", query if isinstance(query, exp.Subquery) else exp.Subquery(this=query))
-
-
-def _plain_bounds(node: exp.Bracket) -> None:
-    for item in list(node.expressions):
-        if isinstance(item, exp.Placeholder) and item.name:
-            item.replace(exp.Slice(this=None, expression=exp.column(item.name)))
-
-
-def _plain_place(node: exp.Bracket) -> None:
-    """A place that is computed counts from 1, whatever sqlglot knows of its type; literals are
-    moved by sqlglot when they are read and when they are written, and are left to it."""
-    item = node.expressions[0] if len(node.expressions) == 1 else None
-    inner = item.this if isinstance(item, exp.Neg) else item
-    if item is None or isinstance(inner, exp.Literal | exp.Slice | exp.Null):
-        return
-    (place,) = exp.apply_index_offset(node.this, [item], 1, dialect="postgres")
-    if isinstance(place, exp.Add) and place.expression.name == "0":
-        place = place.this
-    node.set("expressions", [place.copy()])
-    node.set("offset", 1)

@@ -18,7 +18,7 @@ from ...syntax.names import ObjectName
 from ...syntax.refusals import at, unsupported
 from ...syntax.statements import CopyFormat, CopyOptions, CopyTo, Query
 from ..cursor import Cursor
-from ..kinds import at_string, define, gathered, refuses
+from ..kinds import at_string, gathered, kind, refuses
 from ..rules import Row, Rules
 
 _TEXTS = ("delimiter", "null", "quote", "escape")
@@ -26,9 +26,10 @@ _FILES = "Use STDIN and STDOUT; psql's \\copy does, with files of the client."
 
 
 def _at_file(cursor: Cursor) -> bool:
-    return at_string(cursor) or cursor.keys[cursor.index] == "program"
+    return at_string(cursor) or cursor.key == "program"
 
 
+@kind("server_file", _at_file)
 def _file(cursor: Cursor) -> None:
     if not _at_file(cursor):
         cursor.fail()
@@ -39,7 +40,6 @@ def _unknown(name: str, position: int) -> None:
     raise SQLError("42601", f'option "{name}" not recognized', position=position)
 
 
-define("server_file", _file, _at_file)
 refuses(
     "condition",
     "WHERE",
@@ -66,12 +66,13 @@ _old_options = gathered(
 )
 
 
+@kind("copy_options")
 def _copy_options(cursor: Cursor) -> CopyOptions:
     """`[WITH] [(option, …) | option …]`, to the end of the statement"""
     position = cursor.position
     cursor.accept("with")
     given: dict[str, object] = {}
-    if cursor.keys[cursor.index] == "(":
+    if cursor.key == "(":
         for said in cursor.enclosed(_options.read):
             assert isinstance(said, dict), said
             if not given.keys().isdisjoint(said):
@@ -80,9 +81,6 @@ def _copy_options(cursor: Cursor) -> CopyOptions:
     given |= _old_options(cursor)
     with at(position):
         return build_options(given)
-
-
-define("copy_options", _copy_options)
 
 
 def _whole(table: ObjectName, columns: tuple[str, ...] | None, options: CopyOptions) -> CopyTo:

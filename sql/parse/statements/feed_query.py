@@ -19,6 +19,7 @@ from ...syntax.changefeed_statements import FeedSelect
 from ...syntax.names import ObjectName
 from ...syntax.walks import walk
 from ..cursor import Cursor
+from ..kinds import kind
 from ..lexer import like, tokenize
 from ..queries import parse_query, position_of, table_name
 
@@ -52,10 +53,11 @@ _WINDOWS = frozenset(
 )
 
 
-def feed_select(cursor: Cursor) -> FeedSelect:
+@kind("feed_select")
+def _feed_select(cursor: Cursor) -> FeedSelect:
     """The query that stands from here to the end of the statement. Raises SQLError 0A000 for what
     the query of a changefeed cannot hold."""
-    if cursor.keys[cursor.index] not in ("select", "with"):
+    if cursor.key not in ("select", "with"):
         cursor.fail("SELECT … FROM a table")
     return _select(cursor.text, cursor.rest())
 

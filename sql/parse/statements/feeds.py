@@ -11,10 +11,10 @@ from ...syntax.names import ObjectName, Option
 from ...syntax.statement import rows_of
 from ...syntax.statements import CreateChangefeed, ExplainChangefeed
 from ..cursor import Cursor
-from ..kinds import define, define_rules, itself, refuses
+from ..kinds import define_rules, itself, kind, refuses
 from ..rules import Row, Rules
-from . import keyspaces as keyspaces  # whose kinds rules name here
-from .feed_query import feed_select
+from . import feed_query as feed_query
+from . import keyspaces as keyspaces  # whose kinds rules name here, as those of feed_query
 
 refuses(
     "family",
@@ -31,22 +31,19 @@ refuses(
 define_rules("feed_table", Rules(("[TABLE] name:table [_:family]", itself)))
 define_rules("whole_database", Rules(*rows_of(DatabaseFeed)))
 define_rules("letters", Rules(*rows_of(LetterChoice)))
-define("feed_select", feed_select)
 _clause = Rules(
     *rows_of(FeedClause),
     expected="ADD, DROP, SET, UNSET, PAUSE TABLE, RESUME TABLE or RESCAN TABLE",
 )
 
 
+@kind("feed_clauses")
 def _clauses(cursor: Cursor) -> tuple[object, ...]:
     """One behind the other, to the end of the statement"""
     found = [_clause.read(cursor)]
     while not cursor.finished:
         found.append(_clause.read(cursor))
     return tuple(found)
-
-
-define("feed_clauses", _clauses)
 
 
 def _changefeed(

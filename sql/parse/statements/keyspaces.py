@@ -19,12 +19,14 @@ from ...syntax.names import AsOf, Option
 from ...syntax.statement import rows_of
 from ...syntax.statements import CreateChangefeed
 from ..cursor import Cursor
-from ..kinds import at_string, define, define_rules, string
+from ..kinds import at_string, define_rules, kind, string
 from ..rules import Row, Rules
 
 Options = tuple[Option, ...]
 
 
+@kind("first_key", at_string, absent=b"")
+@kind("key", at_string)
 def _key(cursor: Cursor) -> bytes:
     """A text is its bytes in UTF-8, and one that begins with `\\x` what follows in hex."""
     position, text = cursor.position, string(cursor, "a key")
@@ -38,14 +40,12 @@ def _key(cursor: Cursor) -> bytes:
         ) from None
 
 
+@kind("timestamp", at_string)
 def _as_of(cursor: Cursor) -> AsOf:
     position = cursor.position
     return AsOf(string(cursor, "a timestamp"), None, position)
 
 
-define("key", _key, at_string)
-define("first_key", _key, at_string, absent=b"")
-define("timestamp", _as_of, at_string)
 define_rules("keyspace_feed", Rules(*rows_of(KeyspaceFeed)))
 
 

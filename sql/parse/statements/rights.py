@@ -19,7 +19,7 @@ from ...syntax.rights_statements import (
 )
 from ...syntax.statement import rows_of
 from ..cursor import Cursor, LexemeKind
-from ..kinds import define, define_rules, gathered, refuses
+from ..kinds import define_rules, gathered, kind, refuses
 from ..rules import Row, Rules
 
 # Users.
@@ -43,10 +43,12 @@ _role_options = gathered(
 )
 
 
+@kind("role_options")
 def _options(cursor: Cursor) -> RoleOptions:
     return RoleOptions(**_role_options(cursor))  # type: ignore[arg-type]
 
 
+@kind("some_role_options")
 def _some_options(cursor: Cursor) -> RoleOptions:
     options = _options(cursor)
     if options == RoleOptions():
@@ -54,13 +56,10 @@ def _some_options(cursor: Cursor) -> RoleOptions:
     return options
 
 
-define("role_options", _options)
-define("some_role_options", _some_options)
-
-
 # Rights.
 
 
+@kind("privilege")
 def _privilege(cursor: Cursor) -> PrivilegeName:
     position, lexeme = cursor.position, cursor.current
     if lexeme.kind not in (LexemeKind.WORD, LexemeKind.QUOTED):
@@ -71,7 +70,6 @@ def _privilege(cursor: Cursor) -> PrivilegeName:
     return PrivilegeName(lexeme.text.upper(), position)
 
 
-define("privilege", _privilege)
 define_rules("grant_target", Rules(*rows_of(GrantTarget)))
 
 

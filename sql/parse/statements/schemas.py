@@ -24,7 +24,7 @@ from ...syntax.schema_statements import (
 from ...syntax.statement import rows_of
 from ...syntax.type_statements import SequenceChange
 from ..cursor import Cursor
-from ..kinds import define, define_rules, itself, object_name, padded, refused, refuses
+from ..kinds import define, define_rules, itself, kind, object_name, padded, refused, refuses
 from ..kinds import query as read_query
 from ..queries import parse_tree
 from ..rules import Make, Row, Rules
@@ -64,12 +64,13 @@ refuses("expiration", "WITH", "WITH EXPIRATION", "UNSPLIT gives a border up.")
 refuses("border_query", "SELECT", "SPLIT AT SELECT", "Write SPLIT AT VALUES (…), (…).")
 
 
+@kind("borders")
 def _borders(cursor: Cursor) -> tuple[tuple[exp.Expr, ...], ...]:
     """`VALUES (…), …`"""
     position = cursor.position
-    if cursor.keys[cursor.index] != "values":
+    if cursor.key != "values":
         cursor.fail("VALUES")
-    tree = parse_tree(cursor.text, cursor.until(lambda: cursor.keys[cursor.index] == "with"))
+    tree = parse_tree(cursor.text, cursor.until(lambda: cursor.key == "with"))
     assert isinstance(tree, exp.Values), tree
     rows = tuple(
         tuple(row.expressions) if isinstance(row, exp.Tuple) else (row.unnest(),)
@@ -79,8 +80,6 @@ def _borders(cursor: Cursor) -> tuple[tuple[exp.Expr, ...], ...]:
         raise SQLError("42601", "a border needs a value", position=position)
     return rows
 
-
-define("borders", _borders)
 
 # ALTER TABLE.
 
@@ -116,6 +115,7 @@ _identity_change = Rules(
 )
 
 
+@kind("identity_changes", _identity_change.begins)
 def _identity_changes(cursor: Cursor) -> dict[str, object]:
     found: dict[str, object] = {}
     while not found or _identity_change.begins(cursor):
@@ -125,7 +125,6 @@ def _identity_changes(cursor: Cursor) -> dict[str, object]:
     return found
 
 
-define("identity_changes", _identity_changes, _identity_change.begins)
 define_rules(
     "alteration",
     Rules(
@@ -158,6 +157,7 @@ define("schema_parts", lambda cursor: object_name(cursor, "a schema's name").par
 # Views.
 
 
+@kind("view_query")
 def _view_query(cursor: Cursor) -> str:
     """The text of a view's query, with blanks in front so that its positions are true."""
     if [token.text.lower() for token in cursor.tokens[-2:]] == ["check", "option"]:
@@ -181,18 +181,15 @@ def _view_query(cursor: Cursor) -> str:
     return padded(cursor, "a query")
 
 
-define("view_query", _view_query)
-
-
 # Types and sequences.
 
 
+@kind("no_enum")
 def _no_enum(cursor: Cursor) -> None:
-    if cursor.keys[cursor.index] == "enum":
+    if cursor.key == "enum":
         cursor.fail()
 
 
-define("no_enum", _no_enum)
 _COMPOSITE = "Write CREATE TYPE … AS ENUM ('a label', …); JSONB holds values of several parts."
 
 SCHEMAS: tuple[Row, ...] = (

@@ -21,7 +21,17 @@ from ...syntax.transaction_statements import (
 )
 from ...variables.variables import LEVELS
 from ..cursor import Cursor, Unmatched, syntax_error
-from ..kinds import define, define_rules, dotted, gathered, itself, one_of, refused
+from ..kinds import (
+    at_parenthesis,
+    define,
+    define_rules,
+    dotted,
+    gathered,
+    itself,
+    kind,
+    one_of,
+    refused,
+)
 from ..lexer import like
 from ..queries import parse_tree
 from ..rules import Row, Rules
@@ -52,6 +62,7 @@ _modes_given = gathered(
 )
 
 
+@kind("modes")
 def _modes(cursor: Cursor) -> TransactionModes:
     modes = TransactionModes(**_modes_given(cursor))  # type: ignore[arg-type]
     if modes.as_of is None:
@@ -67,7 +78,6 @@ def _some(cursor: Cursor, modes: TransactionModes) -> TransactionModes:
     return modes
 
 
-define("modes", _modes)
 define("some_modes", lambda cursor: _some(cursor, _modes(cursor)))
 define(
     "lasting_modes",
@@ -85,14 +95,14 @@ _LONGER = frozenset(
 )
 
 
+@kind("shown")
 def _shown(cursor: Cursor) -> str:
     """A variable's name, which no word is that something else has to stand behind."""
-    if cursor.keys[cursor.index] in _LONGER:
+    if cursor.key in _LONGER:
         raise Unmatched
     return dotted(cursor, "what to show")
 
 
-define("shown", _shown)
 _CATALOGS = {
     "SCHEMAS": "information_schema.schemata lists them.",
     "SEQUENCES": "pg_sequences lists them, with their last values.",
@@ -119,6 +129,7 @@ SHOWS: tuple[Row, ...] = (
 # Prepared statements.
 
 
+@kind("arguments", at_parenthesis, absent=())
 def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
     """The list in parentheses that ends the statement, read by sqlglot as items of a SELECT."""
     tokens = cursor.rest()
@@ -135,9 +146,6 @@ def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
     ):
         raise syntax_error(cursor.text, first.start, first.end + 1)
     return tuple(tree.expressions)
-
-
-define("arguments", _arguments, lambda cursor: cursor.keys[cursor.index] == "(", absent=())
 
 
 # Cursors.

@@ -34,6 +34,7 @@ from ..kinds import (
     gathered,
     identifier,
     itself,
+    kind,
     one_of,
     refuses,
     type_name,
@@ -70,13 +71,13 @@ define_rules("sequence_option", _sequence_option)
 _sequence_options = gathered(_sequence_option)
 
 
-def sequence_change(cursor: Cursor) -> SequenceChange:
+@kind("sequence_options", absent=SequenceChange(position=1))
+def _sequence_change(cursor: Cursor) -> SequenceChange:
     """The options up to the end of the statement, or of the parentheses around them."""
     position = cursor.position
     return SequenceChange(position=position, **_sequence_options(cursor))  # type: ignore[arg-type]
 
 
-define("sequence_options", sequence_change, absent=SequenceChange(position=1))
 define_rules("identity", Rules(*rows_of(IdentityClause)))
 
 
@@ -86,6 +87,7 @@ _OPERATOR_CLASSES = ("text_pattern_ops", "varchar_pattern_ops", "bpchar_pattern_
 """PostgreSQL's names of the order that every index has: texts are ordered by their bytes."""
 
 
+@kind("index_method")
 def _method(cursor: Cursor) -> None:
     position, method = cursor.position, identifier(cursor, "an index's method")
     if method != "btree":
@@ -96,11 +98,10 @@ def _method(cursor: Cursor) -> None:
         )
 
 
-define("index_method", _method)
 define(
     "operator_class",
     lambda cursor: cursor.advance(),
-    lambda cursor: cursor.keys[cursor.index] in _OPERATOR_CLASSES,
+    lambda cursor: cursor.key in _OPERATOR_CLASSES,
 )
 refuses(
     "computed",
@@ -243,6 +244,7 @@ def _check(columns: tuple[str, ...], **fields: object) -> Check:
     return Check(**fields)  # type: ignore[arg-type]
 
 
+@kind("column_definition", begins_name)
 def _column(cursor: Cursor) -> ColumnDefinition:
     """`name type [[CONSTRAINT name] clause …]`"""
     position, column = cursor.position, identifier(cursor, "a column's name")
@@ -252,7 +254,7 @@ def _column(cursor: Cursor) -> ColumnDefinition:
     def conflict(what: str, at: int = position) -> SQLError:
         return SQLError("42601", f'{what} for column "{column}"', position=at)
 
-    while not (cursor.finished or cursor.keys[cursor.index] in (",", ")")):
+    while not (cursor.finished or cursor.key in (",", ")")):
         here, name = cursor.position, None
         if cursor.accept("constraint"):
             name = identifier(cursor, "a constraint's name")
@@ -301,9 +303,6 @@ def _check_drawn(
     said["nullable"] = False
 
 
-define("column_definition", _column, begins_name)
-
-
 # Tables.
 
 refuses(
@@ -344,6 +343,7 @@ define_rules(
 )
 
 
+@kind("filled")
 def _filled(cursor: Cursor) -> tuple[Query, bool]:
     """`AS query [WITH [NO] DATA]`, and whether the table is to have its rows."""
     if not cursor.accept("as"):
@@ -365,9 +365,6 @@ def _filled(cursor: Cursor) -> tuple[Query, bool]:
             position=query.as_of.position,
         )
     return query, not empty
-
-
-define("filled", _filled)
 
 
 def _lifetime(table: ObjectName, temporary: bool, ends: OnCommit | None) -> OnCommit | None:

@@ -99,7 +99,7 @@ position 12: syntax error at or near ")" (SQLSTATE 42601)
 
 SELECT ($1,$2), 'costs $5, or $6', "a$1b", $$x $1,$2$$, $tag$ $1 $tag$ -- $1
 ----
-Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 ' /* @1 */›, as_of=None, locks=())
+Query(tree=‹SELECT ($1, $2), 'costs $5, or $6', "a$1b", 'x $1,$2', ' $1 '›, as_of=None, locks=())
 
 SELECT @1,$2
 ----
@@ -110,3 +110,17 @@ SELECT $1,$2,'open $3
 ----
 position 14: unterminated quoted text at or near "'open $3" (SQLSTATE 42601)
 HINT: A quote inside a string is written twice.
+
+SELECT tmp$1, v$x, $1+$2 FROM t$1
+----
+Query(tree=‹SELECT tmp$1, v$x, $1 + $2 FROM t$1›, as_of=None, locks=())
+
+SELECT INT8 '5'::TEXT, "time"('12:00'), nextval('s'::regclass), 1 = SOME (a), f[:k]
+----
+Query(tree=‹SELECT CAST(CAST('5' AS BIGINT) AS TEXT), CAST('12:00' AS TIME), NEXTVAL('s'), 1 = ANY(a), f[:k]›, as_of=None, locks=())
+
+SHOW TABLES; EXPLAIN SELECT 1; FETCH 3 FROM c
+----
+ShowTables(database=None)
+Explain(analyze=False, statement=Query(tree=‹SELECT 1›, as_of=None, locks=()))
+FetchCursor(origin=HERE, count=3, single=False, backward=False, name='c', position=45, moves=False)

@@ -1,28 +1,43 @@
-"""The columns of a scope are those that sqlglot finds, which climbs for each."""
+"""A column is of the sources of its own query, or of a query around it that it may name."""
 
 from __future__ import annotations
 
 import pytest
-from sqlglot import parse_one
-from sqlglot.optimizer.scope import traverse_scope
+from sqlglot import exp, parse_one
 
-from tailrace.sql.analyze.binder import scopes_in
+from tailrace.catalog.descriptors.descriptor import Column
+from tailrace.catalog.values.column_types import ColumnType
+from tailrace.sql.analyze.binder import Relations
+from tailrace.sql.analyze.types.types import Types
+from tests.harness.descriptors import INT8, KEY, STRING, table
+
+RELATIONS: Relations = {
+    ("t",): table(name="t"),
+    ("u",): table(id=105, name="u", columns=(KEY, Column(id=2, name="w", type=STRING))),
+}
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "types"),
     [
-        "SELECT a || b || c AS x FROM t ORDER BY x, a",
-        "SELECT a AS x, rank() OVER (ORDER BY x) FROM t GROUP BY x HAVING max(x) > 1",
-        "SELECT DISTINCT ON (x) a AS x FROM t ORDER BY t.x",
-        "SELECT * FROM t, LATERAL (SELECT t.a + u.b FROM u) v, unnest(t.c) w",
-        "SELECT (SELECT max(b) FROM u WHERE u.a = t.a AND c = d) FROM t",
-        "SELECT array_agg(a ORDER BY b) AS b, mode() WITHIN GROUP (ORDER BY a) FROM t",
-        "WITH q AS (SELECT a FROM t) SELECT q.* FROM q UNION SELECT a FROM q ORDER BY a",
-        "SELECT a FROM t, generate_series(t.a, b) s WHERE EXISTS (SELECT 1 FROM u WHERE a = b)",
+        ("SELECT k || v FROM t", {"k": INT8, "v": STRING}),
+        ("SELECT v AS x FROM t GROUP BY v HAVING max(k) > 1 ORDER BY x", {"k": INT8, "x": None}),
+        ("SELECT k AS v FROM t ORDER BY v", {"k": INT8, "v": None}),
+        ("SELECT k AS v FROM t ORDER BY t.v", {"v": STRING}),
+        ("SELECT DISTINCT ON (w) v AS w FROM t, u ORDER BY w", {"v": STRING, "w": None}),
+        ("SELECT k AS w, rank() OVER (ORDER BY w) FROM u", {"w": STRING}),
+        (
+            "SELECT (SELECT max(w) FROM u WHERE u.k = t.k AND w = v) FROM t",
+            {"k": INT8, "v": STRING},
+        ),
+        ("SELECT * FROM t, LATERAL (SELECT t.v || w AS x FROM u) l", {"v": STRING, "w": STRING}),
+        ("SELECT * FROM t, (SELECT v FROM u) l", {"v": None}),
+        ("WITH q AS (SELECT v FROM u) SELECT k FROM t", {"v": None, "k": INT8}),
+        ("SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u UNION SELECT v FROM u)", {"v": STRING}),
     ],
 )
-def test_columns_are_those_of_sqlglot(text: str) -> None:
-    tree = parse_one(text, dialect="postgres")
-    theirs = [list(map(id, scope.columns)) for scope in traverse_scope(tree)]
-    assert [list(map(id, scope.columns)) for scope in scopes_in(tree)] == theirs
+def test_columns_are_found_in_their_scopes(text: str, types: dict[str, ColumnType | None]) -> None:
+    query = parse_one(text, dialect="postgres")
+    known = Types(query, RELATIONS)
+    named = [column for column in query.find_all(exp.Column) if column.name in types]
+    assert {column.name: known.of(column) for column in named} == types

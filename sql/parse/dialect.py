@@ -1,0 +1,129 @@
+"""sqlglot's Postgres, told what PostgreSQL is.
+
+    SHOW a.b, EXPLAIN …     tokens: sqlglot's *commands* are a keyword, and a string with the rest
+    $1,$2                   parameters: a dollar would begin a quoted text, which `pieces` finds
+    '7'::INT4               MEDIUMINT, which PostgreSQL lacks: INT, of 64 bits, has no other name
+    substr(s, -1)           a call of `postgres_substr`, which only `sql.lower` knows
+    int8('5'), "time"('1:00')   casts, each in a column of the function's name
+    nextval('s'::regclass)  nextval('s'): the name is looked for when it is called
+    1 = ALL (a)             no call of a function all(a)
+    DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
+    f(doc -> 'a')           a member of a document, and no lambda
+    a[k], a[:k]             places as they are written: sqlglot counts from zero, where it can tell,
+                            and takes :k for a parameter
+
+Dialect and parser are composed with, and tables of the parser's replaced in its class: the compiled
+build refuses interpreted subclasses of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...kvlayer.fibre import give_way
+from ..builtins.macros import CALLED, PREFIX
+from ..syntax.tree_names import CALLED as COLUMN_NAME
+
+
+class Tokenizer(Postgres.Tokenizer):
+    COMMANDS: ClassVar[set[TokenType]] = set()
+    HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+    SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
+        **Postgres.Tokenizer.SINGLE_TOKENS,
+        "$": TokenType.PARAMETER,
+    }
+    KEYWORDS: ClassVar[dict[str, TokenType]] = {
+        **Postgres.Tokenizer.KEYWORDS,
+        "INT4": TokenType.MEDIUMINT,
+    }
+
+
+class _GivingWay(dict[TokenType, object]):
+    """A table of the parser's that is asked for each operand of an expression, and gives way:
+    sqlglot parses a text in one call, and its compiled code calls back nothing else that is
+    ours."""
+
+    def __contains__(self, key: object) -> bool:
+        give_way(2)
+        return super().__contains__(key)
+
+
+_CASTS = {
+    "bool": "BOOLEAN", "bytea": "BYTEA", "float4": "FLOAT4", "float8": "FLOAT8", "int2": "INT2",
+    "int4": "MEDIUMINT", "int8": "INT8", "json": "JSON", "jsonb": "JSONB", "text": "TEXT",
+    "time": "TIME", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "uuid": "UUID",
+    "varchar": "VARCHAR",
+}  # fmt: skip
+_SETS: dict[str, type[exp.Expr]] = {"all": exp.All, "some": exp.Any}
+
+
+def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
+    """What a call of a function means by its name."""
+    if name in CALLED:
+        return exp.Anonymous(this=f"{PREFIX}{name}", expressions=arguments)
+    first = arguments[0] if arguments else None
+    if first is not None and len(arguments) == 1:
+        if name in _SETS:
+            return _SETS[name](this=exp.Paren(this=first))
+        if name in _CASTS:
+            made = exp.Cast(this=first, to=exp.DataType.build(_CASTS[name], dialect="postgres"))
+            made.meta[COLUMN_NAME] = name
+            return made
+    if name in _SEQUENCES and isinstance(first, exp.Cast):
+        literal = first.this.unnest()
+        arguments[:1] = [literal if isinstance(literal, exp.Literal) else first]
+    return exp.Anonymous(this=name, expressions=arguments)
+
+
+_SEQUENCES = ("nextval", "currval", "setval")
+
+
+def _typed_literal(parser: object, tree: exp.Expr, type: exp.DataType) -> exp.Expr:
+    """What a type's name stands before: a literal, with whatever casts are behind it."""
+    literal = tree
+    while not isinstance(literal, exp.Literal):
+        literal = literal.this
+    cast = exp.Cast(this=literal.copy(), to=type)
+    if literal is tree:
+        return cast
+    literal.replace(cast)
+    return tree
+
+
+def _postgres() -> Postgres:
+    made = Postgres()
+    made.INDEX_OFFSET = 0
+    parser = type(made.parser())
+    names = (*CALLED, *_CASTS, *_SETS, *_SEQUENCES)
+    own: dict[str, Callable[..., exp.Expr]] = {name.upper(): partial(_call, name) for name in names}
+    parser.FUNCTIONS = {**parser.FUNCTIONS, **own}
+    syntax = parser.FUNCTION_PARSERS.items()
+    parser.FUNCTION_PARSERS = {name: read for name, read in syntax if name not in own}
+    lambdas = parser.LAMBDAS.items()
+    parser.LAMBDAS = {sign: read for sign, read in lambdas if sign is not TokenType.ARROW}
+    placeholders = parser.PLACEHOLDER_PARSERS.items()
+    parser.PLACEHOLDER_PARSERS = {
+        sign: read for sign, read in placeholders if sign is not TokenType.COLON
+    }
+    literals = dict.fromkeys(exp.DType, _typed_literal)
+    parser.TYPE_LITERAL_PARSERS = {**literals, **parser.TYPE_LITERAL_PARSERS}
+    parser.UNARY_PARSERS = _GivingWay(parser.UNARY_PARSERS)  # type: ignore[assignment]
+    return made
+
+
+POSTGRES = _postgres()
+
+
+def tokens_of(text: str, start: int, end: int) -> list[Token]:
+    """The tokens of a part of a text. Raises TokenError."""
+    tokens = Tokenizer(POSTGRES).tokenize(text[start:end])
+    for token in tokens if start else ():
+        token.start += start
+        token.end += start
+    return tokens
