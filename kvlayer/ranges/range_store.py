@@ -271,11 +271,11 @@ class RangeStore:
         charge(len(payload))
         return index, len(payload)
 
-    def committed(self, at: Timestamp) -> None:
+    def committed(self, at: Timestamp, index: int) -> None:
         recent = self._recent_commit_set
         assert at not in recent, f"two transactions committed at {at}"
         recent.add(at)
-        self._undurable[at] = self.applied_index
+        self._undurable[at] = index
         self._recent_commits.append(at)
         if len(recent) > RECENT_COMMITS_MAX:
             recent.discard(self._recent_commits.popleft())

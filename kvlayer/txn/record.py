@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import Enum
+from weakref import ref
 
 import msgspec
 
@@ -42,6 +43,7 @@ class TransactionRecord:
         "buffer",
         "greatest_intent",
         "heartbeat_at",
+        "held",
         "id",
         "intents",
         "isolation",
@@ -74,6 +76,8 @@ class TransactionRecord:
         self.read_timestamp = timestamp
         self.write_timestamp = timestamp
         self.heartbeat_at = heartbeat_at  # on the loop's clock
+        self.held: ref[object] | None = None
+        """What a client holds the transaction by: gone where it was dropped without an end."""
         self.sequence = 0
         self.aborted_because = ""
         self.read_spans = ReadSpans()

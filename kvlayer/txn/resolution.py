@@ -63,7 +63,7 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
         verdict = EnginePut(keys.TRANSACTION + record.id, encode_commit_record(CommitRecord(at)))
         index = host.propose((verdict,))
     record.status = TransactionStatus.COMMITTED
-    host.committed(at)
+    host.committed(at, index)
     host.locks.release_locks(record)
     if whole:
         host.locks.release_intents(resolved, record)
@@ -83,7 +83,7 @@ def _commit_buffer(host: TransactionHost, record: TransactionRecord, commit_call
     index = host.propose((version,), lowest=at, commit_called_ns=commit_called_ns)
     record.status = TransactionStatus.COMMITTED
     record.buffer.clear()
-    host.committed(at)
+    host.committed(at, index)
     host.locks.release_locks(record)
     host.ended(record, index)
     return index

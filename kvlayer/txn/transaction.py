@@ -84,10 +84,12 @@ class Transaction:
         self._read_only = read_only
         self._tracks = record.isolation is Isolation.SERIALIZABLE
         self._half_written = False  # a statement failed between two of its commands
-        self._writes_wait = True
         self._write_count = 0
         self.lock_timeout = lock_timeout
         """Seconds that each wait may take; None for the store's setting."""
+        self.writes_wait = True
+        """False where a write is to be one step, or to raise TakesWaiting and have written nothing:
+        who left it at a wait behind its step, to write again, would meet what it wrote."""
         self.commit_checks: list[Callable[[], None]] = []
         """Run first thing by `commit`: one that raises rolls the transaction back. This is how the
         layers above make sure of what must hold of the transaction as a whole."""
@@ -300,16 +302,6 @@ class Transaction:
             yield
         finally:
             self._tracks = before
-
-    @contextmanager
-    def writing_at_once(self) -> Iterator[None]:
-        """A write meanwhile is one step, or raises TakesWaiting and has written nothing: who left
-        it at a wait behind its step, to write again, would meet what it wrote."""
-        self._writes_wait = False
-        try:
-            yield
-        finally:
-            self._writes_wait = True
 
     # Statements and savepoints
 
@@ -566,9 +558,9 @@ class Transaction:
         parts: list[tuple[list[bytes], list[bytes]]]
         if self._bufferable(values):
             take, parts = buffer_step, slices(list(values), list(values.values()))
-            if len(parts) > 1 and not self._writes_wait:
+            if len(parts) > 1 and not self.writes_wait:
                 raise TakesWaiting
-        elif not self._writes_wait:
+        elif not self.writes_wait:
             raise TakesWaiting
         else:
             if self._record.buffer:
@@ -585,7 +577,7 @@ class Transaction:
                 return take(self._host, self._record, keys, written, turn)
 
             try:
-                if await self._run(step) and self._writes_wait:
+                if await self._run(step) and self.writes_wait:
                     # Its reads are likely to have been of that key: better to hear of it now, when
                     # the layer above may begin anew, than at commit, which does the same.
                     await refresh(self._host, self._record, self._record.write_timestamp)
