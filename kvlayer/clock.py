@@ -63,6 +63,8 @@ RESERVE_US = 1_000_000
 """The end of that head start, which a clock uses only while no further bound can be saved: it holds
 four thousand million timestamps."""
 
+_HALF_AHEAD = duration(seconds=BOUND_AHEAD_US / 2_000_000)
+
 _RESERVE = RESERVE_US << LOGICAL_BITS
 
 RETRY_NS = 250_000_000
@@ -276,7 +278,7 @@ class Clock:
     @property
     def bound_due(self) -> bool:
         """Whether half of the durable head start is used: time to `extend` off the hot path."""
-        if self._bound - self._last >= duration(seconds=BOUND_AHEAD_US / 2_000_000):
+        if self._bound - self._last >= _HALF_AHEAD:
             return False
         return self.wall.monotonic_ns() >= self._retry_ns
 

@@ -22,7 +22,7 @@ from .channel import Channel
 from .extended import Extended, FinishedRun
 from .messages import Bind, Malformed, parse_message
 from .portals import WireStatement, parameters_of
-from .states import State, lone_query, lone_run
+from .states import BUSY, READY, lone_query, lone_run
 
 _BIND = ord("B")
 _HEADER_BYTES = 5
@@ -54,7 +54,7 @@ class ImmediateAnswers:
         return self._context.run(self._take, data)
 
     def _take(self, data: bytes) -> bool:
-        if self._channel.machine.state is not State.READY:
+        if self._channel.machine.state is not READY:
             return False
         run = lone_run(data)
         try:
@@ -129,7 +129,7 @@ class ImmediateAnswers:
         """The commit's way to the disk has ended, and its client may have gone meanwhile."""
         self._session.activity.end()
         machine = self._channel.machine
-        if machine.state is not State.BUSY:
+        if machine.state is not BUSY:
             return
         if error is not None:
             frames = [replies.error(told_of(error))]

@@ -21,6 +21,11 @@ class TransactionStatus(Enum):
     ABORTED = "aborted"  # will never commit; its intents are worth nothing
 
 
+# By themselves, for what asks in every step: to find a member in its class takes sixteen times as
+# long.
+PENDING, COMMITTED = TransactionStatus.PENDING, TransactionStatus.COMMITTED
+
+
 class TransactionRecord:
     """One transaction, as everybody in the process sees it.
 
@@ -72,7 +77,7 @@ class TransactionRecord:
         self.id = transaction_id
         self.isolation = isolation
         self.priority = priority
-        self.status = TransactionStatus.PENDING
+        self.status: TransactionStatus = PENDING
         self.read_timestamp = timestamp
         self.write_timestamp = timestamp
         self.heartbeat_at = heartbeat_at  # on the loop's clock

@@ -30,7 +30,7 @@ from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locking import lock_keys
 from .locks import LockConflict, Turn
 from .reading import Row, read_bodies, read_version, read_versions, rows_at, sliced_rows
-from .record import TransactionRecord, TransactionStatus
+from .record import COMMITTED, PENDING, TransactionRecord, TransactionStatus
 from .refresh import refresh
 from .resolution import abort, commit
 from .rewind import roll_back_to
@@ -619,15 +619,13 @@ class Transaction:
             raise TransactionState("the transaction is read-only")
 
     def _check_active(self) -> None:
-        match self._record.status:
-            case TransactionStatus.PENDING:
-                return
-            case TransactionStatus.COMMITTED:
-                raise TransactionState("the transaction is already committed")
-            case TransactionStatus.ABORTED:
-                if self._record.aborted_because == ROLLED_BACK:
-                    raise TransactionState(ROLLED_BACK)
-                raise TransactionAborted(self._record.aborted_because)
+        if self._record.status is PENDING:
+            return
+        if self._record.status is COMMITTED:
+            raise TransactionState("the transaction is already committed")
+        if self._record.aborted_because == ROLLED_BACK:
+            raise TransactionState(ROLLED_BACK)
+        raise TransactionAborted(self._record.aborted_because)
 
     def __repr__(self) -> str:
         return repr(self._record)
