@@ -17,10 +17,10 @@ the store is far: then the store checks in its step that what was read still sta
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager
 from random import Random
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .clock import Timestamp, WallClock
 from .errors import StoreClosed, WriteConflict
@@ -251,14 +251,16 @@ class Immediate(Protocol):
         self,
         evaluate: Callable[[Evaluation], T],
         *,
+        at: Timestamp,
         deadline: Callable[[], Timestamp],
         commit_called_ns: int,
     ) -> Commit[T]:
-        """As `StoreAccess.one_phase`. What `evaluate` raises is TakesWaiting, too."""
+        """As `StoreAccess.one_phase`, at a timestamp that was drawn in this step. What `evaluate`
+        raises is TakesWaiting, too."""
         ...
 
-    def writing(self, transaction: Transaction) -> AbstractContextManager[None]:
-        """Within the block a write of the transaction is one step, or raises TakesWaiting."""
+    def write(self, transaction: Transaction, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a write of the transaction that is one step."""
         ...
 
     def commit_transaction(

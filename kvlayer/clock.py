@@ -8,6 +8,7 @@ After Kulkarni et al., "Logical Physical Clocks" (2014).
 from __future__ import annotations
 
 import time
+from functools import partial
 from threading import Lock
 from typing import Protocol
 
@@ -62,6 +63,8 @@ RESERVE_US = 1_000_000
 """The end of that head start, which a clock uses only while no further bound can be saved: it holds
 four thousand million timestamps."""
 
+_HALF_AHEAD = duration(seconds=BOUND_AHEAD_US / 2_000_000)
+
 _RESERVE = RESERVE_US << LOGICAL_BITS
 
 RETRY_NS = 250_000_000
@@ -89,9 +92,8 @@ class SystemWallClock:
     def unix_us(self) -> int:
         return time.time_ns() // 1000
 
-    def monotonic_ns(self) -> int:
-        # The clock that counts while the machine sleeps, where there is one: waking is no jump.
-        return time.clock_gettime_ns(_MONOTONIC)
+    # The clock that counts while the machine sleeps, where there is one: waking is no jump.
+    monotonic_ns = staticmethod(partial(time.clock_gettime_ns, _MONOTONIC))
 
 
 class PhysicalTime(Protocol):
@@ -276,7 +278,7 @@ class Clock:
     @property
     def bound_due(self) -> bool:
         """Whether half of the durable head start is used: time to `extend` off the hot path."""
-        if self._bound - self._last >= duration(seconds=BOUND_AHEAD_US / 2_000_000):
+        if self._bound - self._last >= _HALF_AHEAD:
             return False
         return self.wall.monotonic_ns() >= self._retry_ns
 

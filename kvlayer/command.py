@@ -241,10 +241,10 @@ def _put_versions(
 ) -> None:
     # The key building is inlined: this loop is the hottest of the write path.
     version, suffix = keys.VERSION, keys.inverted(ts)
-    batch.puts.extend(
-        [(version + key + suffix, value) for key, value in zip(written, values, strict=True)]
-    )
-    batch.puts.extend(index_entries(ts, written))
+    batch.puts += [
+        (version + key + suffix, value) for key, value in zip(written, values, strict=True)
+    ]
+    batch.puts += index_entries(ts, written)
 
 
 def _put_stamped(batch: EngineBatch, op: WriteVersions) -> None:

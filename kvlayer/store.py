@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from random import Random
 from typing import TypeVar
+from weakref import ref
 
 from . import keys
 from .clock import Clock, Timestamp
@@ -244,7 +245,8 @@ class Store:
         transaction = Transaction(host, record, read_only=read_only, lock_timeout=lock_timeout)
         if not read_only:
             host.began(record)
-            self._heartbeats.watch(transaction, record)
+            record.held = ref(transaction)
+            self._heartbeats.watch()
         return transaction
 
     async def one_phase(

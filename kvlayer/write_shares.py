@@ -104,24 +104,22 @@ class UserShare:
 class SessionShare:
     """The bytes that one session has written since it waited last."""
 
-    __slots__ = ("_user", "_written")
+    __slots__ = ("_user", "_written", "due")
 
     def __init__(self, user: UserShare) -> None:
         self._user = user
         self._written = 0
+        self.due = False
+        """Whether `settle` may have to wait."""
 
     def charge(self, size: int) -> None:
         self._written += size
+        self.due = self._written > FREE_BYTES
         self._user.charge(size)
-
-    @property
-    def due(self) -> bool:
-        """Whether `settle` may have to wait."""
-        return self._written > FREE_BYTES
 
     async def settle(self) -> None:
         """Waits until the user's debt is paid, a second at most. Call it without locks in hand."""
-        self._written = 0
+        self._written, self.due = 0, False
         seconds = self._user.seconds_owed(asyncio.get_running_loop().time())
         if seconds > 0:
             await asyncio.sleep(seconds)

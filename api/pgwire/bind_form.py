@@ -29,27 +29,27 @@ class BindForm:
         self._decoders = decoders
         self.result_formats = results
 
-    def values(self, body: bytes, at: int) -> list[Datum] | None:
-        """The values of a Bind whose name ends at `at`; None where it has another form. Raises what
-        a value of another type raises."""
-        if not body.startswith(self._head, at):
+    def values(self, data: bytes, at: int, end: int) -> list[Datum] | None:
+        """The values of a Bind that ends at `end` and its name at `at`; None where it has another
+        form. Raises what a value of another type raises."""
+        if not data.startswith(self._head, at):
             return None
         at += len(self._head)
         found: list[Datum] = []
-        end = len(body)
+        unpack = _INT4.unpack_from
         for decode in self._decoders:
             if at + 4 > end:
                 return None
-            (length,) = _INT4.unpack_from(body, at)
+            (length,) = unpack(data, at)
             at += 4
             if length >= 0:
-                found.append(decode(body[at : at + length]))
+                found.append(decode(data[at : at + length]))
                 at += length
             elif length == -1:
                 found.append(None)
             else:
                 return None
-        return found if at <= end and body[at:] == self._tail else None
+        return found if data[at:end] == self._tail else None
 
 
 def _numbers(numbers: tuple[int, ...], *, counted: bool = True) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .messages import First, Message
 from .states import Machine
@@ -34,14 +34,17 @@ class Channel(asyncio.Protocol):
         self.machine = Machine()
         self.lost = False
         self.on_lost: Callable[[], object] = lambda: None
-        self.at_once: Callable[[], bool] | None = None
-        """Asked what has arrived while somebody waits for `more`: True where it took that, and
-        nobody is to be woken."""
+        self.at_once: Callable[[bytes], bool] = lambda data: False
+        """Offered what arrives while nothing else is here and somebody waits for `more`: True where
+        it took that, and nobody is to be woken."""
         self._on_connected = on_connected
         self._transport: asyncio.Transport | None = None
         self._arrived: asyncio.Future[None] | None = None
-        self._writable = asyncio.Event()
-        self._writable.set()
+        self.writable = True
+        """Whether the client reads what is written: `drain` would not wait."""
+        self._resumed = asyncio.Event()
+        """Set while the channel is `writable`, and when it is lost."""
+        self._resumed.set()
         self._reading = True
         self._ended = False
         self._stopped = False
@@ -59,13 +62,13 @@ class Channel(asyncio.Protocol):
         self._on_connected(self)
 
     def data_received(self, data: bytes) -> None:
-        machine = self.machine
+        machine, arrived = self.machine, self._arrived
+        awaited = arrived is not None and not arrived.done() and not self._stopped
+        if awaited and not machine.buffered_bytes and self.at_once(data):
+            return
         machine.receive(data)
         if machine.buffered_bytes > READ_AHEAD_BYTES:
             self._pause()
-        awaited = self._arrived is not None and not self._arrived.done()
-        if awaited and self.at_once is not None and not self._stopped and self.at_once():
-            return
         self.wake()
 
     def eof_received(self) -> bool:
@@ -78,15 +81,17 @@ class Channel(asyncio.Protocol):
         self.lost = True
         self._ended = True
         self._out.clear()
-        self._writable.set()
+        self._resumed.set()
         self.wake()
         self.on_lost()
 
     def pause_writing(self) -> None:
-        self._writable.clear()
+        self.writable = False
+        self._resumed.clear()
 
     def resume_writing(self) -> None:
-        self._writable.set()
+        self.writable = True
+        self._resumed.set()
 
     # Reading
 
@@ -142,7 +147,7 @@ class Channel(asyncio.Protocol):
         self._out.append(frame)
         self._out_bytes += len(frame)
 
-    def write_all(self, frames: list[bytes]) -> None:
+    def write_all(self, frames: Sequence[bytes]) -> None:
         """Keeps frames for the next flush."""
         self._out += frames
         self._out_bytes += sum(map(len, frames))
@@ -154,6 +159,11 @@ class Channel(asyncio.Protocol):
             self._flush_is_due = True
             asyncio.get_running_loop().call_soon(self.flush)
 
+    def send(self, frames: list[bytes]) -> None:
+        """Sends frames, and what is kept before them."""
+        self._out += frames
+        self.flush()
+
     def flush(self) -> None:
         self._flush_is_due = False
         if not self._out or self._transport is None:
@@ -164,11 +174,6 @@ class Channel(asyncio.Protocol):
         if not self._transport.is_closing():
             self._transport.write(data)
 
-    @property
-    def writable(self) -> bool:
-        """Whether the client reads what is written: `drain` would not wait."""
-        return self._writable.is_set()
-
     async def drain(self) -> None:
         """Hands on what is kept once it is long, and waits while the client does not read.
 
@@ -176,8 +181,8 @@ class Channel(asyncio.Protocol):
         """
         if self._out_bytes >= FLUSH_BYTES:
             self.flush()
-        if not self._writable.is_set():
-            await self._writable.wait()
+        if not self._resumed.is_set():
+            await self._resumed.wait()
         if self.lost:
             raise HangUp
 

@@ -63,18 +63,18 @@ class Conversation:
         self._extended = Extended(session, channel, self._output, self.guard)
         self._stopping = False
         self._weight = 0  # of the messages that were taken in this step of the loop
-        self._reported = Reported(channel, session)
+        self._reported = Reported(session)
 
     def begin(self) -> None:
         """Tells the client what is so before it asks for anything."""
-        self._reported.tell()
+        self._channel.write_all(self._reported.changes())
 
     async def run(self) -> None:
         """Takes messages until the client is gone. What is open then is rolled back."""
         channel = self._channel
         self._session.follow()  # what is written is in its zone, too
         channel.on_lost = lambda: self.guard.interrupt(Interruption.HANG_UP)
-        answers = ImmediateAnswers(self._session, channel, self._extended, self._ready)
+        answers = ImmediateAnswers(self._session, channel, self._extended, self._answer)
         channel.at_once = answers.take
         try:
             self._ready()
@@ -95,7 +95,7 @@ class Conversation:
         except ProtocolViolation as violation:
             channel.write(replies.error(violation, Severity.FATAL))
         finally:
-            channel.on_lost, channel.at_once = lambda: None, None
+            channel.on_lost, channel.at_once = lambda: None, lambda data: False
             await self._extended.close()
             await self._session.close()
 
@@ -160,7 +160,11 @@ class Conversation:
             await self._session.end_batch()
 
     def _ready(self) -> None:
-        self._reported.tell()
-        self._channel.write(replies.READY[self._session.state])
-        self._channel.flush()
+        self._answer([])
         self._channel.machine.ready()
+
+    def _answer(self, frames: list[bytes]) -> None:
+        """Sends the frames, and tells the client that the server is ready."""
+        frames += self._reported.changes()
+        frames.append(replies.READY[self._session.state])
+        self._channel.send(frames)

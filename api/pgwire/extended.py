@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import assert_never
+
+from msgspec import Struct
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import TakesWaiting
@@ -50,8 +51,7 @@ BOUND_AND_DESCRIBED = replies.BIND_COMPLETE + replies.NO_DATA
 ExtendedMessage = Parse | Bind | Describe | Execute | Close | Flush
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
+class FinishedRun(Struct, frozen=True):
     """A run at once within a transaction: until another takes its name, its portal may be asked
     about, or run again, as one that has ended."""
 

@@ -3,8 +3,8 @@
 A client that sends a prepared statement and waits for it sends one piece: Bind, Describe, Execute
 and Sync. Where the session carries the statement out at once (`sql.session.immediate`), its answer
 is one piece, too, written before the callback returns, or when the commit is durable. The
-connection's task is not woken for it. Whatever has come in another form, and whatever takes
-waiting, is left in the machine for the task, as if nobody had looked.
+connection's task is not woken for it, and the machine not given it. Whatever has come in another
+form, and whatever takes waiting, is given to the machine for the task, as if nobody had looked.
 """
 
 from __future__ import annotations
@@ -22,40 +22,44 @@ from .channel import Channel
 from .extended import Extended, FinishedRun
 from .messages import Bind, Malformed, parse_message
 from .portals import Border, WireStatement, border_of, parameters_of
-from .states import State
+from .states import BUSY, READY, lone_query, lone_run
 
 _BIND = ord("B")
+_HEADER_BYTES = 5
 
 
 class ImmediateAnswers:
-    """Answers of one connection. `ready` tells the client that the server is."""
+    """Answers of one connection. `answer` sends frames and tells the client that the server is
+    ready."""
 
     def __init__(
         self,
         session: Session,
         channel: Channel,
         extended: Extended,
-        ready: Callable[[], None],
+        answer: Callable[[list[bytes]], None],
     ) -> None:
         self._session = session
         self._immediate = session.immediate
         self._channel = channel
         self._extended = extended
-        self._ready = ready
+        self._answer = answer
         self._context = session.context()
 
-    def take(self) -> bool:
+    def take(self, data: bytes) -> bool:
         """Carries out what has arrived; says whether it was such, and nothing is left for the
-        connection's task. For whoever received it, while the task waits for more."""
-        return self._context.run(self._take)
+        connection's task. For whoever received it, while the task waits for more and has nothing
+        else."""
+        return self._context.run(self._take, data)
 
-    def _take(self) -> bool:
-        machine = self._channel.machine
-        run = machine.lone_run()
+    def _take(self, data: bytes) -> bool:
+        if self._channel.machine.state is not READY:
+            return False
+        run = lone_run(data)
         try:
             if run is not None:
-                self._run(*run)
-            elif (body := machine.lone_query()) is not None:
+                self._run(data, *run)
+            elif (body := lone_query(data)) is not None:
                 self._transact(body)
             else:
                 return False
@@ -63,16 +67,16 @@ class ImmediateAnswers:
             return False
         return True
 
-    def _run(self, body: bytes, described: bool) -> None:
-        end = body.find(b"\0", 1) + 1
-        if not end or body[0] or not self._channel.writable:
+    def _run(self, data: bytes, end: int, described: bool) -> None:
+        named = data.find(b"\0", _HEADER_BYTES + 1, end) + 1
+        if not named or data[_HEADER_BYTES] or not self._channel.writable:
             raise TakesWaiting
         try:
-            statement = self._extended.statement(body[1 : end - 1].decode())
+            statement = self._extended.statement(data[_HEADER_BYTES + 1 : named - 1].decode())
             form = statement.form
-            values = None if form is None else form.values(body, end)
+            values = None if form is None else form.values(data, named, end)
             if form is None or values is None:
-                form, values = _of_other_form(body, statement)
+                form, values = _of_other_form(data[_HEADER_BYTES:end], statement)
         except TakesWaiting:
             raise
         except Exception as error:  # a value, a name: the task tells what is wrong with it
@@ -89,8 +93,8 @@ class ImmediateAnswers:
             frames.append(replies.NO_DATA)
         frames.append(replies.command_complete(outcome.tag))
         if outcome.in_transaction:
-            self._extended.left = FinishedRun(statement, body, outcome)
-        self._answer(frames, outcome)
+            self._extended.left = FinishedRun(statement, data[_HEADER_BYTES:end], outcome)
+        self._tell(frames, outcome)
 
     def _content(
         self, statement: WireStatement, outcome: Outcome, form: BindForm, *, described: bool
@@ -109,7 +113,7 @@ class ImmediateAnswers:
         if border is None:
             raise TakesWaiting
         outcome = self._cross(border, text)
-        self._answer([replies.command_complete(outcome.tag)], outcome)
+        self._tell([replies.command_complete(outcome.tag)], outcome)
 
     def _cross(self, border: Border, text: str) -> Outcome:
         """Runs a transaction's begin or end."""
@@ -122,29 +126,27 @@ class ImmediateAnswers:
         self._extended.left = None
         return outcome
 
-    def _answer(self, frames: list[bytes], outcome: Outcome) -> None:
-        self._channel.machine.take_lone()
+    def _tell(self, frames: list[bytes], outcome: Outcome) -> None:
         if outcome.release is None:
-            self._tell(frames)
+            self._session.activity.end()
+            self._answer(frames)
         else:
+            self._channel.machine.busy()
             run = self._context.run
             outcome.release(lambda refusal: run(self._tell_durable, frames, refusal))
 
     def _tell_durable(self, frames: list[bytes], error: StoreClosed | None) -> None:
         """The commit's way to the disk has ended, and its client may have gone meanwhile."""
-        if self._channel.machine.state is not State.BUSY:
-            self._session.activity.end()
+        self._session.activity.end()
+        machine = self._channel.machine
+        if machine.state is not BUSY:
             return
         if error is not None:
             frames = [replies.error(told_of(error))]
-        self._tell(frames)
-        if self._channel.machine.buffered_bytes:
+        self._answer(frames)
+        machine.ready()
+        if machine.buffered_bytes:
             self._channel.wake()
-
-    def _tell(self, frames: list[bytes]) -> None:
-        self._channel.write_all(frames)
-        self._session.activity.end()
-        self._ready()
 
 
 def _of_other_form(body: bytes, statement: WireStatement) -> tuple[BindForm, list[Datum]]:

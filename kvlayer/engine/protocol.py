@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct
 
 from .. import keys
 from ..range_tombstones import RangeTombstones
@@ -26,15 +27,14 @@ class EngineStall(Exception):
     """The engine cannot take the batch now without stalling the loop: back off and try again."""
 
 
-@dataclass(slots=True)
-class EngineBatch:
+class EngineBatch(Struct):
     """Writes that happen together. Deletions are applied before puts.
 
     Whoever writes below `keys.RANGE_TOMBSTONE` says so in `range_tombstones`.
     """
 
-    puts: list[tuple[bytes, bytes]] = field(default_factory=list)
-    deletes: list[bytes] = field(default_factory=list)
+    puts: list[tuple[bytes, bytes]] = []
+    deletes: list[bytes] = []
     range_tombstones: bool = False
 
 

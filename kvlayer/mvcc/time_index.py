@@ -31,15 +31,17 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
-def index_entries(ts: Timestamp, written: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+def index_entries(ts: Timestamp, written: list[bytes]) -> list[tuple[bytes, bytes]]:
     """The entries, as engine keys and values, of keys that one operation writes at `ts`."""
-    if len(written) <= 1:
-        yield from ((keys.time_index_key(key, ts), b"") for key in written)
-        return
+    if len(written) == 1:
+        return [(keys.time_index_key(written[0], ts), b"")]
+    entries: list[tuple[bytes, bytes]] = []
     for group in _by_keyspace(sorted(written)):  # so that readers have keys of one time in order
         for start in range(0, len(group), ENTRY_KEYS_MAX):
             part = group[start : start + ENTRY_KEYS_MAX]
-            yield keys.time_index_key(part[0], ts), _encode(part) if len(part) > 1 else b""
+            listed = _encode(part) if len(part) > 1 else b""
+            entries.append((keys.time_index_key(part[0], ts), listed))
+    return entries
 
 
 def _by_keyspace(written: list[bytes]) -> list[list[bytes]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .. import keys
 from ..clock import Timestamp
-from ..command import CommitIntent, DeleteRangeOp, WriteValue, WriteVersions
+from ..command import CommitIntent, DeleteRangeOp, LogicalOp, WriteValue, WriteVersions
 from ..engine import Reader
 from ..events import DeleteRange, ValueBatch
 from ..mvcc import OMIT_FROM_FEEDS, body_at, body_of, header_of, read_at
@@ -71,24 +71,29 @@ class LiveBatch:
         return self.origins if self.origins is not None else [None] * len(self.values)
 
 
+Bounds = list[tuple[bytes, bytes]]
+
+_VERSIONS = (WriteValue, WriteVersions, CommitIntent)
+
+
 class LiveEntry:
     """An entry on its way to the feeds. `byte_count` is what it counts for in a buffer."""
 
     __slots__ = ("_batches", "_bounds", "_entry", "byte_count", "index")
 
-    def __init__(self, entry: DurableEntry) -> None:
+    def __init__(self, entry: DurableEntry, bounds: Bounds | None = None) -> None:
         self._entry: DurableEntry | None = entry
         self._batches: list[LiveBatch | DeleteRange] | None = None
-        self._bounds: list[tuple[bytes, bytes]] | None = None
+        self._bounds = bounds
         self.index = entry.index
         self.byte_count = entry.byte_count
 
     @property
-    def bounds(self) -> list[tuple[bytes, bytes]]:
-        """A least and a greatest key for each operation that feeds may show."""
+    def bounds(self) -> Bounds:
+        """Those of its operations: see `bounds_of`."""
         if self._bounds is None:
             assert self._entry is not None, "decoded before anybody asked where it lies"
-            self._bounds = list(_bounds(self._entry))
+            self._bounds = bounds_of(self._entry.command.ops)
         return self._bounds
 
     def concerns(self, span: Span, after: Timestamp) -> bool:
@@ -175,20 +180,22 @@ def previous_of(
     return previous
 
 
-def _bounds(entry: DurableEntry) -> Iterator[tuple[bytes, bytes]]:
+def bounds_of(ops: Sequence[LogicalOp]) -> Bounds:
     """A least and a greatest key for each operation that feeds may show, cheaper than its rows."""
-    for op in entry.command.ops:
-        if isinstance(op, WriteValue | WriteVersions | CommitIntent):
+    found: Bounds = []
+    for op in ops:
+        if isinstance(op, _VERSIONS):
             if op.keys:
-                yield min(op.keys), max(op.keys)
+                found.append((min(op.keys), max(op.keys)))
         elif isinstance(op, DeleteRangeOp):
-            yield op.start, op.end
+            found.append((op.start, op.end))
+    return found
 
 
 def _decode(entry: DurableEntry) -> list[LiveBatch | DeleteRange]:
     batches: list[LiveBatch | DeleteRange] = []
     for op in entry.command.ops:
-        if isinstance(op, WriteValue | WriteVersions | CommitIntent):
+        if isinstance(op, _VERSIONS):
             batches.extend(_decode_versions(entry, op))
         elif isinstance(op, DeleteRangeOp) and not op.omitted:
             batches.append(DeleteRange(Span(op.start, op.end), op.timestamp))

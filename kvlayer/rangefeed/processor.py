@@ -13,7 +13,7 @@ from ..span import Span
 from .catch_up import CatchUpScan, changed_since
 from .feed_options import FeedOptions
 from .host import TICK_INTERVAL, DurableEntry, PushOutcome, PushVerdict, RangeFeedHost
-from .live_entry import LiveEntry
+from .live_entry import LiveEntry, bounds_of
 from .pusher import Pusher
 from .registration import RangeFeed
 from .resolved_timestamp import ResolvedTimestamp
@@ -152,11 +152,13 @@ class RangeFeeds:
         if processing is None:
             return
         if entry.index > processing.start:
-            live = LiveEntry(entry)
-            resolved = processing.resolved.resolved
+            bounds = bounds_of(entry.command.ops)
             # A feed that overflows leaves the list, and must not make us skip its neighbour.
-            for feed in _near(self._feeds, live.bounds):
-                feed.offer(live, resolved)
+            near = _near(self._feeds, bounds)
+            if near:
+                live, resolved = LiveEntry(entry, bounds), processing.resolved.resolved
+                for feed in near:
+                    feed.offer(live, resolved)
             processing.consume(entry)
         if self._waiting:
             self._wake_scans(entry.index)
@@ -307,7 +309,9 @@ def _near(feeds: Sequence[RangeFeed], bounds: Sequence[tuple[bytes, bytes]]) -> 
     """The feeds that an entry of such bounds may concern: few of a range of several tables."""
     if not bounds:
         return []
-    least, greatest = min(low for low, _ in bounds), max(high for _, high in bounds)
+    least, greatest = bounds[0]
+    if len(bounds) > 1:
+        least, greatest = min(low for low, _ in bounds), max(high for _, high in bounds)
     return [feed for feed in feeds if least < feed.span.end and greatest >= feed.span.start]
 
 

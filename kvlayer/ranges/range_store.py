@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Coroutine, Sequence
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
 from ..access import Release
@@ -26,7 +25,7 @@ from ..mvcc import intents_in
 from ..rangefeed import Closing, PushOutcome, PushVerdict, RangeFeed
 from ..span import Span
 from ..txn.locks import LockTable, Turn
-from ..txn.record import TransactionRecord, TransactionStatus
+from ..txn.record import PENDING, TransactionRecord, TransactionStatus
 from ..txn.resolution import abort, push
 from ..txn.steps import run_step
 from ..txn.timestamp_cache import NOBODY, TimestampCache
@@ -271,11 +270,11 @@ class RangeStore:
         charge(len(payload))
         return index, len(payload)
 
-    def committed(self, at: Timestamp) -> None:
+    def committed(self, at: Timestamp, index: int) -> None:
         recent = self._recent_commit_set
         assert at not in recent, f"two transactions committed at {at}"
         recent.add(at)
-        self._undurable[at] = self.applied_index
+        self._undurable[at] = index
         self._recent_commits.append(at)
         if len(recent) > RECENT_COMMITS_MAX:
             recent.discard(self._recent_commits.popleft())
@@ -290,7 +289,7 @@ class RangeStore:
         self.closed.touch(record.id, record.write_timestamp)
 
     def ended(self, record: TransactionRecord, index: int) -> None:
-        assert record.status is not TransactionStatus.PENDING, record
+        assert record.status is not PENDING, record
         assert not record.locks, record
         if self._writers.pop(record.id, None) is not None and not self._writers:
             self.timestamp_cache.clear()
@@ -384,8 +383,12 @@ class RangeStore:
             replica.entries_durable(durable_index)
         self.delivery.entries_durable(durable_index)
         self._retire(durable_index)
-        durable = takewhile(lambda at: self._undurable[at] <= durable_index, self._undurable)
-        for at in list(durable):
+        durable: list[Timestamp] = []
+        for at, index in self._undurable.items():
+            if index > durable_index:
+                break
+            durable.append(at)
+        for at in durable:
             del self._undurable[at]
 
     def _retire(self, durable_index: int) -> None:

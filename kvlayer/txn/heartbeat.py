@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from weakref import WeakKeyDictionary
 
 from ..settings import declare_duration
 from .host import TransactionHost
 from .record import TransactionRecord, TransactionStatus
 from .resolution import abort
-from .transaction import Transaction
 
 HEARTBEAT_INTERVAL = declare_duration(
     "kv.transaction.heartbeat_interval", 1.0, "how often a transaction's coordinator heartbeats"
@@ -31,12 +29,10 @@ class Heartbeats:
     ) -> None:
         self._host = host
         self._running = running
-        # A client that dropped its transaction without ending it shows here: its entry is gone.
-        self._held: WeakKeyDictionary[Transaction, TransactionRecord] = WeakKeyDictionary()
         self._task: asyncio.Task[None] | None = None
 
-    def watch(self, transaction: Transaction, record: TransactionRecord) -> None:
-        self._held[transaction] = record
+    def watch(self) -> None:
+        """A transaction begins."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._beat())
 
@@ -49,9 +45,9 @@ class Heartbeats:
         loop, settings = asyncio.get_running_loop(), self._host.settings
         while running := list(self._running()):
             now = loop.time()
-            for record in self._held.values():
-                record.heartbeat_at = now
             for record in running:
+                if record.held is not None and record.held() is not None:
+                    record.heartbeat_at = now
                 silent = now - record.heartbeat_at
                 if silent > settings.get(HEARTBEAT_TIMEOUT):
                     assert record.status is TransactionStatus.PENDING, record

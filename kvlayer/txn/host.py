@@ -111,8 +111,8 @@ class TransactionHost(Protocol):
         None where that is so already."""
         ...
 
-    def committed(self, at: Timestamp) -> None:
-        """A transaction committed at `at`. Asserts that no other did."""
+    def committed(self, at: Timestamp, index: int) -> None:
+        """A transaction committed at `at`, by the entry at `index`. Asserts that no other did."""
         ...
 
     def ended(self, record: TransactionRecord, index: int) -> None:

@@ -9,9 +9,9 @@ and have done nothing, so that the caller may do the same again in a way that wa
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from .. import access
 from ..clock import Timestamp
@@ -26,8 +26,7 @@ from .transaction import Transaction
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Commit(Generic[T]):
+class Commit(Struct, Generic[T], frozen=True):
     """A commit that is applied. Nobody may be told of it before it is released; where `release` is
     None, it is durable already."""
 
@@ -65,25 +64,31 @@ class ImmediateStore:
         self,
         evaluate: Callable[[Evaluation], T],
         *,
+        at: Timestamp,
         deadline: Callable[[], Timestamp],
         commit_called_ns: int,
     ) -> Commit[T]:
-        """As `Store.one_phase`. What `evaluate` raises is TakesWaiting: it may tell of what is not
-        durable."""
+        """As `Store.one_phase`, at a timestamp that was drawn in this step. What `evaluate` raises
+        is TakesWaiting: it may tell of what is not durable."""
         host = self._host
         host.check_open()
         try:
-            outcome = evaluate_in_step(host, evaluate, deadline, commit_called_ns, None)
+            outcome = evaluate_in_step(host, evaluate, at, deadline, commit_called_ns, None)
         except (LockConflict, EngineStall):
             raise TakesWaiting from None
         if isinstance(outcome, Refused):
             raise TakesWaiting
         return Commit(outcome.result, outcome.timestamp, host.release(outcome.index))
 
-    def writing(self, transaction: access.Transaction) -> AbstractContextManager[None]:
-        """Within the block a write of the transaction is one step, or raises TakesWaiting."""
+    def write(self, transaction: access.Transaction, work: Coroutine[Any, Any, T]) -> T:
+        """Returns the result of a write of the transaction that is one step. Raises TakesWaiting
+        where it is more: then it has written nothing."""
         assert isinstance(transaction, Transaction), "a store writes its own transactions"
-        return transaction.writing_at_once()
+        transaction.writes_wait = False
+        try:
+            return finished(work)
+        finally:
+            transaction.writes_wait = True
 
     def commit_transaction(
         self,

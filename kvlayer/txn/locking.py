@@ -38,7 +38,6 @@ async def lock_keys(
     fresh = serializable and not (record.read_spans or record.intents or record.buffer)
     locked: list[bytes] = []
     changed = waited = False
-    check_active()
     if len(keys) > 1 and mode is LockMode.EXCLUSIVE and lock_all_step(host, record, keys):
         return list(keys)
     for key in keys:

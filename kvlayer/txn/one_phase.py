@@ -262,7 +262,8 @@ async def submit(
     """Evaluates and applies; what it raises is released when it is durable."""
 
     def step(turn: Turn | None) -> Pending[T] | Refused:
-        return evaluate_in_step(host, evaluate, deadline, commit_called_ns, turn)
+        at = host.clock.now()
+        return evaluate_in_step(host, evaluate, at, deadline, commit_called_ns, turn)
 
     outcome = await run_step(host, step, waiter=None, lock_timeout=lock_timeout, at_present=True)
     if isinstance(outcome, Refused):
@@ -276,13 +277,13 @@ async def submit(
 def evaluate_in_step(
     host: TransactionHost,
     evaluate: Callable[[Evaluation], T],
+    at: Timestamp,
     deadline: Callable[[], Timestamp] | None,
     commit_called_ns: int,
     turn: Turn | None,
 ) -> Pending[T] | Refused:
-    """One run of the transaction's step: applied, or refused. Raises LockConflict and EngineStall,
-    having changed nothing."""
-    at = host.clock.now()
+    """One run of the transaction's step, at a timestamp that was drawn for it in this step:
+    applied, or refused. Raises LockConflict and EngineStall, having changed nothing."""
     evaluation = Evaluation(host, at)
     try:
         result = evaluate(evaluation)
@@ -309,7 +310,7 @@ def evaluate_in_step(
     if writes:
         operations.append(WriteValue(at, list(writes), list(writes.values())))
     index = host.propose(operations, lowest=at, commit_called_ns=commit_called_ns)
-    host.committed(at)
+    host.committed(at, index)
     return Pending(host, result, at, index)
 
 

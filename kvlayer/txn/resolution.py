@@ -34,7 +34,14 @@ from .limits import (
     COMMANDS_AHEAD_MAX,
     STALL_BACKOFF_SECONDS,
 )
-from .record import CommitRecord, TransactionRecord, TransactionStatus, encode_commit_record
+from .record import (
+    COMMITTED,
+    PENDING,
+    CommitRecord,
+    TransactionRecord,
+    TransactionStatus,
+    encode_commit_record,
+)
 
 FULL_BACKOFF_SECONDS = 0.25
 
@@ -47,7 +54,7 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
 
     Raises EngineStall, having changed nothing.
     """
-    assert record.status is TransactionStatus.PENDING, record
+    assert record.status is PENDING, record
     proven = record.write_timestamp == record.read_timestamp
     assert proven or record.isolation is not Isolation.SERIALIZABLE, record
     assert proven or not record.read_spans, record
@@ -63,7 +70,7 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
         verdict = EnginePut(keys.TRANSACTION + record.id, encode_commit_record(CommitRecord(at)))
         index = host.propose((verdict,))
     record.status = TransactionStatus.COMMITTED
-    host.committed(at)
+    host.committed(at, index)
     host.locks.release_locks(record)
     if whole:
         host.locks.release_intents(resolved, record)
@@ -81,9 +88,9 @@ def _commit_buffer(host: TransactionHost, record: TransactionRecord, commit_call
     at, written = record.write_timestamp, record.buffer.written
     version = WriteValue(at, list(written), [value for _, value in written.values()])
     index = host.propose((version,), lowest=at, commit_called_ns=commit_called_ns)
-    record.status = TransactionStatus.COMMITTED
+    record.status = COMMITTED
     record.buffer.clear()
-    host.committed(at)
+    host.committed(at, index)
     host.locks.release_locks(record)
     host.ended(record, index)
     return index

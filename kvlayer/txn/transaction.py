@@ -30,7 +30,7 @@ from .limits import COMMANDS_AHEAD_MAX, check_sizes, slices
 from .locking import lock_keys
 from .locks import LockConflict, Turn
 from .reading import Row, read_bodies, read_version, read_versions, rows_at, sliced_rows
-from .record import TransactionRecord, TransactionStatus
+from .record import COMMITTED, PENDING, TransactionRecord, TransactionStatus
 from .refresh import refresh
 from .resolution import abort, commit
 from .rewind import roll_back_to
@@ -84,10 +84,12 @@ class Transaction:
         self._read_only = read_only
         self._tracks = record.isolation is Isolation.SERIALIZABLE
         self._half_written = False  # a statement failed between two of its commands
-        self._writes_wait = True
         self._write_count = 0
         self.lock_timeout = lock_timeout
         """Seconds that each wait may take; None for the store's setting."""
+        self.writes_wait = True
+        """False where a write is to be one step, or to raise TakesWaiting and have written nothing:
+        who left it at a wait behind its step, to write again, would meet what it wrote."""
         self.commit_checks: list[Callable[[], None]] = []
         """Run first thing by `commit`: one that raises rolls the transaction back. This is how the
         layers above make sure of what must hold of the transaction as a whole."""
@@ -300,16 +302,6 @@ class Transaction:
             yield
         finally:
             self._tracks = before
-
-    @contextmanager
-    def writing_at_once(self) -> Iterator[None]:
-        """A write meanwhile is one step, or raises TakesWaiting and has written nothing: who left
-        it at a wait behind its step, to write again, would meet what it wrote."""
-        self._writes_wait = False
-        try:
-            yield
-        finally:
-            self._writes_wait = True
 
     # Statements and savepoints
 
@@ -566,9 +558,9 @@ class Transaction:
         parts: list[tuple[list[bytes], list[bytes]]]
         if self._bufferable(values):
             take, parts = buffer_step, slices(list(values), list(values.values()))
-            if len(parts) > 1 and not self._writes_wait:
+            if len(parts) > 1 and not self.writes_wait:
                 raise TakesWaiting
-        elif not self._writes_wait:
+        elif not self.writes_wait:
             raise TakesWaiting
         else:
             if self._record.buffer:
@@ -585,7 +577,7 @@ class Transaction:
                 return take(self._host, self._record, keys, written, turn)
 
             try:
-                if await self._run(step) and self._writes_wait:
+                if await self._run(step) and self.writes_wait:
                     # Its reads are likely to have been of that key: better to hear of it now, when
                     # the layer above may begin anew, than at commit, which does the same.
                     await refresh(self._host, self._record, self._record.write_timestamp)
@@ -627,15 +619,13 @@ class Transaction:
             raise TransactionState("the transaction is read-only")
 
     def _check_active(self) -> None:
-        match self._record.status:
-            case TransactionStatus.PENDING:
-                return
-            case TransactionStatus.COMMITTED:
-                raise TransactionState("the transaction is already committed")
-            case TransactionStatus.ABORTED:
-                if self._record.aborted_because == ROLLED_BACK:
-                    raise TransactionState(ROLLED_BACK)
-                raise TransactionAborted(self._record.aborted_because)
+        if self._record.status is PENDING:
+            return
+        if self._record.status is COMMITTED:
+            raise TransactionState("the transaction is already committed")
+        if self._record.aborted_because == ROLLED_BACK:
+            raise TransactionState(ROLLED_BACK)
+        raise TransactionAborted(self._record.aborted_because)
 
     def __repr__(self) -> str:
         return repr(self._record)

@@ -13,7 +13,9 @@
                             and takes :k for a parameter
 
 Dialect and parser are composed with, and tables of the parser's replaced in its class: the compiled
-build refuses interpreted subclasses of it.
+build refuses interpreted subclasses of it. The class is RisingWave's, which reads queries as its
+parent does, PostgreSQL's: a program that uses sqlglot for PostgreSQL beside the store finds that as
+it is.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
+from sqlglot.dialects.risingwave import RisingWave
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...kvlayer.fibre import give_way
@@ -99,7 +102,7 @@ def _typed_literal(parser: object, tree: exp.Expr, type: exp.DataType) -> exp.Ex
 def _postgres() -> Postgres:
     made = Postgres()
     made.INDEX_OFFSET = 0
-    parser = type(made.parser())
+    made.parser_class = parser = RisingWave.parser_class
     names = (*CALLED, *_CASTS, *_SETS, *_SEQUENCES)
     own: dict[str, Callable[..., exp.Expr]] = {name.upper(): partial(_call, name) for name in names}
     parser.FUNCTIONS = {**parser.FUNCTIONS, **own}

@@ -310,6 +310,8 @@ class Deferrals:
         return self.some.get((table_id, key.name), otherwise)
 
 
+_NONE_SET = Deferrals()
+
 Orphans = dict[tuple[Datum, ...], tuple[tuple[Physical, ...], bool]]
 """Values of a foreign key that referred to no row when a statement had ended: as they are stored,
 and whether rows with them were written, for otherwise the row that they referred to went."""
@@ -325,7 +327,7 @@ class DeferredKeys:
     """
 
     def __init__(self) -> None:
-        self.deferrals = Deferrals()
+        self.deferrals = _NONE_SET
         self.orphans: dict[tuple[int, str], Orphans] = {}
         self._value_count = 0
 

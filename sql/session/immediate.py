@@ -27,7 +27,7 @@ way, which meets it again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -71,7 +71,7 @@ carried out at once, whatever it has deallocated since. Longer ones take the ord
 ROW_TAGS = ("SELECT 0", "SELECT 1")
 
 
-class Outcome(NamedTuple):
+class Outcome(Struct, frozen=True):
     """A statement that was carried out. Where it committed what is not durable yet, its client is
     told of it when it is released, and of an error if there is one."""
 
@@ -105,24 +105,9 @@ class Owner(Protocol):
     def note_commit(self, at: Timestamp | None) -> None: ...
 
 
-class _ErrorsLeft:
-    """A block that raises TakesWaiting for every error: the ordinary way meets it again, and tells
-    of it. A generator would take four times as long to enter and leave."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, TakesWaiting):
-            raise TakesWaiting from error
-
-
-_ERRORS_LEFT = _ErrorsLeft()
-
-
 class ImmediateStatements:
-    """Carries out statements of one session at once. Every method raises TakesWaiting."""
+    """Carries out statements of one session at once. Every method raises TakesWaiting, for errors
+    too: the ordinary way meets them again, and tells of them."""
 
     def __init__(
         self,
@@ -150,7 +135,7 @@ class ImmediateStatements:
 
     def run(self, statement: PreparedStatement, parameters: Sequence[object]) -> Outcome:
         """Runs a prepared statement by itself, or in the open transaction."""
-        with _ERRORS_LEFT:
+        try:
             store, opened = self._ready(), self._transactions.opened
             known = self._find(statement)
             if opened is not None:
@@ -160,20 +145,26 @@ class ImmediateStatements:
             bindings = self._bindings(known, parameters, at)
             if known.read is not None:
                 return self._read(known, known.read, store, bindings, at)
-            return self._write(known, store, bindings, claim_end)
+            return self._write(known, store, bindings, at, claim_end)
+        except Exception as error:
+            raise TakesWaiting from error
 
     def begin(self, text: str) -> Outcome:
         """Runs BEGIN."""
-        with _ERRORS_LEFT:
+        try:
             self._ready()
             self._transactions.begin_at_once()
+        except Exception as error:
+            raise TakesWaiting from error
         self._owner.activity.begin(text)
         return Outcome("BEGIN")
 
     def commit(self, text: str) -> Outcome:
         """Runs COMMIT in the open transaction."""
-        with _ERRORS_LEFT:
+        try:
             commit = self._transactions.commit_at_once(self._ready())
+        except Exception as error:
+            raise TakesWaiting from error
         self._owner.note_commit(commit.timestamp)
         self._owner.activity.begin(text)
         return Outcome("COMMIT", release=commit.release)
@@ -267,14 +258,21 @@ class ImmediateStatements:
         return Outcome(ROW_TAGS[len(rows)], read.names, rows)
 
     def _write(
-        self, known: Known, store: Immediate, bindings: Bindings, claim_end: Timestamp
+        self,
+        known: Known,
+        store: Immediate,
+        bindings: Bindings,
+        at: Timestamp,
+        claim_end: Timestamp,
     ) -> Outcome:
         plan = known.write
         if plan is None or self._reads_only:
             raise TakesWaiting
         called_ns = self._services.store.clock.wall.monotonic_ns()
         evaluate = finished(evaluating(plan, bindings))
-        commit = store.commit(evaluate, deadline=lambda: claim_end, commit_called_ns=called_ns)
+        commit = store.commit(
+            evaluate, at=at, deadline=lambda: claim_end, commit_called_ns=called_ns
+        )
         # Nothing stands behind the commit that may fail.
         self._owner.note_commit(commit.timestamp)
         self._owner.activity.begin(known.statement.text)
@@ -313,9 +311,7 @@ class ImmediateStatements:
         else:
             if known.write is None or modes.read_only:
                 raise TakesWaiting
-            work = run_in(known.write, transaction, bindings)
-            with store.writing(transaction):
-                written = finished(work)
+            written = store.write(transaction, run_in(known.write, transaction, bindings))
             outcome = Outcome(tag_of(known.write, written.count), in_transaction=True)
         opened.statement_count += 1
         opened.shown = True

@@ -27,7 +27,6 @@ from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation, Priority
 from tailrace.kvlayer.txn import Transaction
-from tailrace.kvlayer.txn.immediate import finished
 from tailrace.kvlayer.txn.one_phase import Evaluation
 from tests.harness.stores import key
 from tests.simulation.kv_model import KVModel, Read, Writes
@@ -172,8 +171,9 @@ class Clients:
         """The timestamp of a one-phase commit, when it is durable."""
         if self.at_once():
             with suppress(TakesWaiting):
-                commit = self.store.immediate.commit(
-                    evaluate, deadline=lambda: NEVER, commit_called_ns=0
+                store = self.store.immediate
+                commit = store.commit(
+                    evaluate, at=store.now(), deadline=lambda: NEVER, commit_called_ns=0
                 )
                 self.counts["commits at once"] += 1
                 await released(commit.release)
@@ -332,8 +332,8 @@ class ExplicitTransaction:
     async def _either(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of what is one step where nothing is in its way."""
         if self.clients.at_once():
-            with suppress(TakesWaiting), self.clients.store.immediate.writing(self.transaction):
-                found = finished(work())
+            with suppress(TakesWaiting):
+                found = self.clients.store.immediate.write(self.transaction, work())
                 self.clients.counts["statements at once"] += 1
                 return found
         return await work()

@@ -374,6 +374,22 @@ def test_a_bind_without_a_body_is_refused() -> None:
     at_door(work)
 
 
+def test_a_run_that_comes_in_two_pieces_is_answered_as_one() -> None:
+    async def work(door: PgDoor, client: WireClient) -> None:
+        whole = bind("insert", (b"1", b"a", b"2")) + DESCRIBE + EXECUTE + SYNC
+        answers = []
+        for cut in (1, 4, 7, len(whole) - 5, len(whole) - 1):
+            client.raw(whole[:cut])
+            await asyncio.sleep(0.01)
+            client.raw(whole[cut:])
+            answers.append(await client.until_ready())
+            assert sqlstate(await run(client, "delete", b"1")) is None
+        client.raw(whole)
+        assert answers == [await client.until_ready()] * len(answers)
+
+    at_door(work)
+
+
 @pytest.mark.parametrize("prepared", [False, True])
 def test_a_transaction_is_carried_out_at_once(
     prepared: bool, monkeypatch: pytest.MonkeyPatch

@@ -120,6 +120,15 @@ def test_float4_is_written_with_its_own_digits(given: str, text: str) -> None:
     assert WIRE_TYPES[TypeKind.FLOAT4].text(datum) == text.encode()
 
 
+@given(st.datetimes(), st.integers(0, 6))
+def test_moments_are_written_as_isoformat_writes_them(value: datetime, digits: int) -> None:
+    value = value.replace(microsecond=value.microsecond // 10**digits * 10**digits)
+    written = value.isoformat(" ")
+    text = written.rstrip("0") if value.microsecond else written
+    assert WIRE_TYPES[TypeKind.TIMESTAMP].text(value) == text.encode()
+    assert WIRE_TYPES[TypeKind.TIMESTAMPTZ].text(value.replace(tzinfo=UTC)) == f"{text}+00".encode()
+
+
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=9, min_value=-(10**28)))
 def test_numeric_comes_back_with_all_its_digits(value: Decimal) -> None:
     back = read_numeric(write_numeric(value))
