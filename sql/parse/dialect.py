@@ -1,16 +1,16 @@
 """sqlglot's Postgres, told what PostgreSQL is.
 
-    SHOW a.b, EXPLAIN …     tokens: sqlglot's *commands* are a keyword, and a string with the rest
-    $1,$2                   parameters: a dollar would begin a quoted text, which `pieces` finds
-    '7'::INT4               MEDIUMINT, which PostgreSQL lacks: INT, of 64 bits, has no other name
-    substr(s, -1)           a call of `postgres_substr`, which only `sql.lower` knows
-    int8('5'), "time"('1:00')   casts, each in a column of the function's name
-    nextval('s'::regclass)  nextval('s'): the name is looked for when it is called
-    1 = ALL (a)             no call of a function all(a)
-    DATE '2025-01-01'::TEXT     (DATE '2025-01-01')::TEXT: the type's name binds tighter
-    f(doc -> 'a')           a member of a document, and no lambda
-    a[k], a[:k]             places as they are written: sqlglot counts from zero, where it can tell,
-                            and takes :k for a parameter
+    SHOW a.b, EXPLAIN …       tokens: sqlglot's *commands* are a keyword, and a string with the rest
+    $1,$2                     parameters: a dollar would begin a quoted text, which `pieces` finds
+    '7'::INT4                 MEDIUMINT, which PostgreSQL lacks: INT has 64 bits, and no other name
+    substr(s, -1)             a call of `postgres_substr`, which only `sql.lower` knows
+    int8('5'), "time"('1:00') casts, each in a column of the function's name
+    nextval('s'::regclass)    nextval('s'): the name is looked for when it is called
+    1 = ALL (a)               no call of a function all(a)
+    DATE '2025-01-01'::TEXT   a text of a date: the type's name binds tighter
+    f(doc -> 'a')             a member of a document, and no lambda
+    a[k], a[:k]               places as they are written: sqlglot counts from zero where it can
+                              tell, and takes :k for a parameter
 
 Dialect and parser are composed with, and tables of the parser's replaced in its class: the compiled
 build refuses interpreted subclasses of it. The class is RisingWave's, which reads queries as its
@@ -64,6 +64,7 @@ _CASTS = {
     "varchar": "VARCHAR",
 }  # fmt: skip
 _SETS: dict[str, type[exp.Expr]] = {"all": exp.All, "some": exp.Any}
+_SEQUENCES = ("nextval", "currval", "setval")
 
 
 def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
@@ -84,13 +85,11 @@ def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=arguments)
 
 
-_SEQUENCES = ("nextval", "currval", "setval")
-
-
 def _typed_literal(parser: object, tree: exp.Expr, type: exp.DataType) -> exp.Expr:
     """What a type's name stands before: a literal, with whatever casts are behind it."""
     literal = tree
     while not isinstance(literal, exp.Literal):
+        assert isinstance(literal, exp.Cast | exp.Bracket | exp.Dot), tree
         literal = literal.this
     cast = exp.Cast(this=literal.copy(), to=type)
     if literal is tree:
