@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from ...catalog.descriptors.descriptor import Descriptor, TableDescriptor
-from ...catalog.descriptors.names import TableName
+from ...catalog.descriptors.names import own_name
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, format_timestamp
@@ -146,7 +146,7 @@ def holder_of(
     shared = kind.reserved(uri, ())
 
     def place(of: TargetDetails) -> frozenset[str]:
-        return kind.reserved(uri, [TableName.parse(of.name).name]) - shared
+        return kind.reserved(uri, [own_name(of.name)]) - shared
 
     wanted = place(target)
     for each in details.targets:
