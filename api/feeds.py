@@ -134,6 +134,8 @@ class JobServices:
             waits: list[asyncio.Future[Any]] = [here]
             looks = False  # at the job: where the feed runs here, only if the wait is a long one
             while True:
+                if live.here and live.resolved >= until:
+                    return live.resolved
                 if looks or not live.here:
                     found = await self._reached(job_id, until)
                     if found is not None:

@@ -39,19 +39,15 @@ class TableName:
             "42601", f"improper qualified name (too many dotted names): {'.'.join(parts)}"
         )
 
-    @classmethod
-    def parse(cls, text: str) -> TableName:
-        """The full name that `str` wrote.
-
-        >>> TableName.parse('shop.public."order lines"').name
-        'order lines'
-        """
-        parts = [
-            part[1:-1].replace('""', '"') if part.startswith('"') else part
-            for part in _IDENTIFIER.findall(text)
-        ]
-        database, schema, name = parts
-        return cls(database, schema, name)
-
     def __str__(self) -> str:
         return ".".join(map(quote_identifier, (self.database, self.schema, self.name)))
+
+
+def own_name(full: str) -> str:
+    """The table's own name, of a full name as `TableName` writes it.
+
+    >>> own_name('shop.public."order lines"')
+    'order lines'
+    """
+    last: str = _IDENTIFIER.findall(full)[-1]
+    return last[1:-1].replace('""', '"') if last.startswith('"') else last

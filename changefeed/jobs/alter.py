@@ -43,6 +43,7 @@ from .alterations import (
 from .create import check_tables, protect
 from .description import describe
 from .details import ChangefeedDetails, TargetDetails, decode_details, encode_details
+from .membership import holder_of, leaves
 from .reservations import JOB_KIND, check_free
 from .sealed_options import sealed_options
 from .services import ChangefeedServices
@@ -310,6 +311,8 @@ class _Altering:
     async def _check_sink(self) -> None:
         """Whether the sink takes the tables that were added."""
         services, details = self._services, self._details
+        for added in self._added:
+            await self._check_place(details.target(added.table.id))
         new = [added.table for added in self._added if added.table.id not in details.once]
         if not self._kind.local or details.node_id == services.node_id:
             try:
@@ -322,6 +325,24 @@ class _Altering:
         await check_free(services, self._transaction, details, job_id=self._job_id)
         for added in self._added:
             self._check_owner(added)
+
+    async def _check_place(self, target: TargetDetails | None) -> None:
+        """Raises SQLError 55000 where another target of the feed has its place at the sink."""
+        assert target is not None, "it was added"
+        holder = holder_of(self._services, self._kind, self._details, target)
+        if holder is None:
+            return
+        remedy = f"Create a changefeed of {target.name} alone."
+        if await leaves(self._services, holder):
+            remedy = (
+                "That one was dropped, and leaves when the feed comes by: try again in a moment."
+            )
+        raise SQLError(
+            "55000",
+            f"table {holder.name} of changefeed job {self._job_id} has the place of "
+            f"{target.name} at the sink",
+            hint=remedy,
+        )
 
     def _check_owner(self, added: AddTarget) -> None:
         """A feed runs with its owner's rights: one without them would end at once."""

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from ...catalog.descriptors.descriptor import Descriptor, TableDescriptor
-from ...catalog.descriptors.names import TableName
+from ...catalog.descriptors.names import own_name
 from ...catalog.store.descriptor_store import decode_stored
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, format_timestamp
@@ -129,29 +129,34 @@ async def protected_targets(
     for target in joining:
         if details.target(target.table_id) is not None:
             continue
-        holder = _holder(services, kind, details, target)
-        if holder is not None and await _leaves(services, holder):
+        holder = holder_of(services, kind, details, target)
+        if holder is not None and await leaves(services, holder):
             continue
         details = await _joined(services, kind, details, target, holder, job_id=job_id)
     return details
 
 
-def _holder(
+def holder_of(
     services: ChangefeedServices, kind: SinkKind, details: ChangefeedDetails, target: TargetDetails
 ) -> TargetDetails | None:
-    """The feed's target that has at the sink what `target` would have to itself, if one has."""
+    """The feed's other target that has at the sink what `target` would have to itself, if one has.
+
+    Both go there by the names under which they joined."""
     uri = whole_uri(services, details)
     shared = kind.reserved(uri, ())
 
     def place(of: TargetDetails) -> frozenset[str]:
-        return kind.reserved(uri, [TableName.parse(of.name).name]) - shared
+        return kind.reserved(uri, [own_name(of.name)]) - shared
 
     wanted = place(target)
-    others = (each for each in details.targets if not each.state.final)
-    return next((each for each in others if wanted & place(each)), None)
+    for each in details.targets:
+        other = each.table_id != target.table_id and not each.state.final and not each.refused
+        if other and each.keyspace is None and wanted & place(each):
+            return each
+    return None
 
 
-async def _leaves(services: ChangefeedServices, target: TargetDetails) -> bool:
+async def leaves(services: ChangefeedServices, target: TargetDetails) -> bool:
     """Whether the feed will drop the target by itself: it is followed up to where its table was
     dropped."""
     table = await services.descriptors.read_at(target.table_id, await services.store.now())

@@ -11,7 +11,7 @@ from ..jobs.create import FeedRequest
 from ..jobs.services import ChangefeedServices
 from ..pipeline.live import FeedStopped
 from ..sinks.sinkless import ChangefeedRow
-from .stream import ChangefeedStream, requested_stream
+from .stream import ChangefeedStream, check_texts, requested_stream
 
 
 async def sample(
@@ -20,9 +20,11 @@ async def sample(
     """Up to `count` messages of a feed that is not made: of its tables as of its start, or of what
     was committed above its cursor and up to `request.newest`.
 
-    The options were checked against the feed's sink; what only that obeys changes no message.
+    The options were checked against the feed's sink; what only that obeys changes no message, but
+    for a format that is not of texts: raises SQLError 0A000.
     """
     options = parse_options(request.options, request.query)
+    check_texts(options, "a sample", "for the rows as JSON")
     start_at = request.newest if options.cursor is None else options.cursor
     stream = await requested_stream(services, request, start_at, options)
     return await _first(stream, count, request.newest)

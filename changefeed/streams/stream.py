@@ -212,13 +212,19 @@ def stream_options(
             "a changefeed without a sink cannot be paused",
             hint="Ask for it when its rows are wanted.",
         )
+    check_texts(options, "a sinkless changefeed", "or name a sink of files")
+    return options
+
+
+def check_texts(options: ChangefeedOptions, what: str, otherwise: str) -> None:
+    """Raises SQLError 0A000 where the messages are no texts, which are all that a client is
+    shown."""
     if options.format in (Format.PARQUET, Format.AVRO):
         raise SQLError(
             NOT_SUPPORTED,
-            f"a sinkless changefeed has no messages in format {options.format.value}",
-            hint="Leave the option format out, or name a sink of files.",
+            f"{what} has no messages in format {options.format.value}",
+            hint=f"Leave the option format out, {otherwise}.",
         )
-    return options
 
 
 async def stream_from(

@@ -104,7 +104,7 @@ async def change_catalog(
         return result
     late = await wait_until_seen(services, changed, jobs)
     if jobs:
-        at = await services.store.now()  # their last versions are of later transactions
+        at = services.store.clock.last  # their last versions are of later transactions
     if isinstance(statement, s.AlterTable) and any(
         isinstance(command, s.AlterType | s.DropColumn | s.DropIdentity)
         for command in statement.commands

@@ -281,3 +281,30 @@ def test_a_feed_goes_on_when_a_table_of_it_is_dropped(tmp_path: Path) -> None:
             await feed.equal("orders")
 
     asyncio.run(scenario())
+
+
+def test_a_table_whose_place_another_of_the_feed_has_is_refused(tmp_path: Path) -> None:
+    """Also where nothing of the feed is in the sink yet: it would not begin."""
+
+    async def scenario() -> None:
+        async with await aopen(tmp_path / "data") as database:
+            await database.sql("CREATE DATABASE other")
+            for table in ("orders", 'other.public."Orders"'):
+                await database.sql(f"CREATE TABLE {table} (k INT8 PRIMARY KEY)")
+            created = await database.sql(
+                f"CREATE CHANGEFEED FOR orders INTO 'duckdb:///{MIRROR}' "
+                "WITH paused, on_table_dropped = 'leave'"
+            )
+            job_id = created.fetchall()[0][0]
+            assert isinstance(job_id, int)
+            feed = Feed(database, job_id)
+            error = await feed.refused('ADD other.public."Orders"')
+            assert error.sqlstate == "55000"
+            assert error.hint == 'Create a changefeed of other.public."Orders" alone.'
+            await database.sql("DROP TABLE orders")
+            await database.sql("CREATE TABLE orders (k INT8 PRIMARY KEY)")
+            error = await feed.refused("ADD orders")
+            assert error.sqlstate == "55000"
+            assert error.hint is not None and "try again in a moment" in error.hint
+
+    asyncio.run(scenario())

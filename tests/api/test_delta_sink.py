@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from deltalake import DeltaTable
@@ -266,5 +267,23 @@ def test_a_column_that_a_lake_cannot_have_stops_the_feed(
                     await asyncio.sleep(0.05)
             assert "a table of a lake cannot have column" in str(told)
             assert str(told).count("Names ignore case") == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["back\\slash", "tab\tulator", "a%41", "sl/ash", ".."])
+def test_names_that_delta_finds_no_way_to_are_refused(tmp_path: Path, name: str) -> None:
+    """A feed into one would try for ever."""
+
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql(f'CREATE TABLE "{name}" (k INT PRIMARY KEY)')
+            folders = ["delta:///lake/"]
+            if name.isprintable() and "/" not in name and name != "..":
+                folders.append(f"delta:///{quote(name)}")
+            for uri in folders:
+                with pytest.raises(SQLError) as caught:
+                    await create(database, f"\"{name}\" INTO '{uri}'")
+                assert caught.value.sqlstate == ("0A000" if uri.endswith("/") else "22023")
 
     asyncio.run(scenario())

@@ -100,6 +100,8 @@ def test_it_is_refused_as_creation_is(tmp_path: Path) -> None:
         assert await state("EXPLAIN CHANGEFEED FOR t INTO 'kafka9://h'") == "22023"
         assert await state("EXPLAIN CREATE CHANGEFEED FOR t WITH sample = 0") == "22023"
         assert await state("EXPLAIN CHANGEFEED FOR t WITH speed = 'high'") == "22023"
+        columnar = "INTO 'file:///f' WITH format = 'parquet'"
+        assert await state(f"EXPLAIN CHANGEFEED FOR t {columnar}, sample = 1") == "0A000"
         await database.sql(f"CREATE CHANGEFEED FOR t INTO {MIRROR}")
         creation = await state(f"CREATE CHANGEFEED FOR t INTO {MIRROR}")
         assert await state(f"EXPLAIN CHANGEFEED FOR t INTO {MIRROR}") == creation

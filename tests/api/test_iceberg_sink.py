@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -158,5 +159,41 @@ def test_the_documents_commands_run(tmp_path: Path) -> None:
         found: dict[str, Any] = {}
         exec(reader.replace("/data/mirrors/lake", str(lake)), found)
         assert found["orders"]["k"].to_pylist() == [1]
+
+    asyncio.run(scenario())
+
+
+def test_tables_lie_in_the_folder_that_was_named(tmp_path: Path) -> None:
+    """Also where a URL would write its name otherwise."""
+
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+            await database.sql("INSERT INTO orders VALUES (1)")
+            create_feed = f"CREATE CHANGEFEED FOR orders INTO 'iceberg:///l%C3%A4 %25' {OFTEN}"
+            await caught_up(database, await create(database, create_feed))
+        mirrors = tmp_path / "data" / "mirrors"
+        assert [found.name for found in mirrors.iterdir()] == ["lä %"]
+        assert list((mirrors / "lä %" / "default" / "orders" / "data").glob("*.parquet"))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["what?", "#1", "line\nbreak", "dot.dot", "sl/ash"])
+def test_names_that_a_location_cannot_have_are_refused(tmp_path: Path, name: str) -> None:
+    """A feed into one would try for ever, or share its folder with another."""
+
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            await database.sql(f'CREATE TABLE "{name}" (k INT PRIMARY KEY)')
+            await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+            with pytest.raises(SQLError) as caught:
+                await create(database, f"CREATE CHANGEFEED FOR \"{name}\" INTO 'iceberg:///lake'")
+            assert caught.value.sqlstate == "0A000"
+            if "." not in name and "/" not in name:
+                place = f"iceberg:///{quote(name)}"
+                with pytest.raises(SQLError) as caught:
+                    await create(database, f"CREATE CHANGEFEED FOR orders INTO '{place}'")
+                assert caught.value.sqlstate == "22023"
 
     asyncio.run(scenario())

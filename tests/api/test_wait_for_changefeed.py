@@ -55,8 +55,10 @@ def test_it_returns_how_far_the_feed_is(tmp_path: Path) -> None:
         await database.sql("INSERT INTO t VALUES (1, 1)")
         [(at,)] = (await database.sql("SELECT cluster_logical_timestamp()")).fetchall()
         assert isinstance(at, Decimal)
+        await database.sql("SELECT wait_for_changefeed($1)", [job_id])
         for call in (
             "wait_for_changefeed($1, $2)",
+            "wait_for_changefeed($1, $2, '0s')",
             "wait_for_changefeed($1, $2, '5s')",
             "wait_for_changefeed($1, NULL, INTERVAL '5 seconds')",
             "wait_for_changefeed($1, '5s')",

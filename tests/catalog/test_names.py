@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.catalog.descriptors.names import TableName, quote_identifier
+from tailrace.catalog.descriptors.names import TableName, own_name, quote_identifier
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,8 @@ def test_identifier_is_quoted_where_it_must_be(name: str, written: str) -> None:
 def test_full_name_is_printed_whole() -> None:
     name = TableName.resolve(["Main", "t"], current_database="defaultdb")
     assert str(name) == 'defaultdb."Main".t'
+
+
+@pytest.mark.parametrize("name", ["t", "Order", 'a"b', "dot.dot", "", "a b"])
+def test_a_full_name_tells_the_tables_own(name: str) -> None:
+    assert own_name(str(TableName("shop", "public", name))) == name

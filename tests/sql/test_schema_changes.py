@@ -177,6 +177,18 @@ def test_bytes_become_text_and_text_bytes(sim: Simulation, locked: bool) -> None
     sim.run(scenario())
 
 
+def test_expressions_that_are_kept_cast_to_bytes(sim: Simulation, locked: bool) -> None:
+    async def scenario() -> None:
+        async with sql_node(sim) as node:
+            await prepare(node, locked)
+            await node.sql("ALTER TABLE t ADD b BYTES AS (v::BYTES) STORED")
+            await node.sql("ALTER TABLE t ADD CHECK (b::bytes <> 'c'::BYTES)")
+            assert await node.rows("SELECT b FROM t WHERE k < 3") == [(b"a",), (b"b",)]
+            assert (await node.error("INSERT INTO t VALUES (7, 'c')")).sqlstate == "23514"
+
+    sim.run(scenario())
+
+
 def test_arrays_of_labels_are_not_retyped(sim: Simulation, locked: bool) -> None:
     async def scenario() -> None:
         async with sql_node(sim) as node:

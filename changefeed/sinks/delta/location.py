@@ -8,6 +8,7 @@ delta:///orders?mode=mirror    the table's rows as they are, where `mode=log` ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from ..local_uri import NAME_BYTES_MAX, LocalForm
 from ..locations import Mode
 
 SCHEME = "delta"
+_UNFIT = re.compile(r"[/\\\x00-\x1f\x7f]|%[0-9A-Fa-f]{2}")
+"""delta-rs takes a backslash for a slash, `%41` for A, and finds no way to a control character."""
+
 MODES = (Mode.LOG, Mode.MIRROR)
 FORM = LocalForm(
     "Delta table",
@@ -39,7 +43,7 @@ class DeltaTarget:
         if not self.several:
             return self.path
         taken = table_name in (".", "..") or table_name.startswith("_")
-        if taken or "/" in table_name or len(table_name.encode()) > NAME_BYTES_MAX:
+        if taken or _UNFIT.search(table_name) or len(table_name.encode()) > NAME_BYTES_MAX:
             raise SQLError(
                 "0A000",
                 f'no folder of a Delta table can have the name of table "{table_name}"',
@@ -72,4 +76,6 @@ def delta_target(uri: str, roots: Sequence[Path]) -> DeltaTarget:
     if mode not in [each.value for each in MODES]:
         raise FORM.bad(uri, f"mode is {' or '.join(each.value for each in MODES)}")
     path = FORM.folder(uri, given.path, roots)
+    if _UNFIT.search(given.path.replace("/", "")):
+        raise FORM.bad(uri, "no backslash, control character or %41 is part of the path")
     return DeltaTarget(path, given.path.endswith("/"), Mode(mode))

@@ -21,7 +21,7 @@ def open_catalog(target: IcebergTarget) -> Iterator[SqlCatalog]:
     """The catalog, which is made where there is none."""
     target.path.mkdir(parents=True, exist_ok=True)
     catalog = SqlCatalog(
-        NAME, uri=f"sqlite:///{target.catalog}", warehouse=target.path.absolute().as_uri()
+        NAME, uri=f"sqlite:///{target.catalog}", warehouse=f"file://{target.path.absolute()}"
     )
     try:
         yield catalog

@@ -6,6 +6,7 @@ iceberg:///lake?namespace=shop   shop.NAME
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,12 @@ from ..local_uri import NAME_BYTES_MAX, LocalForm
 
 SCHEME = "iceberg"
 CATALOG = "catalog.db"
+_CUT = re.compile(r"[#?\x00-\x1f\x7f]")
+"""pyiceberg reads a location as a URL: it ends at the first two, and the others are left out."""
+
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+"""SQLAlchemy reads it as a letter in the way to the catalog."""
+
 FORM = LocalForm(
     "Iceberg catalog",
     "Write iceberg:///folder, relative to the first mirror root.",
@@ -36,7 +43,8 @@ class IcebergTarget:
     def names(self, tables: Sequence[str]) -> list[str]:
         """The names of a feed's tables. Raises SQLError 0A000 where Iceberg can have none such."""
         for name in tables:
-            if not name or "." in name or "/" in name or len(name.encode()) > NAME_BYTES_MAX:
+            unfit = "." in name or "/" in name or _CUT.search(name)
+            if not name or unfit or len(name.encode()) > NAME_BYTES_MAX:
                 raise SQLError("0A000", f'no Iceberg table can have the name of table "{name}"')
         if len(set(tables)) < len(tables):
             raise SQLError(
@@ -62,4 +70,7 @@ def iceberg_target(uri: str, roots: Sequence[Path]) -> IcebergTarget:
     namespace = values.get("namespace", "default")
     if not namespace.isidentifier():
         raise FORM.bad(uri, "a namespace is a name of letters, digits and underscores")
-    return IcebergTarget(FORM.folder(uri, given.path, roots), namespace)
+    path = FORM.folder(uri, given.path, roots)
+    if _CUT.search(str(path)) or _ESCAPE.search(str(path)):
+        raise FORM.bad(uri, f"no '#', '?', %41 or control character may be in the way to {path}")
+    return IcebergTarget(path, namespace)

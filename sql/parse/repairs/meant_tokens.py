@@ -132,4 +132,10 @@ def as_written(tree: exp.Expr) -> exp.Expr:
             node.set("this", node.name.removeprefix(PREFIX))
         elif node.this == exp.DataType.Type.MEDIUMINT:
             node.replace(exp.DataType(this=exp.DataType.Type.USERDEFINED, kind="INT4"))
+        elif isinstance(name := node.args.get("kind"), exp.Identifier) and not name.quoted:
+            # Written in quotes it would be a type of that very case.
+            if name.name.upper() == "BYTES":
+                node.replace(exp.DataType(this=exp.DataType.Type.VARBINARY))
+            else:
+                name.set("this", name.name.lower())
     return made
