@@ -33,7 +33,7 @@ from ...parse.constant_lists import LIST, write_out
 from ...parse.queries import table_name
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ...syntax.tree_copies import copied, exchange
-from ...syntax.tree_names import CAST_TYPE
+from ...syntax.tree_names import CAST_TYPE, DECLARED
 from ...syntax.walks import find_all, find_in_scope
 from ..binder import Relations, parts_of, single_table
 from ..calls.session_calls import session_function
@@ -190,7 +190,7 @@ def _by_name(*tables: TableDescriptor | None, alias: str | None = None) -> Looku
             return None
         name = folded(column.this)
         known = (table.find_column(name) for table in tables if table is not None)
-        return next((found.type.broad for found in known if found is not None), None)
+        return next((_told(found.type) for found in known if found is not None), None)
 
     return lookup
 
@@ -280,9 +280,14 @@ def _of_document_call(name: str, number: int) -> ColumnType | None:
 
 
 def _of_cast(cast: exp.Cast) -> ColumnType | None:
-    """`$1::oid[]` is told to clients as what it is; other narrow types by what they are part of."""
     type = type_of_cast(cast)
-    return type if type is None or type.in_catalog_only else type.broad
+    return None if type is None else _told(type)
+
+
+def _told(type: ColumnType) -> ColumnType:
+    """`oid = $1` and `$1::oid[]` are told to clients as what they are (tokio-postgres sends nothing
+    else for an oid); other narrow types by what they are part of."""
+    return type if type.in_catalog_only else type.broad
 
 
 def _of_set(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
@@ -345,6 +350,9 @@ def _taken_by(tree: exp.Expr, types: Types) -> ColumnType | None:
     """The type of an expression, for a parameter that takes it: one beside a decimal that is
     computed has digits of its own."""
     found = types.of(tree)
+    said = tree.meta.get(DECLARED) if isinstance(tree, exp.Column) else None
+    if isinstance(said, ColumnType) and said.in_catalog_only:
+        return said
     computed = not isinstance(tree.unnest(), exp.Column | exp.Parameter | exp.Cast)
     return DECIMAL if found is not None and found.kind is TypeKind.DECIMAL and computed else found
 

@@ -256,7 +256,7 @@ _ALL_VISIBLE = (
 _NOT_THERE = (
     "pg_get_function_sqlbody", "pg_get_functiondef", "pg_get_statisticsobjdef",
     "pg_get_function_arg_default", "shobj_description", "pg_get_triggerdef", "pg_get_partkeydef",
-    "pg_get_statisticsobjdef_columns",
+    "pg_get_statisticsobjdef_columns", "oidvectortypes",
 )  # fmt: skip
 """Functions that tell of what there is none of."""
 
