@@ -25,7 +25,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
+from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.documents.calls import FUNCTIONS
 from ...builtins.operators import ARITHMETIC, COMPARISONS
 from ...parse import folded
@@ -287,7 +287,11 @@ def _of_cast(cast: exp.Cast) -> ColumnType | None:
 def _told(type: ColumnType) -> ColumnType:
     """`oid = $1` and `$1::oid[]` are told to clients as what they are (tokio-postgres sends nothing
     else for an oid); other narrow types by what they are part of."""
-    return type if type.in_catalog_only else type.broad
+    return type if _of_ids(type) else type.broad
+
+
+def _of_ids(type: ColumnType) -> bool:
+    return CatalogName.OID in (type.catalog_name, type.element and type.element.catalog_name)
 
 
 def _of_set(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
@@ -351,7 +355,7 @@ def _taken_by(tree: exp.Expr, types: Types) -> ColumnType | None:
     computed has digits of its own."""
     found = types.of(tree)
     said = tree.meta.get(DECLARED) if isinstance(tree, exp.Column) else None
-    if isinstance(said, ColumnType) and said.in_catalog_only:
+    if isinstance(said, ColumnType) and _of_ids(said):
         return said
     computed = not isinstance(tree.unnest(), exp.Column | exp.Parameter | exp.Cast)
     return DECIMAL if found is not None and found.kind is TypeKind.DECIMAL and computed else found
