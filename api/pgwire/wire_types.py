@@ -200,6 +200,7 @@ def _vector(oid: int, element: WireType) -> WireType:
 CATALOG_TYPES = {
     CatalogName.OID: _OID_TYPE,
     CatalogName.CHAR: WireType(oid=18, size=1, text=str.encode, binary=str.encode),
+    CatalogName.NAME: WireType(oid=19, size=64, text=str.encode, binary=str.encode),
     CatalogName.INT2VECTOR: _vector(22, WIRE_TYPES[TypeKind.INT2]),
     CatalogName.OIDVECTOR: _vector(30, _OID_TYPE),
     CatalogName.VOID: WireType(oid=2278, size=4, text=str.encode, binary=str.encode),

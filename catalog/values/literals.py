@@ -104,7 +104,8 @@ def read_date(text: str) -> date:
 
 
 def read_time(text: str) -> time:
-    """`04:05`, `04:05:06.7`. Raises SQLError 22007 for bad text, 22008 for no hour of a day."""
+    """`04:05`, `04:05:06.7`, also with an offset behind it, which JDBC writes and PostgreSQL drops.
+    Raises SQLError 22007 for bad text, 22008 for no hour of a day."""
     body = text.strip()
     hour, colon, _ = body.partition(":")
     try:
@@ -113,11 +114,9 @@ def read_time(text: str) -> time:
         moment = time.fromisoformat(body if len(hour) == 2 else f"0{body}")
     except ValueError:
         raise _no_time(text, body) from None
-    if moment.tzinfo is not None:
-        raise SQLError("22007", f'time "{text}" carries a time zone')
     if _finer_than_microseconds(body):
         raise SQLError("22007", f'time "{text}" is finer than a microsecond')
-    return moment
+    return moment.replace(tzinfo=None)
 
 
 def _no_time(text: str, body: str) -> SQLError:

@@ -41,6 +41,7 @@ class CatalogName(Enum):
 
     OID = "oid"  # of kind INT8
     CHAR = '"char"'  # one letter, of kind STRING
+    NAME = "name"  # a column's, of kind STRING: Sequelize reads arrays of them as no other arrays
     INT2VECTOR = "int2vector"  # numbers of columns, arrays of INT8
     OIDVECTOR = "oidvector"  # arrays of object ids
     VOID = "void"  # what functions return that only do something: an empty STRING

@@ -184,7 +184,7 @@ def _stem(name: str, kind: str, category: str, element: int) -> str:
     return f"{name}_" if name in _UNDERLINED else name
 
 
-@PG_CATALOG.table("pg_enum 23 oid:o enumtypid:o enumsortorder:f enumlabel")
+@PG_CATALOG.table("pg_enum 23 oid:o enumtypid:o enumsortorder:f enumlabel:N")
 async def enum_rows(context: IntrospectionContext) -> Rows:
     for type in await user_types(context):
         for order, member in enumerate(type.enum.members, start=1):

@@ -86,6 +86,7 @@ _LETTERS = {
     "n": ColumnType(TypeKind.INTERVAL),
     "o": (_OID := ColumnType(TypeKind.INT8, catalog_name=CatalogName.OID)),
     "c": ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
+    "N": ColumnType(TypeKind.STRING, catalog_name=CatalogName.NAME),
     "I": array_of(INT8), "O": array_of(_OID), "S": array_of(STRING),
     "v": ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.INT2VECTOR),
     "V": ColumnType(TypeKind.ARRAY, element=INT8, catalog_name=CatalogName.OIDVECTOR),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import cast
@@ -22,6 +23,7 @@ from ..syntax.statements import (
     Statement,
     Update,
 )
+from ..syntax.type_statements import CreateEnum
 from .constant_lists import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
 from .dml.with_writes import parse_with
@@ -30,7 +32,7 @@ from .kinds import QUERY_TOKENS, kind, refuses
 from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
 from .queries import parse_query
-from .rules import Rules
+from .rules import Row, Rules
 from .statements.copying import COPIES
 from .statements.feeds import FEEDS
 from .statements.keyspaces import KEYSPACES
@@ -148,6 +150,28 @@ refuses(
     _TOLD,
 )
 
+
+# DO.
+
+_UNLESS_THERE = re.compile(
+    r"\s*BEGIN\s+(CREATE\s+TYPE\s.+?);\s*EXCEPTION\s+WHEN\s+duplicate_object\s+THEN\s+null\s*;"
+    r"\s*END\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _unless_there(block: str, position: int) -> Statement:
+    """`DO 'BEGIN CREATE TYPE …; EXCEPTION WHEN duplicate_object THEN null; END'`: so Sequelize and
+    Drizzle create an enumeration that may be there. Raises SQLError 0A000 for any other block."""
+    found = _UNLESS_THERE.fullmatch(block)
+    made = parse(found[1]).statements if found is not None else ()
+    if len(made) == 1 and isinstance(made[0], CreateEnum):
+        return replace(made[0], if_not_exists=True)
+    raise unsupported("DO", position, REFUSED["DO"][1])
+
+
+_BLOCKS: tuple[Row, ...] = (("^ DO block:text", _unless_there),)
+
 _DECLARING = (relaxed_statements, view_statements)
 """Modules of statements of which nothing here names one: they are imported for their grammar."""
 
@@ -156,7 +180,7 @@ _DECLARED = sorted(rows_of(Statement), key=lambda row: row[1].__module__ != stat
 
 STATEMENTS = Rules(
     *_DECLARED, *SHOWS, *CURSORS, *FEEDS, *KEYSPACES, *RIGHTS, *TABLES,
-    *SCHEMAS, *COPIES, *CHORES,
+    *SCHEMAS, *COPIES, *CHORES, *_BLOCKS,
     whole=True,
 )  # fmt: skip
 """All statements that are not left to sqlglot, by the word that each begins with."""

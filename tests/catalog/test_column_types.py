@@ -122,6 +122,7 @@ PLUS_TWO = timezone(timedelta(hours=2))
         ("jsonb", {"a": [1, None]}, '{"a": [1, null]}'),
         ("int8[]", "{1,NULL,3}", [1, None, 3]),
         ("string[]", '{a,"b,c"}', ["a", "b,c"]),
+        ("time", "05:56:55.928+00", time(5, 56, 55, 928_000)),  # Hibernate's LocalTime, by JDBC
         # node-postgres writes a Date so, whatever the type of the column is.
         ("date", "2013-02-27T01:00:00.125+02:00", date(2013, 2, 27)),
         ("timestamp", "2013-11-27T05:00:00.125+02:00", datetime(2013, 11, 27, 5, 0, 0, 125_000)),
@@ -169,7 +170,6 @@ def test_value_becomes_canonical(type_name: str, value: object, datum: Datum) ->
         ("uuid", "12", "22P02"),
         ("time", "noon", "22007"),
         ("time", "24:00:01", "22008"),
-        ("time", "04:05+02", "22007"),
         ("time", 5, "42804"),
         ("interval", "soon", "22007"),
         ("interval", "1 parsec", "22007"),

@@ -91,3 +91,20 @@ def test_a_declared_type_is_one_of_the_catalog() -> None:
         assert caught.value.sqlstate == "42704"
 
     run(scenario)
+
+
+def test_block_that_creates_a_type_lets_it_be() -> None:
+    """Sequelize and Drizzle create their enumerations in blocks; other blocks are refused."""
+
+    async def scenario(node: SqlNode) -> None:
+        create = "BEGIN CREATE TYPE enum_moods AS ENUM ('a', 'b')"
+        block = f"{create}; EXCEPTION WHEN duplicate_object THEN null; END"
+        quoted = block.replace("'", "''")
+        await node.sql(f"DO '{quoted}'")
+        await node.sql(f"DO $$ {block} $$")
+        labels = "SELECT enumlabel FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid"
+        rows = await node.rows(f"{labels} WHERE t.typname = 'enum_moods'")
+        assert sorted(rows) == [("a",), ("b",)]
+        assert (await node.error("DO $$ BEGIN RAISE NOTICE 'x'; END $$")).sqlstate == "0A000"
+
+    run(scenario)

@@ -29,6 +29,8 @@ def run(scenario: Callable[[SqlNode], Awaitable[None]]) -> None:
     ("query", "names"),
     [
         ("SELECT oid, typtype FROM pg_type", ["oid", '"char"']),
+        ("SELECT attname, array_agg(attname), attname || 'x' FROM pg_attribute GROUP BY attname",
+         ["name", "name[]", "STRING"]),  # Sequelize's showIndex()
         ("SELECT array_agg(oid), (SELECT min(oid) FROM pg_type) FROM pg_class", ["oid[]", "INT8"]),
         ("SELECT CASE WHEN relhasindex THEN reltype ELSE NULL END FROM pg_class", ["oid"]),
         ("WITH c(a, b) AS (SELECT oid, relkind FROM pg_class) SELECT DISTINCT *, b FROM c",
@@ -90,6 +92,16 @@ def test_columns_of_the_catalog_keep_its_types(query: str, names: list[str]) -> 
         ("SELECT obj_description((quote_ident(table_schema) || '.' || quote_ident(table_name))"
          "::regclass, 'pg_class') FROM information_schema.tables WHERE table_name = 't'",
          [(None,)]),
+        # ADBC, when it connects
+        ("SELECT count(*) > 0 FROM pg_catalog.pg_type WHERE (typreceive != 0 OR typsend != 0) AND "
+         "typtype != 'r' AND typreceive::TEXT != 'array_recv'", [(True,)]),
+        # Peewee's get_indexes(): subscripts of a vector begin with 0
+        ("SELECT array_to_string(ARRAY(SELECT pg_get_indexdef(i.indexrelid, k + 1, TRUE) "
+         "FROM generate_subscripts(i.indkey, 1) AS k ORDER BY k), ',') FROM pg_index i "
+         "WHERE i.indrelid = 'p'::regclass", [("id",)]),
+        # Flyway's clean(): functions by their arguments
+        ("SELECT oidvectortypes(proargtypes) FROM pg_proc p JOIN pg_namespace n "
+         "ON n.oid = p.pronamespace WHERE n.nspname = 'public'", []),
         # drizzle-kit
         ("SELECT s.nspname FROM pg_namespace s JOIN pg_catalog.pg_user u "
          "ON u.usesysid = s.nspowner WHERE nspname = 'public'", [("public",)]),
@@ -138,5 +150,19 @@ def test_the_catalog_is_as_of_the_transaction() -> None:
         assert seen.fetch_rows() == [(0,)]
         await other.execute("COMMIT")
         assert await node.rows(query) == [(1,)]
+
+    run(scenario)
+
+
+def test_what_the_catalogs_told_need_not_hold_at_the_commit() -> None:
+    """Flyway keeps a transaction open that has looked for tables, while another makes some."""
+
+    async def scenario(node: SqlNode) -> None:
+        tables = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        other = node.session()
+        await other.execute(f"BEGIN ISOLATION LEVEL SERIALIZABLE; {tables}")
+        await node.sql("CREATE TABLE made (id INT8 PRIMARY KEY)")
+        await other.execute("INSERT INTO p VALUES (1); COMMIT")
+        assert await node.rows("SELECT count(*) FROM p") == [(1,)]
 
     run(scenario)

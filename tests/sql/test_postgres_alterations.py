@@ -95,6 +95,9 @@ def test_using_may_say_what_the_type_says() -> None:
         await node.sql('ALTER TABLE "t" ALTER COLUMN "v" TYPE TEXT USING ("v"::TEXT)')
         await node.sql("ALTER TABLE t ADD COLUMN w VARCHAR(5); CREATE INDEX ON t (w)")
         await node.sql("ALTER TABLE t ALTER COLUMN w TYPE varchar(9) USING w::varchar(9)")
+        await node.sql('CREATE TYPE "enum_M" AS ENUM (\'a\'); ALTER TABLE t ADD m "enum_M"')
+        enum = '"public"."enum_M"'
+        await node.sql(f'ALTER TABLE "t" ALTER COLUMN "m" TYPE {enum} USING ("m"::{enum})')
         refused = await node.error("ALTER TABLE t ALTER COLUMN w TYPE TEXT USING upper(w)::TEXT")
         assert refused.sqlstate == "2BP01"
         assert await node.rows("SELECT id, v FROM t ORDER BY id") == [(1, "a"), (2, "b")]

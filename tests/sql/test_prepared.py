@@ -54,6 +54,10 @@ def on_table(work: Callable[[SqlNode], Awaitable[None]]) -> None:
         ("SELECT e FROM jsonb_array_elements($1) e", "JSONB"),
         ("SELECT * FROM t WHERE (id, note) IN (($1, $2), ($3, $4))", "INT8 STRING INT8 STRING"),
         ("DELETE FROM t WHERE (id, at) > ($1, $2)", "INT8 TIMESTAMPTZ"),
+        # tokio-postgres, of each type that it does not know
+        ("SELECT enumlabel FROM pg_enum WHERE enumtypid = $1", "oid"),
+        ("SELECT typname FROM pg_type t JOIN pg_namespace n ON t.typnamespace = n.oid "
+         "WHERE t.oid = $1", "oid"),
     ],
 )  # fmt: skip
 def test_parameters_take_their_types_from_what_they_meet(text: str, types: str) -> None:

@@ -39,6 +39,10 @@ def test_values_follow_each_other() -> None:
         assert await node.rows("SELECT nextval('s')") == [(11,)]
         assert await node.rows("SELECT setval('s', 20, false)") == [(20,)]
         assert await node.rows("SELECT nextval('s')") == [(20,)]
+        # Hibernate creates post_SEQ, and draws from 'post_SEQ'
+        await node.sql("CREATE SEQUENCE post_SEQ START WITH 1 INCREMENT BY 50")
+        assert await node.rows("SELECT nextval('post_SEQ')") == [(1,)]
+        assert (await node.error("SELECT nextval('\"post_SEQ\"')")).sqlstate == "42P01"
 
     run(scenario)
 

@@ -120,8 +120,9 @@ class Stars:
         ]  # fmt: skip
 
     def row(self, select: exp.Select, named: exp.Column) -> exp.Expr:
-        """Returns the document of a whole row, `t` or `t.*`. Raises Unclear for a column, and for a
-        row that an outer join may lack, whose document would be NULL."""
+        """Returns the document of a whole row, `t` or `t.*`. Raises Unclear for a column, for a row
+        that an outer join may lack, whose document would be NULL, and for one of a table whose
+        columns the query has renamed, which keeps their own names."""
         name = named.args.get("table") if named.is_star else named.this
         qualified = named.args.get("table") is not None and not named.is_star
         if qualified or not isinstance(name, exp.Identifier):
@@ -129,6 +130,8 @@ class Stars:
         first, joins = select.args.get("from_"), select.args.get("joins") or ()
         sources = [] if first is None else [first.this, *(join.this for join in joins)]
         if not named.is_star and any(folded(name) in self._names(select, s) for s in sources):
+            raise Unclear
+        if any(isinstance(source, exp.Table) and source.alias_column_names for source in sources):
             raise Unclear
         for join in joins:
             side = str(join.args.get("side") or "").upper()

@@ -25,7 +25,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
-from ....catalog.values.type_kinds import TypeKind
+from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.documents.calls import FUNCTIONS
 from ...builtins.operators import ARITHMETIC, COMPARISONS
 from ...parse import folded
@@ -33,7 +33,7 @@ from ...parse.constant_lists import LIST, write_out
 from ...parse.queries import table_name
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ...syntax.tree_copies import copied, exchange
-from ...syntax.tree_names import CAST_TYPE
+from ...syntax.tree_names import CAST_TYPE, DECLARED
 from ...syntax.walks import find_all, find_in_scope
 from ..binder import Relations, parts_of, single_table
 from ..calls.session_calls import session_function
@@ -190,7 +190,7 @@ def _by_name(*tables: TableDescriptor | None, alias: str | None = None) -> Looku
             return None
         name = folded(column.this)
         known = (table.find_column(name) for table in tables if table is not None)
-        return next((found.type.broad for found in known if found is not None), None)
+        return next((_told(found.type) for found in known if found is not None), None)
 
     return lookup
 
@@ -280,9 +280,18 @@ def _of_document_call(name: str, number: int) -> ColumnType | None:
 
 
 def _of_cast(cast: exp.Cast) -> ColumnType | None:
-    """`$1::oid[]` is told to clients as what it is; other narrow types by what they are part of."""
     type = type_of_cast(cast)
-    return type if type is None or type.in_catalog_only else type.broad
+    return None if type is None else _told(type)
+
+
+def _told(type: ColumnType) -> ColumnType:
+    """`oid = $1` and `$1::oid[]` are told to clients as what they are (tokio-postgres sends nothing
+    else for an oid); other narrow types by what they are part of."""
+    return type if _of_ids(type) else type.broad
+
+
+def _of_ids(type: ColumnType) -> bool:
+    return CatalogName.OID in (type.catalog_name, type.element and type.element.catalog_name)
 
 
 def _of_set(parent: exp.Expr, place: exp.Expr, types: Types) -> ColumnType | None:
@@ -345,6 +354,9 @@ def _taken_by(tree: exp.Expr, types: Types) -> ColumnType | None:
     """The type of an expression, for a parameter that takes it: one beside a decimal that is
     computed has digits of its own."""
     found = types.of(tree)
+    said = tree.meta.get(DECLARED) if isinstance(tree, exp.Column) else None
+    if isinstance(said, ColumnType) and _of_ids(said):
+        return said
     computed = not isinstance(tree.unnest(), exp.Column | exp.Parameter | exp.Cast)
     return DECIMAL if found is not None and found.kind is TypeKind.DECIMAL and computed else found
 

@@ -309,7 +309,7 @@ def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
         return
     if isinstance(node, exp.Bracket):
         if found.kind is TypeKind.JSONB:
-            raise unsupported("subscripts of documents", node, "Write doc -> 'a' -> 0.")
+            return
         if isinstance(node.this, exp.Bracket):
             raise several_dimensions(node)
         what = f"cannot subscript type {type_name(found)} because it does not support subscripting"

@@ -570,7 +570,11 @@ def _casts_alone(using: exp.Expr | None, column: Column, type: ColumnType) -> bo
     """Whether USING says what is done without: `USING c::type`, which Knex, GORM and Sequelize
     write of every column whose type they change."""
     cast = None if using is None else using.unnest()
-    if not isinstance(cast, exp.Cast) or type_of_cast(cast) != type:
+    if not isinstance(cast, exp.Cast):
+        return False
+    target = cast.to.sql("postgres").replace('"', "").rpartition(".")[2]
+    named = type.enum is not None and target == type.enum.name
+    if not named and type_of_cast(cast) != type:
         return False
     operand = cast.this.unnest()
     return isinstance(operand, exp.Column) and folded(operand.this) == column.name

@@ -65,13 +65,19 @@ class StoredSequences:
     opened: Transaction | None = None
 
     async def find(self, name: str) -> SequenceDescriptor:
-        """Raises SQLError 42P01."""
-        given = ObjectName(tuple(part.strip('"') for part in name.split(".")), 1)
+        """The sequence as it is spelt, or, as PostgreSQL reads a text, in small letters where it is
+        not quoted: Hibernate writes the name as its entity has it. Raises SQLError 42P01."""
         reader = self.opened or self.store.snapshot(await self.store.now())
-        found = await find_sequence(self.catalog, reader, given, self.database)
-        if found is None:
-            raise SQLError("42P01", f'relation "{name}" does not exist')
-        return found
+        parts = name.split(".")
+        spelt = tuple(part.strip('"') for part in parts)
+        small = tuple(part.strip('"') if '"' in part else part.lower() for part in parts)
+        for spelling in dict.fromkeys((spelt, small)):
+            found = await find_sequence(
+                self.catalog, reader, ObjectName(spelling, 1), self.database
+            )
+            if found is not None:
+                return found
+        raise SQLError("42P01", f'relation "{name}" does not exist')
 
     async def check(self, sequence: SequenceDescriptor, needed: SequenceNeeded) -> None:
         """Raises SQLError where the values are not for who asks: the store may have all."""

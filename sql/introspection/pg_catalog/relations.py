@@ -99,7 +99,7 @@ _IDENTITIES = {None: "", Identity.ALWAYS: "a", Identity.BY_DEFAULT: "d"}
 
 
 @PG_CATALOG.table("""pg_attribute 3
-    attrelid:o attname atttypid:o attstattarget:i attlen:i attnum:i attndims:i attcacheoff:i
+    attrelid:o attname:N atttypid:o attstattarget:i attlen:i attnum:i attndims:i attcacheoff:i
     atttypmod:i attbyval:b attstorage:c attalign:c attcompression:c attnotnull:b atthasdef:b
     atthasmissing:b attidentity:c attgenerated:c attisdropped:b attislocal:b attinhcount:i
     attcollation:o attacl:S attoptions:S attmissingval attfdwoptions:S""")

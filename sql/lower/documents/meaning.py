@@ -253,6 +253,24 @@ def _plain_step(step: Step) -> bool:
     )
 
 
+def _subscript(node: exp.Bracket, types: Types) -> exp.Expr | None:
+    """`doc['a'][0]`, as SQLAlchemy writes each step into a document: a place of a path."""
+    if not _is_document(node.this, types):
+        return None
+    item = node.expressions[0]
+    if isinstance(item, exp.Slice):
+        raise error_at(node, "42804", "jsonb subscript does not support slices")
+    if not item.is_string:
+        inner = item.unnest()
+        if isinstance(inner, exp.Neg | exp.Literal):
+            # sqlglot has moved it by one, as arrays begin with 1, but where it saw a document.
+            place = int(inner.sql()) + (not isinstance(node.this.unnest(), exp.Cast))
+            item = exp.Literal.string(str(place))
+        else:
+            item = exp.cast(item, "text")
+    return call("jsonb_at_path", node.this, exp.Array(expressions=[item.copy()]))
+
+
 def text_path(node: exp.Expr) -> exp.Expr:
     """Returns a path as an array of texts; a literal is read as `'{a,b}'`."""
     if not is_literal(node):
@@ -304,6 +322,7 @@ _RULES: dict[type[exp.Expr], Callable[[Any, Types], exp.Expr | None]] = {
     **dict.fromkeys(_OPERATORS, _operated),
     exp.Cast: _cast,
     exp.Anonymous: _function,
+    exp.Bracket: _subscript,
     exp.ParseJSON: lambda node, types: exp.cast(node.this, "jsonb", dialect="postgres"),
     exp.JSONArrayAgg: lambda node, types: gathered(node, node.this, types),
     **dict.fromkeys((exp.JSONObject, exp.JSONArray), _refused),

@@ -79,7 +79,8 @@ _REPLACED = (exp.Anonymous, exp.Cast, exp.CurrentSchemas, exp.Dot, exp.Bracket)
 def expands(kinds: Iterable[type[exp.Expr]], words: Container[str]) -> bool:
     """Whether a tree of nodes of these classes, of a text with these words, may have some of these
     functions and casts."""
-    return SYSTEM_COLUMN in words or any(issubclass(kind, _REPLACED) for kind in kinds)
+    named = any(word in words for word in (SYSTEM_COLUMN, *_PROCEDURES))
+    return named or any(issubclass(kind, _REPLACED) for kind in kinds)
 
 
 def expand(tree: exp.Expr) -> exp.Expr:
@@ -135,10 +136,24 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
             make = FUNCTIONS.get(node.name.lower()) or _of_rows(node)
             return None if make is None else make(list(node.expressions))
         case exp.Column():
-            return table_id(node)
+            return table_id(node) or _number_of_procedure(node)
         case exp.Bracket(this=exp.Column() as column) if column.name.lower() == "typname":
             return _letter(column, node.expressions)
     return None
+
+
+_PROCEDURES = ("typreceive", "typsend")
+
+
+def _number_of_procedure(column: exp.Column) -> exp.Expr | None:
+    """`typreceive != 0`, by which ADBC asks whether there is one: here it is a name, or `-`."""
+    other = column.parent.expression if isinstance(column.parent, exp.EQ | exp.NEQ) else None
+    if column.name.lower() not in _PROCEDURES or not isinstance(other, exp.Literal):
+        return None
+    if other.is_string or other.name != "0":
+        return None
+    there = exp.NEQ(this=column.copy(), expression=exp.Literal.string("-"))
+    return exp.cast(there, "INT8")
 
 
 def _letter(name: exp.Column, subscripts: list[exp.Expr]) -> exp.Expr | None:
@@ -255,7 +270,7 @@ _ALL_VISIBLE = (
 _NOT_THERE = (
     "pg_get_function_sqlbody", "pg_get_functiondef", "pg_get_statisticsobjdef",
     "pg_get_function_arg_default", "shobj_description", "pg_get_triggerdef", "pg_get_partkeydef",
-    "pg_get_statisticsobjdef_columns",
+    "pg_get_statisticsobjdef_columns", "oidvectortypes",
 )  # fmt: skip
 """Functions that tell of what there is none of."""
 

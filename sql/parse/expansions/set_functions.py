@@ -31,6 +31,8 @@ _PAIRS = {
 }
 """By the function that returns a document's members as rows of key and value: the one that returns
 a list of pairs, and what takes one apart."""
+_VECTORS = ("indkey", "indclass", "indoption", "indcollation")
+"""Columns of pg_index that are vectors, whose subscripts begin with 0: Peewee asks for them."""
 SCALARS = (exp.CurrentSchema, exp.CurrentDatabase)
 """Functions of one value that TypeORM reads as tables, when it connects."""
 
@@ -45,7 +47,10 @@ def plain_sets(tree: exp.Expr) -> exp.Expr:
         if known in _PAIRS and isinstance(node.parent, exp.Table | exp.Lateral):
             replace_source(node.parent, _members(node, node.parent, *_PAIRS[known]))
         elif known in _LISTS and node is not tree:
-            _replace(node, name, *_LISTS[known])
+            made, column = _LISTS[known]
+            if known == "generate_subscripts" and node.expressions[0].name.lower() in _VECTORS:
+                made = f"{PREFIX}vector_subscripts"
+            _replace(node, name, made, column)
     for scalar in list(find_all(tree, *SCALARS)):
         if isinstance(scalar.parent, exp.Table) and not scalar.parent.args.get("alias"):
             named = scalar.sql_name().lower()

@@ -34,6 +34,10 @@ QUERIES: list[tuple[str, list[tuple[object, ...]]]] = [
      [('"x"',), ("1.0",)]),
     ("SELECT jsonb_build_object('p', 4.50, 'd', doc -> 'price') FROM t WHERE id = 2",
      [('{"d": 4.5, "p": 4.50}',)]),
+    # SQLAlchemy's steps into a document
+    ("SELECT doc['list'][0], doc['list'][-1] ->> 0, doc['none'] FROM t WHERE id = 1",
+     [("1.0", "x", None)]),
+    ("SELECT id FROM t WHERE CAST((doc['list'] ->> 1) AS TEXT) = 'x'", [(1,)]),
     # Kysely's jsonArrayFrom and jsonObjectFrom, and Drizzle's relations.
     ("""SELECT note, (SELECT coalesce(json_agg(agg), '[]') FROM (SELECT "id", b.note FROM t AS b
      WHERE b.id <> t.id AND b.id < 3 ORDER BY id) AS agg) AS a FROM t WHERE id < 3 ORDER BY id""",
