@@ -261,13 +261,7 @@ def _subscript(node: exp.Bracket, types: Types) -> exp.Expr | None:
     if isinstance(item, exp.Slice):
         raise error_at(node, "42804", "jsonb subscript does not support slices")
     if not item.is_string:
-        inner = item.unnest()
-        if isinstance(inner, exp.Neg | exp.Literal):
-            # sqlglot has moved it by one, as arrays begin with 1, but where it saw a document.
-            place = int(inner.sql()) + (not isinstance(node.this.unnest(), exp.Cast))
-            item = exp.Literal.string(str(place))
-        else:
-            item = exp.cast(item, "text")
+        item = exp.cast(item, "text")
     return call("jsonb_at_path", node.this, exp.Array(expressions=[item.copy()]))
 
 
