@@ -201,3 +201,23 @@ def test_a_new_name_stays_where_the_rest_of_its_transaction_cannot_be_done() -> 
             await node.sql("ALTER TABLE writer ADD COLUMN ink INT8")
 
     sim.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ALTER TABLE t ADD COLUMN at TIMESTAMPTZ DEFAULT now(), ALTER COLUMN at SET NOT NULL",
+        "BEGIN; ALTER TABLE t ADD COLUMN at TIMESTAMPTZ DEFAULT now();"
+        "ALTER TABLE t ALTER COLUMN at SET NOT NULL; COMMIT",
+    ],
+)
+def test_a_column_that_is_filled_may_be_not_null_at_once(text: str) -> None:
+    """Liquibase adds the constraint in a statement of its own."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(text)
+        assert await node.rows("SELECT count(*), count(at) FROM t") == [(2, 2)]
+        with pytest.raises(SQLError, match='null value in column "at"'):
+            await node.sql("INSERT INTO t (id, at) VALUES (3, NULL)")
+
+    run(scenario)

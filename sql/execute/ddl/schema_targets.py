@@ -255,13 +255,28 @@ class TableChanges:
         if column.nullable is not command.not_null:
             return
         if command.not_null:
-            self.add(_not_null(column))
+            self._prove_not_null(column)
             return
         if column.id in self.table.primary_key:
             raise SQLError("42P16", f'column "{column.name}" is in a primary key')
         if column.identity is not None:
             raise self._is_identity(column)
         self.add(_not_null(column), present=False)
+
+    def _prove_not_null(self, column: Column) -> None:
+        """NOT NULL of a column is proven by a look at all rows; of a new one that the same change
+        fills, by a look at each value that it fills in."""
+        for place, target in enumerate(self.targets):
+            match target:
+                case Target(
+                    ColumnElement(column=coming, filled=True, replaces=None) as element, True
+                ) if coming.id == column.id:
+                    filled = replace(element, column=replace(coming, nullable=False))
+                    targets, self.targets, self.table = self.targets, [], self.before
+                    for each in (*targets[:place], Target(filled), *targets[place + 1 :]):
+                        self.add(each.element, present=each.present)
+                    return
+        self.add(_not_null(column))
 
     # The primary index.
 
