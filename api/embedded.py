@@ -166,7 +166,7 @@ class AsyncDatabase:
 
 
 async def _last(results: Sequence[StatementResult]) -> Result:
-    """The last of the results. Raises SQLError 0A000 where its rows have no end."""
+    """Returns the last result. Raises SQLError 0A000 where its rows have no end."""
     result = results[-1]
     if result.stream is not None:
         await result.close()

@@ -490,7 +490,7 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
 
 
 def _place_queries(base: _Foundation) -> PlacedAnalytics:
-    """What computes the queries of sessions, here and in a worker."""
+    """Returns the evaluator of sessions' queries, which computes here and in a worker."""
     store = base.store
     here = Analytics(base.offload, store.clock.wall)
     base.closing.callback(here.close)

@@ -1,4 +1,4 @@
-"""What a lone INSERT waits while another client's heavy query runs.
+"""The wait of a lone INSERT while another client's heavy query runs.
 
     python -m benchmarks.heavy_queries [--seconds 4] [--rounds 3]
 

@@ -32,7 +32,7 @@ class IndexWire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     suffix: list[int] | None = None
     empty: bool = False
     constraint: bool | None = None
-    """None in descriptors of before there was the field: then every unique index is one."""
+    """Descriptors that are older than the field have None: each of their unique indexes is one."""
 
 
 class CheckWire(msgspec.Struct, frozen=True, tag_field="kind", tag="check"):

@@ -90,7 +90,7 @@ class LiveEntry:
 
     @property
     def bounds(self) -> Bounds:
-        """Those of its operations: see `bounds_of`."""
+        """The bounds of the entry's operations: see `bounds_of`."""
         if self._bounds is None:
             assert self._entry is not None, "decoded before anybody asked where it lies"
             self._bounds = bounds_of(self._entry.command.ops)
@@ -181,7 +181,7 @@ def previous_of(
 
 
 def bounds_of(ops: Sequence[LogicalOp]) -> Bounds:
-    """A least and a greatest key for each operation that feeds may show, cheaper than its rows."""
+    """Returns a least and a greatest key for each operation that feeds may show."""
     found: Bounds = []
     for op in ops:
         if isinstance(op, _VERSIONS):

@@ -282,7 +282,7 @@ def evaluate_in_step(
     commit_called_ns: int,
     turn: Turn | None,
 ) -> Pending[T] | Refused:
-    """One run of the transaction's step, at a timestamp that was drawn for it in this step:
+    """Runs the transaction's step at `at`, which was drawn in this very step: the outcome is
     applied, or refused. Raises LockConflict and EngineStall, having changed nothing."""
     evaluation = Evaluation(host, at)
     try:

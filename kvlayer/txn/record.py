@@ -82,7 +82,7 @@ class TransactionRecord:
         self.write_timestamp = timestamp
         self.heartbeat_at = heartbeat_at  # on the loop's clock
         self.held: ref[object] | None = None
-        """What a client holds the transaction by: gone where it was dropped without an end."""
+        """A reference to the client's transaction: dead where that was dropped without an end."""
         self.sequence = 0
         self.aborted_because = ""
         self.read_spans = ReadSpans()

@@ -260,7 +260,7 @@ triggers 44
     numeric_precision_radix:i numeric_scale:i start_value minimum_value maximum_value increment
     cycle_option""")
 async def schema_sequence_rows(context: IntrospectionContext) -> Rows:
-    """Identity columns have theirs within."""
+    """Rows of information_schema.sequences: identity columns have theirs within."""
     identities = await described.identity_columns(context)
     for schema, found in await described.sequences(context):
         if found.owner not in identities:

@@ -132,6 +132,7 @@ async def user_types(context: IntrospectionContext) -> list[TypeDescriptor]:
     typnotnull:b typbasetype:o typtypmod:i typndims:i typcollation:o typdefaultbin typdefault
     typacl:S""")
 async def type_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_type: built-in types, arrays, enumerations."""
     for row in ALL_ROWS:
         collation = 100 if row.category == "S" else 0
         by_value = row.size in (1, 2, 4, 8)
@@ -186,6 +187,7 @@ def _stem(name: str, kind: str, category: str, element: int) -> str:
 
 @PG_CATALOG.table("pg_enum 23 oid:o enumtypid:o enumsortorder:f enumlabel:N")
 async def enum_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_enum: the labels of every enumeration, in order."""
     for type in await user_types(context):
         for order, member in enumerate(type.enum.members, start=1):
             yield (

@@ -68,7 +68,7 @@ _SEQUENCES = ("nextval", "currval", "setval")
 
 
 def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
-    """What a call of a function means by its name."""
+    """Returns the tree of a call, which depends on the function's name."""
     if name in CALLED:
         return exp.Anonymous(this=f"{PREFIX}{name}", expressions=arguments)
     first = arguments[0] if arguments else None
@@ -86,7 +86,7 @@ def _call(name: str, arguments: list[exp.Expr]) -> exp.Expr:
 
 
 def _typed_literal(parser: object, tree: exp.Expr, type: exp.DataType) -> exp.Expr:
-    """What a type's name stands before: a literal, with whatever casts are behind it."""
+    """Returns the tree of a type's name before a literal, with whatever casts are behind it."""
     literal = tree
     while not isinstance(literal, exp.Literal):
         assert isinstance(literal, exp.Cast | exp.Bracket | exp.Dot), tree

@@ -132,7 +132,7 @@ class Types:
         return part is not None and _TYPE not in self._kept(part)
 
     def _kept(self, tree: exp.Expr) -> dict[str, Any]:
-        """Where the type of a tree is kept."""
+        """Returns the dictionary in which the type of a tree is kept."""
         return tree.meta
 
     def kind(self, tree: exp.Expr | None) -> TypeKind | None:

@@ -14,6 +14,7 @@ from .rights import check_member
 
 
 async def create(actor: Actor, statement: s.CreateConnection) -> None:
+    """CREATE EXTERNAL CONNECTION."""
     feeds, name = actor.services.changefeeds, statement.name
     await _check_may_create(actor)
     if statement.if_not_exists and await _known(actor, name):
@@ -23,6 +24,7 @@ async def create(actor: Actor, statement: s.CreateConnection) -> None:
 
 
 async def alter(actor: Actor, statement: s.AlterConnection) -> None:
+    """ALTER EXTERNAL CONNECTION: its URI, or its owner."""
     await _check_known(actor, statement)
     feeds, name, owner = actor.services.changefeeds, statement.name, statement.owner
     if owner is not None:
@@ -34,6 +36,7 @@ async def alter(actor: Actor, statement: s.AlterConnection) -> None:
 
 
 async def drop(actor: Actor, statement: s.DropConnection) -> None:
+    """DROP EXTERNAL CONNECTION."""
     await _check_known(actor, statement)
     await actor.services.changefeeds.drop_connection(actor.reader, statement.name, actor.user)
 

@@ -151,6 +151,7 @@ def _bits(names: Iterable[str]) -> int:
 
 
 async def show_users(actor: Actor, statement: s.ShowUsers) -> Result:
+    """SHOW USERS and SHOW ROLES."""
     rights = await read_rights(actor.reader)
     memberships = rights.memberships()
     rows: list[Row] = []

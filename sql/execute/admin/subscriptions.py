@@ -50,6 +50,7 @@ class SubscriptionReaders:
         return listing(f"FETCH {len(rows)}", CHANGEFEED_COLUMNS, list(rows))
 
     async def close(self) -> None:
+        """Ends all readers."""
         for name in list(self._readers):
             await self._forget(name)
 
@@ -75,6 +76,7 @@ async def show_subscriptions(actor: Actor, statement: s.ShowSubscriptions) -> Re
 
 
 async def create(changer: Changer, statement: s.CreateSubscription) -> None:
+    """CREATE SUBSCRIPTION."""
     refuse_twice(statement.options)
     if statement.if_not_exists and await _exists(changer, statement.name):
         raise Skipped(f'subscription "{statement.name}" already exists')
@@ -85,6 +87,7 @@ async def create(changer: Changer, statement: s.CreateSubscription) -> None:
 
 
 async def drop(actor: Actor, statement: s.DropSubscription) -> None:
+    """DROP SUBSCRIPTION."""
     if statement.if_exists and not await _exists(actor, statement.name):
         raise Skipped(f'subscription "{statement.name}" does not exist')
     subscription = await _own(actor, statement.name)
@@ -92,6 +95,7 @@ async def drop(actor: Actor, statement: s.DropSubscription) -> None:
 
 
 async def acknowledge(actor: Actor, statement: s.AcknowledgeSubscription) -> None:
+    """ACKNOWLEDGE SUBSCRIPTION."""
     subscription = await _own(actor, statement.name)
     now = await actor.services.store.now()
     try:

@@ -39,6 +39,7 @@ from .schema_changes import SchemaChangeStatements
 
 
 async def create(changer: Changer, statement: s.CreateKeyspace) -> None:
+    """CREATE KEYSPACE."""
     keyspace = _defined(statement.options)
     name = await new_table_name(changer, statement.name)
     with at(statement.name.position):

@@ -25,11 +25,13 @@ async def check_drop(actor: Actor, name: str) -> None:
 
 
 async def create(changer: Changer, statement: CreateRelaxedLog) -> None:
+    """CREATE RELAXED LOG."""
     tables = [await _suited(changer, name) for name in statement.tables]
     await create_log(changer.descriptors, changer.transaction, statement.name, tables)
 
 
 async def drop(changer: Changer, statement: DropRelaxedLog) -> None:
+    """DROP RELAXED LOG."""
     try:
         log = await find_log(changer.transaction, statement.name)
     except SQLError:

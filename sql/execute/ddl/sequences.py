@@ -39,6 +39,7 @@ INT8_BITS = 64
 async def create(
     changer: Changer, statement: CreateSequence, owner: tuple[int, int] | None = None
 ) -> None:
+    """CREATE SEQUENCE."""
     name, parents, taken = await changer.place_of(statement.name)
     if taken:
         message = f'relation "{statement.name}" already exists'
@@ -58,6 +59,7 @@ async def create(
 
 
 async def alter(changer: Changer, statement: AlterSequence) -> None:
+    """ALTER SEQUENCE."""
     found = await _find(changer, statement.name)
     if found is None:
         raise skipped(unknown_relation(statement.name), statement.if_exists)

@@ -34,6 +34,7 @@ from ..query.result_shape import columns_of
 
 
 async def create(changer: Changer, statement: CreateView) -> None:
+    """CREATE VIEW."""
     name, parents, taken = await changer.place_of(statement.name)
     if taken and statement.if_not_exists:
         raise Skipped(f'relation "{statement.name}" already exists')

@@ -507,6 +507,7 @@ _TAGS = {InsertPlan: "INSERT 0", UpdatePlan: "UPDATE", DeletePlan: "DELETE"}
 def result_of(
     plan: DML | WithPlan, written: Written | Result, committed_at: Timestamp | None
 ) -> Result:
+    """Returns the result of a statement that wrote, which committed at `committed_at`."""
     if isinstance(written, Result):
         return replace(written, commit_timestamp=committed_at)
     if isinstance(plan, WithPlan):

@@ -133,7 +133,7 @@ async def function_rows(context: IntrospectionContext) -> Rows:
 
 @TAILRACE_INTERNAL.table("functions 6 oid:i arguments result")
 async def function_texts(context: IntrospectionContext) -> Rows:
-    """What pg_get_function_arguments() and its kin return."""
+    """Rows of `tailrace_internal.functions`: texts for pg_get_function_arguments()."""
     for one in functions():
         yield (one.oid, one.argument_text, one.result_text)
 
@@ -152,7 +152,7 @@ def _operators() -> Iterator[tuple[str, _Function]]:
     oid:o oprname oprnamespace:o oprowner:o oprkind:c oprcanmerge:b oprcanhash:b oprleft:o
     oprright:o oprresult:o oprcom:o oprnegate:o oprcode oprrest oprjoin""")
 async def operator_rows(context: IntrospectionContext) -> Rows:
-    """An operator is no function here, so it has no `oprcode`."""
+    """Rows of pg_operator. An operator is no function here, so it has no `oprcode`."""
     owner = user_oid("root")
     for sign, one in _operators():
         left, right, result = [oid for oid, _ in one.types]
@@ -169,7 +169,7 @@ FIRST_CAST = 10_000
 @PG_CATALOG.table("""pg_cast 55
     oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c""")
 async def cast_rows(context: IntrospectionContext) -> Rows:
-    """Without casts to and from text, which every type has there and here."""
+    """Rows of pg_cast, without those to and from text, which every type has there and here."""
     oid = FIRST_CAST
     for source, targets in CASTS.items():
         for target in sorted(targets - {source}, key=lambda kind: kind.value):

@@ -28,6 +28,7 @@ def schema_oid(name: str) -> int:
 
 @PG_CATALOG.table("pg_namespace 1 oid:o nspname nspowner:o nspacl:S")
 async def namespace_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_namespace: the schemas of the database, and those of the catalogs."""
     catalog, reader = context.services.catalog, context.reader
     database_id = await catalog.descriptors.lookup(reader, 0, 0, context.database)
     assert database_id is not None, context.database
@@ -59,6 +60,7 @@ async def database_rows(context: IntrospectionContext) -> Rows:
     rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b
     rolconnlimit:i rolpassword rolvaliduntil rolbypassrls:b rolconfig:S oid:o""")
 async def role_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_roles: users and roles, without passwords."""
     rights = await read_rights(context.reader)
     for user in await list_users(context.reader):
         admin, held = rights.admin(user.name), rights.held(user.name, SYSTEM)
@@ -89,7 +91,7 @@ async def member_rows(context: IntrospectionContext) -> Rows:
 
 @PG_CATALOG.table("pg_tablespace 32 oid:o spcname spcowner:o spcacl:S spcoptions:S")
 async def tablespace_rows(context: IntrospectionContext) -> Rows:
-    """The store's folder alone, under the name of PostgreSQL's default."""
+    """Rows of pg_tablespace: the store's folder alone, under the name of PostgreSQL's default."""
     yield (TABLESPACE, "pg_default", oids.user_oid(ROOT), None, None)
 
 
@@ -136,6 +138,6 @@ async def _collations(context: IntrospectionContext) -> Rows:
 
 @PG_CATALOG.table("pg_get_keywords 43 word catcode:c barelabel:b catdesc baredesc")
 async def _keywords(context: IntrospectionContext) -> Rows:
-    """The words that are names only in quotes."""
+    """Rows of `pg_get_keywords()`: the words that are names only in quotes."""
     for word in sorted(RESERVED):
         yield (word, "R", False, "reserved", "requires AS")

@@ -40,6 +40,7 @@ _ACTIONS = {
     relreplident:c relispartition:b relacl:S reloptions:S relpartbound relfrozenxid:i
     relminmxid:i""")
 async def class_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_class: tables, views, sequences and indexes that the user sees."""
     rights = await read_rights(context.reader)
     for found in await described.relations(context):
         table, namespace = found.table, found.table.schema_id
@@ -104,6 +105,7 @@ _IDENTITIES = {None: "", Identity.ALWAYS: "a", Identity.BY_DEFAULT: "d"}
     atthasmissing:b attidentity:c attgenerated:c attisdropped:b attislocal:b attinhcount:i
     attcollation:o attacl:S attoptions:S attmissingval attfdwoptions:S""")
 async def attribute_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_attribute: the columns of every relation of pg_class."""
     for found in await described.relations(context):
         table = found.table
         for column in table.shown_columns:
@@ -155,6 +157,7 @@ def default_oid(found: described.DescribedTable, column: Column) -> int:
 
 @PG_CATALOG.table("pg_attrdef 4 oid:o adrelid:o adnum:i adbin")
 async def default_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_attrdef, one for each column with a default or a computed expression."""
     for found in await described.tables(context):
         for column in found.table.shown_columns:
             text = described.default_text(column)
@@ -168,6 +171,7 @@ async def default_rows(context: IntrospectionContext) -> Rows:
     indisready:b indislive:b indisreplident:b indkey:v indcollation:V indclass:V indoption:v
     indexprs indpred""")
 async def index_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_index, one for each index of a table."""
     for found in await described.tables(context):
         table = found.table
         for index in found.indexes:
@@ -187,6 +191,7 @@ async def index_rows(context: IntrospectionContext) -> Rows:
     confmatchtype:c conislocal:b coninhcount:i connoinherit:b conkey:I confkey:I conpfeqop:O
     conppeqop:O conffeqop:O confdelsetcols:I conexclop:O conbin""")
 async def constraint_rows(context: IntrospectionContext) -> Rows:
+    """Rows of pg_constraint: keys, foreign keys, checks and unique constraints."""
     for found in await described.tables(context):
         table = found.table
         for constraint in found.constraints:
@@ -258,7 +263,7 @@ async def view_rows(context: IntrospectionContext) -> Rows:
 @PG_CATALOG.table("""pg_rewrite 36
     oid:o rulename ev_class:o ev_type:c ev_enabled:c is_instead:b ev_qual ev_action""")
 async def rule_rows(context: IntrospectionContext) -> Rows:
-    """A view is a rule that says what to read in its place."""
+    """Rows of pg_rewrite: a view is a rule that says what to read in its place."""
     for found, text in await described.views(context):
         yield (rule_oid(found.table.id), "_RETURN", found.table.id, "1", "O", True, None, text)
 
@@ -266,7 +271,7 @@ async def rule_rows(context: IntrospectionContext) -> Rows:
 @PG_CATALOG.table("""pg_depend 37
     classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c""")
 async def dependency_rows(context: IntrospectionContext) -> Rows:
-    """What views read, the sequences that columns own, and what is built in."""
+    """Rows of pg_depend: what views read, the sequences that columns own, and what is built in."""
     for found in await described.relations(context):
         view = found.table.view
         if view is None:
@@ -313,7 +318,7 @@ _NEXTVAL = re.compile(r"nextval\('([^']+)'", re.IGNORECASE)
     oid:o extname extowner:o extnamespace:o extrelocatable:b extversion extconfig:O
     extcondition:S""")
 async def extension_rows(context: IntrospectionContext) -> Rows:
-    """`tailrace_internal` is one that is built in, so no dump has it."""
+    """Rows of pg_extension: `tailrace_internal` is one that is built in, so no dump has it."""
     yield (OWN_EXTENSION, "tailrace", oids.user_oid(ROOT), oids.PG_CATALOG, False, "1", None, None)
 
 
@@ -335,7 +340,7 @@ async def sequence_rows(context: IntrospectionContext) -> Rows:
     schemaname sequencename sequenceowner data_type start_value:i min_value:i max_value:i
     increment_by:i cycle:b cache_size:i last_value:i""")
 async def sequence_state_rows(context: IntrospectionContext) -> Rows:
-    """A sequence that has handed out nothing yet has no last value."""
+    """Rows of pg_sequences. A sequence that has handed out nothing yet has no last value."""
     rights = await read_rights(context.reader)
     for schema, found in await described.sequences(context):
         options, body = found.options, await context.reader.get(found.key)

@@ -55,7 +55,7 @@ class QueryHost:
         self._tables[number].setdefault(table, []).extend(received_rows(rows))
 
     async def _begin(self, number: int, query: SentQuery) -> SentAnswer | None:
-        """The first batch of a query's result. This call's context is the session's."""
+        """Returns the first batch of a query's result. This call's context is the session's."""
         follow(SessionZone(query.zone))
         ask_as(lambda: query.asker)
         tables = {
@@ -68,11 +68,11 @@ class QueryHost:
         return await self._next(number)
 
     async def _next(self, number: int) -> SentAnswer | None:
-        """The next batch of a query's result; None behind the last."""
+        """Returns the next batch of a query's result; None behind the last."""
         answer = await anext(self._answers[number], None)
         if answer is None:
             return None
-        batches = answer.table.combine_chunks().to_batches()
+        batches = answer.table.to_batches()
         empty = [pa.RecordBatch.from_pylist([], answer.table.schema)]
         return answer.columns, sent_rows(batches or empty)
 
