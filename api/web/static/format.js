@@ -15,6 +15,13 @@ export function rate(value) {
   return value >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(1);
 }
 
+// Shows a name in a cell that may break it behind its dots and slashes, and leaves the cell alone where it says so already.
+export function showName(cell, name) {
+  if (cell.textContent === name) return;
+  const parts = name.split(/(?<=[./?&,])/);
+  cell.replaceChildren(...parts.flatMap((part) => [part, document.createElement("wbr")]));
+}
+
 export function clock(unixMs) {
   return new Date(unixMs).toLocaleTimeString("en-GB");
 }

@@ -1,5 +1,7 @@
 // The chart: latencies over time on a log scale, with marks where something was done.
 
+import { clock } from "/web/format.js";
+
 const DECADES = [0.1, 1, 10, 100, 1000, 10000];
 const DASHES = { polling: [], rangefeed: [7, 4], leasing: [] }; // not by colour alone
 
@@ -46,7 +48,7 @@ export class LatencyChart {
           y: { distr: 3, log: 10, range: () => [DECADES[0], DECADES.at(-1)] },
         },
         axes: [
-          { stroke: ink, grid, ticks: grid, font },
+          { stroke: ink, grid, ticks: grid, font, space: 80, size: 34, values: (_, splits) => splits.map((at) => clock(at * 1000)) },
           {
             stroke: ink,
             grid,
@@ -59,7 +61,7 @@ export class LatencyChart {
           },
         ],
         series: [
-          { value: (_, at) => (at === null ? "–" : new Date(at * 1000).toLocaleTimeString("en-GB")) },
+          { value: (_, at) => (at === null ? "–" : clock(at * 1000)) },
           ...this.subjects.map((subject) => ({
             label: subject === "rangefeed" ? "range feed" : subject,
             stroke: colour(`--${subject}`),

@@ -1,7 +1,7 @@
 // The overview: a row for each changefeed, kept from event to event so that focus and selection stay.
 
 import { follow } from "/web/stream.js";
-import { milliseconds, rate } from "/web/format.js";
+import { milliseconds, rate, showName } from "/web/format.js";
 import { drawSparkline } from "/web/sparkline.js";
 
 const HISTORY = 120; // events, one a second
@@ -73,8 +73,8 @@ function update(feed, known, at) {
   if (!known.last || at > known.last.at) known.last = { at, rows: feed.rows };
   if (perSecond !== null) history.push(perSecond);
   if (history.length > HISTORY) history.shift();
-  cells.tables.textContent = feed.tables;
-  cells.sink.textContent = feed.sink;
+  showName(cells.tables, feed.tables);
+  showName(cells.sink, feed.sink);
   cells.badge.textContent = feed.state;
   cells.badge.dataset.state = feed.state;
   cells.status.textContent = feed.error ?? (feed.status === feed.state ? "" : feed.status ?? "");
