@@ -12,8 +12,9 @@ two slices the loop does what else is due:
 
 The function has a stack of its own, a thread's, which is a coroutine here and nothing else: the
 loop stands still while it runs, and it stands still while the loop runs, so that no Python of it
-ever competes for the interpreter's lock. Slices are counted, not timed: a simulation's history is
-the same in each run. A task that is cancelled ends its function at the next `give_way`.
+ever competes for the interpreter's lock. A slice ends by the number of its steps or by the loop's
+clock, which a simulation's does not move within a slice: its history is the same in each run. A
+task that is cancelled ends its function at the next `give_way`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from .collector import COLLECTOR
 T = TypeVar("T")
 
 STEPS_PER_SLICE = 48
-"""Calls of `give_way` in a slice of 0.2 to 3 ms of CPU time: 3 to 60 µs lie between two, and twice
-that on a processor that is shared."""
+"""Calls of `give_way` in a slice: 3 to 60 µs lie between two, and more on a slow processor."""
+SLICE_SECONDS = 0.003
+"""The time by the loop's clock after which a slice ends, whatever its steps."""
 IDLE_TURN_SECONDS = 0.0001
 """A turn of the loop that takes no longer had nothing to do."""
 STACK_BYTES = 256 << 20
@@ -70,7 +72,7 @@ def give_way(steps: int = 1) -> None:
     fibre = _current.fibre
     if fibre is not None:
         fibre.left -= steps
-        if fibre.left <= 0:
+        if fibre.left <= 0 or fibre.clock() >= fibre.until:
             fibre.pause()
 
 
@@ -96,7 +98,7 @@ async def in_slices(work: Callable[[], T]) -> T:
     """Returns or raises the outcome of `work`. Other tasks run between its slices."""
     loop = asyncio.get_running_loop()
     turn = _turns.setdefault(loop, asyncio.Lock())
-    fibre = Fibre(work)
+    fibre = Fibre(work, loop.time)
     COLLECTOR.suspend()
     try:
         while True:
@@ -174,8 +176,10 @@ class _EndOfSlice:
 class Fibre(Generic[T]):
     """A function with a stack of its own, which runs while its caller waits in `run_slice`."""
 
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(self, work: Callable[[], T], clock: Callable[[], float] = time.monotonic) -> None:
         self.left = STEPS_PER_SLICE
+        self.clock = clock
+        self.until = 0.0
         self.endings: list[Callable[[], None]] = []
         self._work = work
         self._context = copy_context()
@@ -221,6 +225,7 @@ class Fibre(Generic[T]):
         """Ends the slice; returns when the next one begins. Only the function itself calls this."""
         self._account()
         self._go.acquire(_EndOfSlice(self._paused))  # type: ignore[arg-type]  # see there
+        self.until = self.clock() + SLICE_SECONDS
         if self._abandoned:
             raise Abandoned
 
@@ -241,6 +246,7 @@ class Fibre(Generic[T]):
 
     def _serve(self) -> None:
         _current.fibre = self  # type: ignore[assignment]  # of whatever it returns
+        self.until = self.clock() + SLICE_SECONDS
         try:
             self._value = self._work()
             while self.endings:

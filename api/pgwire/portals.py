@@ -33,7 +33,7 @@ from .wire_types import (
 PORTALS_MAX = 1000
 """Portals of one connection. Each may hold a result."""
 
-SLICE_ROWS = 500
+SLICE_ROWS = 250
 """Rows that become frames in about a millisecond, unless they are very wide."""
 
 _LENGTH = Struct("!i")

@@ -94,11 +94,11 @@ async def backfill_index(
         async for rows in slices:
             values = await filler.values([body for _, body in rows])
             for start in range(0, len(rows), STEP_ROWS):
+                await give_way()
                 chunk = rows[start : start + STEP_ROWS]
                 entries = _entries(codec, source, chunk, filler.bodies(chunk, values, start))
                 step = _step(table, codec, chunk, entries, fence)
                 pending.append((await store.submit_one_phase(step), chunk))
-                await give_way()
                 if len(pending) >= PENDING_MAX:
                     await complete_oldest()
     while pending:

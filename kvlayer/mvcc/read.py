@@ -96,7 +96,7 @@ def pausing_scan_at(
     return _scan_forward(reader, span, at)
 
 
-PASSED_MAX = 1000
+PASSED_MAX = 500
 """Versions that are passed over between two pauses: in about as long as a slice of rows takes."""
 
 

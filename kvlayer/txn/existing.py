@@ -13,8 +13,8 @@ from .reading import read_key
 from .record import TransactionRecord, TransactionStatus
 from .steps import run_step
 
-KEYS_MAX = 256
-"""Keys that one step looks at: about a millisecond when each of them must be read."""
+KEYS_MAX = 128
+"""Keys that one step looks at: one to three milliseconds when each of them must be read."""
 
 _BEHIND_VERSIONS = b"\xff" * 8
 

@@ -27,7 +27,7 @@ from .host import TransactionHost
 from .locks import LockConflict, Wish
 from .record import TransactionRecord, TransactionStatus
 
-RUN_INTENTS: Final = 256
+RUN_INTENTS: Final = 128
 """Intents that are read at a time: a snapshot is one iterator, which would go back and forth
 between them and the versions for each row."""
 

@@ -197,6 +197,14 @@ class LockTable:
         if not record.intents:
             self.intent_holders.pop(record, None)
 
+    def decided(self, record: TransactionRecord) -> None:
+        """The transaction has committed or aborted, and intents of it remain: those who would read
+        beneath them know by its record what they see."""
+        for key, queue in list(self._queues.items()):
+            if self.intents.get(key) is record:
+                self._wake_readers(queue)
+                self._pass_on(key, queue)
+
     def release_locks(self, record: TransactionRecord, *, after: int = -1) -> None:
         """Frees the keys that the transaction locked since sequence `after`; all, when it has
         ended."""
@@ -305,11 +313,14 @@ class LockTable:
         if queue is None:
             return
         if key not in self.intents:
-            readers, queue.readers = queue.readers, []
-            for future in readers:
-                if not future.done():
-                    future.set_result(None)
+            self._wake_readers(queue)
         self._pass_on(key, queue)
+
+    def _wake_readers(self, queue: _Queue) -> None:
+        readers, queue.readers = queue.readers, []
+        for future in readers:
+            if not future.done():
+                future.set_result(None)
 
     def _pass_on(self, key: bytes, queue: _Queue) -> None:
         while queue.waiting:

@@ -111,14 +111,18 @@ class TransactionRecord:
         self.least_intent = min(self.least_intent, least)
         self.greatest_intent = max(self.greatest_intent, greatest)
 
+    def note_resolved_before(self, first: bytes) -> None:
+        """All intents that were written before the key's are resolved."""
+        if self._in_order:
+            self.least_intent = first
+
     def held_in(self, span: Span) -> Span | None:
         """The part of a span in which unresolved intents of the transaction may lie: a scan beyond
-        it would step over those that are resolved, one by one. They are resolved in the order in
-        which they were written."""
+        it would step over those that are resolved, one by one."""
         if not self.least_intent < span.end or not span.start <= self.greatest_intent:
             return None  # before the first of them is asked for, behind those that are gone
-        least = next(iter(self.intents), b"") if self._in_order else self.least_intent
-        start, end = max(least, span.start), min(self.greatest_intent + b"\x00", span.end)
+        start = max(self.least_intent, span.start)
+        end = min(self.greatest_intent + b"\x00", span.end)
         return Span(start, end) if start < end else None
 
     def move(self, timestamp: Timestamp) -> None:

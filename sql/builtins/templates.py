@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -15,6 +15,9 @@ from .macros import PREFIX
 
 DUCKDB = DuckDB()
 DUCKDB.INDEX_OFFSET = 0  # subscripts are as they are written, as `sql.parse.dialect` has them
+
+TYPES_KEPT_MAX = 256
+"""Types whose names are not read again: users declare enumerations, and decimals of many widths."""
 
 
 def duckdb(template: str, **parts: exp.Expr) -> exp.Expr:
@@ -54,9 +57,18 @@ def number(value: int) -> exp.Expr:
     return exp.Literal.number(value)
 
 
+def duckdb_type(type: ColumnType) -> exp.DataType:
+    """Returns the name of the type in DuckDB as a tree, which is the caller's."""
+    return copied(_read_type(type.duckdb_name))
+
+
+@lru_cache(TYPES_KEPT_MAX)
+def _read_type(name: str) -> exp.DataType:
+    return exp.DataType.build(name, dialect="duckdb")
+
+
 def cast_to(tree: exp.Expr, type: ColumnType) -> exp.Cast:
-    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
-    made = exp.Cast(this=tree, to=target)
+    made = exp.Cast(this=tree, to=duckdb_type(type))
     made.meta[CAST_TYPE] = type
     return made
 

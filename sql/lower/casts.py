@@ -10,7 +10,7 @@ from ..analyze.scalars import broad_type_of_cast
 from ..analyze.types.derived_types import SCALE_UNKNOWN
 from ..analyze.types.types import STRING, Types, untyped
 from ..builtins.evaluator_functions import TEXTS_READ
-from ..builtins.templates import call, cast_to, duckdb, plain
+from ..builtins.templates import call, cast_to, duckdb, duckdb_type, plain
 from ..syntax.tree_copies import taken
 from ..syntax.tree_names import CAST_TYPE
 from . import arrays
@@ -57,7 +57,7 @@ def _of_text(node: exp.Cast, target: ColumnType) -> exp.Expr | None:
         return plain(f"text_as_{kind.value.lower()}", taken(node.this))
     elif target.element is not None:
         texts = plain("text_as_array", taken(node.this))
-        return exp.Cast(this=texts, to=exp.DataType.build(target.duckdb_name, dialect="duckdb"))
+        return exp.Cast(this=texts, to=duckdb_type(target))
     return None
 
 

@@ -57,7 +57,7 @@ from ..analyze.types.resolution import resolve_types
 from ..analyze.types.types import Types
 from ..analyze.views import selected
 from ..builtins.operators import COMPARISONS
-from ..builtins.templates import DUCKDB
+from ..builtins.templates import DUCKDB, duckdb_type
 from ..parse import folded, position_of
 from ..parse.queries import table_name
 from ..syntax.refusals import error_at
@@ -167,7 +167,7 @@ def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
         if type is not None and type.bare and _client_parameter(cast.this.unnest()):
             cast.replace(parameters.numeric(cast.this.unnest(), type))
         elif type is not None:
-            target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
+            target = duckdb_type(type)
             if type == type.broad:
                 cast.set("to", target)
             else:
@@ -246,8 +246,7 @@ class _Parameters:
 
 
 def _cast(tree: exp.Expr, type: ColumnType) -> exp.Expr:
-    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
-    return exp.Cast(this=tree, to=target)
+    return exp.Cast(this=tree, to=duckdb_type(type))
 
 
 def _type_constants(query: exp.Expr, types: Types, parameters: _Parameters) -> None:

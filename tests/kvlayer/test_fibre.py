@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from tailrace.cached import cached_property
-from tailrace.kvlayer.fibre import STEPS_PER_SLICE, Fibre, give_way, in_slices
+from tailrace.kvlayer.fibre import SLICE_SECONDS, STEPS_PER_SLICE, Fibre, give_way, in_slices
 from tests.harness.simulation import Simulation
 
 
@@ -22,9 +22,27 @@ def test_a_slice_ends_by_count() -> None:
             seen.append(number)
         return "done"
 
-    fibre = Fibre(work)
+    fibre = Fibre(work, lambda: 0.0)
     assert not fibre.run_slice()
     assert len(seen) == STEPS_PER_SLICE - 1
+    assert fibre.run_slice()
+    assert fibre.result() == "done"
+
+
+def test_a_slice_ends_by_the_clock() -> None:
+    now = 0.0
+
+    def work() -> str:
+        nonlocal now
+        for _ in range(4):
+            now += SLICE_SECONDS / 2
+            give_way()
+        return "done"
+
+    fibre = Fibre(work, lambda: now)
+    assert not fibre.run_slice()
+    assert now == SLICE_SECONDS
+    assert not fibre.run_slice()
     assert fibre.run_slice()
     assert fibre.result() == "done"
 

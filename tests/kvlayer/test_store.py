@@ -18,6 +18,7 @@ from tailrace.kvlayer.errors import (
 from tailrace.kvlayer.events import Checkpoint, SteadyState, ValueBatch
 from tailrace.kvlayer.keys import ALL_KEYS, TIME_INDEX, table_span
 from tailrace.kvlayer.log import LogFull
+from tailrace.kvlayer.mvcc import SLICE_ROWS
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.span import Span, prefix_end
@@ -171,7 +172,7 @@ def test_sliced_read_checks_the_threshold_to_its_end() -> None:
         async with running_store(sim) as store:
             await put(store, {key(f"{i:05}"): b"x" for i in range(1500)})
             slices = store.snapshot(store.clock.last).scan_slices(SPAN)
-            assert len(await anext(slices)) == 1000
+            assert len(await anext(slices)) == SLICE_ROWS
             await store.collect_garbage(SPAN, store.clock.now())
             with pytest.raises(BatchTimestampBeforeGC):
                 await anext(slices)

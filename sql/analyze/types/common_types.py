@@ -25,7 +25,7 @@ from ...parse import folded, position_of
 from ...syntax.balanced import INNER
 from ...syntax.refusals import error_at
 from ...syntax.tree_copies import wrap
-from ...syntax.walks import find_all
+from ...syntax.walks import find_all, stepping
 from .casts import digits_of
 from .derived_types import FLOAT4, FLOAT8, decimal, matched, widest
 from .types import Types, untyped
@@ -171,7 +171,7 @@ def widened(operand: exp.Expr, types: Types) -> None:
 def listed_as_singles(node: exp.In, types: Types) -> None:
     """`f4 IN (0.1, 0.2)`: two constants and more are an array of the type that all have in
     common."""
-    constants = [item for item in node.expressions if item.find(exp.Column) is None]
+    constants = [item for item in stepping(node.expressions) if item.find(exp.Column) is None]
     if len(constants) < 2:
         return
     if types.common([node.this, *constants]) == FLOAT4:

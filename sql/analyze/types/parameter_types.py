@@ -28,6 +28,7 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.documents.calls import FUNCTIONS
 from ...builtins.operators import ARITHMETIC, COMPARISONS
+from ...builtins.templates import duckdb_type
 from ...parse import folded
 from ...parse.constant_lists import LIST, write_out
 from ...parse.queries import table_name
@@ -109,8 +110,7 @@ def _cast(node: exp.Parameter, type: ColumnType, context: ColumnType | None) -> 
     """Casts a parameter to its type where its place does not say it."""
     if _agree(type, context):
         return
-    target = exp.DataType.build(type.duckdb_name, dialect="duckdb")
-    cast = exp.Cast(this=copied(node), to=target)
+    cast = exp.Cast(this=copied(node), to=duckdb_type(type))
     cast.meta[TYPED_PARAMETER] = True
     if enum_in(type) is not None or type.bare:
         cast.meta[CAST_TYPE] = type

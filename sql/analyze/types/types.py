@@ -31,7 +31,7 @@ from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, 
 from ...parse import folded
 from ...parse.queries import table_name
 from ...syntax.tree_names import CAST_TYPE, DECLARED
-from ...syntax.walks import find_all, find_in_scope
+from ...syntax.walks import find_all, find_in_scope, stepping
 from ..binder import Relations, scopes_in
 from ..columns.stars import given_names, sources_of, tree_of
 from ..given_tables import in_catalog
@@ -307,7 +307,7 @@ class Types:
         """The type of alternatives: a text where all are literals, else the widest number or
         moment, or the first that is known."""
         present = [tree for tree in trees if tree is not None]
-        found = [type for tree in present if (type := self.of(tree)) is not None]
+        found = [type for tree in stepping(present) if (type := self.of(tree)) is not None]
         if not found:
             return STRING if present and all(map(untyped, present)) else None
         return widest(found)

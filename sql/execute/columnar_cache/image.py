@@ -32,7 +32,7 @@ CHUNK_ROWS = 8192
 cut; one that has shrunk to an eighth is joined to its neighbour."""
 
 _KEYS_PER_STEP = 32
-_ROWS_PER_SLICE = 1000
+_ROWS_PER_SLICE = 500
 
 _CHUNK_ROWS_MAX = 2 * CHUNK_ROWS
 _CHUNK_ROWS_MIN = CHUNK_ROWS // 8

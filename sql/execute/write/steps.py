@@ -17,7 +17,7 @@ import pyarrow as pa
 from ....kvlayer.access import Evaluation, Transaction
 from ....kvlayer.fibre import give_way, in_slices_where, is_fibre
 
-SLICE_ROWS = 1000
+SLICE_ROWS = 250
 """Rows that are handled before the loop gets a turn."""
 
 SLICE_BYTES = 1024 * 1024

@@ -24,6 +24,7 @@ from ...builtins.documents.calls import JSONB, call, is_literal
 from ...builtins.documents.order import same as same_text
 from ...syntax.refusals import unsupported
 from ...syntax.tree_names import is_natural
+from ...syntax.walks import stepping
 
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -123,19 +124,19 @@ def _queried(node: exp.In) -> list[exp.Expr]:
 def _compare(sides: list[exp.Expr], types: Types, wrap: Wrap) -> None:
     """Puts in the place of documents what says how they compare."""
     sets = [side for side in sides if isinstance(side, exp.Any | exp.All)]
-    rows = [entry for side in sides for entry in entries(side) or ()]
+    rows = [entry for side in stepping(sides) for entry in entries(side) or ()]
     if _are_documents(rows, types) or (sets and _are_documents(sides, types)):
         what = "comparing documents within rows, or with ANY or ALL of others"
         raise unsupported(what, sides[0], "Say doc = other, or doc IN (…).")
-    for side in sides:
+    for side in stepping(sides):
         _refuse_array(types.of(side), side)
     if _are_documents(sides, types):
-        for side in sides:
+        for side in stepping(sides):
             side.replace(wrap(side))
 
 
 def _are_documents(nodes: list[exp.Expr], types: Types) -> bool:
-    return any(types.of(node) == JSONB for node in nodes)
+    return any(types.of(node) == JSONB for node in stepping(nodes))
 
 
 def _refuse_array(type: ColumnType | None, node: exp.Expr) -> None:
