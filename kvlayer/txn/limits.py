@@ -9,7 +9,7 @@ from ..keys import KEY_BYTES_MAX, KEYSPACE_LENGTH, VALUE_BYTES_MAX
 
 COMMAND_ROWS_MAX = 250
 """Intents that one command writes or resolves, in one step of the loop: each takes 10 to 40 µs. A
-command by itself takes 0.1 ms: with half as many intents in each, a large COPY is a tenth dearer."""
+command by itself takes 0.1 ms, so that half as many make a large COPY a tenth dearer."""
 
 COMMAND_BYTES_MAX = 1024 * 1024
 """And bytes of values."""
