@@ -47,6 +47,7 @@ from .jobs.details import (
     decode_progress,
     decode_sending,
     encode_details,
+    told_since,
 )
 from .jobs.job import ChangefeedJob, Claim, sending_report
 from .jobs.places import claim_place
@@ -503,7 +504,8 @@ class Changefeeds:
 
         Its lag is as of the last timestamp drawn: reading those rows has drawn one.
         """
-        details = decode_details(payload)
+        store = self._services.store
+        details = decode_details(payload).told_after(told_since(store.settings, store.clock.last))
         saved = decode_progress(progress) if progress else None
         live = self._live.get(job_id)
         resolved = max(
@@ -517,7 +519,7 @@ class Changefeeds:
         return FeedStatus(
             running_status=FeedState.WAITING.value
             if live is None
-            else live.describe(self._services.store.clock.last, resolved or details.start_at),
+            else live.describe(store.clock.last, resolved or details.start_at),
             resolved=resolved,
             start_at=details.start_at,
             sink_uri=details.shown_sink,

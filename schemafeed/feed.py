@@ -105,9 +105,9 @@ class DelegateSchemaFeed(SchemaFeed, Protocol):
     def resume(self, table_id: int, at: Timestamp) -> None:
         """Goes on proving, from `at` where that is ahead of what it has proven itself.
 
-        What lies between is the caller's proof: nothing happened there but lock changes. Events at
-        or below `at` are consumed, which must be such changes too. A table that is being proven
-        already only has its start moved.
+        What lies between is the caller's proof: nothing happened there but steps between versions
+        that are logically equal. Events at or below `at` are consumed, which must be such steps
+        too. A table that is being proven already only has its start moved.
         """
         ...
 

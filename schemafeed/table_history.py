@@ -13,10 +13,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from ..catalog.descriptors.descriptor import TableDescriptor
+from ..catalog.descriptors.descriptor import TableDescriptor, logically_equal
 from ..kvlayer.clock import Timestamp
 from .feed import SchemaAnswer, TableDropped
-from .table_events import LOCK_CHANGES, TableEvent, table_event
+from .table_events import TableEvent, table_event
 
 VERSIONS_MAX = 1024
 """Consumed versions that stay for late rows; rows as late as that many schema changes are not."""
@@ -49,13 +49,14 @@ class TableHistory:
         return True
 
     def vouch(self, at: Timestamp) -> None:
-        """Somebody else proved that up to `at` nothing happened but lock changes.
+        """Somebody else proved that up to `at` nothing happened but steps between logically equal
+        versions: lock changes, comments, foreign keys of other tables.
 
         Those that were read already are consumed: nobody is told of them. One that was not is found
         by `rejoin`.
         """
         passed = self._events(at)
-        assert not any(event.kinds & ~LOCK_CHANGES for event in passed), passed
+        assert all(logically_equal(event.before, event.after) for event in passed), passed
         self._consumed += len(passed)
         self.frontier = max(self.frontier, at)
 
@@ -66,7 +67,7 @@ class TableHistory:
         if canonical.version == last.version:
             return
         assert not self.pending, self._versions
-        assert table_event(last, canonical).kinds in LOCK_CHANGES, (last, canonical)
+        assert logically_equal(last, canonical), (last, canonical)
         self._append(canonical)
         self._consumed += 1
 

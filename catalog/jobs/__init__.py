@@ -15,7 +15,7 @@ It must never know what a job does.
 
 from .errors import JobFenced, JobNotFound, JobPaused, JobStateRefused, RetryableJobError
 from .record import JobRecord
-from .registry import ADOPT_INTERVAL, JobRegistry
+from .registry import ADOPT_INTERVAL, RETENTION, JobRegistry
 from .resumer import JobContext, Resumer
 from .runner import BACKOFF_MAX, BACKOFF_MIN, Backoff
 from .states import JobEvent, JobState
@@ -24,6 +24,7 @@ __all__ = [
     "ADOPT_INTERVAL",
     "BACKOFF_MAX",
     "BACKOFF_MIN",
+    "RETENTION",
     "Backoff",
     "JobContext",
     "JobEvent",

@@ -13,8 +13,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ...catalog.jobs import RETENTION
 from ...catalog.store.node_ids import FIRST_NODE_ID
-from ...kvlayer.clock import ZERO, Timestamp
+from ...kvlayer.clock import ZERO, Timestamp, duration
+from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ..contract.boundary_kind import BoundaryKind
 from ..contract.options import (
@@ -66,6 +68,9 @@ class TargetDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Which keys, where it is a raw keyspace."""
     created_at: Timestamp = ZERO
     """When the table was created, if it joined a feed of its database then."""
+    dropped_at: Timestamp = ZERO
+    """When the feed went on without the table, which was dropped. It is told of for as long as a
+    job that has ended (`told_since`)."""
 
     @property
     def refused(self) -> bool:
@@ -184,6 +189,18 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
         )
         return msgspec.structs.replace(self, targets=targets)
 
+    def dropped_before(self, at: Timestamp) -> tuple[TargetDetails, ...]:
+        """The targets that were dropped so long ago that nobody is told of them any more."""
+        return tuple(each for each in self.targets if each.state.final and each.dropped_at < at)
+
+    def told_after(self, at: Timestamp) -> ChangefeedDetails:
+        """The same, without what was dropped before `at`."""
+        forgotten = self.dropped_before(at)
+        if not forgotten:
+            return self
+        left = tuple(each for each in self.targets if each not in forgotten)
+        return msgspec.structs.replace(self, targets=left)
+
     def begun(self) -> ChangefeedDetails:
         """The same, with nothing that is still to begin."""
         targets = tuple(
@@ -200,6 +217,11 @@ class ChangefeedDetails(msgspec.Struct, frozen=True, kw_only=True):
         return any(
             (now.fresh and not was.fresh) or (now.again and not was.again) for now, was in pairs
         )
+
+
+def told_since(settings: Settings, now: Timestamp) -> Timestamp:
+    """The timestamp since when a feed tells of tables that it has gone on without."""
+    return Timestamp(now - duration(seconds=settings.get(RETENTION)))
 
 
 class _Entry(msgspec.Struct, array_like=True, frozen=True):

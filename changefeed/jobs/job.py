@@ -63,6 +63,7 @@ from .details import (
     decode_progress,
     encode_details,
     encode_progress,
+    told_since,
     with_end,
 )
 from .feed_rights import check_feed_rights
@@ -207,6 +208,7 @@ class ChangefeedJob:
             await self._run_worker(kind)
             return
         while True:
+            await self._forget_dropped()
             self._details = details = decode_details(self._claim.payload)
             altered = self._stop = asyncio.Event()
             watching = [asyncio.create_task(self._watch(altered))]
@@ -259,17 +261,35 @@ class ChangefeedJob:
         waits = any(each.state.followed or each.state is TargetState.PAUSED for each in others)
         if not waits and self._details.whole_database is None:
             raise why
+        now = await self._services.store.now()
+        dropped_at = now if state is TargetState.DROPPED else ZERO
 
         def change(payload: bytes) -> bytes:
             details = decode_details(payload)
             target = details.target(table_id)
             if target is None:
                 return payload  # dropped from the feed meanwhile
-            left = msgspec.structs.replace(target, state=state, error=str(why))
+            left = msgspec.structs.replace(
+                target, state=state, error=str(why), dropped_at=dropped_at
+            )
             return encode_details(details.with_target(left))
 
         await self._claim.change_payload(change)
         self._services.store.metrics.add("changefeed_targets_left_total")
+
+    async def _forget_dropped(self) -> None:
+        """Drops from the job the targets whose tables were dropped long ago."""
+        store = self._services.store
+        before = told_since(store.settings, await store.now())
+        forgotten = decode_details(self._claim.payload).dropped_before(before)
+        if not forgotten:
+            return
+
+        def change(payload: bytes) -> bytes:
+            return encode_details(decode_details(payload).told_after(before))
+
+        await self._claim.change_payload(change)
+        await self._release([each.protection_id for each in forgotten if each.protection_id])
 
     async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> bool:
         services, details = self._services, self._details

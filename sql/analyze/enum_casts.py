@@ -7,10 +7,11 @@ newest one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.descriptors.enum_columns import enum_in
 from ...catalog.values.column_types import ColumnType, array_of, enum_of
 from ...catalog.values.type_kinds import SQL_NAMES
@@ -27,6 +28,15 @@ def bind_enum_casts(statement: Casting, relations: Relations) -> None:
     """Tells the casts in the statement the types that its tables have."""
     types = _enums_of(relations)
     for cast, parts, array in _casts(statement) if types else ():
+        _bind(cast, types.get(parts[-1]), array=array)
+
+
+def bind_row_casts(tree: exp.Expr, table: TableDescriptor) -> None:
+    """Tells the casts in an expression of one row of a table the types of the columns that it
+    names: the expression goes with those columns, and so it never outlives the types."""
+    named = {column.name for column in find_all(tree, exp.Column)}
+    types = _enums_in(column for column in table.visible_columns if column.name in named)
+    for cast, parts, array in _casts_in(tree) if types else ():
         _bind(cast, types.get(parts[-1]), array=array)
 
 
@@ -55,10 +65,14 @@ def _bind(cast: exp.Cast, type: ColumnType | None, *, array: bool) -> None:
 def _casts(statement: Casting) -> Iterator[tuple[exp.Cast, tuple[str, ...], bool]]:
     """Casts to users' types: the parts of the type's name, and whether it is to arrays of it."""
     for tree in trees_in(statement):
-        for cast in find_all(tree, exp.Cast):
-            name = _user_type(cast)
-            if name is not None:
-                yield cast, *name
+        yield from _casts_in(tree)
+
+
+def _casts_in(tree: exp.Expr) -> Iterator[tuple[exp.Cast, tuple[str, ...], bool]]:
+    for cast in find_all(tree, exp.Cast):
+        name = _user_type(cast)
+        if name is not None:
+            yield cast, *name
 
 
 def _user_type(cast: exp.Cast) -> tuple[tuple[str, ...], bool] | None:
@@ -78,9 +92,10 @@ def _user_type(cast: exp.Cast) -> tuple[tuple[str, ...], bool] | None:
 
 
 def _enums_of(relations: Relations) -> dict[str, ColumnType]:
+    return _enums_in(column for table in relations.values() for column in table.visible_columns)
+
+
+def _enums_in(columns: Iterable[Column]) -> dict[str, ColumnType]:
     return {
-        enum.name: enum_of(enum)
-        for table in relations.values()
-        for column in table.visible_columns
-        if (enum := enum_in(column.type)) is not None
+        enum.name: enum_of(enum) for column in columns if (enum := enum_in(column.type)) is not None
     }

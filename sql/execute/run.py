@@ -42,7 +42,7 @@ from ..results.table_reads import Images, Source, Trace
 from ..runtime.authorization import require
 from ..runtime.implicit import attempts, in_transaction
 from ..runtime.plan_cache import Prepared, lengthy_relations, planned
-from ..runtime.relations import SEQUENCE_RELATIONS, LeaseScope, changed_tables, resolve_all
+from ..runtime.relations import LeaseScope, changed_tables, is_sequence, resolve_all
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction
 from ..syntax import statements
@@ -399,7 +399,7 @@ async def bound(
 async def holds(plan: Plan, scope: LeaseScope, at: Timestamp, changed: frozenset[int]) -> bool:
     """Leases the plan's tables at `at`, and says whether they are as when it was made."""
     for table in plan.relations:
-        if table.id < SEQUENCE_RELATIONS:
+        if is_sequence(table):
             return False  # no lease tells of a sequence that is dropped
         if table.id < FIRST_USER_ID:
             continue

@@ -311,6 +311,11 @@ def _sequence_relation(sequence: SequenceDescriptor, name: ObjectName) -> TableD
     )
 
 
+def is_sequence(table: TableDescriptor) -> bool:
+    """Whether the table is a sequence as a relation."""
+    return table.id < SEQUENCE_RELATIONS
+
+
 SEQUENCE_RELATIONS = -(1 << 32)
 """Above the ids of sequences as relations: no virtual table has one of them."""
 

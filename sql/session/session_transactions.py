@@ -201,7 +201,10 @@ class SessionTransactions:
         if opened.transaction.commit_checks:  # it may have changed the catalog
             if changes_rights(opened.transaction):
                 await self._services.rights.catch_up(at)
-            notice = await wait_until_seen(self._services, changed, jobs_begun(opened.transaction))
+            jobs = jobs_begun(opened.transaction)
+            notice = await wait_until_seen(self._services, changed, jobs)
+            if jobs:
+                at = self._services.store.clock.last  # their versions are of later transactions
         return Result(tag="COMMIT", commit_timestamp=at, notice=notice)
 
     async def rollback(self) -> Result:

@@ -221,11 +221,13 @@ def test_what_cannot_be_altered_is_refused_by_name(tmp_path: Path) -> None:
         feed = await open_feed(tmp_path)
         async with feed.database:
             await feed.sql("CREATE VIEW shown AS SELECT k FROM orders")
+            await feed.sql("CREATE SEQUENCE numbers")
             for clauses, sqlstate, words in [
                 ("ADD orders", "42710", "already watched"),
                 ("ADD refunds, refunds", "42710", "already watched"),
                 ("ADD nothing", "42P01", "nothing"),
-                ("ADD shown", "42809", "view"),
+                ("ADD shown", "42809", 'view "shown"'),
+                ("ADD numbers", "42809", 'sequence "numbers"'),
                 ("ADD refunds WITH diff", "22023", "diff"),
                 ("ADD refunds WITH initial_scan, no_initial_scan", "22023", "exclude"),
                 ("DROP refunds", "42704", "not watched"),
@@ -279,6 +281,30 @@ def test_a_feed_goes_on_when_a_table_of_it_is_dropped(tmp_path: Path) -> None:
             await feed.alter("UNSET on_table_dropped")
             await feed.sql("INSERT INTO orders VALUES (102, 'more')")
             await feed.equal("orders")
+
+    asyncio.run(scenario())
+
+
+def test_a_table_that_was_dropped_long_ago_is_told_of_no_more(tmp_path: Path) -> None:
+    """It is told of as long as a job that has ended is kept, and leaves the job behind that."""
+
+    async def scenario() -> None:
+        feed = await open_feed(tmp_path)
+        async with feed.database:
+            await feed.alter("ADD refunds SET on_table_dropped = 'leave'")
+            await feed.equal("refunds")
+            await feed.sql("DROP TABLE refunds")
+            await feed.watches("refunds dropped")
+            await feed.sql("SET CLUSTER SETTING jobs.retention_time = '10ms'")
+            shown = f"SHOW CHANGEFEED JOB {feed.job_id} WITH WATCHED_TABLES"
+            while "refunds" in str((await feed.sql(shown))[0][-1]):
+                await asyncio.sleep(0.02)
+            await feed.pause()
+            await feed.sql(f"RESUME JOB {feed.job_id}")
+            await feed.sql("INSERT INTO orders VALUES (101, 'more')")
+            await feed.equal("orders")
+            error = await feed.refused("DROP defaultdb.public.refunds")
+            assert error.sqlstate == "42704"
 
     asyncio.run(scenario())
 

@@ -18,10 +18,12 @@ from tailrace.schemafeed import (
     LOCK_CHANGES,
     LeasingSchemaFeed,
     PollingSchemaFeed,
+    RangeFeedSchemaFeed,
     TableDropped,
     classify,
     describe,
 )
+from tailrace.schemafeed.proving import ProvingSchemaFeed
 from tests.harness.nodes import CatalogFixture, Node, open_nodes
 from tests.harness.simulation import Simulation
 
@@ -134,6 +136,34 @@ def test_a_change_between_two_locks_is_never_passed_over() -> None:
             assert not on.feed.fast(on.table.id)  # nothing was consumed yet
             await on.pop()
             assert on.fast()
+
+    sim.run(scenario())
+
+
+@pytest.mark.parametrize("delegate", [PollingSchemaFeed, RangeFeedSchemaFeed])
+@pytest.mark.parametrize("seconds", [0, 1.2])
+def test_a_comment_under_the_lock_is_passed_over(
+    delegate: type[ProvingSchemaFeed], seconds: float
+) -> None:
+    """The lease that was let go covers the next version too; the delegate may have read that one
+    already, which is no schema change that was passed over."""
+    sim = Simulation(14)
+
+    async def scenario() -> None:
+        async with watched(sim) as on:
+            await on.feed.close()
+            made = delegate(on.node.store, on.catalog.descriptors)
+            on.feed = LeasingSchemaFeed(on.node.leases, made)
+            await on.feed.start([on.table.id], on.now())
+            for number in range(4):
+                at = (await on.change(comment=f"{number}")).modification_time
+                await asyncio.sleep(seconds)
+                answer = on.feed.try_peek(on.table.id, at)
+                assert answer is not None
+                assert not answer.events
+                await asyncio.sleep(0.5)
+                told = await asyncio.wait_for(on.feed.pop(on.table.id, on.now()), 3)
+                assert told.canonical.locked
 
     sim.run(scenario())
 

@@ -78,6 +78,17 @@ def test_a_vouched_interval_consumes_lock_changes() -> None:
     assert told(made.peek(Timestamp(250))) == ([], 2, 180)
 
 
+def test_a_vouched_interval_consumes_a_comment() -> None:
+    """A locked table takes comments, and foreign keys of others, without being unlocked."""
+    made = history(replace(table(2, 180), comment="seen"), upto=200)
+    made.vouch(Timestamp(190))
+    assert (made.frontier, made.pending) == (200, False)
+    made = history()
+    made.vouch(Timestamp(250))
+    made.rejoin(replace(table(2, 240), comment="unseen"))
+    assert told(made.peek(Timestamp(250))) == ([], 2, 240)
+
+
 def test_a_vouched_interval_may_not_hold_a_change() -> None:
     with pytest.raises(AssertionError):
         history(V2).vouch(Timestamp(250))

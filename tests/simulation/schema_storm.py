@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from tailrace.catalog.rights.bootstrap import bootstrap
@@ -85,8 +86,10 @@ class StormOutcome:
 class SchemaStorm:
     """One seed's run."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, *, jumps: bool) -> None:
+        """With `jumps` the clock of the machine jumps as well."""
         self.seed = seed
+        self._clock_luck = Random(f"{seed}:clock") if jumps else None
         self.folder = folder
         self.sim = Simulation(seed, time_limit=600.0)
         self.random = self.sim.random
@@ -101,6 +104,7 @@ class SchemaStorm:
         self.logs = 0
         self.crashes = 0
         self.deaths = 0
+        self.jumps = 0
         self.versions = 0
         self.shown = 0
 
@@ -138,6 +142,7 @@ class SchemaStorm:
             {
                 "crashes of the store": self.crashes,
                 "deaths of nodes": self.deaths,
+                "clock jumps": self.jumps,
                 "feeds away": self.pauses,
                 "flushes refused": sum(record.failures for record in records),
                 "schema changes": len(applied),
@@ -216,11 +221,14 @@ class SchemaStorm:
         works += [nemeses.watch_jobs(places, stop), nemeses.trouble_feeds(places, stop)]
         works += [nemeses.alter_feeds(places, stop), clients.dropper(places, stop)]
         works += [Watchdog(self.sim, self.feeds).watch(stop)]
+        if self._clock_luck is not None:
+            works += [nemeses.trouble_clock(self._clock_luck, stop)]
         tasks = [asyncio.create_task(work) for work in works]
         seconds = self.random.random() * self.random.choice([0.2, 1.0, 4.0, 4.0])
         await asyncio.sleep(seconds)
         if crashes:
             self.deaths += nemeses.deaths
+            self.jumps += nemeses.jumps
             self.alterations += nemeses.alterations
             self.crashes += 1
             for model in self.models:
@@ -241,6 +249,7 @@ class SchemaStorm:
         async with asyncio.timeout(2 * STATEMENT_SECONDS_MAX):
             await asyncio.gather(*tasks)
         self.deaths += nemeses.deaths
+        self.jumps += nemeses.jumps
         self.pauses += nemeses.pauses
         self.alterations += nemeses.alterations
 
@@ -294,6 +303,6 @@ class SchemaStorm:
             model.check_row(key, at, row)
 
 
-def run_storm(seed: int) -> StormOutcome:
+def run_storm(seed: int, *, jumps: bool = False) -> StormOutcome:
     with tempfile.TemporaryDirectory(prefix="tailrace-storm-") as folder:
-        return SchemaStorm(seed, Path(folder)).run()
+        return SchemaStorm(seed, Path(folder), jumps=jumps).run()

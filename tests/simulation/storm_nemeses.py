@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from random import Random
 
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.schema_change.job import JOB_KIND
@@ -16,6 +17,9 @@ from tests.harness.sql_node import SqlNode
 from tests.simulation.schema_feeds import StormFeed
 from tests.simulation.storm_mirrors import StormMirror
 from tests.simulation.storm_places import NodeDied, Place, choose
+
+JUMPS_SECONDS = (-86_400.0, -3.0, -0.4, -0.05, 0.05, 0.4, 3.0, 86_400.0)
+"""How far a machine's clock jumps: within what it may at once, and beyond."""
 
 SILENT_SECONDS_MAX = 6.0
 """A job that has come no further for so long says what it waits for."""
@@ -30,6 +34,7 @@ class Nemeses:
         self._feeds = feeds
         self.deaths = 0
         self.pauses = 0
+        self.jumps = 0
         self.alterations: Counter[str] = Counter()
         """Targets of feeds that were altered, by what was done to them."""
 
@@ -57,6 +62,20 @@ class Nemeses:
                     place.died.set()
                     self.deaths += 1
                     await self._move_feeds(places, place)
+
+    async def trouble_clock(self, luck: Random, stop: asyncio.Event) -> None:
+        """A clock that jumps ahead and back. It is set right at the end: the run is judged by what
+        happened, not by how long the clock took to come back.
+
+        `luck` is its own, so that a seed without jumps is the run that it was."""
+        moved = 0.0
+        while not stop.is_set():
+            await asyncio.sleep(luck.random() * luck.choice([0.1, 1.0]))
+            seconds = luck.choice([*JUMPS_SECONDS, -moved, -moved])
+            self._sim.wall.jump(seconds)
+            moved += seconds
+            self.jumps += 1
+        self._sim.wall.jump(-moved)
 
     async def _move_feeds(self, places: list[Place], dead: Place) -> None:
         for feed in self._feeds:

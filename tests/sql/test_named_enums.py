@@ -108,3 +108,36 @@ def test_block_that_creates_a_type_lets_it_be() -> None:
         assert (await node.error("DO $$ BEGIN RAISE NOTICE 'x'; END $$")).sqlstate == "0A000"
 
     run(scenario)
+
+
+def test_checks_and_computed_columns_name_the_types_of_their_columns() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(
+            "CREATE TABLE c (id INT8 PRIMARY KEY, m mood, ms mood[], word STRING, "
+            "good BOOL AS (m = 'ok'::mood) STORED, CHECK (m <> 'sad'::public.mood), "
+            "CHECK (ms = ARRAY['ok']::mood[]), CHECK (word::mood = m))"
+        )
+        await node.sql("INSERT INTO c VALUES (1, 'ok', ARRAY['ok'], 'ok')")
+        assert await node.rows("SELECT good FROM c") == [(True,)]
+        for row in ("(2, 'sad', NULL, NULL)", "(3, 'ok', '{sad}', 'ok')", "(4, 'ok', NULL, 'sad')"):
+            assert (await node.error(f"INSERT INTO c VALUES {row}")).sqlstate == "23514"
+        await node.sql("ALTER TYPE mood ADD VALUE 'happy'")
+        await node.sql("INSERT INTO c VALUES (5, 'happy', NULL, 'happy')")
+        await node.sql("ALTER TABLE t ADD CHECK (m IN ('ok'::mood))")
+        assert (await node.error("INSERT INTO t VALUES (2, 'sad')")).sqlstate == "23514"
+
+    run(scenario)
+
+
+def test_a_check_names_no_type_of_another_column() -> None:
+    """It would outlive the column, and with it the type."""
+
+    async def scenario(node: SqlNode) -> None:
+        for type in ("mood", "moody"):
+            error = await node.error(
+                f"CREATE TABLE c (id INT8 PRIMARY KEY, m mood, w STRING, CHECK (w::{type} = 'ok'))"
+            )
+            assert (error.sqlstate, error.message) == ("42704", f'type "{type}" does not exist')
+            assert error.hint is not None and "that it names" in error.hint
+
+    run(scenario)

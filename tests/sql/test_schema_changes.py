@@ -127,6 +127,11 @@ def test_a_changes_timestamp_is_behind_its_last_version(sim: Simulation, locked:
                 result = await node.sql(f"ALTER TABLE t {change}")
                 assert result.commit_timestamp is not None
                 assert result.commit_timestamp >= (await table_of(node)).modification_time, change
+            session = node.session()
+            await session.execute("BEGIN; SELECT 1; ALTER TABLE t ADD x INT8")
+            (ended,) = await session.execute("COMMIT")
+            assert ended.commit_timestamp is not None
+            assert ended.commit_timestamp >= (await table_of(node)).modification_time
 
     sim.run(scenario())
 

@@ -22,7 +22,7 @@ from ...results.errors import from_kv
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.keyspaces import check_keyspace, replica_resolved
-from ...runtime.relations import full_name
+from ...runtime.relations import full_name, is_sequence
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ...syntax.keyspace_statements import RebalanceReplication
@@ -45,10 +45,17 @@ TIME_OPTIONS = frozenset({"cursor", "end_time"})
 def _check_followed(
     statement: str, names: Sequence[ObjectName], tables: Sequence[TableDescriptor]
 ) -> None:
-    """Raises SQLError 42809 for a view, 0A000 for a temporary table, and 42712 for a table that is
-    named twice."""
+    """Raises SQLError 42809 for a sequence or a view, 0A000 for a temporary table, and 42712 for a
+    table that is named twice."""
     seen: set[int] = set()
     for name, table in zip(names, tables, strict=True):
+        if is_sequence(table):
+            raise SQLError(
+                "42809",
+                f'{statement} cannot target sequence "{name}"',
+                hint="A changefeed is of tables: values that are drawn are seen in their rows.",
+                position=name.position,
+            )
         if table.view is not None:
             raise SQLError(
                 "42809",

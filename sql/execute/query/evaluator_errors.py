@@ -99,6 +99,12 @@ def from_duckdb(
     return told
 
 
+_ROW_TYPES = (
+    "An expression of one row, as of CHECK, casts to a type of SQL or to the enumeration of a "
+    "column that it names."
+)
+
+
 def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescriptor]) -> SQLError:
     own = _of_postgres(message)
     if own is not None:
@@ -106,8 +112,9 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
     lower, quoted = message.lower(), _quoted(message)
     if lower.startswith("referenced column") and quoted is not None:
         return unknown_column(quoted, tables, None)
-    if lower.startswith("type with name") and quoted is not None:  # an extension's
-        return SQLError("42704", f'type "{quoted.lower()}" does not exist')
+    if lower.startswith("type with name"):  # an extension's, or of an expression of one row
+        name = lower.removeprefix("type with name ").partition(" does not exist")[0].strip('"')
+        return SQLError("42704", f'type "{name}" does not exist', hint=_ROW_TYPES)
     if "does not have a column named" in lower:
         return unknown_column(message.rpartition("named")[2].strip(" \"'"), tables, None)
     if lower.startswith(("no function matches", "could not choose a best candidate")):

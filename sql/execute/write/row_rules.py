@@ -51,6 +51,7 @@ from ...analyze.default_expressions import (
     draw_defaults,
     generator_of,
 )
+from ...analyze.enum_casts import bind_row_casts
 from ...analyze.given_tables import given_table
 from ...analyze.scalars import STRING, Bindings, NotNative, Scalar, compile_scalar
 from ...analyze.types.blanks import without_blanks
@@ -238,6 +239,7 @@ class RowExpression:
 def compile_expression(table: TableDescriptor, text: str, type: ColumnType) -> RowExpression:
     """Raises SQLError for a name that the table lacks, and for what no engine takes."""
     tree = parse_expression(text)
+    bind_row_casts(tree, table)
     check_columns(tree, table, table.name)
     try:
         scalar = compile_scalar(tree, row_scope(table), table.name)
@@ -251,6 +253,7 @@ def compile_check(table: TableDescriptor, check: CheckConstraint) -> RowExpressi
     """Compiles a CHECK constraint: for Python where its expression allows that, else for
     DuckDB. It is violated where it is false: NULL satisfies it."""
     tree = without_blanks(parse_expression(check.expression), {(table.name,): table})
+    bind_row_casts(tree, table)
     check_columns(tree, table, table.name)
     scalar = None
     try:
