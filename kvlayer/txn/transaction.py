@@ -515,13 +515,19 @@ class Transaction:
 
         if record.intents:
             await self._spill()  # which was interrupted
+        pushed = False
         while True:
             if self._must_refresh():
                 await refresh(host, record, record.write_timestamp)
-                await asyncio.sleep(0)  # what it looked through was a step's work
+                # What a first refresh looks through is a step's work. One that was pushed looks
+                # through little and commits at once: of two transactions that read what the other
+                # has buffered, each would push the other again in that gap, for ever.
+                if not pushed:
+                    await asyncio.sleep(0)
             index = await self._run(step)
             if index is not None:
                 return index
+            pushed = True
 
     def _must_refresh(self) -> bool:
         record = self._record

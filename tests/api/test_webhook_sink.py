@@ -320,6 +320,9 @@ BAD_OPTIONS = [
     "webhook_client_timeout = '0s'",
     "webhook_client_timeout = '-1s'",
     "extra_headers = '{\"a\": 1}'",
+    'extra_headers = \'{"X Tenant": "eu"}\'',
+    'extra_headers = \'{"content-length": "3"}\'',
+    "extra_headers = '{\"authorization\": \"b\"}', webhook_auth_header = 'a'",
     "webhook_auth_header = e'a\\nb'",
 ]
 

@@ -59,10 +59,15 @@ class SimWall:
 
 
 class Simulation:
-    """A machine, its time and its luck, from one seed."""
+    """A machine, its time and its luck, from one seed.
 
-    def __init__(self, seed: int, *, time_limit: float = 3600.0) -> None:
+    Tasks that are not `shuffled` run in the order in which they were woken, as on asyncio's own
+    loop: two that keep step there, each in the way of the other, soon fall out of it otherwise.
+    """
+
+    def __init__(self, seed: int, *, time_limit: float = 3600.0, shuffled: bool = True) -> None:
         self.seed = seed
+        self._shuffled = shuffled
         self.random = Random(f"{seed}:test")
         self.wall = SimWall(self)
         self.offload = SimOffload(Random(f"{seed}:offload"))
@@ -85,7 +90,12 @@ class Simulation:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs to the end of `coroutine` on a fresh loop, at the time where the last run ended."""
         assert self._loop is None, "a run does not nest"
-        loop = VirtualLoop(start=self._now, time_limit=self._time_limit, random=self._scheduler)
+        loop = VirtualLoop(
+            start=self._now,
+            time_limit=self._time_limit,
+            random=self._scheduler,
+            shuffled=self._shuffled,
+        )
         failures: list[BaseException] = []
         loop.set_exception_handler(lambda _, context: failures.append(_failure(context)))
         self._loop = loop

@@ -74,8 +74,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     _ready: deque[asyncio.Handle]
     _scheduled: list[asyncio.TimerHandle]
 
-    def __init__(self, *, start: float, time_limit: float, random: Random) -> None:
+    def __init__(
+        self, *, start: float, time_limit: float, random: Random, shuffled: bool = True
+    ) -> None:
         super().__init__()
+        self._shuffled = shuffled
         self._now = start
         self._time_limit = start + time_limit
         self._random = random
@@ -169,7 +172,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         raise RuntimeError(f"a simulation has no threads: call {func!r} through its Offload")
 
     def _run_once(self) -> None:
-        self._permute_ready()
+        if self._shuffled:
+            self._permute_ready()
         super()._run_once()  # type: ignore[misc]
 
     def _permute_ready(self) -> None:

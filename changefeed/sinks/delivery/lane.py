@@ -16,15 +16,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import islice
 
-from ...contract.sink_config import FlushConfig, RetryConfig
-from ..protocol import SinkError
+from ...contract.sink_config import FlushConfig
+from .retries import Retries
 from .sender import BatchRefused, Message, Messages, MessageSender, size_of
 
 BATCH_MESSAGES_MAX = 1_000
 BATCH_BYTES_MAX = 1024 * 1024
 """The size of a batch where the feed's options do not say: what receivers commonly take."""
-
-BACKOFF_SECONDS_MAX = 30.0
 
 
 class DeliveryLane:
@@ -36,7 +34,7 @@ class DeliveryLane:
         self,
         sender: MessageSender,
         flush: FlushConfig,
-        retry: RetryConfig,
+        retries: Retries,
         on_acknowledged: Callable[[int], None],
         refuse: Callable[[Message, BatchRefused], Awaitable[None]],
         *,
@@ -44,7 +42,7 @@ class DeliveryLane:
     ) -> None:
         self._sender = sender
         self._flush = flush
-        self._retry = retry
+        self._retries = retries
         self._on_acknowledged = on_acknowledged
         self._refuse = refuse
         self._isolates = isolates
@@ -85,7 +83,7 @@ class DeliveryLane:
         """Returns when the receiver has acknowledged every message, but for such as it will never
         take, of which `refuse` has returned."""
         try:
-            await retried(self._retry, partial(self._sender.send, batch))
+            await self._retries.run(partial(self._sender.send, batch))
         except BatchRefused as refused:
             if len(batch) == 1:
                 await self._refuse(next(iter(batch)), refused)
@@ -126,18 +124,3 @@ class DeliveryLane:
         del self._sizes[:count]
         self._pending_bytes -= size
         return self._pending.take(count), size
-
-
-async def retried(retry: RetryConfig, attempt: Callable[[], Awaitable[None]]) -> None:
-    """Makes an attempt, and another after each SinkError until they are `retry.max` more; then
-    raises the last one. Each call begins anew, with the shortest pause."""
-    failures, pause = 0, retry.backoff
-    while True:
-        try:
-            return await attempt()
-        except SinkError:
-            failures += 1
-            if failures > retry.max:
-                raise
-        await asyncio.sleep(min(pause, BACKOFF_SECONDS_MAX))
-        pause = min(2 * pause, BACKOFF_SECONDS_MAX)

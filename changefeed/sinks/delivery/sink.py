@@ -28,7 +28,8 @@ from ...encode import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncode
 from ..protocol import SinkContext, SinkProgress, SinkStand
 from ..registry import SchemaRegistry
 from ..transaction_sink import FramedMessage
-from .lane import DeliveryLane, retried
+from .lane import DeliveryLane
+from .retries import Retries
 from .sender import BatchRefused, Message, MessageRows, Messages, MessageSender
 
 IN_FLIGHT_BYTES = declare_int(
@@ -65,14 +66,14 @@ class MessageSink:
         self._sender = sender
         self._encoder = encoder
         self._topics = topics
-        self._retry = retry
+        self._retries = Retries(retry, context.note_trouble)
         self._bad_rows = bad_rows = context.bad_rows
         self._window_bytes = context.settings.get(IN_FLIGHT_BYTES)
         self._lanes = [
             DeliveryLane(
                 sender,
                 flush,
-                retry,
+                self._retries,
                 self._note_acknowledged,
                 self._refuse,
                 isolates=bad_rows is not None and bad_rows.isolates,
@@ -131,7 +132,7 @@ class MessageSink:
             if self._registering is not None:
                 await self._give_ids(self._registering.resolved_schemas(topic))
             value = self._encoder.encode_resolved(topic, resolved)
-            await retried(self._retry, partial(self._sender.send_resolved, topic, value))
+            await self._retries.run(partial(self._sender.send_resolved, topic, value))
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -156,7 +157,7 @@ class MessageSink:
 
     async def _give_ids(self, schemas: Sequence[RegisteredSchema]) -> None:
         assert self._registry is not None, "an option of the format"
-        await retried(self._retry, partial(self._registry.give_ids, schemas))
+        await self._retries.run(partial(self._registry.give_ids, schemas))
 
     def encode(self, batch: ChangeBatch) -> EncodedBatch:
         return self._encoder.encode(batch)

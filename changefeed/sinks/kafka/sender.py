@@ -303,6 +303,8 @@ def _configuration(target: KafkaTarget, options: ChangefeedOptions) -> dict[str,
         # What waits is bounded by the sink, and in time by `SEND_SECONDS`.
         "queue.buffering.max.messages": 0,
         "queue.buffering.max.kbytes": 2**31 - 1,
+        # How large a record may be is the topic's to say; librdkafka would refuse 1 MB.
+        "message.max.bytes": 1_000_000_000,
         "message.timeout.ms": 0,
         "max.in.flight.requests.per.connection": 1,  # see HAZARD
         "enable.idempotence": config.acks is Acks.ALL,

@@ -238,7 +238,10 @@ async def check_unaltered(connection: Connection, table: TableSchema) -> None:
     constraints that somebody added are no matter."""
     found = await columns_of(connection, table.schema, table.rows)
     name = f'mirror table "{table.schema}.{table.rows}"'
-    again = "put that back as it was, or create the changefeed again: it begins anew"
+    again = (
+        "create the changefeed again, which begins anew; one with on_error = 'pause' may be resumed "
+        "where that was put back as it was"
+    )
     if not found:
         raise SinkRefused(f"{name} was dropped by somebody else: {again}")
     for column, type in zip(table.names, table.all_types, strict=True):

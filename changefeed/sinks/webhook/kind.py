@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,12 @@ from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, cannot_connec
 from .sender import WebhookSender
 
 SCHEMES = (SECURE_SCHEME, INSECURE_SCHEME)
+
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+OWN_HEADERS = frozenset(
+    {"connection", "content-length", "content-type", "host", "transfer-encoding", "user-agent"}
+)
+"""Names of headers that a request has already: two of a name would break it."""
 
 
 class WebhookKind:
@@ -54,6 +61,7 @@ class WebhookKind:
                 "value.",
                 hint="Envelopes of webhooks: wrapped, bare, enriched.",
             )
+        _check_headers(options)
         if options.transactions and options.on_bad_row is not None:
             raise SQLError(
                 "22023",
@@ -94,3 +102,25 @@ class WebhookKind:
 
     def redacted(self, uri: str) -> str:
         return shown_uri(uri)
+
+
+def _check_headers(options: ChangefeedOptions) -> None:
+    for name in options.extra_headers:
+        if HEADER_NAME.fullmatch(name) is None:
+            raise SQLError(
+                "22023",
+                f'"{name}" in the changefeed option extra_headers is no name of a header',
+                hint="Names of headers have letters, digits, '-', '_' and no blanks.",
+            )
+        if name.lower() in OWN_HEADERS:
+            raise SQLError(
+                "22023",
+                f"extra_headers cannot set {name}: each request has its own",
+                hint="Leave it out.",
+            )
+        if name.lower() == "authorization" and options.webhook_auth_header is not None:
+            raise SQLError(
+                "22023",
+                f"extra_headers and webhook_auth_header both set {name}",
+                hint="Leave one of them out.",
+            )

@@ -55,6 +55,32 @@ def test_write_skew_is_prevented() -> None:
     sim.run(main())
 
 
+def test_commits_that_read_what_the_other_writes_do_not_push_each_other_for_ever() -> None:
+    """Somebody has read since, so both refresh what they read, which the other has written."""
+    sim = Simulation(23, shuffled=False)
+
+    async def main() -> None:
+        async with running_store(sim) as store:
+            await put(store, {A: b"on", B: b"on"})
+            one, two = store.begin(), store.begin()
+            for transaction in (one, two):
+                assert len(await transaction.scan(SPAN)) == 2
+            reader = store.begin(read_only=True)
+            assert len(await reader.scan(SPAN)) == 2
+            await reader.rollback()
+            await one.put([A], [b"off"])
+            await two.put([B], [b"off"])
+            commits = [asyncio.create_task(each.commit()) for each in (one, two)]
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert any(commit.done() for commit in commits), (one, two)
+            outcomes = await asyncio.gather(*commits, return_exceptions=True)
+            failed = [each for each in outcomes if isinstance(each, RetryableTransaction)]
+            assert len(failed) == 1, outcomes
+
+    sim.run(main())
+
+
 def test_phantom_is_prevented() -> None:
     sim = Simulation(3)
 

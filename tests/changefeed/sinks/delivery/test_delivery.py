@@ -49,6 +49,7 @@ class Bench:
         settings.set(IN_FLIGHT_BYTES.name, str(LIMIT))
         options, topics = ChangefeedOptions(), Topics()
         self.encoder = CountingEncoder(options, topics)
+        self.troubles: list[str | None] = []
         context = SinkContext(
             identity=FeedIdentity(store_id="s", job_id=7, epoch=1),
             position=lambda: StorePosition(incarnation="", index=0),
@@ -57,6 +58,7 @@ class Bench:
             settings=settings,
             metrics=Metrics(),
             options=options,
+            note_trouble=self.troubles.append,
         )
         self.sink = MessageSink(
             self.receiver, context, self.encoder, topics, flush=flush, retry=retry
@@ -147,4 +149,33 @@ def test_pauses_grow_and_begin_anew_after_progress() -> None:
                 await bench.sink.flush(None)
 
     sim = Simulation(3)
+    sim.run(scenario())
+
+
+def test_a_failure_is_told_until_its_request_has_been_taken() -> None:
+    async def scenario() -> None:
+        async with opened(sim, retry=RetryConfig(max=1_000, backoff=1.0)) as bench:
+            bench.receiver.chance = 1.0
+            bench.emit(1, 2, 3, 4, 5, 6)
+            await asyncio.sleep(10)
+            assert set(bench.troubles) == {"receiver: 503"}
+            bench.receiver.chance = 0.0
+            await bench.sink.flush(None)
+            assert bench.troubles[-1] is None
+            assert bench.troubles.count(None) == 1, "told when the last request was taken"
+
+    sim = Simulation(4)
+    sim.run(scenario())
+
+
+def test_a_failure_is_told_no_more_when_the_attempt_has_ended() -> None:
+    async def scenario() -> None:
+        async with opened(sim, retry=RetryConfig(max=1, backoff=1.0)) as bench:
+            bench.receiver.chance = 1.0
+            bench.emit(1)
+            with pytest.raises(SinkError, match="503"):
+                await bench.sink.flush(None)
+            assert bench.troubles == ["receiver: 503", None]
+
+    sim = Simulation(5)
     sim.run(scenario())

@@ -1,0 +1,44 @@
+"""Requests that are made again where they fail, and what is told of them meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from ...contract.sink_config import RetryConfig
+from ..protocol import SinkError
+
+BACKOFF_SECONDS_MAX = 30.0
+
+
+class Retries:
+    """Of the requests of one sink. `note_trouble` is told the latest failure, and None when no
+    request is waiting to be made again."""
+
+    def __init__(self, retry: RetryConfig, note_trouble: Callable[[str | None], None]) -> None:
+        self._retry = retry
+        self._note_trouble = note_trouble
+        self._failing = 0
+        """Requests that have failed and are made again."""
+
+    async def run(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Makes an attempt, and another after each SinkError until they are as many more as the
+        feed allows; then raises the last one. Each call begins anew, with the shortest pause."""
+        failures, pause = 0, self._retry.backoff
+        try:
+            while True:
+                try:
+                    return await attempt()
+                except SinkError as error:
+                    self._failing += not failures
+                    failures += 1
+                    if failures > self._retry.max:
+                        raise
+                    self._note_trouble(str(error))
+                await asyncio.sleep(min(pause, BACKOFF_SECONDS_MAX))
+                pause = min(2 * pause, BACKOFF_SECONDS_MAX)
+        finally:
+            if failures:
+                self._failing -= 1
+                if not self._failing:
+                    self._note_trouble(None)
