@@ -217,7 +217,7 @@ class Feed(Protocol):
 
 Release = Callable[[Callable[[StoreClosed | None], None]], None]
 """Calls what it is given in the step of the loop in which something is durable, with None, or with
-the reason why it may never be."""
+the reason why it may never be. That may be this step: nothing is to stand behind the call in it."""
 
 
 class Commit(Protocol[T_co]):
@@ -238,6 +238,10 @@ class Immediate(Protocol):
     Every call raises TakesWaiting, having done nothing, where something is in the way: a lock, a
     version that is not durable, an engine that stalls. See `txn.immediate`.
     """
+
+    def heard(self, client: int) -> None:
+        """A client of this process has sent something, by a number that is its own."""
+        ...
 
     def now(self) -> Timestamp:
         """A timestamp drawn from the store's clock."""

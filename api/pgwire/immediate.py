@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...catalog.values.column_types import Datum
+from ...kvlayer.access import Release
 from ...kvlayer.errors import StoreClosed, TakesWaiting
 from ...sql import Session
 from ...sql.results.errors import told_of
@@ -45,12 +46,23 @@ class ImmediateAnswers:
         self._extended = extended
         self._answer = answer
         self._context = session.context()
+        self._due: tuple[Release, list[bytes]] | None = None
+        """What is to be sent when the commit of this step is durable. It may be so in this step,
+        and the context is entered once."""
 
     def take(self, data: bytes) -> bool:
         """Carries out what has arrived; says whether it was such, and nothing is left for the
         connection's task. For whoever received it, while the task waits for more and has nothing
         else."""
-        return self._context.run(self._take, data)
+        self._immediate.heard()
+        run = self._context.run
+        if not run(self._take, data):
+            return False
+        due, self._due = self._due, None
+        if due is not None:
+            release, frames = due
+            release(lambda refusal: run(self._tell_durable, frames, refusal))
+        return True
 
     def _take(self, data: bytes) -> bool:
         if self._channel.machine.state is not READY:
@@ -132,8 +144,7 @@ class ImmediateAnswers:
             self._answer(frames)
         else:
             self._channel.machine.busy()
-            run = self._context.run
-            outcome.release(lambda refusal: run(self._tell_durable, frames, refusal))
+            self._due = outcome.release, frames
 
     def _tell_durable(self, frames: list[bytes], error: StoreClosed | None) -> None:
         """The commit's way to the disk has ended, and its client may have gone meanwhile."""

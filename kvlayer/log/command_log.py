@@ -13,6 +13,7 @@ from ..disk import ZEROS, Disk, DiskFile
 from ..errors import StoreClosed
 from ..offload import Offload
 from ..spare_descriptors import NO_DESCRIPTORS
+from ..syncs import Done
 from .errors import LogFull, LogTruncated
 from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
 from .recovery import Recovered, recover
@@ -29,6 +30,10 @@ less than handing it over."""
 
 TOLD_MAX = 32
 """Waiters that are told in one step: each may write a client's answer, of some 50 µs."""
+
+STEP_SYNC_SECONDS = 0.001
+"""A sync in a step of the loop may take so long. After one that took `n` times that, the next `n`
+groups are synced beside the loop: a disk that is slow holds up a small part of the steps."""
 
 LINGER_SECONDS = 0.01
 """How long an entry that nobody waits for may stay in the buffer, to be taken along."""
@@ -55,6 +60,10 @@ class CommandLog:
     load and one commit alone waits for one sync. A short group is written in the step in which
     somebody wants it, once the one before is durable, and synced beside the loop; the flusher, a
     task, sees to all that takes more: long groups, new segments, the end.
+
+    Where one client is `alone`, nobody but it waits for the loop: its commit's sync is *put off* to
+    the end of its step, and carried out there (`settle`), which costs no wake-up. Whoever else
+    waits, and the next turn of the loop, has a sync that was put off carried out beside the loop.
 
     Entries that are not *urgent* linger until an urgent one, a waiter or `LINGER_SECONDS` takes
     them along: a transaction's intents cost it no syncs of their own, which its commit would have
@@ -103,6 +112,12 @@ class CommandLog:
         """Of the group that is being made durable; zero where there is none."""
         self._in_flight_index = 0
         """The first entry of that group."""
+        self.alone = False
+        """Whether all that is appended comes from one client, which waits for each answer."""
+        self._put_off: Done | None = None
+        """Told of the sync of the group under way, while that is put off."""
+        self._syncs_beside = 0
+        """Groups that are to be synced beside the loop, whoever is alone: the disk was slow."""
         self._buffer: list[bytes] = []
         self._buffered_bytes = HEADER_BYTES
         """The size of the buffer as one group."""
@@ -155,7 +170,7 @@ class CommandLog:
         self._buffer.append(payload)
         self.last_index = index = self.last_index + 1
         if urgent or size > LINGER_BYTES_MAX:
-            self._want(index)
+            self._want(index, put_off=self.alone)
         elif self._lingering is None:
             loop = asyncio.get_running_loop()
             self._lingering = loop.call_later(LINGER_SECONDS, self._linger_no_more)
@@ -165,12 +180,12 @@ class CommandLog:
         self._lingering = None
         self._want(self.last_index)
 
-    def _want(self, index: int) -> None:
+    def _want(self, index: int, *, put_off: bool = False) -> None:
         if index > self._wanted_index:
             self._wanted_index = index
             if index <= self._taken_index or self._in_flight_bytes:
                 return
-            if not self._begin_group():
+            if not self._begin_group(put_off=put_off):
                 self._wake.set()
 
     def check_append(self, payload: bytes) -> None:
@@ -204,6 +219,33 @@ class CommandLog:
         else:
             self._want(index)
             heapq.heappush(self._waiters, (index, next(self._waiter_numbers), told))
+            if self._put_off is not None:
+                self._sync_beside()
+
+    def settle(self, index: int, told: Told) -> None:
+        """As `when_durable`, at the end of a step: a sync that was put off is carried out in it.
+
+        HAZARD: all who wait are told in this step, and the listeners: the caller has nothing more
+        to do in it.
+        """
+        done, self._put_off = self._put_off, None
+        self.when_durable(index, told)
+        if done is None:
+            return
+        time = asyncio.get_running_loop().time
+        began, failed = time(), None
+        try:
+            self._file.fdatasync()
+        except OSError as error:
+            failed = error
+        self._syncs_beside = int((time() - began) / STEP_SYNC_SECONDS)
+        done(failed)
+
+    def _sync_beside(self) -> None:
+        """Has a sync that was put off carried out beside the loop."""
+        done, self._put_off = self._put_off, None
+        if done is not None:
+            self._syncs.start(self._file, done)
 
     def on_durable(self, listener: Callable[[int], None]) -> None:
         """Calls `listener` with the durable index each time it moves, in that step: before a task
@@ -318,9 +360,9 @@ class CommandLog:
             self._on_failure(error)
             raise
 
-    def _begin_group(self) -> bool:
-        """Writes what is buffered, in this step, and has it synced. False where that takes more
-        than a step.
+    def _begin_group(self, *, put_off: bool = False) -> bool:
+        """Writes what is buffered, in this step, and has it synced, or puts the sync off. False
+        where that takes more than a step.
 
         HAZARD: it is called by `append`, in the middle of a step that has more to do: nobody is
         told anything here, not even of a failure.
@@ -331,10 +373,18 @@ class CommandLog:
         data, last_index = self._encode_group(*self._take_group())
         try:
             self._file.pwrite(data, active.end)
-            self._syncs.start(self._file, partial(self._synced, last_index))
         except OSError as error:
             self._broken = error
             self._wake.set()
+            return True
+        done = partial(self._synced, last_index)
+        if put_off and not self._syncs_beside:
+            self._put_off = done
+            asyncio.get_running_loop().call_soon(self._sync_beside)
+            return True
+        if self._syncs_beside:
+            self._syncs_beside -= 1
+        self._syncs.start(self._file, done)
         return True
 
     def _synced(self, last_index: int, error: BaseException | None) -> None:

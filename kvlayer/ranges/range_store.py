@@ -115,8 +115,11 @@ class RangeStore:
     def release(self, index: int) -> Release | None:
         log = self.log
         if log.durable_index < index <= log.last_index:
-            return partial(log.when_durable, index)
+            return partial(log.settle, index)
         return None
+
+    def serve_alone(self, alone: bool) -> None:
+        self.log.alone = alone
 
     def check_open(self) -> None:
         if self._closed_because is not None:

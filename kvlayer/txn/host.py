@@ -108,7 +108,12 @@ class TransactionHost(Protocol):
 
     def release(self, index: int) -> Release | None:
         """The registration of a callback for the moment when `released` would return, or raise;
-        None where that is so already."""
+        None where that is so already. It is called as the last thing of its step, for it may call
+        back."""
+        ...
+
+    def serve_alone(self, alone: bool) -> None:
+        """Says whether one client alone asks, and waits for each answer."""
         ...
 
     def committed(self, at: Timestamp, index: int) -> None:

@@ -25,6 +25,10 @@ from .transaction import Transaction
 
 T = TypeVar("T")
 
+ALONE_AFTER = 32
+"""So many pieces in a row from one client, and it is taken to be alone: some ten transactions. Two
+that are busy take turns sooner."""
+
 
 class Commit(Struct, Generic[T], frozen=True):
     """A commit that is applied. Nobody may be told of it before it is released; where `release` is
@@ -38,10 +42,25 @@ class Commit(Struct, Generic[T], frozen=True):
 class ImmediateStore:
     """Reads and commits of one store at once. Each call raises TakesWaiting, and StoreClosed."""
 
-    __slots__ = ("_host",)
+    __slots__ = ("_host", "_piece_count", "_speaker")
 
     def __init__(self, host: TransactionHost) -> None:
         self._host = host
+        self._speaker = 0
+        self._piece_count = 0
+        """Pieces that came from the speaker, none of another client between them."""
+
+    def heard(self, client: int) -> None:
+        """A client has sent something. The store learns whether one is alone, for which it carries
+        out syncs in steps of the loop: nobody else is kept waiting by them."""
+        if client == self._speaker:
+            self._piece_count += 1
+            if self._piece_count == ALONE_AFTER:
+                self._host.serve_alone(True)
+            return
+        if self._piece_count >= ALONE_AFTER:
+            self._host.serve_alone(False)
+        self._speaker, self._piece_count = client, 0
 
     def now(self) -> Timestamp:
         """A timestamp drawn from the store's clock."""

@@ -133,6 +133,11 @@ class ImmediateStatements:
         self._lock_timeout: float | None = None
         self._limited = self._reads_only = False
 
+    def heard(self) -> None:
+        """The session's client has sent something, whatever it is."""
+        if self._store is not None:
+            self._store.heard(self._owner.activity.process_id)
+
     def run(self, statement: PreparedStatement, parameters: Sequence[object]) -> Outcome:
         """Runs a prepared statement by itself, or in the open transaction."""
         try:

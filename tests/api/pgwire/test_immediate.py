@@ -17,7 +17,10 @@ from struct import pack
 import pytest
 
 from tailrace.kvlayer import disk as files
+from tailrace.kvlayer.errors import StoreClosed
+from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.syncs import LaneSyncs
+from tailrace.kvlayer.txn import immediate
 from tailrace.sql import Session
 from tailrace.sql.session.immediate import TEXT_LENGTH_MAX, ImmediateStatements, Outcome
 from tests.harness.pg_door import Frame, PgDoor, WireClient, pg_door, row_of
@@ -137,10 +140,47 @@ def at_door(
     asyncio.run(run_work())
 
 
+def test_one_client_is_alone_until_another_speaks(tmp_path: Path) -> None:
+    """Its commits are durable in the step that received them; two clients' share syncs."""
+
+    async def work(door: PgDoor, client: WireClient) -> None:
+        store = door.node.store
+        assert isinstance(store, Store)
+        log = store._ranges.log
+        settled: list[int] = []
+        settle = log.settle
+
+        def counting(index: int, told: Callable[[StoreClosed | None], None]) -> None:
+            before = log.durable_index
+            settle(index, told)
+            if before < index <= log.durable_index:
+                settled.append(index)
+
+        log.settle = counting  # type: ignore[method-assign]
+        other = await door.client()
+        await text(other, "SELECT 1")
+        for number in range(immediate.ALONE_AFTER):
+            await run(client, "insert", b"%d" % number, b"x", b"1")
+        assert not settled
+        assert not log.alone
+        # A disk that was slow for once has the next syncs beside the loop.
+        for number in range(100, 200):
+            await run(client, "insert", b"%d" % number, b"x", b"1")
+        assert len(settled) > 10
+        assert log.alone
+        await text(other, "SELECT 1")
+        assert not log.alone
+
+    at_door(work, tmp_path / "store")
+
+
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_answers_are_the_ordinary_ones(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two nodes are told the same by two clients each: the one at once where that goes, the other
-    on the ordinary way. Every byte of their answers is the same."""
+    on the ordinary way. Every byte of their answers is the same. In every other run whoever speaks
+    twice is taken to be alone."""
+    if seed % 2:
+        monkeypatch.setattr(immediate, "ALONE_AFTER", 1)
 
     async def work() -> None:
         random = Random(seed)

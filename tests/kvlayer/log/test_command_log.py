@@ -9,7 +9,12 @@ import pytest
 
 from tailrace.kvlayer.errors import StoreClosed, TakesWaiting
 from tailrace.kvlayer.log import CommandLog, LogFull, LogTruncated
-from tailrace.kvlayer.log.command_log import LINGER_BYTES_MAX, LINGER_SECONDS, TOLD_MAX
+from tailrace.kvlayer.log.command_log import (
+    LINGER_BYTES_MAX,
+    LINGER_SECONDS,
+    STEP_SYNC_SECONDS,
+    TOLD_MAX,
+)
 from tailrace.kvlayer.txn.immediate import finished
 from tests.harness.sim_disk import Operation
 from tests.harness.simulation import Simulation
@@ -208,6 +213,88 @@ def test_so_many_are_told_in_a_step() -> None:
         await log.close()
 
     sim = Simulation(13)
+    sim.run(scenario(sim))
+
+
+def test_a_lone_clients_sync_is_carried_out_in_its_step() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.alone = True
+        log.append(b"x")
+        assert log.durable_index == 0, "the step has more to do"
+        told: list[StoreClosed | None] = []
+        heard: list[tuple[int, int]] = []
+        log.on_durable(lambda index: heard.append((index, len(told))))
+        log.settle(1, told.append)
+        assert told == [None]
+        assert heard == [(1, 1)], "listeners hear of it in the same step, behind who waits"
+        await log.close()
+
+    sim = Simulation(15)
+    sim.run(scenario(sim))
+
+
+def test_who_waits_has_a_sync_that_was_put_off_beside_the_loop() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.alone = True
+        log.append(b"x")
+        told: list[StoreClosed | None] = []
+        log.when_durable(1, told.append)
+        assert not told
+        await log.wait_durable(1)
+        assert told == [None]
+        log.append(b"nobody waits")
+        while log.durable_index < 2:
+            await asyncio.sleep(LINGER_SECONDS)
+        await log.close()
+
+    sim = Simulation(16)
+    sim.run(scenario(sim))
+
+
+def test_a_sync_that_fails_in_a_step_ends_the_log() -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.alone = True
+        log.append(b"x")
+        sim.disk.fail(Operation.SYNC, OSError(errno.EIO, os.strerror(errno.EIO)))
+        told: list[StoreClosed | None] = []
+        log.settle(1, told.append)
+        assert not told, "the flusher ends the log, and tells"
+        with pytest.raises(StoreClosed, match="cannot write"):
+            await log.wait_durable(1)
+        assert isinstance(told[0], StoreClosed)
+        assert log.durable_index == 0
+        await log.close()
+
+    sim = Simulation(17)
+    sim.run(scenario(sim))
+
+
+def test_a_slow_disk_holds_up_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(sim: Simulation) -> None:
+        log = await open_log(sim)
+        log.alone = True
+        loop, passed = asyncio.get_running_loop(), [0.0]
+        now = loop.time
+
+        def slow() -> None:
+            passed[0] += 3.5 * STEP_SYNC_SECONDS
+
+        sim.disk.before_sync = slow
+        monkeypatch.setattr(loop, "time", lambda: now() + passed[0])
+        in_step: list[bool] = []
+        for index in range(1, 10):
+            log.append(b"x")
+            told: list[StoreClosed | None] = []
+            log.settle(index, told.append)
+            in_step.append(bool(told))
+            await log.wait_durable(index)
+        assert in_step == [True, False, False, False] * 2 + [True]
+        await log.close()
+
+    sim = Simulation(18)
     sim.run(scenario(sim))
 
 
