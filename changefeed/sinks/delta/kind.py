@@ -9,10 +9,10 @@ from pathlib import Path
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
+from ..kind import Place, place_at
 from ..lake.columns import check_names
 from ..lake.kind import LakeKind, unwritable
 from ..locations import Mode
-from ..place import Place, place_at
 from ..protocol import Sink, SinkContext, SinkRefused
 from .location import SCHEME, DeltaTarget, delta_target
 

@@ -12,9 +12,9 @@ import duckdb
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
-from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from ...contract.options import PIPELINE_OPTIONS
+from ..kind import Place, SinkKind, place_at
 from ..locations import MirrorTarget
-from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
@@ -54,12 +54,11 @@ class SnapshotLane(Protocol):
     def log(self, row: LogRow) -> SnapshotLog: ...
 
 
-class DuckDBKind:
+class DuckDBKind(SinkKind):
     """The kind of sink that mirrors tables into a DuckDB file of this node."""
 
     transactional = True
     local = True
-    columnar = True
     follows_schema = True
     obeys = PIPELINE_OPTIONS | {"publish", "schema"}
 
@@ -67,9 +66,6 @@ class DuckDBKind:
         """`lives` says of a job that owns a mirror table whether it may still run."""
         self._files = files
         self._lives = lives
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """A mirror obeys options of the pipeline alone, with any value."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError when a new feed of `tables` may not go to `uri`. Makes no file.

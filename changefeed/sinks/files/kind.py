@@ -9,7 +9,7 @@ from pathlib import Path
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
-from ..place import Place, place_at
+from ..kind import Place, place_at
 from ..protocol import Sink, SinkContext
 from .file_sinks import FileSinks
 from .folder import FilesFolder

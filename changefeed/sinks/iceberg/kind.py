@@ -9,9 +9,9 @@ from pathlib import Path
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
+from ..kind import Place, place_at
 from ..lake.columns import check_names
 from ..lake.kind import LakeKind, unwritable
-from ..place import Place, place_at
 from ..protocol import Sink, SinkContext, SinkRefused
 from .location import SCHEME, IcebergTarget, iceberg_target
 from .sink import IcebergSink

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -13,7 +13,8 @@ from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOpt
 from ...contract.sink_config import Acks, FlushConfig, RetryConfig
 from ...encode import Encoder, Topics, encoder_for
 from ..delivery import MessageSink
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused, cannot_connect
+from ..kind import SinkKind
+from ..protocol import Sink, SinkContext, SinkError, SinkRefused, cannot_connect
 from ..registry import check_avro
 from .target import KafkaTarget, parse_target, shown_uri
 
@@ -24,13 +25,9 @@ ONCE = RetryConfig(max=0)
 """librdkafka sends again by itself."""
 
 
-class KafkaKind:
-    """The kind of sink that produces changes into topics."""
+class KafkaKind(SinkKind):
+    """The kind of sink that produces changes into topics, into one of them from several feeds."""
 
-    transactional = False
-    local = False
-    columnar = True
-    follows_schema = False
     obeys = (
         PIPELINE_OPTIONS
         | MESSAGE_OPTIONS
@@ -87,10 +84,6 @@ class KafkaKind:
         finally:
             await sender.close()
 
-    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """The empty set: several feeds may produce into one topic."""
-        return frozenset()
-
     def create(self, uri: str, context: SinkContext) -> Sink:
         target, options = parse_target(uri), context.options
         topics = Topics(
@@ -110,9 +103,6 @@ class KafkaKind:
             flush=options.kafka_sink_config.flush,
             retry=ONCE,
         )
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """Does nothing: nothing was held."""
 
     def hosts(self, uri: str) -> Sequence[str]:
         return parse_target(uri).hosts

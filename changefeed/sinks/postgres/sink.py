@@ -17,7 +17,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
+from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .connection import Connection, cancellable, connect, in_transaction, roll_back, sink_error
 from .location import PostgresTarget
 from .mirror_table import MirrorTable, TableFlush
@@ -52,7 +52,7 @@ class _Flush:
         return all(table.small for table in self.tables)
 
 
-class PostgresSink:
+class PostgresSink(Sink):
     """A mirror in a database of PostgreSQL.
 
     After a flush that failed the sink is of no further use: what it had gathered is gone, the
@@ -116,9 +116,6 @@ class PostgresSink:
         )
         write = self._write_few if flush.small else self._write
         await self._run(write(connection, flush))
-
-    async def emit_resolved(self, resolved: Timestamp) -> None:
-        """The progress table says it already."""
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None

@@ -12,8 +12,8 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
 from ....kvlayer.settings import Settings
-from ..place import Place, place_at
-from ..protocol import FeedIdentity, PastUnknown, SinkProgress, SinkRefused
+from ..kind import Place, place_at
+from ..protocol import PastUnknown, SinkProgress, SinkRefused
 from ..worker import WorkerFeed, WorkerKind
 from ..worker_tokens import Worker, WorkerTokens
 from .application import LakeApplication, LakeServer
@@ -38,7 +38,8 @@ OPTIONS = frozenset(
 class SparkKind(WorkerKind):
     """Appends every change of one table to a lake, by a PySpark application that it supervises.
 
-    Each run has a token of its own, for the feed's owner and table.
+    Each run has a token of its own, for the feed's owner and table. A lake outlives its feed, whose
+    position ends by its age.
     """
 
     local = True
@@ -97,9 +98,6 @@ class SparkKind(WorkerKind):
         server = self._asked()
         with self._tokens.lent(Worker(feed.user, feed.table_id)) as token:
             await LakeApplication(location, recorded, server, token).run()
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The lake stays as it is; the application's position ends by its age."""
 
     def _location(self, uri: str) -> LakeLocation:
         location = LakeLocation.read(uri, self._roots)

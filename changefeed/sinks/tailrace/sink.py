@@ -13,10 +13,9 @@ from ....kvlayer.history import StorePosition
 from ....kvlayer.keys import KEYSPACE_LENGTH
 from ....kvlayer.replica import Ingest, origin_of, source_of
 from ....kvlayer.span import EVERYTHING
-from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, Form
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
+from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkStand
 from .entry_queue import Entries, EntryQueue, Told
 from .location import ReplicaTarget
 from .requests import Refused, ReplicaRequests, Stand
@@ -152,8 +151,8 @@ class EntrySender:
         await self._requests.close()
 
 
-class ReplicaSink:
-    """Sends a keyspace's entries to a replica of it.
+class ReplicaSink(Sink):
+    """Sends a keyspace's entries to a replica of it. A keyspace has one schema for ever.
 
     The replica is told a flush's progress, and with it what is resolved, behind all that was
     emitted before: along with the last of it, or when it has acknowledged that.
@@ -197,9 +196,6 @@ class ReplicaSink:
         assert len(bodies) == len(batch), "a deletion of a raw key is an entry"
         self._queue.put(Entries([key[KEYSPACE_LENGTH:] for key in batch.keys], bodies, [*stamps]))
 
-    def change_schema(self, event: TableEvent) -> None:
-        """A keyspace has one schema for ever."""
-
     async def flush(self, progress: SinkProgress | None) -> None:
         assert self._queue is not None, "the sink is open"
         if progress is None:
@@ -209,9 +205,6 @@ class ReplicaSink:
         told = Told(written_note(progress, self._context.position()), resolved)
         if not await self._queue.flushed(told):
             await self._sender.send(Entries(), told)
-
-    async def emit_resolved(self, resolved: Timestamp) -> None:
-        """The replica was told with the flush."""
 
     async def close(self) -> None:
         if self._queue is not None:

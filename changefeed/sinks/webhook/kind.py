@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -14,19 +14,17 @@ from ...encode import Topics, encoder_for
 from ..delivery import MessageSink
 from ..http.address import AddressRefused, find_address
 from ..http.target import INSECURE_SCHEME, SECURE_SCHEME, parse_target, shown_uri
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, cannot_connect
+from ..kind import SinkKind
+from ..protocol import Sink, SinkContext, SinkError, cannot_connect
 from .sender import WebhookSender
 
 SCHEMES = (SECURE_SCHEME, INSECURE_SCHEME)
 
 
-class WebhookKind:
-    """The kind of sink that posts changes to a receiver over HTTPS."""
+class WebhookKind(SinkKind):
+    """The kind of sink that posts changes to a receiver over HTTPS, which tells feeds apart by what
+    they send."""
 
-    transactional = False
-    local = False
-    columnar = True
-    follows_schema = False
     obeys = (
         PIPELINE_OPTIONS
         | MESSAGE_OPTIONS
@@ -71,10 +69,6 @@ class WebhookKind:
         except SinkError as error:
             raise cannot_connect(error) from error
 
-    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """The empty set: a receiver tells feeds apart by what they send."""
-        return frozenset()
-
     def create(self, uri: str, context: SinkContext) -> Sink:
         options = replace(context.options, key_in_value=True, topic_in_value=True)
         topics = Topics(full_names=context.names, full_table_name=options.full_table_name)
@@ -88,9 +82,6 @@ class WebhookKind:
             retry=config.retry,
             requests=1 if options.transactions else None,
         )
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """Does nothing: nothing was held."""
 
     def redacted(self, uri: str) -> str:
         return shown_uri(uri)
