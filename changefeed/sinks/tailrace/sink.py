@@ -191,10 +191,10 @@ class ReplicaSink(Sink):
 
     def emit(self, batch: ChangeBatch) -> None:
         assert self._queue is not None, "the sink is open"
-        stamps = batch.timestamps if batch.versions is None else batch.versions
         bodies = [body for body in batch.bodies or () if body is not None]
         assert len(bodies) == len(batch), "a deletion of a raw key is an entry"
-        self._queue.put(Entries([key[KEYSPACE_LENGTH:] for key in batch.keys], bodies, [*stamps]))
+        keys = [key[KEYSPACE_LENGTH:] for key in batch.keys]
+        self._queue.put(Entries(keys, bodies, [*batch.written_at]))
 
     async def flush(self, progress: SinkProgress | None) -> None:
         assert self._queue is not None, "the sink is open"
