@@ -2,56 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Protocol, TypeVar
 
 import duckdb
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
 from ...contract.options import PIPELINE_OPTIONS
 from ..kind import Place, SinkKind, place_at
 from ..locations import MirrorTarget
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
-from .log_ownership import LogRow, check_log_name, log_name
-from .log_snapshot import SnapshotLog
+from .log_ownership import check_log_name, log_name
 from .mirror_file import MirrorFile, run_whole
-from .mirror_snapshot import MirrorSnapshot, begin_snapshot
 from .orphans import Lives, release_jobs, release_orphans
 from .ownership import check_name, has_schema
 from .reader import in_lane
 from .sink import DuckDBSink
+from .snapshot import InLane, MirrorSnapshot, begin_snapshot
 from .table_schema import mirror_name, mirror_names, shown_name
-
-T = TypeVar("T")
-
-
-class InReadLane:
-    """Runs calls on a reader's thread; who is cancelled interrupts what runs."""
-
-    def __init__(self, lane: Offload, cursor: duckdb.DuckDBPyConnection) -> None:
-        self._lane = lane
-        self._cursor = cursor
-
-    def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
-        return in_lane(self._lane, self._cursor, call)
-
-    def log(self, row: LogRow) -> SnapshotLog:
-        """A log of the snapshot."""
-        return SnapshotLog(row, self._cursor)
-
-
-class SnapshotLane(Protocol):
-    """Runs what belongs to the lane of a snapshot's reader, wherever that is."""
-
-    def __call__(self, call: Callable[[], T]) -> Awaitable[T]: ...
-
-    def log(self, row: LogRow) -> SnapshotLog: ...
 
 
 class DuckDBKind(SinkKind):
@@ -123,17 +95,15 @@ class DuckDBKind(SinkKind):
         return uri
 
     @asynccontextmanager
-    async def snapshot(
-        self, uri: str, job_id: int
-    ) -> AsyncIterator[tuple[MirrorSnapshot, SnapshotLane]]:
+    async def snapshot(self, uri: str, job_id: int) -> AsyncIterator[tuple[MirrorSnapshot, InLane]]:
         """The mirror as one commit left it, and what runs calls on its thread, for the time of the
         block. Raises SinkError and SinkRefused."""
         target = self._files.locations.target(uri)
         async with self._files.using(target.path) as file, self._files.read_lane() as lane:
             cursor = file.cursor()
             try:
-                in_lane = InReadLane(lane, cursor)
-                yield await in_lane(partial(begin_snapshot, cursor, job_id)), in_lane
+                run: InLane = partial(in_lane, lane, cursor)
+                yield await run(partial(begin_snapshot, cursor, job_id)), run
             except duckdb.Error as error:
                 file.note_error(error)
                 raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
