@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -111,26 +112,33 @@ class KafkaKind(SinkKind):
         return shown_uri(uri)
 
 
-def _sender(target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> KafkaSender:
-    """Raises SQLError where confluent-kafka is not installed."""
+@contextmanager
+def _installed() -> Iterator[None]:
+    """Raises SQLError where confluent-kafka is not."""
     try:
-        from .sender import KafkaSender
+        yield
     except ImportError:
-        raise _not_installed() from None
+        raise SQLError(
+            "0A000",
+            "this node cannot feed Kafka: confluent-kafka is not installed",
+            hint="pip install 'tailrace[kafka]'",
+        ) from None
+
+
+def _sender(target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> KafkaSender:
+    with _installed():
+        from .sender import KafkaSender
     return KafkaSender(target, options, offload)
 
 
 def _transactional(
     target: KafkaTarget, context: SinkContext, encoder: Encoder, topics: Topics
 ) -> Sink:
-    """Raises SQLError where confluent-kafka is not installed."""
-    try:
+    with _installed():
         from .progress_topic import ProgressTopic, feed_name
         from .sender import client_configuration
         from .sink import TransactionalSink
         from .transactions import TransactionalSender
-    except ImportError:
-        raise _not_installed() from None
     options, identity, offload = context.options, context.identity, context.offload
     return TransactionalSink(
         TransactionalSender(target, options, offload, feed_name(identity)),
@@ -138,12 +146,4 @@ def _transactional(
         context,
         encoder,
         topics,
-    )
-
-
-def _not_installed() -> SQLError:
-    return SQLError(
-        "0A000",
-        "this node cannot feed Kafka: confluent-kafka is not installed",
-        hint="pip install 'tailrace[kafka]'",
     )

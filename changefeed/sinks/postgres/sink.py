@@ -8,7 +8,7 @@ pipeline and costs two round trips, whatever it holds.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import psycopg
@@ -160,8 +160,7 @@ class PostgresSink(Sink):
         """The mirror table as the feed left it; empty where the feed begins, or has none of it."""
         known = await mirror_of(connection, self._identity, table.id)
         if known is not None and self._stood is not None:
-            row = await self._follow(connection, known, table)
-            return MirrorTable(row, self._identity, empty=False)
+            return MirrorTable(await self._follow(connection, known, table), empty=False)
         check_columns(table)
         schema = self._target.schema
         named = await check_name(
@@ -177,39 +176,32 @@ class PostgresSink(Sink):
                 await drop_mirror(connection, left)
         place = TableSchema(table, schema=schema, rows=name)
         await connection.execute(place.create())
-        await save_mirror(connection, self._identity, place, place, staged_at=None, floor_version=0)
-        made = await mirror_of(connection, self._identity, table.id)
-        assert made is not None, place
-        return MirrorTable(made, self._identity, empty=True)
+        made = MirrorRow(
+            place=place,
+            rows=place,
+            store_id=self._identity.store_id,
+            job_id=self._identity.job_id,
+        )
+        await save_mirror(connection, made)
+        return MirrorTable(made, empty=True)
 
     async def _follow(
         self, connection: Connection, row: MirrorRow, table: TableDescriptor
     ) -> MirrorRow:
         """The row, at the table's version or a later one. Raises SinkRefused where the mirror table
         was altered by another hand."""
-        place = TableSchema(row.descriptor, schema=row.schema, rows=row.name)
-        rows = TableSchema(row.descriptor, schema=row.rows_schema, rows=row.rows_table)
+        place, rows, held = row.place, row.rows, row.descriptor
         await check_unaltered(connection, rows)
-        if row.descriptor.version >= table.version:
+        if held.version >= table.version:
             return row
-        if not same_shape(row.descriptor, table):
+        if not same_shape(held, table):
             raise SinkRefused(
-                f'mirror table "{row.schema}.{row.name}" holds version {row.descriptor.version} of '
-                f"table {row.table_id}, whose schema is another than that of version "
-                f"{table.version}"
+                f'mirror table "{place.schema}.{place.rows}" holds version {held.version} of table '
+                f"{held.id}, whose schema is another than that of version {table.version}"
             )
-        newer = TableSchema(table, schema=rows.schema, rows=rows.rows)
-        await save_mirror(
-            connection,
-            self._identity,
-            place,
-            newer,
-            staged_at=row.staged_at,
-            floor_version=row.floor_version,
-        )
-        found = await mirror_of(connection, self._identity, table.id)
-        assert found is not None, newer
-        return found
+        newer = replace(row, rows=TableSchema(table, schema=rows.schema, rows=rows.rows))
+        await save_mirror(connection, newer)
+        return newer
 
     async def _write_few(self, connection: Connection, flush: _Flush) -> None:
         """Rows, tombstones and progress in one pipeline, and the commit in another: whether our

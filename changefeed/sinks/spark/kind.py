@@ -16,7 +16,7 @@ from ..kind import Place, place_at
 from ..protocol import PastUnknown, SinkProgress, SinkRefused
 from ..worker import WorkerFeed, WorkerKind
 from ..worker_tokens import Worker, WorkerTokens
-from .application import LakeApplication, LakeServer
+from .application import LakeServer, run_lake
 from .java import why_no_spark
 from .lake_record import LakeRecord
 from .location import LakeLocation
@@ -97,7 +97,7 @@ class SparkKind(WorkerKind):
         recorded = replace(feed, report=report)
         server = self._asked()
         with self._tokens.lent(Worker(feed.user, feed.table_id)) as token:
-            await LakeApplication(location, recorded, server, token).run()
+            await run_lake(location, recorded, server, token)
 
     def _location(self, uri: str) -> LakeLocation:
         location = LakeLocation.read(uri, self._roots)

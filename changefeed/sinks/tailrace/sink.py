@@ -108,49 +108,6 @@ def read_stand(stand: Stand, position: StorePosition) -> SinkStand | None:
     )
 
 
-class EntrySender:
-    """Sends in the epoch that was opened."""
-
-    def __init__(self, requests: ReplicaRequests, context: SinkContext) -> None:
-        store_id, (table_id,) = context.identity.store_id, context.names
-        self.source = source_of(store_id, table_id)
-        """The main keyspace: a job that is created anew goes on where the one before it stood."""
-        self.epoch = 0
-        self._names = context.names
-        self._origin = origin_of(store_id)
-        self._requests = requests
-        self._task = context.task
-
-    async def restore(self, backups: BackupMaker, uri: str, at: Timestamp) -> None:
-        """See `restore_replica`."""
-        ((table_id, name),) = self._names.items()
-        first = self._task is None or self._task.first
-        await restore_replica(self._requests, backups, uri, table_id, name, at, first=first)
-
-    async def begin(self) -> Stand:
-        """Begins an epoch, in which everything is sent from here on."""
-        stand = await self._requests.open(self.source, self._task)
-        self.epoch = stand.epoch
-        return stand
-
-    async def send(self, entries: Entries, told: Told | None) -> None:
-        """Returns when the replica has both, durably."""
-        order = Ingest(
-            source=self.source,
-            epoch=self.epoch,
-            origin=self._origin,
-            keys=entries.keys,
-            bodies=entries.bodies,
-            timestamps=entries.timestamps,
-            resolved=None if told is None else told.resolved,
-            note=None if told is None else told.note,
-        )
-        await self._requests.send(order)
-
-    async def close(self) -> None:
-        await self._requests.close()
-
-
 class ReplicaSink(Sink):
     """Sends a keyspace's entries to a replica of it. A keyspace has one schema for ever.
 
@@ -169,22 +126,39 @@ class ReplicaSink(Sink):
     ) -> None:
         self._context = context
         self._target = target
+        self._requests = requests
         self._backups = backups
-        self._sender = EntrySender(requests, context)
+        store_id = context.identity.store_id
+        ((self._table_id, self._name),) = context.names.items()
+        self._source = source_of(store_id, self._table_id)
+        """The main keyspace: a job that is created anew goes on where the one before it stood."""
+        self._origin = origin_of(store_id)
+        self._epoch = 0
         self._queue: EntryQueue | None = None
 
     async def stand(self) -> SinkStand | None:
-        """Begins an epoch, and says how far the replica has come."""
-        backup = self._target.backup
+        """Begins an epoch, in which everything is sent from here on, and says how far the replica
+        has come."""
+        context, task, backup = self._context, self._context.task, self._target.backup
         if backup is not None:
             assert self._backups is not None, "a target with a backup was validated"
-            await self._sender.restore(self._backups, backup, self._context.start_at)
-        return read_stand(await self._sender.begin(), self._context.position())
+            await restore_replica(
+                self._requests,
+                self._backups,
+                backup,
+                self._table_id,
+                self._name,
+                context.start_at,
+                first=task is None or task.first,
+            )
+        stand = await self._requests.open(self._source, task)
+        self._epoch = stand.epoch
+        return read_stand(stand, context.position())
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
-        assert self._sender.epoch, "the sink's `stand` has begun the epoch"
+        assert self._epoch, "the sink's `stand` has begun the epoch"
         self._queue = EntryQueue(
-            self._sender.send,
+            self._send,
             requests_max=self._target.concurrency,
             entries_max=self._target.batch_size,
         )
@@ -204,9 +178,23 @@ class ReplicaSink(Sink):
         resolved = progress.resolved if progress.scan_complete else None
         told = Told(written_note(progress, self._context.position()), resolved)
         if not await self._queue.flushed(told):
-            await self._sender.send(Entries(), told)
+            await self._send(Entries(), told)
 
     async def close(self) -> None:
         if self._queue is not None:
             await self._queue.close()
-        await self._sender.close()
+        await self._requests.close()
+
+    async def _send(self, entries: Entries, told: Told | None) -> None:
+        """Returns when the replica has both, durably."""
+        order = Ingest(
+            source=self._source,
+            epoch=self._epoch,
+            origin=self._origin,
+            keys=entries.keys,
+            bodies=entries.bodies,
+            timestamps=entries.timestamps,
+            resolved=None if told is None else told.resolved,
+            note=None if told is None else told.note,
+        )
+        await self._requests.send(order)
