@@ -23,9 +23,8 @@ from ..sinks.protocol import SinkError, SinkRefused
 from ..sinks.tailrace import ReplicatingKind
 from ..targets import KeyspacePart
 from .difference import DIFFERENCES_MAX, AnyDifference, Difference
-from .log_repair import repair_log
 from .log_verification import LogReport, LogVerification
-from .repair import repair
+from .repair import repair, repair_log
 from .replica_verification import verify_replica
 from .verification import Verification, VerifiedQuery
 

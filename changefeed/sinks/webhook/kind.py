@@ -12,10 +12,10 @@ from ...contract.message_form import WHOLE_ENVELOPES, Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...encode import Topics, encoder_for
 from ..delivery import MessageSink
-from ..http.address import AddressRefused, find_address
+from ..http.address import check_address
 from ..http.target import INSECURE_SCHEME, SECURE_SCHEME, parse_target, shown_uri
 from ..kind import SinkKind
-from ..protocol import Sink, SinkContext, SinkError, cannot_connect
+from ..protocol import Sink, SinkContext
 from .sender import WebhookSender
 
 SCHEMES = (SECURE_SCHEME, INSECURE_SCHEME)
@@ -61,13 +61,7 @@ class WebhookKind(SinkKind):
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError also where nothing takes connections there. Makes no request."""
-        target = parse_target(uri)
-        try:
-            await find_address(target, self._settings, target.tls())
-        except AddressRefused as error:
-            raise SQLError("42501", str(error)) from error
-        except SinkError as error:
-            raise cannot_connect(error) from error
+        await check_address(parse_target(uri), self._settings)
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         options = replace(context.options, key_in_value=True, topic_in_value=True)
