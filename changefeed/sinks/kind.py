@@ -73,6 +73,23 @@ class Kind(ABC):
         """The URI as anybody may see it: unchanged where it holds no secret."""
 
 
+class LocalKind(Kind):
+    """A kind of sink whose targets are files or folders of one node. What names one is no
+    secret."""
+
+    local = True
+
+    @abstractmethod
+    def path_of(self, uri: str) -> Path:
+        """The file or folder that `uri` names. Raises SQLError for a URI that will not do."""
+
+    def place(self, uri: str) -> Place | None:
+        return place_at(self.path_of(uri))
+
+    def redacted(self, uri: str) -> str:
+        return uri
+
+
 class SinkKind(Kind):
     """A scheme behind which sinks stand: checks options and opens sinks."""
 

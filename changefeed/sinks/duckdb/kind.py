@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import duckdb
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ...contract.options import PIPELINE_OPTIONS
-from ..kind import Place, SinkKind, place_at
+from ..kind import LocalKind, SinkKind
 from ..locations import MirrorTarget
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
@@ -26,11 +27,10 @@ from .snapshot import InLane, MirrorSnapshot, begin_snapshot
 from .table_schema import mirror_name, mirror_names, shown_name
 
 
-class DuckDBKind(SinkKind):
+class DuckDBKind(SinkKind, LocalKind):
     """The kind of sink that mirrors tables into a DuckDB file of this node."""
 
     transactional = True
-    local = True
     follows_schema = True
     obeys = PIPELINE_OPTIONS | {"publish", "schema"}
 
@@ -67,9 +67,8 @@ class DuckDBKind(SinkKind):
             except duckdb.Error as error:
                 raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
 
-    def place(self, uri: str) -> Place:
-        """The file, and the folders around it."""
-        return place_at(self._files.locations.target(uri).path)
+    def path_of(self, uri: str) -> Path:
+        return self._files.locations.target(uri).path
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The mirror tables, file and all."""
@@ -89,10 +88,6 @@ class DuckDBKind(SinkKind):
         return DuckDBSink(
             self._files.locations.target(uri), self._files, context, lives=self._lives
         )
-
-    def redacted(self, uri: str) -> str:
-        """Returns the URI unchanged: a mirror's location holds no secret."""
-        return uri
 
     @asynccontextmanager
     async def snapshot(self, uri: str, job_id: int) -> AsyncIterator[tuple[MirrorSnapshot, InLane]]:
@@ -120,7 +115,7 @@ class DuckDBKind(SinkKind):
         file cannot be opened now.
         """
         try:
-            path = self._files.locations.target(uri).path
+            path = self.path_of(uri)
         except SQLError:
             return
         if not path.exists():

@@ -12,7 +12,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
 from ....kvlayer.settings import Settings
-from ..kind import Place, place_at
+from ..kind import LocalKind
 from ..protocol import PastUnknown, SinkProgress, SinkRefused
 from ..worker import WorkerFeed, WorkerKind
 from ..worker_tokens import Worker, WorkerTokens
@@ -35,14 +35,13 @@ OPTIONS = frozenset(
 """Options of a lake's feed. Rows bear their operation and commit timestamp in any case."""
 
 
-class SparkKind(WorkerKind):
+class SparkKind(WorkerKind, LocalKind):
     """Appends every change of one table to a lake, by a PySpark application that it supervises.
 
     Each run has a token of its own, for the feed's owner and table. A lake outlives its feed, whose
     position ends by its age.
     """
 
-    local = True
     obeys = OPTIONS
 
     def __init__(
@@ -70,13 +69,8 @@ class SparkKind(WorkerKind):
         if missing is not None:
             raise SQLError("58030", f"a changefeed into a lake cannot run: {missing}")
 
-    def place(self, uri: str) -> Place:
-        """The lake's folder, and those around it."""
-        return place_at(LakeLocation.read(uri, self._roots).path)
-
-    def redacted(self, uri: str) -> str:
-        """Returns the URI unchanged: neither a folder nor a master's address is a secret."""
-        return uri
+    def path_of(self, uri: str) -> Path:
+        return LakeLocation.read(uri, self._roots).path
 
     async def run(self, feed: WorkerFeed) -> None:
         try:

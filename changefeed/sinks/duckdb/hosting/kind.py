@@ -39,7 +39,7 @@ class PlacedKind(DuckDBKind):
         self._lane = lane
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        path = self._files.locations.target(uri).path
+        path = self.path_of(uri)
         if not self._placement.apart(path):
             await super().validate(uri, tables, store_id=store_id)
             return
@@ -58,7 +58,7 @@ class PlacedKind(DuckDBKind):
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         self._worker.unreadable.discard(identity.job_id)
         try:
-            path = self._files.locations.target(uri).path
+            path = self.path_of(uri)
         except SQLError:
             return
         if not self._placement.apart(path):
@@ -69,7 +69,7 @@ class PlacedKind(DuckDBKind):
 
     @asynccontextmanager
     async def snapshot(self, uri: str, job_id: int) -> AsyncIterator[tuple[MirrorSnapshot, InLane]]:
-        path = self._files.locations.target(uri).path
+        path = self.path_of(uri)
         if not self._placement.apart(path):
             async with super().snapshot(uri, job_id) as found:
                 yield found
