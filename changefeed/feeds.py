@@ -12,6 +12,7 @@ from ..catalog.jobs import JobContext, JobRecord, JobState
 from ..catalog.jobs.record import encode_progress as encode_job_progress
 from ..catalog.leases.liveness import node_lives
 from ..catalog.values.errors import SQLError
+from ..kvlayer.access import committed
 from ..kvlayer.clock import ZERO, Timestamp, format_timestamp, seconds_between
 from ..kvlayer.span import Span
 from ..kvlayer.txn import Transaction
@@ -316,13 +317,8 @@ class Changefeeds:
         kind = self._services.kinds.kind_of("file:///")
         assert isinstance(kind, FilesKind), kind
         path = kind.folder_of(uri)
-        transaction = self._services.store.begin()
-        try:
+        async with committed(self._services.store) as transaction:
             await claim_place(self._services, transaction, uri, user)
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
         return path
 
     # For the job registry

@@ -17,8 +17,8 @@ the store is far: then the store checks in its step that what was read still sta
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from random import Random
 from typing import Any, Protocol, TypeVar
 
@@ -378,3 +378,15 @@ class StoreAccess(Protocol):
         checkpoint_seconds: float = 0.0,
         omitted_origins: frozenset[int] = frozenset(),
     ) -> Feed: ...
+
+
+@asynccontextmanager
+async def committed(store: StoreAccess) -> AsyncIterator[Transaction]:
+    """A transaction that commits behind the block, and is rolled back where either fails."""
+    transaction = store.begin()
+    try:
+        yield transaction
+        await transaction.commit()
+    except BaseException:
+        await transaction.rollback()
+        raise

@@ -20,7 +20,7 @@ from ...catalog.descriptors.descriptor_encoding import (
 )
 from ...catalog.descriptors.keyspace import Keyspace
 from ...catalog.rights.quotas import Quota, declare_bounds
-from ...kvlayer.access import StoreAccess, Transaction
+from ...kvlayer.access import StoreAccess, committed
 from ...kvlayer.background import give_way
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
 from ...kvlayer.offload import OffloadLane
@@ -205,7 +205,7 @@ class KeyspaceBackups:
 
     @asynccontextmanager
     async def _protected(self, span: Span, at: Timestamp) -> AsyncGenerator[None, None]:
-        async with self._changing() as transaction:
+        async with committed(self._store) as transaction:
             record_id = await self._protections.protect(
                 transaction,
                 owner=PROTECTION_OWNER,
@@ -216,18 +216,8 @@ class KeyspaceBackups:
         try:
             yield
         finally:
-            async with self._changing() as transaction:
+            async with committed(self._store) as transaction:
                 await self._protections.release(transaction, record_id)
-
-    @asynccontextmanager
-    async def _changing(self) -> AsyncGenerator[Transaction, None]:
-        transaction = self._store.begin()
-        try:
-            yield transaction
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
 
 
 def _entry(key: bytes, value: bytes, expires_at: int | None, timestamp: int) -> IngestedEntry:

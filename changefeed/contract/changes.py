@@ -108,6 +108,11 @@ class ChangeBatch:
             return self.deleted
         return [place for place, row in enumerate(self.rows) if row is None]
 
+    @property
+    def written_at(self) -> Sequence[Timestamp]:
+        """When each row was written, also where a scan has shown it as of another time."""
+        return self.timestamps if self.versions is None else self.versions
+
     def decoded(self) -> ChangeBatch:
         """The same batch with its bodies decoded, into Arrow where there are many. Raises
         RowUnreadable."""
@@ -132,6 +137,19 @@ class ChangeBatch:
             return rows
         gone = frozenset(self.deleted)
         return (None if index in gone else next(rows) for index in range(len(self.keys)))
+
+    def whole_rows(self) -> Iterator[Sequence[Datum]]:
+        """The row of each change; of a deletion the key's columns, and NULLs."""
+        columns = self.descriptor.visible_columns
+        places = {id: place for place, id in enumerate(self.descriptor.primary_key)}
+        decode_key = codec_for(self.descriptor).decode_key
+        for key, row in zip(self.keys, self.iterate_rows(), strict=True):
+            if row is None:
+                values = decode_key(key)
+                row = tuple(
+                    values[places[each.id]] if each.id in places else None for each in columns
+                )
+            yield row
 
 
 class DecodedForm(TypedDict, total=False):

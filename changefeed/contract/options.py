@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
@@ -274,14 +274,19 @@ def parse_options(
         if option in texts:
             raise _invalid(f"changefeed option {option!r} is given twice")
         texts[option] = text
-    options = ChangefeedOptions(envelope=Envelope.WRAPPED if query is None else Envelope.BARE)
+    fields: dict[str, Any] = {
+        "envelope": Envelope.WRAPPED if query is None else Envelope.BARE,
+        "resolved": "resolved" in texts,
+        "paced_when_idle": "min_checkpoint_frequency" not in texts,
+    }
     for option, text in texts.items():
-        options = _READERS[option](options, option, text)
+        fields[_FIELDS.get(option, option)] = _READERS[option](option, text)
     scan_choices = [name for name in texts if name in SCAN_OPTIONS]
     if len(scan_choices) > 1:
         raise _invalid(f"changefeed options {' and '.join(scan_choices)} exclude each other")
-    if options.cursor is not None and not scan_choices:
-        options = replace(options, initial_scan=ScanChoice.NO)
+    if "cursor" in texts and not scan_choices:
+        fields["initial_scan"] = ScanChoice.NO
+    options = ChangefeedOptions(**fields)
     _check_combinations(options, texts, query)
     return options
 
@@ -400,250 +405,8 @@ def _check_enriched(
             )
 
 
-Reader = Callable[[ChangefeedOptions, str, str | None], ChangefeedOptions]
-
-
-def _format(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    required = _required(name, text)
-    if required.strip().lower() in UNSERVED_FORMATS:
-        raise SQLError(
-            NOT_SUPPORTED,
-            f"changefeed format {required} is not supported",
-            detail=UNSERVED_FORMATS[required.strip().lower()],
-        )
-    if required.strip().lower() == "experimental_avro":
-        required = Format.AVRO.value
-    return replace(options, format=_choice(Format, name, required))
-
-
-def _schema_prefix(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    prefix = _required(name, text)
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):
-        raise _invalid(f"changefeed option {name} is letters, digits and '_', not {prefix!r}")
-    return replace(options, avro_schema_prefix=prefix)
-
-
-def _registry(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, confluent_schema_registry=_required(name, text).strip())
-
-
-def _envelope(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    required = _required(name, text)
-    if required.strip().lower() == "deprecated_row":
-        required = Envelope.ROW.value
-    return replace(options, envelope=_choice(Envelope, name, required))
-
-
-def _properties(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    parts = _required(name, text).split(",")
-    return replace(
-        options,
-        enriched_properties=frozenset(_choice(EnrichedProperty, name, part) for part in parts),
-    )
-
-
-def _compression(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, compression=_choice(Compression, name, _required(name, text)))
-
-
-def _flag_of_its_name(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    changed: dict[str, Any] = {name: _flag(name, text)}
-    return replace(options, **changed)
-
-
-def _resolved(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    interval = 0.0 if text is None else _duration(name, text)
-    return replace(options, resolved=True, resolved_interval=interval)
-
-
-def _timestamp_of_its_name(
-    options: ChangefeedOptions, name: str, text: str | None
-) -> ChangefeedOptions:
-    try:
-        changed: dict[str, Any] = {name: parse_timestamp(_required(name, text))}
-    except ValueError as error:
-        raise _invalid(f"changefeed option {name}: {error}") from None
-    return replace(options, **changed)
-
-
-def _seconds_of_its_name(
-    options: ChangefeedOptions, name: str, text: str | None
-) -> ChangefeedOptions:
-    seconds = _duration(name, _required(name, text))
-    if not seconds:
-        raise _invalid(f"changefeed option {name} is a duration above zero, not {text!r}")
-    changed: dict[str, Any] = {name: seconds}
-    return replace(options, **changed)
-
-
-def _metrics_label(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    label = _required(name, text)
-    if len(label.encode()) > LABEL_BYTES_MAX:
-        raise _invalid(f"changefeed option {name} is of at most {LABEL_BYTES_MAX} bytes")
-    return replace(options, metrics_label=label)
-
-
-def _initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    # Without a value it is the anchor's old flag, which means yes.
-    scan = ScanChoice.YES if text is None else _choice(ScanChoice, name, text)
-    return replace(options, initial_scan=scan)
-
-
-def _no_initial_scan(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    _flag(name, text)
-    return replace(options, initial_scan=ScanChoice.NO)
-
-
-def _initial_scan_only(
-    options: ChangefeedOptions, name: str, text: str | None
-) -> ChangefeedOptions:
-    _flag(name, text)
-    return replace(options, initial_scan=ScanChoice.ONLY)
-
-
-def _checkpoints(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    seconds = _duration(name, _required(name, text))
-    return replace(options, min_checkpoint_frequency=seconds, paced_when_idle=False)
-
-
-def _schema_feed(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    kind = _choice(SchemaFeedKind, name, _required(name, text))
-    return replace(options, schema_feed=kind)
-
-
-def _change_events(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    events = _choice(SchemaChangeEvents, name, _required(name, text))
-    return replace(options, schema_change_events=events)
-
-
-def _change_policy(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    policy = _choice(SchemaChangePolicy, name, _required(name, text))
-    return replace(options, schema_change_policy=policy)
-
-
-def _table_dropped(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    policy = _choice(DropPolicy, name, _required(name, text))
-    return replace(options, on_table_dropped=policy)
-
-
-def _extra_headers(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    try:
-        headers = json.loads(_required(name, text))
-    except ValueError:
-        headers = None
-    if not isinstance(headers, dict) or not all(
-        _header_text(header) and isinstance(value, str) and _header_text(value)
-        for header, value in headers.items()
-    ):
-        raise _invalid(
-            f"changefeed option {name} is a JSON object of names and texts",
-            hint='For example: \'{"X-Tenant": "eu"}\'.',
-        )
-    return replace(options, extra_headers=headers)
-
-
-def _auth_header(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    header = _required(name, text).strip()
-    if not _header_text(header):
-        raise _invalid(f"changefeed option {name} holds what no header can: a control character")
-    return replace(options, webhook_auth_header=header)
-
-
-def _header_text(text: str) -> bool:
-    """Whether a header can carry it."""
-    return bool(text) and text.isascii() and text.isprintable()
-
-
-def _publish(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    seconds = _duration(name, _required(name, text))
-    if seconds < MIN_PUBLISH_SECONDS:
-        raise _invalid(f"changefeed option {name} is at least {MIN_PUBLISH_SECONDS:g} s")
-    return replace(options, publish=seconds)
-
-
-def _webhook_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    try:
-        config = parse_webhook_config(_required(name, text))
-    except ValueError as error:
-        raise _invalid(f"changefeed option {name}: {error}") from None
-    return replace(options, webhook_sink_config=config)
-
-
-def _kafka_config(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    try:
-        config = parse_kafka_config(_required(name, text))
-    except ValueError as error:
-        raise _invalid(f"changefeed option {name}: {error}") from None
-    return replace(options, kafka_sink_config=config)
-
-
-def _partition_alg(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    algorithm = _choice(PartitionAlgorithm, name, _required(name, text))
-    return replace(options, partition_alg=algorithm)
-
-
-def _on_error(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, on_error=_choice(ErrorPolicy, name, _required(name, text)))
-
-
-def _on_bad_row(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, on_bad_row=_choice(BadRowPolicy, name, _required(name, text)))
-
-
-def _mirror_schema(options: ChangefeedOptions, name: str, text: str | None) -> ChangefeedOptions:
-    return replace(options, mirror_schema=_required(name, text))
-
-
-_READERS: dict[str, Reader] = {
-    "avro_schema_prefix": _schema_prefix,
-    "compression": _compression,
-    "confluent_schema_registry": _registry,
-    "cursor": _timestamp_of_its_name,
-    "diff": _flag_of_its_name,
-    "end_time": _timestamp_of_its_name,
-    "encode_json_value_null_as_object": _flag_of_its_name,
-    "enriched_properties": _properties,
-    "envelope": _envelope,
-    "exactly_once": _flag_of_its_name,
-    "extra_headers": _extra_headers,
-    "format": _format,
-    "full_table_name": _flag_of_its_name,
-    "gc_protect_expires_after": _seconds_of_its_name,
-    "initial_scan": _initial_scan,
-    "initial_scan_only": _initial_scan_only,
-    "kafka_sink_config": _kafka_config,
-    "key_in_value": _flag_of_its_name,
-    "lagging_ranges_polling_interval": _seconds_of_its_name,
-    "lagging_ranges_threshold": _seconds_of_its_name,
-    "metrics_label": _metrics_label,
-    "min_checkpoint_frequency": _checkpoints,
-    "mvcc_timestamp": _flag_of_its_name,
-    "no_initial_scan": _no_initial_scan,
-    "on_bad_row": _on_bad_row,
-    "on_error": _on_error,
-    "on_table_dropped": _table_dropped,
-    "partition_alg": _partition_alg,
-    "paused": _flag_of_its_name,
-    "publish": _publish,
-    "resolved": _resolved,
-    "schema": _mirror_schema,
-    "schema_change_events": _change_events,
-    "schema_change_policy": _change_policy,
-    "schema_events": _flag_of_its_name,
-    "schema_feed": _schema_feed,
-    "slo_p99": _seconds_of_its_name,
-    "topic_in_value": _flag_of_its_name,
-    "transactions": _flag_of_its_name,
-    "updated": _flag_of_its_name,
-    "webhook_auth_header": _auth_header,
-    "webhook_client_timeout": _seconds_of_its_name,
-    "webhook_sink_config": _webhook_config,
-}
-
-SCAN_OPTIONS = ("initial_scan", "initial_scan_only", "no_initial_scan")
-"""Ways to say one thing; the last two are the anchor's old flags."""
-
-KNOWN_OPTIONS = tuple(_READERS)
+Reader = Callable[[str, str | None], object]
+"""Reads the text of an option, None where it has none; the first argument is the option's name."""
 
 
 def _invalid(message: str, *, detail: str | None = None, hint: str | None = None) -> SQLError:
@@ -656,27 +419,200 @@ def _required(name: str, text: str | None) -> str:
     return text
 
 
+def _trimmed(name: str, text: str | None) -> str:
+    return _required(name, text).strip()
+
+
 def _flag(name: str, text: str | None) -> bool:
     if text is not None:
         raise _invalid(f"changefeed option {name} takes no value, not {text!r}")
     return True
 
 
-def _duration(name: str, text: str) -> float:
-    if text.strip().startswith("-"):
-        raise _invalid(f"changefeed option {name}: negative durations are not accepted: {text!r}")
-    try:
-        return parse_duration(text)
-    except SettingError as error:
-        raise _invalid(f"changefeed option {name}: {error}") from None
+def _flag_for(scan: ScanChoice) -> Reader:
+    """Reads a flag that stands for a choice of the initial scan."""
+    return lambda name, text: _flag(name, text) and scan
 
 
-C = TypeVar("C", bound=Enum)
+def _one_of(kind: type[Enum], otherwise: Enum | None = None) -> Reader:
+    """Reads a member of `kind` by its value; `otherwise`, if there is one, is the bare option."""
+
+    def read(name: str, text: str | None) -> Enum:
+        if text is None and otherwise is not None:
+            return otherwise
+        return _choice(kind, name, _required(name, text))
+
+    return read
 
 
-def _choice(kind: type[C], name: str, text: str) -> C:
+def _choice(kind: type[Enum], name: str, text: str) -> Enum:
     try:
         return kind(text.strip().lower())
     except ValueError:
         known = ", ".join(member.value for member in kind)
         raise _invalid(f"changefeed option {name} is one of {known}, not {text!r}") from None
+
+
+def _duration(name: str, text: str | None) -> float:
+    required = _required(name, text)
+    if required.strip().startswith("-"):
+        raise _invalid(f"changefeed option {name}: negative durations are not accepted: {text!r}")
+    try:
+        return parse_duration(required)
+    except SettingError as error:
+        raise _invalid(f"changefeed option {name}: {error}") from None
+
+
+def _seconds(name: str, text: str | None) -> float:
+    seconds = _duration(name, text)
+    if not seconds:
+        raise _invalid(f"changefeed option {name} is a duration above zero, not {text!r}")
+    return seconds
+
+
+def _parsed_by(parse: Callable[[str], object]) -> Reader:
+    """Reads what `parse` makes of a text, or says why in a ValueError."""
+
+    def read(name: str, text: str | None) -> object:
+        try:
+            return parse(_required(name, text))
+        except ValueError as error:
+            raise _invalid(f"changefeed option {name}: {error}") from None
+
+    return read
+
+
+def _format(name: str, text: str | None) -> Enum:
+    required = _required(name, text)
+    word = required.strip().lower()
+    if word in UNSERVED_FORMATS:
+        raise SQLError(
+            NOT_SUPPORTED,
+            f"changefeed format {required} is not supported",
+            detail=UNSERVED_FORMATS[word],
+        )
+    return Format.AVRO if word == "experimental_avro" else _choice(Format, name, required)
+
+
+def _envelope(name: str, text: str | None) -> Enum:
+    required = _required(name, text)
+    if required.strip().lower() == "deprecated_row":
+        return Envelope.ROW
+    return _choice(Envelope, name, required)
+
+
+def _properties(name: str, text: str | None) -> frozenset[Enum]:
+    parts = _required(name, text).split(",")
+    return frozenset(_choice(EnrichedProperty, name, part) for part in parts)
+
+
+def _schema_prefix(name: str, text: str | None) -> str:
+    prefix = _required(name, text)
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):
+        raise _invalid(f"changefeed option {name} is letters, digits and '_', not {prefix!r}")
+    return prefix
+
+
+def _metrics_label(name: str, text: str | None) -> str:
+    label = _required(name, text)
+    if len(label.encode()) > LABEL_BYTES_MAX:
+        raise _invalid(f"changefeed option {name} is of at most {LABEL_BYTES_MAX} bytes")
+    return label
+
+
+def _extra_headers(name: str, text: str | None) -> Mapping[str, str]:
+    try:
+        headers = json.loads(_required(name, text))
+    except ValueError:
+        headers = None
+    if not isinstance(headers, dict) or not all(
+        _header_text(header) and isinstance(value, str) and _header_text(value)
+        for header, value in headers.items()
+    ):
+        raise _invalid(
+            f"changefeed option {name} is a JSON object of names and texts",
+            hint='For example: \'{"X-Tenant": "eu"}\'.',
+        )
+    return headers
+
+
+def _auth_header(name: str, text: str | None) -> str:
+    header = _trimmed(name, text)
+    if not _header_text(header):
+        raise _invalid(f"changefeed option {name} holds what no header can: a control character")
+    return header
+
+
+def _header_text(text: str) -> bool:
+    """Whether a header can carry it."""
+    return bool(text) and text.isascii() and text.isprintable()
+
+
+def _publish(name: str, text: str | None) -> float:
+    seconds = _duration(name, text)
+    if seconds < MIN_PUBLISH_SECONDS:
+        raise _invalid(f"changefeed option {name} is at least {MIN_PUBLISH_SECONDS:g} s")
+    return seconds
+
+
+def _resolved(name: str, text: str | None) -> float:
+    return 0.0 if text is None else _duration(name, text)
+
+
+_READERS: dict[str, Reader] = {
+    "avro_schema_prefix": _schema_prefix,
+    "compression": _one_of(Compression),
+    "confluent_schema_registry": _trimmed,
+    "cursor": _parsed_by(parse_timestamp),
+    "diff": _flag,
+    "end_time": _parsed_by(parse_timestamp),
+    "encode_json_value_null_as_object": _flag,
+    "enriched_properties": _properties,
+    "envelope": _envelope,
+    "exactly_once": _flag,
+    "extra_headers": _extra_headers,
+    "format": _format,
+    "full_table_name": _flag,
+    "gc_protect_expires_after": _seconds,
+    "initial_scan": _one_of(ScanChoice, ScanChoice.YES),  # without a value: the anchor's old flag
+    "initial_scan_only": _flag_for(ScanChoice.ONLY),
+    "kafka_sink_config": _parsed_by(parse_kafka_config),
+    "key_in_value": _flag,
+    "lagging_ranges_polling_interval": _seconds,
+    "lagging_ranges_threshold": _seconds,
+    "metrics_label": _metrics_label,
+    "min_checkpoint_frequency": _duration,
+    "mvcc_timestamp": _flag,
+    "no_initial_scan": _flag_for(ScanChoice.NO),
+    "on_bad_row": _one_of(BadRowPolicy),
+    "on_error": _one_of(ErrorPolicy),
+    "on_table_dropped": _one_of(DropPolicy),
+    "partition_alg": _one_of(PartitionAlgorithm),
+    "paused": _flag,
+    "publish": _publish,
+    "resolved": _resolved,
+    "schema": _required,
+    "schema_change_events": _one_of(SchemaChangeEvents),
+    "schema_change_policy": _one_of(SchemaChangePolicy),
+    "schema_events": _flag,
+    "schema_feed": _one_of(SchemaFeedKind),
+    "slo_p99": _seconds,
+    "topic_in_value": _flag,
+    "transactions": _flag,
+    "updated": _flag,
+    "webhook_auth_header": _auth_header,
+    "webhook_client_timeout": _seconds,
+    "webhook_sink_config": _parsed_by(parse_webhook_config),
+}
+
+SCAN_OPTIONS = ("initial_scan", "initial_scan_only", "no_initial_scan")
+"""Ways to say one thing; the last two are the anchor's old flags."""
+
+_FIELDS = {
+    "resolved": "resolved_interval",
+    "schema": "mirror_schema",
+    **dict.fromkeys(SCAN_OPTIONS, "initial_scan"),
+}
+"""The field of `ChangefeedOptions` that has an option's value, where that is not of its name."""
+
+KNOWN_OPTIONS = tuple(_READERS)

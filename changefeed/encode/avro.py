@@ -89,11 +89,10 @@ class AvroEncoder:
         if options.diff and batch.previous is not None:
             for record, replaced in zip(records, batch.previous, strict=True):
                 record["before"] = None if replaced is None else table.before.record(replaced)
-        own = batch.timestamps if batch.versions is None else batch.versions
         if options.updated:
             _add(records, "updated", batch.timestamps)
         if options.mvcc_timestamp:
-            _add(records, "mvcc_timestamp", own)
+            _add(records, "mvcc_timestamp", batch.written_at)
         return records
 
     def _table(self, batch: ChangeBatch) -> _Table:
@@ -193,17 +192,7 @@ class _Table:
             return list(
                 zip(*(column_datums(column.type, array) for column, array in arrays), strict=True)
             )
-        places = {id: place for place, id in enumerate(self._descriptor.primary_key)}
-        rows: list[Row] = []
-        for key, row in zip(batch.keys, batch.iterate_rows(), strict=True):
-            if row is None:
-                values = self._codec.decode_key(key)
-                rows.append(
-                    [values[places[each.id]] if each.id in places else None for each in columns]
-                )
-            else:
-                rows.append(row)
-        return rows
+        return list(batch.whole_rows())
 
 
 def _shown(descriptor: TableDescriptor) -> list[tuple[int, Column]]:

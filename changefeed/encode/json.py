@@ -133,8 +133,7 @@ class JSONEncoder:
             source["ts_hlc"] = _timestamps(batch.timestamps)
             source["ts_ns"] = nanoseconds(batch.timestamps)
         if self._options.mvcc_timestamp:
-            own = batch.timestamps if batch.versions is None else batch.versions
-            source["mvcc_timestamp"] = _timestamps(own)
+            source["mvcc_timestamp"] = _timestamps(batch.written_at)
         return source
 
     def _table(self, descriptor: TableDescriptor, tables: dict[tuple[int, int], _Table]) -> _Table:
@@ -172,8 +171,7 @@ class JSONEncoder:
         if options.updated:
             fields["updated"] = _timestamps(batch.timestamps)
         if options.mvcc_timestamp:
-            own = batch.timestamps if batch.versions is None else batch.versions
-            fields["mvcc_timestamp"] = _timestamps(own)
+            fields["mvcc_timestamp"] = _timestamps(batch.written_at)
         if options.transactions:
             scanned = batch.kind is ChangeKind.INITIAL_SCAN
             fields["transaction"] = NULL if scanned else _timestamps(batch.timestamps)
@@ -190,7 +188,6 @@ class _Table:
         self.source: Mapping[str, Texts] = {}
         columns = descriptor.visible_columns
         position = {column.id: index for index, column in enumerate(columns)}
-        self._width = len(columns)
         self._columns = [
             (column.name, place, ColumnTexts(column.type, null_as_object=null_as_object))
             for place, column in enumerate(columns)
@@ -259,7 +256,7 @@ class _Table:
                 name: column.of_array(rows.column(place)) for name, place, column in self._columns
             }
         else:
-            fields = self._of_rows(self._rows_with_deletions(batch))
+            fields = self._of_rows(list(batch.whole_rows()))
         return _object({**fields, METADATA_FIELD: _object(metadata)} if metadata else fields)
 
     def _live(self, batch: ChangeBatch) -> tuple[dict[str, Texts | Parts], int] | None:
@@ -287,19 +284,6 @@ class _Table:
             self._codec.decode_key(key) if row is None else [row[place] for place in places]
             for key, row in zip(batch.keys, batch.rows, strict=True)
         ]
-
-    def _rows_with_deletions(self, batch: ChangeBatch) -> list[Sequence[Datum]]:
-        """The rows of all changes; of a deletion, the key's columns and NULLs."""
-        return [
-            self._deleted_row(key) if row is None else row
-            for key, row in zip(batch.keys, batch.iterate_rows(), strict=True)
-        ]
-
-    def _deleted_row(self, key: bytes) -> list[Datum]:
-        row: list[Datum] = [None] * self._width
-        for (place, _), value in zip(self._key_columns, self._codec.decode_key(key), strict=True):
-            row[place] = value
-        return row
 
 
 def _object(fields: Mapping[str, Texts | Parts]) -> Parts:
@@ -336,12 +320,10 @@ def _without_deletions(
     batch: ChangeBatch, values: Sequence[bytes | None]
 ) -> Sequence[bytes | None]:
     """The same values, None for deletions."""
-    if batch.rows is None:
-        without = list(values)
-        for index in batch.deleted:
-            without[index] = None
-        return without
-    return [None if row is None else value for row, value in zip(batch.rows, values, strict=True)]
+    without = list(values)
+    for place in batch.gone:
+        without[place] = None
+    return without
 
 
 def _timestamps(timestamps: Sequence[Timestamp]) -> Texts:

@@ -37,7 +37,7 @@ def parquet_table(batch: ChangeBatch, options: ChangefeedOptions) -> pa.Table:
         arrays.append(_texts(batch.timestamps))
         names.append(UPDATED)
     if options.mvcc_timestamp:
-        arrays.append(_texts(batch.timestamps if batch.versions is None else batch.versions))
+        arrays.append(_texts(batch.written_at))
         names.append(MVCC_TIMESTAMP)
     return pa.table(arrays, names=names)
 
@@ -80,20 +80,8 @@ def _arrays(batch: ChangeBatch) -> list[AnyArray]:
         return batch.columns.columns
     if batch.columns is not None:
         return _with_deletions(batch, batch.columns)
-    decode_key = codec_for(batch.descriptor).decode_key
-    places = {id: place for place, id in enumerate(batch.descriptor.primary_key)}
-    rows = []
-    for key, row in zip(batch.keys, batch.rows or (), strict=True):
-        if row is None:
-            values = decode_key(key)
-            row = tuple(
-                values[places[column.id]] if column.id in places else None for column in columns
-            )
-        rows.append(row)
-    return [
-        datum_array(column.type, values)
-        for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-    ]
+    values = zip(*batch.whole_rows(), strict=True)
+    return [datum_array(column.type, part) for column, part in zip(columns, values, strict=True)]
 
 
 def _with_deletions(batch: ChangeBatch, live: pa.RecordBatch) -> list[AnyArray]:

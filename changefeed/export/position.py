@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.store.descriptor_store import DescriptorStore
 from ...catalog.values.errors import SQLError
-from ...kvlayer.access import StoreAccess
+from ...kvlayer.access import StoreAccess, committed
 from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.protected_timestamp import ProtectedTimestamp, ProtectedTimestamps
 from ...kvlayer.span import Span
@@ -83,20 +83,14 @@ class Positions:
     async def create(self, table: TableDescriptor, at: Timestamp) -> bytes:
         """A position at `at`, by its id. Raises ProtectionRefused when that is collected."""
         await self._give_up_expired()
-        transaction = self._store.begin()
-        try:
-            created = await self._protections.protect(
+        async with committed(self._store) as transaction:
+            return await self._protections.protect(
                 transaction,
                 owner=f"{OWNER_PREFIX}{table.id}",
                 spans=[table.span],
                 timestamp=at,
                 max_age_seconds=self._max_age_seconds,
             )
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
-        return created
 
     async def find(self, position_id: bytes) -> tuple[int, Timestamp]:
         """The id of its table, and where it stands. Raises PositionUnknown."""
@@ -106,26 +100,16 @@ class Positions:
     async def advance(self, position_id: bytes, upto: Timestamp) -> None:
         """The reader is done with everything at or below `upto`. Raises PositionUnknown."""
         await self._record(position_id)
-        transaction = self._store.begin()
         try:
-            await self._protections.advance(transaction, position_id, upto)
-            await transaction.commit()
+            async with committed(self._store) as transaction:
+                await self._protections.advance(transaction, position_id, upto)
         except KeyError:
-            await transaction.rollback()
             raise PositionUnknown(position_id) from None
-        except BaseException:
-            await transaction.rollback()
-            raise
 
     async def release(self, position_id: bytes) -> None:
         """The reader will not come back. Releasing twice is once."""
-        transaction = self._store.begin()
-        try:
+        async with committed(self._store) as transaction:
             await self._protections.release(transaction, position_id)
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
 
     async def next(self, table_id: int, after: Timestamp) -> NextBatch:
         """Up to where a reader of the table at `after` may read next.

@@ -26,7 +26,6 @@ from ..jobs.services import DELEGATE, SCHEMA_FEED, ChangefeedServices
 from ..pipeline.decode import decode, slice_rows
 from ..sinks.kinds import AnyKind
 from ..sinks.locations import in_schema
-from ..sinks.protocol import follows_schema, is_transactional
 from ..sinks.worker import WorkerKind
 from ..targets import FeedTarget, Versions
 
@@ -105,11 +104,11 @@ def _sink(services: ChangefeedServices, uri: str | None, options: ChangefeedOpti
     keeps = "in one transaction with the rows: each change once"
     facts = [
         f"progress {keeps}"
-        if is_transactional(kind, options)
+        if kind.keeps_progress(options)
         else "progress behind the rows: at least once"
     ]
     facts.append("large batches as columns" if kind.columnar else "a message a row")
-    if follows_schema(kind, uri):
+    if kind.follows(uri):
         facts.append(
             "follows schema changes, and is shown rows again only where they were rewritten"
         )

@@ -26,8 +26,9 @@ from ..contract.options import (
     check_effective,
     parse_options,
 )
+from ..sinks.kind import SinkKind
 from ..sinks.kinds import scheme_of
-from ..sinks.protocol import SinkKind, SinkRefused, follows_schema
+from ..sinks.protocol import SinkRefused
 from ..sinks.worker import WorkerKind
 from ..targets import TargetState
 from .alterations import (
@@ -218,7 +219,7 @@ class _Altering:
                 hint="Create another changefeed.",
             )
         check_tables([table], [added.name], self._at)
-        follows = follows_schema(self._kind, whole_uri(self._services, details))
+        follows = self._kind.follows(whole_uri(self._services, details))
         scans = follows if added.scans is None else added.scans
         target = TargetDetails(
             table_id=table.id,

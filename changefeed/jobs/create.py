@@ -23,13 +23,7 @@ from ..contract.options import (
 )
 from ..contract.queries import FeedQuery
 from ..sinks.kinds import AnyKind, scheme_of
-from ..sinks.protocol import (
-    SinkError,
-    SinkRefused,
-    WholeTablesKind,
-    follows_schema,
-    wants_previous,
-)
+from ..sinks.protocol import SinkError, SinkRefused
 from ..sinks.registry import check_registry
 from ..sinks.tailrace import ReplicatingKind
 from ..sinks.worker import WorkerKind
@@ -224,14 +218,14 @@ async def shown_table(
             "CDC queries into this sink are not supported: its worker reads the table by itself",
             hint="Without INTO, and into files and mirrors, they are.",
         )
-    if isinstance(kind, WholeTablesKind):
+    if kind.whole_tables is not None:
         raise SQLError(
             "0A000", "CDC queries into this sink are not supported", detail=kind.whole_tables
         )
     result = await check_query(services, request, query, start_at)
-    if not follows_schema(kind, sink_uri):
+    if not kind.follows(sink_uri):
         return result
-    if wants_previous(kind, sink_uri):
+    if kind.wants_previous(sink_uri):
         raise SQLError(
             "0A000",
             "CDC queries into a log of changes are not supported",

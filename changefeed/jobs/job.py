@@ -34,20 +34,15 @@ from ..contract.options import ChangefeedOptions, DropPolicy, ErrorPolicy, parse
 from ..pipeline.live import FeedState, LiveFeed
 from ..pipeline.pipeline import TargetFailed
 from ..pipeline.progress import part_of
+from ..sinks.kind import SinkKind
 from ..sinks.protocol import (
     BadRows,
-    CheckpointedKind,
     FeedIdentity,
     RowRefused,
     SinkContext,
     SinkError,
-    SinkKind,
     SinkProgress,
     SinkRefused,
-    follows_schema,
-    form_of,
-    is_transactional,
-    wants_previous,
 )
 from ..sinks.worker import WorkerFeed, WorkerKind
 from ..targets import TargetState
@@ -294,7 +289,7 @@ class ChangefeedJob:
     async def _attempt(self, kind: SinkKind, altered: asyncio.Event) -> bool:
         services, details = self._services, self._details
         options = parse_options(opened_options(services, details.options), details.query)
-        if isinstance(kind, CheckpointedKind) and options.paced_when_idle:
+        if kind.checkpoint_seconds is not None and options.paced_when_idle:
             options = replace(options, min_checkpoint_frequency=kind.checkpoint_seconds)
         found = await self._claim.read_progress()
         known = decode_progress(found) if found else None
@@ -329,9 +324,9 @@ class ChangefeedJob:
         )
         destination = Destination(
             sink=sink,
-            transactional=is_transactional(kind, options),
-            form=form_of(kind, sink),
-            follows_schema=follows_schema(kind, uri),
+            transactional=kind.keeps_progress(options),
+            form=kind.form_of(sink),
+            follows_schema=kind.follows(uri),
             known=known,
             save=self._save,
             save_again=self._save_again,
@@ -347,7 +342,7 @@ class ChangefeedJob:
             )
         plan = FeedPlan(
             targets=planned,
-            options=replace(options, diff=options.diff or wants_previous(kind, uri)),
+            options=replace(options, diff=options.diff or kind.wants_previous(uri)),
             query=details.query,
             created_at=details.created_at or details.start_at,
             arrivals=arrivals,

@@ -22,7 +22,8 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.events import Event, ValueBatch
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
-from ..sinks.protocol import SinkKind, SinkRefused
+from ..sinks.kind import SinkKind
+from ..sinks.protocol import SinkRefused
 from ..targets import DatabaseTables, TargetState
 from .create import protect
 from .details import ChangefeedDetails, TargetDetails

@@ -16,7 +16,6 @@ from ...catalog.rights.users import ROOT
 from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
-from ..sinks.place import PlacedKind
 from .services import ChangefeedServices
 
 _places = codec_for(SINK_PLACES)
@@ -26,10 +25,9 @@ async def claim_place(
     services: ChangefeedServices, transaction: Transaction, uri: str, user: str
 ) -> None:
     """Makes the user the owner of what is nobody's. Raises SQLError 42501 where it is another's."""
-    kind = services.kinds.kind_of(uri)
-    if not isinstance(kind, PlacedKind):
+    place = services.kinds.kind_of(uri).place(uri)
+    if place is None:
         return
-    place = kind.place(uri)
     rights = services.rights.current
     with transaction.tracking(True):  # of two who would be the first, one does not commit
         owners = [

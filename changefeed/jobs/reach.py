@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
 
 from ...catalog.rights.privileges import SYSTEM, Privilege
 from ...catalog.values.errors import SQLError
@@ -21,21 +20,10 @@ from ..sinks.http.address import PRIVATE_ADDRESSES, public
 from .services import ChangefeedServices
 
 
-@runtime_checkable
-class ReachingKind(Protocol):
-    """A kind of sink that connects to the servers which its URIs name."""
-
-    def hosts(self, uri: str) -> Sequence[str]:
-        """Names and addresses. Raises SQLError for a URI that will not do."""
-        ...
-
-
 async def check_reach(services: ChangefeedServices, uri: str, user: str) -> None:
     """Raises SQLError 42501 where the user may not have the node connect to what a sink's URI
     names. A name that leads nowhere yet is judged by who connects to it."""
-    kind = services.kinds.kind_of(uri)
-    if isinstance(kind, ReachingKind):
-        await check_hosts(services, kind.hosts(uri), user)
+    await check_hosts(services, services.kinds.kind_of(uri).hosts(uri), user)
 
 
 async def check_hosts(services: ChangefeedServices, hosts: Iterable[str], user: str) -> None:

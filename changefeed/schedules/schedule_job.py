@@ -20,6 +20,7 @@ from ...catalog.jobs.job_store import JobStore
 from ...catalog.jobs.record import job_key
 from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
+from ...kvlayer.access import committed
 from ...kvlayer.txn import Transaction
 from ..contract.options import SCAN_OPTIONS
 from ..jobs.create import FeedRequest, JobCreator, plan_changefeed
@@ -188,20 +189,15 @@ class ScheduleJob:
 
     async def _start(self) -> None:
         """Makes the changefeed, and notes it, in one transaction."""
-        transaction = self._services.store.begin()
         try:
-            job_id = await self._create(transaction)
-            state = ScheduleProgress(next_run=self._following(), watched=job_id)
-            key, body = await self._context.progress_row(transaction, encode_schedule(state))
-            await transaction.put([key], [body])
-            await transaction.commit()
+            async with committed(self._services.store) as transaction:
+                job_id = await self._create(transaction)
+                state = ScheduleProgress(next_run=self._following(), watched=job_id)
+                key, body = await self._context.progress_row(transaction, encode_schedule(state))
+                await transaction.put([key], [body])
         except (SQLError, SinkError, SinkRefused) as error:
-            await transaction.rollback()
             await self._failed(message_of(error))
             return
-        except BaseException:
-            await transaction.rollback()
-            raise
         self._state = state
 
     async def _create(self, transaction: Transaction) -> int:

@@ -11,6 +11,7 @@ nothing but the store. `SinklessSink` is for a feed without a URI, whose rows st
 Never knows: range feeds, who proved a schema, jobs.
 """
 
+from .kind import SinkKind
 from .kinds import SinkKinds, default_kinds
 from .null import NullSink
 from .protocol import (
@@ -19,7 +20,6 @@ from .protocol import (
     Sink,
     SinkContext,
     SinkError,
-    SinkKind,
     SinkProgress,
     SinkRefused,
     SinkStand,

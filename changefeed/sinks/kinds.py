@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...catalog.values.errors import SQLError
+from .kind import SinkKind
 from .null import NullKind
-from .protocol import SinkKind
 from .worker import WorkerKind
 
 AnyKind = SinkKind | WorkerKind

@@ -92,6 +92,17 @@ class LocalForm:
         return values
 
 
+def unwritable(folder: Path) -> str | None:
+    """Why nothing could be written into the folder, or the nearest one above it that is there, if
+    so. Makes nothing."""
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not there.is_dir():
+        return f"{there} is not a folder"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return f"folder {there} cannot be written"
+    return None
+
+
 def path_under(roots: Sequence[Path], text: str, *, shown: str, what: str) -> Path:
     """The place that a path names: relative to the first root, or absolute under any.
 

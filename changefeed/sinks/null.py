@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.errors import SQLError
-from ...kvlayer.clock import Timestamp
-from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
-from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
-from .protocol import FeedIdentity, Sink, SinkContext, SinkProgress, SinkStand
+from ..contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS
+from .kind import SinkKind
+from .protocol import Sink, SinkContext, SinkProgress
 from .uri import shown_place
 
 
-class NullSink:
+class NullSink(Sink):
     """Drops batches."""
-
-    async def stand(self) -> SinkStand | None:
-        return None
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         """Prepares nothing."""
@@ -26,31 +22,18 @@ class NullSink:
     def emit(self, batch: ChangeBatch) -> None:
         """Keeps nothing."""
 
-    def change_schema(self, event: TableEvent) -> None:
-        """Changes nothing."""
-
     async def flush(self, progress: SinkProgress | None) -> None:
         """Makes nothing durable."""
-
-    async def emit_resolved(self, resolved: Timestamp) -> None:
-        """Nobody reads it."""
 
     async def close(self) -> None:
         """Does nothing: nothing was held."""
 
 
-class NullKind:
-    """The kind behind `null://`."""
+class NullKind(SinkKind):
+    """The kind behind `null://`. It takes any value of an option: nothing is encoded."""
 
-    transactional = False
-    local = False
-    columnar = True
-    follows_schema = False
     obeys = PIPELINE_OPTIONS | MESSAGE_OPTIONS
     """A feed into nothing takes what a sink of messages takes: it measures that feed."""
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """Takes any value: nothing is encoded."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         if uri.lower() != "null://":
@@ -60,15 +43,8 @@ class NullKind:
                 hint="Write null:// alone.",
             )
 
-    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """The empty set: there is room for all."""
-        return frozenset()
-
     def create(self, uri: str, context: SinkContext) -> Sink:
         return NullSink()
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """Does nothing: nothing was held."""
 
     def redacted(self, uri: str) -> str:
         return uri

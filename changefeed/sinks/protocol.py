@@ -1,8 +1,8 @@
-"""The protocols of sinks and of kinds of sinks, as the pipeline uses them."""
+"""The protocol of sinks, as the pipeline uses them, and what is told between the two."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -149,9 +149,9 @@ class BadRows(Protocol):
 class Sink(Protocol):
     """The destination of changes.
 
-    `emit` hands over a batch and never waits. `flush` makes all
-    that was emitted durable in the sink together with `progress`; a transactional sink does both in
-    one transaction and tells that progress by `stand` after a restart.
+    `emit` hands over a batch and never waits. `flush` makes all that was emitted durable in the
+    sink together with `progress`; a transactional sink does both in one transaction and tells that
+    progress by `stand` after a restart.
     """
 
     async def stand(self) -> SinkStand | None:
@@ -159,7 +159,7 @@ class Sink(Protocol):
 
         Asked of transactional sinks alone. Raises SinkRefused when the target is another store's.
         """
-        ...
+        return None
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         """Prepares the sink for these tables, which are as of where it stands.
@@ -177,9 +177,9 @@ class Sink(Protocol):
 
         Batches under `event.before` may still follow, with what was committed below the event and
         came late. A sink that has a schema changes it with the next flush. After a restart an event
-        may be told again.
+        may be told again. Messages carry their own schema, and their sinks do nothing.
         """
-        ...
+        return
 
     async def flush(self, progress: SinkProgress | None) -> None:
         """Returns when all emitted so far is durable. A sink that knows better when that was stamps
@@ -192,9 +192,9 @@ class Sink(Protocol):
     async def emit_resolved(self, resolved: Timestamp) -> None:
         """A resolved message, after everything at or below it was flushed and progress saved.
 
-        May be called while a later flush runs.
+        May be called while a later flush runs. A sink whose flushes tell it does nothing.
         """
-        ...
+        return
 
     async def close(self) -> None: ...
 
@@ -264,139 +264,8 @@ class SinkContext:
 
 
 @runtime_checkable
-class CheckpointedKind(Protocol):
-    """A kind of sink where a checkpoint costs more than elsewhere, such as a file of each table."""
-
-    @property
-    def checkpoint_seconds(self) -> float:
-        """Between checkpoints, where the feed's options do not say."""
-        ...
-
-
-@runtime_checkable
-class ProgressKeepingKind(Protocol):
-    """A kind of sink that is transactional where a feed's options ask for it."""
-
-    def keeps_progress(self, options: ChangefeedOptions) -> bool:
-        """Whether the sink of a feed with these options keeps its progress itself."""
-        ...
-
-
-@runtime_checkable
-class ReplacingKind(Protocol):
-    """A kind of sink that may show what changes replace, whether or not the feed's options ask."""
-
-    def wants_previous(self, uri: str) -> bool:
-        """Whether the sink behind `uri` is to be told the rows before changes."""
-        ...
-
-
-@runtime_checkable
-class WholeTablesKind(Protocol):
-    """A kind of sink whose targets are whole tables, and take no results of queries."""
-
-    @property
-    def whole_tables(self) -> str:
-        """Why."""
-        ...
-
-
-@runtime_checkable
-class FollowingKind(Protocol):
-    """A kind of sink of which some follow schemas, as their URIs say, and some do not."""
-
-    def follows(self, uri: str) -> bool:
-        """Whether the sink behind `uri` changes with the table (`SinkKind.follows_schema`)."""
-        ...
-
-
-@runtime_checkable
 class FormedSink(Protocol):
     """A sink that says itself in which form it would have rows, and not its kind."""
 
     @property
     def form(self) -> Form: ...
-
-
-def form_of(kind: SinkKind, sink: Sink) -> Form:
-    """The form in which a sink of that kind would have rows."""
-    if isinstance(sink, FormedSink):
-        return sink.form
-    return Form.COLUMNS if kind.columnar else Form.ROWS
-
-
-def follows_schema(kind: SinkKind, uri: str) -> bool:
-    """Whether the sink behind `uri` changes with the table."""
-    return kind.follows(uri) if isinstance(kind, FollowingKind) else kind.follows_schema
-
-
-def wants_previous(kind: object, uri: str) -> bool:
-    """Whether the sink behind `uri` asks for the rows before changes."""
-    return isinstance(kind, ReplacingKind) and kind.wants_previous(uri)
-
-
-def is_transactional(kind: SinkKind, options: ChangefeedOptions) -> bool:
-    """Whether the sink of a feed keeps its progress, in one transaction with the rows."""
-    if isinstance(kind, ProgressKeepingKind):
-        return kind.keeps_progress(options)
-    return kind.transactional
-
-
-class SinkKind(Protocol):
-    """The sinks of one scheme of URIs: checks URIs and opens sinks."""
-
-    @property
-    def transactional(self) -> bool:
-        """Whether its sinks keep a feed's progress themselves, in one transaction with the rows."""
-        ...
-
-    @property
-    def local(self) -> bool:
-        """Whether its targets are files that one node holds: then only that node runs its feeds."""
-        ...
-
-    @property
-    def columnar(self) -> bool:
-        """Whether its sinks would rather have Arrow than rows, where there are many."""
-        ...
-
-    @property
-    def follows_schema(self) -> bool:
-        """Whether its sinks change with the table, and so need no rows for what DDL can tell."""
-        ...
-
-    @property
-    def obeys(self) -> frozenset[str]:
-        """The names of the options that its sinks, and the pipeline before them, obey."""
-        ...
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """Raises SQLError where its sinks obey an option, but not with the value given."""
-        ...
-
-    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        """Raises SQLError (or SinkRefused) when a new feed of `tables` may not go to `uri`.
-
-        Called before a feed is created; leaves nothing behind.
-        """
-        ...
-
-    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """The names that a feed of these tables has to itself behind `uri`: the same for two feeds
-        that would meet. Raises SQLError for a URI that will not do."""
-        ...
-
-    def create(self, uri: str, context: SinkContext) -> Sink:
-        """A sink, not yet open."""
-        ...
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The feed will never come back: what it held at the target is free for others.
-
-        Raises SinkError when the target is not there now.
-        """
-        ...
-
-    def redacted(self, uri: str) -> str:
-        """The URI as anybody may see it."""
-        ...

@@ -19,7 +19,7 @@ from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
 from ..contract.options import JOB_OPTIONS, MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ..encode import EncodedBatch, FeedOrigin, Topics, encoder_for, schema_message
-from .protocol import SinkProgress, SinkStand
+from .protocol import Sink, SinkProgress
 from .transaction_sink import FramedMessage
 
 OBEYED = (PIPELINE_OPTIONS - JOB_OPTIONS) | MESSAGE_OPTIONS | {"schema_events", "transactions"}
@@ -35,7 +35,7 @@ class ChangefeedRow(NamedTuple):
     value: bytes
 
 
-class SinklessSink:
+class SinklessSink(Sink):
     """Hands rows to one consumer, in order.
 
     `take` and the feed run in one loop. The sink outlives the feed's attempts: what one of them
@@ -59,9 +59,6 @@ class SinklessSink:
         self._emitted_count = 0
         self._taken_count = 0
         self._ended = False
-
-    async def stand(self) -> SinkStand | None:
-        return None
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         """Drops rows that an earlier attempt left untaken: the feed sends them again."""

@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.offload import Offload
-from ...schemafeed.table_events import TableEvent
 from ..contract.changes import ChangeBatch
 from ..contract.message_form import Envelope
 from ..encode import EncodedBatch, begin_message, end_message
@@ -52,7 +51,7 @@ class FramingSink(Sink, Protocol):
         ...
 
 
-class TransactionSink:
+class TransactionSink(Sink):
     """Feeds `sink`. After a failure it is of no further use."""
 
     def __init__(
@@ -81,9 +80,6 @@ class TransactionSink:
 
     def emit(self, batch: ChangeBatch) -> None:
         self._pending.append(batch)
-
-    def change_schema(self, event: TableEvent) -> None:
-        """Messages carry their own schema: those behind the event are under the new one."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
         batches, self._pending = self._pending, []

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.history import StorePosition
 from ...kvlayer.span import Span
 from ..contract.options import ChangefeedOptions
+from .kind import Kind
 from .protocol import FeedIdentity, SinkProgress
 
 
@@ -40,34 +40,12 @@ class WorkerFeed:
     report: Callable[[SinkProgress, int], Awaitable[None]]
 
 
-class WorkerKind(ABC):
+class WorkerKind(Kind):
     """A scheme behind which no sink stands but a program, which fetches the rows itself.
 
     It judges a URI as a `SinkKind` does, and then runs a feed from beginning to end.
     """
 
-    local: bool
-    """Whether its feeds must run on the node where they were created, as `SinkKind.local`."""
-
-    obeys: frozenset[str]
-    """The names of the options that mean something to the program, as `SinkKind.obeys`."""
-
-    @abstractmethod
-    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        """Raises SQLError when a new feed of `tables` may not go to `uri`."""
-
-    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """As `SinkKind.reserved`; nothing, where the program itself sees to it."""
-        return frozenset()
-
     @abstractmethod
     async def run(self, feed: WorkerFeed) -> None:
         """Returns when the feed has done its work. Raises SinkError and SinkRefused."""
-
-    @abstractmethod
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The feed will never come back."""
-
-    @abstractmethod
-    def redacted(self, uri: str) -> str:
-        """The URI as anybody may see it."""

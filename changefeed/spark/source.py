@@ -20,18 +20,9 @@ from .client import ExportClient, TableMissing, read_schema
 from .columns import shape, spark_schema, table_columns
 from .filters import Condition, push
 from .options import SourceOptions
-from .stream import ChangefeedStreamReader
+from .stream import ChangefeedStreamReader, ExportPart
 
 FILTER_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
-
-class Part(InputPartition):
-    """One span's export: the table by its id, and what the server is asked."""
-
-    def __init__(self, table_id: int, query: dict[str, Any]) -> None:
-        super().__init__(None)
-        self.table_id = table_id
-        self.query = query
 
 
 class ChangefeedSource(DataSource):
@@ -90,10 +81,10 @@ class SnapshotReader(DataSourceReader):
         query["columns"] = json.dumps(_columns(self._arrow, found["schema"]))
         if self._conditions:
             query["where"] = json.dumps(self._conditions)
-        return [Part(found["table_id"], {**query, "span": span}) for span in found["spans"]]
+        return [ExportPart(found["table_id"], {**query, "span": span}) for span in found["spans"]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part), partition
+        assert isinstance(partition, ExportPart), partition
         batches = ExportClient(self._options.address).export(partition.table_id, partition.query)
         for batch in batches:
             yield shape(batch, self._arrow, snapshot_at=partition.query["as_of"])

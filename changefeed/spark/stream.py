@@ -45,8 +45,9 @@ class TableDropped(Exception):
     """The table is no more; all that was committed to it before is delivered."""
 
 
-class VersionsPart(InputPartition):
-    """One span's versions in a batch's interval, or its rows in the initial scan."""
+class ExportPart(InputPartition):
+    """One span's export, of versions or of rows: the table by its id, and what the server is
+    asked."""
 
     def __init__(self, table_id: int, query: dict[str, Any]) -> None:
         super().__init__(None)
@@ -100,10 +101,10 @@ class ChangefeedStreamReader(DataSourceStreamReader):
         present = set(read_schema(found["schema"]).names)
         columns = [name for name in table_columns(self._arrow.names) if name in present]
         query = {**interval, "columns": json.dumps(columns or sorted(present)[:1])}
-        return [VersionsPart(found["table_id"], {**query, "span": span}) for span in found["spans"]]
+        return [ExportPart(found["table_id"], {**query, "span": span}) for span in found["spans"]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, VersionsPart), partition
+        assert isinstance(partition, ExportPart), partition
         for batch in self._client().export(partition.table_id, partition.query):
             yield shape(batch, self._arrow, snapshot_at=partition.query.get("as_of"))
 

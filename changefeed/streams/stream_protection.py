@@ -8,11 +8,11 @@ node's stream protected is given back to garbage collection that much later.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.access import Transaction
+from ...kvlayer.access import committed
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
 from ...kvlayer.protected_timestamp import ProtectionRefused
@@ -42,7 +42,7 @@ class StreamProtection:
         while True:
             await asyncio.sleep(RENEWAL_SECONDS)
             try:
-                async with _committed(self._services) as transaction:
+                async with committed(self._services.store) as transaction:
                     await self._services.protections.renew(
                         transaction, self._record_id, needed_from()
                     )
@@ -54,7 +54,7 @@ class StreamProtection:
     async def release(self) -> None:
         """The stream has ended. Where the store cannot be asked, the record ends by its age."""
         with suppress(KVError):
-            async with _committed(self._services) as transaction:
+            async with committed(self._services.store) as transaction:
                 await self._services.protections.release(transaction, self._record_id)
 
 
@@ -63,7 +63,7 @@ async def protect_stream(
 ) -> StreamProtection:
     """Protects the spans from `start_at` on. Raises SQLError where that is collected already."""
     try:
-        async with _committed(services) as transaction:
+        async with committed(services.store) as transaction:
             record_id = await services.protections.protect(
                 transaction,
                 owner="sinkless changefeed",
@@ -74,15 +74,3 @@ async def protect_stream(
     except ProtectionRefused as refused:
         raise SQLError("22023", f"changefeed cannot start: {refused}") from refused
     return StreamProtection(services, record_id)
-
-
-@asynccontextmanager
-async def _committed(services: ChangefeedServices) -> AsyncIterator[Transaction]:
-    """A transaction that commits behind the block, and is rolled back where the block fails."""
-    transaction = services.store.begin()
-    try:
-        yield transaction
-        await transaction.commit()
-    except BaseException:
-        await transaction.rollback()
-        raise

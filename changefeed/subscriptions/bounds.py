@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from ...kvlayer.access import committed
 from ...kvlayer.clock import Timestamp, seconds_between
 from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.settings import declare_int
@@ -126,13 +127,8 @@ class SubscriptionBounds:
         return total
 
     async def _fail(self, subscription: Subscription, error: str) -> None:
-        transaction = self._services.store.begin()
-        try:
+        async with committed(self._services.store) as transaction:
             current = await find_subscription(transaction, subscription.name)
             if current == subscription:  # else it was acknowledged or dropped meanwhile
                 await fail_subscription(self._services, transaction, current, error)
                 self._services.store.metrics.add("changefeed_subscriptions_failed_total")
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise

@@ -17,18 +17,16 @@ from ..jobs.sink_uris import whole_uri
 from ..pipeline.boundary import plan_boundary
 from ..pipeline.live import LiveFeed, NotTaken
 from ..sinks.duckdb import DuckDBKind
-from ..sinks.duckdb.kind import SnapshotLane
 from ..sinks.duckdb.log_snapshot import SnapshotLog
-from ..sinks.duckdb.mirror_snapshot import MirrorSnapshot
+from ..sinks.duckdb.snapshot import InLane, MirrorSnapshot
 from ..sinks.protocol import SinkError, SinkRefused
 from ..sinks.tailrace import ReplicatingKind
 from ..targets import KeyspacePart
 from .difference import DIFFERENCES_MAX, AnyDifference, Difference
-from .log_repair import repair_log
 from .log_verification import LogReport, LogVerification
-from .repair import repair
+from .repair import repair, repair_log
 from .replica_verification import verify_replica
-from .verification import InLane, Verification, VerifiedQuery
+from .verification import Verification, VerifiedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +131,11 @@ class FeedVerification:
             ) from error
         return found
 
-    async def _compare_logs(
-        self, snapshot: MirrorSnapshot, in_lane: SnapshotLane, found: _Found
-    ) -> None:
-        for row, upto in snapshot.logs:
-            services, log = self._services, in_lane.log(row)
+    async def _compare_logs(self, snapshot: MirrorSnapshot, in_lane: InLane, found: _Found) -> None:
+        services = self._services
+        for log in snapshot.logs:
             verification = log_verification(
-                services.store, services.descriptors, self._details, log, upto, in_lane
+                services.store, services.descriptors, self._details, log, in_lane
             )
             report = await verification.run()
             found.logs.append(report)
@@ -184,7 +180,6 @@ def log_verification(
     descriptors: DescriptorStore,
     details: ChangefeedDetails,
     log: SnapshotLog,
-    upto: Timestamp,
     in_lane: InLane,
 ) -> LogVerification:
     """The verification of one log of a feed.
@@ -198,7 +193,7 @@ def log_verification(
     if target is not None and row.begins_at is not None:
         scans = target.scans or bool(target.created_at and row.begins_at > target.start_at)
     plan = partial(plan_boundary, options=details.parsed_options, follows_schema=True)
-    return LogVerification(store, descriptors, log, upto, in_lane, scans=scans, plan=plan)
+    return LogVerification(store, descriptors, log, in_lane, scans=scans, plan=plan)
 
 
 def _repaired(difference: AnyDifference) -> AnyDifference:

@@ -30,11 +30,12 @@ from ..pipeline.boundary import BoundaryPlan
 from ..sinks.duckdb.log_snapshot import LogMismatch, SnapshotLog, Stretch
 from ..sinks.duckdb.log_table import SHOWN_AGAIN, LogEncoder, truncation
 from ..sinks.duckdb.mirror_snapshot import NOTHING, Fingerprint
+from ..sinks.duckdb.snapshot import InLane
 from ..sinks.duckdb.table_schema import shown_name
 from ..sinks.mirror.conform import KEY_PREFIX_LENGTH
 from .difference import DIFFERENCES_MAX, LogDifference
 from .table_history import TableHistory, Truncation
-from .verification import HASHED_ROWS, InLane, being_scanned
+from .verification import HASHED_ROWS, being_scanned
 
 STRETCH_ROWS = 50_000
 
@@ -76,18 +77,17 @@ class LogVerification:
         store: StoreAccess,
         descriptors: DescriptorStore,
         log: SnapshotLog,
-        upto: Timestamp,
         in_lane: InLane,
         *,
         scans: bool,
         plan: BoundaryPlan,
     ) -> None:
-        """`upto` is zero while the table is being scanned. `scans` tells whether the log begins
-        with a scan, and `plan` what schema changes are to the feed."""
+        """`scans` tells whether the log begins with a scan, and `plan` what schema changes are to
+        the feed."""
         self._store = store
         self._descriptors = descriptors
         self._log = log
-        self._upto = upto
+        self._upto = log.resolved
         self._in_lane = in_lane
         self._scans = scans
         self._plan = plan

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ...catalog.descriptors.descriptor import TableDescriptor
@@ -232,8 +232,3 @@ class TableHistory:
 
 def _prefix(descriptor: TableDescriptor) -> bytes:
     return index_prefix(descriptor.id, descriptor.primary_index_id)
-
-
-def for_log(batch: ChangeBatch) -> ChangeBatch:
-    """The same changes, for a log that lacks them."""
-    return replace(batch, for_log=True, stages=StageTimes())

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -24,16 +23,14 @@ from ..sinks.duckdb.mirror_snapshot import (
     NOTHING,
     Bounds,
     Fingerprint,
-    MirrorSnapshot,
     Mismatch,
     SnapshotTable,
 )
 from ..sinks.duckdb.schema_step import same_shape
-from ..sinks.duckdb.table_schema import TableSchema, shown_name
+from ..sinks.duckdb.snapshot import InLane, MirrorSnapshot
+from ..sinks.duckdb.table_schema import shown_name
 from ..targets import Versions
 from .difference import DIFFERENCES_MAX, Difference
-
-T = TypeVar("T")
 
 RANGE_ROWS_MIN = 50_000
 RANGES_MAX = 64
@@ -44,12 +41,6 @@ HASHED_ROWS = 20_000
 
 PIECE_BYTES = 2 * 1024 * 1024
 """The size of rows that are decoded in one step of the loop, beside `slice_rows`."""
-
-
-class InLane(Protocol):
-    """Runs a call on the thread that has the mirror's transaction."""
-
-    def __call__(self, call: Callable[[], T]) -> Awaitable[T]: ...
 
 
 Piece = tuple[list[bytes], list[bytes]]
@@ -96,7 +87,7 @@ class Verification:
         return self._found[:DIFFERENCES_MAX]
 
     async def _check_schema(self, table: SnapshotTable) -> None:
-        name, schema = shown_name(table.row.name), table.schema
+        name = shown_name(table.row.name)
         if not table.resolved:
             raise being_scanned(f'mirror table "{name}"')
         found = await self._descriptors.read_at(table.row.table_id, table.resolved)
@@ -106,8 +97,7 @@ class Verification:
             compiled = await self._query.compiler.compile(self._query.query.text, found, found)
             self._compiled = found, compiled
             found = compiled.result
-        as_of = TableSchema(found, name=schema.name, job_id=schema.job_id)
-        if table.row.staged_at is not None or not same_shape(schema, as_of):
+        if table.row.staged_at is not None or not same_shape(table.row.descriptor, found):
             raise _schema_ahead(name)
 
     async def _verify(self, table: SnapshotTable) -> None:

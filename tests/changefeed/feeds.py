@@ -12,7 +12,14 @@ from tailrace.catalog.rights.rights_watcher import RightsWatcher
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed import Changefeeds, ChangefeedServices, FeedRequest
 from tailrace.changefeed.contract.options import PIPELINE_OPTIONS, ChangefeedOptions
-from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, default_kinds
+from tailrace.changefeed.sinks import (
+    FeedIdentity,
+    Sink,
+    SinkContext,
+    SinkError,
+    SinkKind,
+    default_kinds,
+)
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.txn import Transaction
 from tests.changefeed.model import Target, TargetSink
@@ -79,7 +86,7 @@ class MemoryJobs:
 
 
 @dataclass
-class TargetKind:
+class TargetKind(SinkKind):
     """Sinks into targets that outlive them; a target takes one feed."""
 
     sim: Simulation

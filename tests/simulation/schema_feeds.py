@@ -40,7 +40,7 @@ from tailrace.changefeed.jobs.services import ChangefeedServices
 from tailrace.changefeed.pipeline.boundary import SchemaChangeEnd
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.progress import part_of
-from tailrace.changefeed.sinks import SinkKinds
+from tailrace.changefeed.sinks import SinkKind, SinkKinds
 from tailrace.changefeed.sinks.protocol import (
     FeedIdentity,
     Sink,
@@ -127,9 +127,8 @@ class RecordingSink:
         self._ended = True
 
 
-class StormKind:
-    """The kind of the sinks of one feed, on one node: the feed's file goes where the feed does.
-    Implements `SinkKind`."""
+class StormKind(SinkKind):
+    """The kind of the sinks of one feed, on one node: the feed's file goes where the feed does."""
 
     local = False
     obeys = PIPELINE_OPTIONS | {"transactions", "updated"}

@@ -35,8 +35,7 @@ class MessageRows:
 
     @classmethod
     def of(cls, batch: ChangeBatch) -> MessageRows:
-        own = batch.timestamps if batch.versions is None else batch.versions
-        return cls(batch.descriptor.id, batch.keys, own, batch.gone)
+        return cls(batch.descriptor.id, batch.keys, batch.written_at, batch.gone)
 
 
 class Message(NamedTuple):

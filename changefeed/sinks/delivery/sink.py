@@ -21,11 +21,10 @@ from zlib import crc32
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.settings import declare_int
-from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ...contract.sink_config import FlushConfig, RetryConfig
 from ...encode import EncodedBatch, Encoder, RegisteredSchema, RegisteringEncoder, Topics
-from ..protocol import SinkContext, SinkProgress, SinkStand
+from ..protocol import Sink, SinkContext, SinkProgress
 from ..registry import SchemaRegistry
 from ..transaction_sink import FramedMessage
 from .lane import DeliveryLane
@@ -45,7 +44,7 @@ REQUESTS = declare_int(
 )
 
 
-class MessageSink:
+class MessageSink(Sink):
     """Feeds one receiver for one attempt of one feed.
 
     After a failure the sink is of no further use: each flush raises it.
@@ -98,9 +97,6 @@ class MessageSink:
         """Set when the encoder may find work."""
         self._failure: Exception | None = None
 
-    async def stand(self) -> SinkStand | None:
-        return None
-
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         self._topic_names = tuple(dict.fromkeys(map(self._topics.of, tables)))
         await self._sender.open()
@@ -111,9 +107,6 @@ class MessageSink:
         self._waiting.append(batch)
         self._emitted += 1
         self._work.set()
-
-    def change_schema(self, event: TableEvent) -> None:
-        """Messages carry their own schema: those behind the event are under the new one."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
         emitted = self._emitted

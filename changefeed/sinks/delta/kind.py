@@ -10,9 +10,9 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
 from ..lake.columns import check_names
-from ..lake.kind import LakeKind, unwritable
+from ..lake.kind import LakeKind
+from ..local_uri import unwritable
 from ..locations import Mode
-from ..place import Place, place_at
 from ..protocol import Sink, SinkContext, SinkRefused
 from .location import SCHEME, DeltaTarget, delta_target
 
@@ -40,9 +40,8 @@ class DeltaKind(LakeKind):
         if obstacle is not None:
             raise SQLError("58030", f"a Delta table cannot be written: {obstacle}")
 
-    def place(self, uri: str) -> Place:
-        """The folder, and those around it."""
-        return place_at(delta_target(uri, self._roots).path)
+    def path_of(self, uri: str) -> Path:
+        return delta_target(uri, self._roots).path
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         target = delta_target(uri, self._roots)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 
@@ -128,11 +127,8 @@ class TableFolder:
     def release(self, record: TableRecord, position: StorePosition) -> None:
         """Lets go of the table: it stays as it is, and its commits tell no progress any more."""
         assert self.table is not None, self.path
-        released = msgspec.structs.replace(
-            record, incarnation=position.incarnation, index=position.index, released=True
-        )
         schema: Any = self.table.schema().to_arrow()
-        self.append(pa.schema(schema), [], released)
+        self.append(pa.schema(schema), [], record.letting_go(position))
 
     def _write(
         self,

@@ -2,64 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Protocol, TypeVar
+from pathlib import Path
 
 import duckdb
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
-from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from ...contract.options import PIPELINE_OPTIONS
+from ..kind import LocalKind, SinkKind
 from ..locations import MirrorTarget
-from ..place import Place, place_at
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused
 from .errors import MirrorHeld
 from .files import DuckDBFiles
-from .log_ownership import LogRow, check_log_name, log_name
-from .log_snapshot import SnapshotLog
+from .log_ownership import check_log_name, log_name
 from .mirror_file import MirrorFile, run_whole
-from .mirror_snapshot import MirrorSnapshot, begin_snapshot
 from .orphans import Lives, release_jobs, release_orphans
 from .ownership import check_name, has_schema
 from .reader import in_lane
 from .sink import DuckDBSink
+from .snapshot import InLane, MirrorSnapshot, begin_snapshot
 from .table_schema import mirror_name, mirror_names, shown_name
 
-T = TypeVar("T")
 
-
-class InReadLane:
-    """Runs calls on a reader's thread; who is cancelled interrupts what runs."""
-
-    def __init__(self, lane: Offload, cursor: duckdb.DuckDBPyConnection) -> None:
-        self._lane = lane
-        self._cursor = cursor
-
-    def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
-        return in_lane(self._lane, self._cursor, call)
-
-    def log(self, row: LogRow) -> SnapshotLog:
-        """A log of the snapshot."""
-        return SnapshotLog(row, self._cursor)
-
-
-class SnapshotLane(Protocol):
-    """Runs what belongs to the lane of a snapshot's reader, wherever that is."""
-
-    def __call__(self, call: Callable[[], T]) -> Awaitable[T]: ...
-
-    def log(self, row: LogRow) -> SnapshotLog: ...
-
-
-class DuckDBKind:
+class DuckDBKind(SinkKind, LocalKind):
     """The kind of sink that mirrors tables into a DuckDB file of this node."""
 
     transactional = True
-    local = True
-    columnar = True
     follows_schema = True
     obeys = PIPELINE_OPTIONS | {"publish", "schema"}
 
@@ -67,9 +38,6 @@ class DuckDBKind:
         """`lives` says of a job that owns a mirror table whether it may still run."""
         self._files = files
         self._lives = lives
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """A mirror obeys options of the pipeline alone, with any value."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError when a new feed of `tables` may not go to `uri`. Makes no file.
@@ -99,9 +67,8 @@ class DuckDBKind:
             except duckdb.Error as error:
                 raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
 
-    def place(self, uri: str) -> Place:
-        """The file, and the folders around it."""
-        return place_at(self._files.locations.target(uri).path)
+    def path_of(self, uri: str) -> Path:
+        return self._files.locations.target(uri).path
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The mirror tables, file and all."""
@@ -122,22 +89,16 @@ class DuckDBKind:
             self._files.locations.target(uri), self._files, context, lives=self._lives
         )
 
-    def redacted(self, uri: str) -> str:
-        """Returns the URI unchanged: a mirror's location holds no secret."""
-        return uri
-
     @asynccontextmanager
-    async def snapshot(
-        self, uri: str, job_id: int
-    ) -> AsyncIterator[tuple[MirrorSnapshot, SnapshotLane]]:
+    async def snapshot(self, uri: str, job_id: int) -> AsyncIterator[tuple[MirrorSnapshot, InLane]]:
         """The mirror as one commit left it, and what runs calls on its thread, for the time of the
         block. Raises SinkError and SinkRefused."""
         target = self._files.locations.target(uri)
         async with self._files.using(target.path) as file, self._files.read_lane() as lane:
             cursor = file.cursor()
             try:
-                in_lane = InReadLane(lane, cursor)
-                yield await in_lane(partial(begin_snapshot, cursor, job_id)), in_lane
+                run: InLane = partial(in_lane, lane, cursor)
+                yield await run(partial(begin_snapshot, cursor, job_id)), run
             except duckdb.Error as error:
                 file.note_error(error)
                 raise SinkError(f"mirror file {target.path} cannot be read: {error}") from error
@@ -154,7 +115,7 @@ class DuckDBKind:
         file cannot be opened now.
         """
         try:
-            path = self._files.locations.target(uri).path
+            path = self.path_of(uri)
         except SQLError:
             return
         if not path.exists():

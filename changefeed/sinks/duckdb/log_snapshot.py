@@ -23,13 +23,14 @@ from ....catalog.values.column_types import Datum
 from ....kvlayer.clock import Timestamp
 from .log_ownership import LogRow
 from .log_table import LOGGED, SHOWN_AGAIN
-from .mirror_snapshot import SOURCE, Fingerprint, Registered
+from .mirror_snapshot import SOURCE, Fingerprint, SnapshotPart
 
 KNOWN = "verified_identities"
 
 _COLUMNS = ("committed_at", "operation", "key", "before", "after")
 _IDENTITY = "hash(commit_timestamp, _key)"
 _SHOWN = ", ".join(f"'{name}'" for name in SHOWN_AGAIN.values())
+_NO_IDENTITIES = pa.table({"id": pa.array([], pa.uint64())})
 _GIVEN = f"(SELECT {LOGGED} FROM {SOURCE})"
 
 
@@ -61,18 +62,14 @@ class LogMismatch:
     operation: str | None = None
 
 
-class SnapshotLog:
-    """A log within the reader's transaction. Its methods belong to the lane of the reader."""
+class SnapshotLog(SnapshotPart):
+    """A log of one table."""
 
-    def __init__(self, row: LogRow, cursor: duckdb.DuckDBPyConnection | None) -> None:
-        """Without a cursor it is that of another process: there is its lane."""
+    def __init__(
+        self, row: LogRow, resolved: Timestamp, cursor: duckdb.DuckDBPyConnection | None
+    ) -> None:
+        super().__init__(resolved, cursor)
         self.row = row
-        self._there = cursor
-
-    @property
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
-        assert self._there is not None, "in another process"
-        return self._there
 
     def first(self) -> Timestamp | None:
         """The least commit timestamp in the log."""
@@ -137,22 +134,22 @@ class SnapshotLog:
     def fingerprint(self, stretch: Stretch) -> Fingerprint:
         """The fingerprint of a part of the log."""
         where, given = _where(stretch)
-        return self._summed(f"{self.row.base} AS m WHERE {where}", given)
+        return self._summed(_hash("m"), f"{self.row.base} AS m WHERE {where}", given)
 
     def fingerprint_of(self, rows: pa.Table) -> Fingerprint:
         """The fingerprint of rows of the source."""
-        with Registered(self._cursor, rows):
-            return self._summed(f"{_GIVEN} AS m", [])
+        with self._registered(rows):
+            return self._summed(_hash("m"), f"{_GIVEN} AS m")
 
     def identities(self, rows: pa.Table) -> pa.Table:
         """Eight bytes for each of these rows of the source, by which `surplus` knows it."""
-        with Registered(self._cursor, rows):
+        with self._registered(rows):
             ids = self._all(f"SELECT {_IDENTITY} FROM {_GIVEN}")
-        return pa.table({"id": pa.array([one for (one,) in ids], pa.uint64())})
+        return pa.table([[one for (one,) in ids]], schema=_NO_IDENTITIES.schema)
 
     def missing(self, rows: pa.Table) -> list[LogMismatch]:
         """The rows of the source that the log lacks."""
-        with Registered(self._cursor, rows):
+        with self._registered(rows):
             return self._mismatches(
                 f"SELECT commit_timestamp, _key FROM {_GIVEN} AS s WHERE NOT EXISTS (SELECT 1 "
                 f"FROM {self.row.base} AS m WHERE {_same('m', 's')} AND {_between(rows)})"
@@ -161,7 +158,7 @@ class SnapshotLog:
     def different(self, rows: pa.Table) -> list[LogMismatch]:
         """The rows of the source that the log has otherwise."""
         flags = ", ".join(f"s.{name} IS DISTINCT FROM m.{name}" for name in _COLUMNS)
-        with Registered(self._cursor, rows):
+        with self._registered(rows):
             found = self._all(
                 f"SELECT s.commit_timestamp, s._key, m.operation, {flags} FROM {_GIVEN} AS s "
                 f"JOIN {self.row.base} AS m ON {_same('m', 's')} "
@@ -181,33 +178,16 @@ class SnapshotLog:
     ) -> list[LogMismatch]:
         """The rows of a part of the log that are none of the source's."""
         where, given = _where(stretch)
-        unknown = ""
-        if identities:
-            self._cursor.complete()
-            self._cursor.register(KNOWN, pa.concat_tables(identities))
-            unknown = f"AND {_IDENTITY} NOT IN (SELECT id FROM {KNOWN})"
-        try:
+        known = pa.concat_tables([_NO_IDENTITIES, *identities])
+        with self._registered(known, KNOWN):
             return self._mismatches(
                 f"SELECT DISTINCT commit_timestamp, _key FROM {self.row.base} "
-                f"WHERE {where} {unknown} LIMIT {limit}",
+                f"WHERE {where} AND {_IDENTITY} NOT IN (SELECT id FROM {KNOWN}) LIMIT {limit}",
                 given,
             )
-        finally:
-            if identities:
-                self._cursor.complete()
-                self._cursor.unregister(KNOWN)
-
-    def _summed(self, rows: str, given: Sequence[object]) -> Fingerprint:
-        [(count, total)] = self._all(
-            f"SELECT count(*), coalesce(sum({_hash('m')}), 0)::VARCHAR FROM {rows}", given
-        )
-        return Fingerprint(int(str(count)), int(str(total)))
 
     def _mismatches(self, sql: str, given: Sequence[object] = ()) -> list[LogMismatch]:
         return [LogMismatch(*_identity(at, key)) for at, key in self._all(sql, given)]
-
-    def _all(self, sql: str, given: Sequence[object] = ()) -> list[tuple[Datum, ...]]:
-        return self._cursor.execute(sql, list(given)).fetchall()
 
 
 def _identity(at: Datum, key: Datum) -> tuple[Timestamp, bytes | None]:

@@ -144,9 +144,7 @@ def _rows(
 
 
 def _operations(batch: ChangeBatch) -> list[str]:
-    gone = set(batch.deleted)
-    if batch.rows is not None:
-        gone = {place for place, row in enumerate(batch.rows) if row is None}
+    gone = frozenset(batch.gone)
     kind = SHOWN_AGAIN.get(batch.kind)
     if kind is not None:
         return ["delete" if place in gone else kind for place in range(len(batch))]

@@ -1,13 +1,13 @@
-"""A feed's mirror tables and logs as of one commit of their file, to be compared with their source.
+"""A feed's mirror table as of one commit of its file, to be compared with its source.
 
-The reader's transaction sees the tables, the tombstones and the resolved timestamp of one flush,
-and the feed goes on meanwhile. Rows of the source come as Arrow tables and are hashed and compared
-by DuckDB, under the types that the mirror gives their columns.
+Rows of the source come as Arrow tables and are hashed and compared by DuckDB, under the types that
+the mirror gives their columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
@@ -16,13 +16,11 @@ import pyarrow as pa
 from ....catalog.rows.row_codec import codec_for
 from ....catalog.values.arrow_columns import AnyArray
 from ....catalog.values.column_types import Datum
-from ....kvlayer.clock import ZERO, Timestamp
-from ....kvlayer.keys import index_prefix, table_span
+from ....kvlayer.clock import Timestamp
+from ....kvlayer.keys import index_prefix
 from ..mirror.conform import KEY_PREFIX_LENGTH
-from ..mirror.progress_encoding import decode_frontier
 from ..protocol import SinkError
-from .log_ownership import LogRow, logs_of
-from .ownership import MirrorRow, rows_of
+from .ownership import MirrorRow
 from .table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema, shown_name
 
 SOURCE = "verified_source"
@@ -68,8 +66,44 @@ class Mismatch:
     columns: tuple[str, ...] = ()
 
 
-class SnapshotTable:
-    """One mirror table within the transaction. Belongs to the lane of its reader."""
+class SnapshotPart:
+    """A table of the file within the transaction of its reader, to whose lane it belongs."""
+
+    def __init__(self, resolved: Timestamp, cursor: duckdb.DuckDBPyConnection | None) -> None:
+        """`resolved` is how far the table had come, zero while it is being scanned. Without a
+        cursor it is that of another process: there is its lane."""
+        self.resolved = resolved
+        self._there = cursor
+
+    @property
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        assert self._there is not None, "in another process"
+        return self._there
+
+    @contextmanager
+    def _registered(self, rows: pa.Table, name: str = SOURCE) -> Iterator[None]:
+        """Shows Arrow rows under a name for the time of the block."""
+        self._cursor.complete()
+        self._cursor.register(name, rows)
+        try:
+            yield
+        finally:
+            self._cursor.complete()
+            self._cursor.unregister(name)
+
+    def _summed(self, hashed: str, rows: str, given: Sequence[object] = ()) -> Fingerprint:
+        # A sum of unsigned 64-bit hashes is a HUGEINT, which Python has as an int.
+        [(count, total)] = self._all(
+            f"SELECT count(*), coalesce(sum({hashed}), 0)::VARCHAR FROM {rows}", given
+        )
+        return Fingerprint(int(str(count)), int(str(total)))
+
+    def _all(self, sql: str, given: Sequence[object] = ()) -> list[tuple[Datum, ...]]:
+        return self._cursor.execute(sql, list(given)).fetchall()
+
+
+class SnapshotTable(SnapshotPart):
+    """One mirror table."""
 
     def __init__(
         self,
@@ -78,14 +112,11 @@ class SnapshotTable:
         resolved: Timestamp,
         cursor: duckdb.DuckDBPyConnection | None,
     ) -> None:
-        """`resolved` is how far the table had come, zero while it is being scanned. Without a
-        cursor it is that of another process: there is its lane."""
+        super().__init__(resolved, cursor)
         self.row = row
-        self.resolved = resolved
         self.schema = TableSchema(
             row.descriptor, name=row.name, job_id=job_id, base_name=row.shown_table
         )
-        self._there = cursor
         self._job_id = job_id
         schema, types = self.schema, self.schema.column_types()
         self._prefix = index_prefix(row.table_id, row.descriptor.primary_index_id)
@@ -95,13 +126,8 @@ class SnapshotTable:
         self._hash = f"hash({', '.join(names)})"
         self._source = f"(SELECT {STORE_KEY}, {', '.join(cast)} FROM {SOURCE})"
 
-    @property
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
-        assert self._there is not None, "in another process"
-        return self._there
-
     def count(self) -> int:
-        [(count,)] = self._all(f"SELECT count(*) FROM {self.schema.base}", [])
+        [(count,)] = self._all(f"SELECT count(*) FROM {self.schema.base}")
         assert isinstance(count, int), count
         return count
 
@@ -135,12 +161,12 @@ class SnapshotTable:
     def fingerprint(self, bounds: Bounds) -> Fingerprint:
         """The fingerprint of the settled rows in a range."""
         where, given = self._within(bounds)
-        return self._summed(f"{self.schema.base} WHERE {where}", given)
+        return self._summed(self._hash, f"{self.schema.base} WHERE {where}", given)
 
     def fingerprint_of(self, rows: pa.Table) -> Fingerprint:
         """The fingerprint of rows of the source, as `source_rows` makes them."""
-        with Registered(self._cursor, rows):
-            return self._summed(self._source, [])
+        with self._registered(rows):
+            return self._summed(self._hash, self._source)
 
     def compare(
         self, rows: pa.Table, bounds: Bounds, *, settled: bool = True, limit: int
@@ -151,7 +177,7 @@ class SnapshotTable:
         key = self.schema.key_column
         columns = self.row.descriptor.visible_columns
         flags = [f"s.{name} IS DISTINCT FROM m.{name}" for name in self.schema.data_columns]
-        with Registered(self._cursor, rows):
+        with self._registered(rows):
             found = self._all(
                 f"SELECT s.{STORE_KEY}, m.{key}, m.{COMMIT_TIMESTAMP} IS NULL, {', '.join(flags)} "
                 f"FROM (SELECT *, {self._hash} AS h FROM {self._source}) AS s FULL OUTER JOIN "
@@ -195,69 +221,8 @@ class SnapshotTable:
                 conditions.append(f"{self.schema.key_column} {sign} ${len(given)}")
         return " AND ".join(conditions), given
 
-    def _summed(self, rows: str, given: list[object]) -> Fingerprint:
-        # A sum of unsigned 64-bit hashes is a HUGEINT, which Python has as an int.
-        [(count, total)] = self._all(
-            f"SELECT count(*), coalesce(sum({self._hash}), 0)::VARCHAR FROM {rows}", given
-        )
-        return Fingerprint(int(str(count)), int(str(total)))
-
     def _store_key(self, value: Datum) -> bytes:
         if self.schema.key_column == KEY:
             assert isinstance(value, bytes), value
             return self._prefix + value
         return codec_for(self.row.descriptor).encode_key([value])
-
-    def _all(self, sql: str, given: Sequence[object]) -> list[tuple[Datum, ...]]:
-        return self._cursor.execute(sql, list(given)).fetchall()
-
-
-class Registered:
-    """Shows Arrow rows under the name `SOURCE` for the time of a block."""
-
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, rows: pa.Table) -> None:
-        self._cursor = cursor
-        self._rows = rows
-
-    def __enter__(self) -> None:
-        self._cursor.complete()
-        self._cursor.register(SOURCE, self._rows)
-
-    def __exit__(self, *_: object) -> None:
-        self._cursor.complete()
-        self._cursor.unregister(SOURCE)
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorSnapshot:
-    """A feed as of one commit: the resolved timestamp, zero before the first; its mirror
-    tables, and its logs with how far each table had come, zero while it is being scanned."""
-
-    resolved: Timestamp
-    tables: Sequence[SnapshotTable]
-    logs: Sequence[tuple[LogRow, Timestamp]]
-
-
-def begin_snapshot(cursor: duckdb.DuckDBPyConnection, job_id: int) -> MirrorSnapshot:
-    """Begins a transaction. In the reader's lane. Raises duckdb.Error."""
-    cursor.execute("BEGIN TRANSACTION READ ONLY")
-    found = cursor.execute(
-        f"SELECT resolved, frontier FROM {SCHEMA}.progress WHERE job_id = $1", [job_id]
-    ).fetchone()
-    if found is None or found[0] is None:
-        return MirrorSnapshot(ZERO, [], [])
-    resolved = Timestamp(found[0])
-    frontier = decode_frontier(found[1], resolved)
-
-    def come(table_id: int) -> Timestamp:
-        span = table_span(table_id)
-        return min((at for part, at in frontier if part.overlaps(span)), default=ZERO)
-
-    return MirrorSnapshot(
-        resolved,
-        [
-            SnapshotTable(row, job_id, min(resolved, come(row.table_id)), cursor)
-            for row in rows_of(cursor, job_id)
-        ],
-        [(row, min(resolved, come(row.table_id))) for row in logs_of(cursor, job_id)],
-    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
 
 import duckdb
 
@@ -26,36 +24,6 @@ from .tombstones import Tombstone, Tombstones
 Changes = RowChanges | ColumnChanges
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableFlush:
-    """The work of one transaction on one mirror table, and the table's record behind it."""
-
-    schema: TableSchema
-    staged_at: Timestamp | None
-    floor_version: int
-    turns_over: bool
-    saves: bool
-    parts: Sequence[Changes | Step] = ()
-    deleted: Sequence[Tombstone] = ()
-
-    @property
-    def lone_row(self) -> bool:
-        """Whether all of it is one row, put there or replaced."""
-        if self.deleted or self.saves or len(self.parts) != 1:
-            return False
-        part = self.parts[0]
-        return isinstance(part, RowChanges) and len(part.changes) == 1
-
-    def work(self, write: Callable[[TableFlush, Tombstones], None]) -> TableWork:
-        """The same, for `write` to carry out."""
-        return TableWork(
-            write=partial(write, self),
-            lone_statement=self.lone_row,
-            carries_rows=bool(self.parts),
-            deleted=self.deleted,
-        )
-
-
 class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
     """A mirror table, of which one part belongs to the loop and the other to the file's lane."""
 
@@ -71,8 +39,7 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
         return PendingChanges(schema)
 
     def _same_shape(self, after: TableDescriptor) -> bool:
-        shown = TableSchema(after, name=self.schema.name, job_id=self.schema.job_id)
-        return same_shape(self.schema, shown)
+        return same_shape(self.schema.descriptor, after)
 
     def change(self, event: TableEvent) -> None:
         """Follows a schema event, unless it was followed already. Raises SinkRefused."""
@@ -85,29 +52,42 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
         turns_over = self._complete(progress)
         if turns_over:
             self._staged_at = None
-        prepared = partial(
-            self._reduced,
-            self._gathered(),
-            TableFlush(
-                schema=self.schema,
-                staged_at=self._staged_at,
-                floor_version=self._floor_version,
-                turns_over=turns_over,
-                saves=self._version_due or bool(self._parts) or turns_over,
-            ),
-        )
+        schema, gathered = self.schema, self._gathered()
+        staged_at, floor_version = self._staged_at, self._floor_version
+        saves = self._version_due or bool(self._parts) or turns_over
         self._clear()
-        return prepared
+
+        def reduced(tombstones: Tombstones) -> TableWork:
+            parts, deleted = self._reduced(gathered, tombstones)
+
+            def write(tombstones: Tombstones) -> None:
+                self._write(parts, tombstones)
+                if turns_over:
+                    self._turn_over(schema)
+                if saves:
+                    save_mirror(
+                        self._cursor,
+                        schema,
+                        shown=self._shown,
+                        staged_at=staged_at,
+                        floor_version=floor_version,
+                    )
+
+            return TableWork(
+                write=write,
+                lone_statement=not deleted and not saves and _lone_row(parts),
+                carries_rows=bool(parts),
+                deleted=deleted,
+            )
+
+        return reduced
 
     # In the file's lane
 
     def _reduced(
-        self,
-        gathered: Sequence[PendingChanges | Step],
-        flush: TableFlush,
-        tombstones: Tombstones,
-    ) -> TableWork:
-        """Reduces each part of a flush to one change per key."""
+        self, gathered: Sequence[PendingChanges | Step], tombstones: Tombstones
+    ) -> tuple[list[Changes | Step], list[Tombstone]]:
+        """Each part of a flush with one change per key, and what all of them delete."""
         known = tombstones.of(self.table_id)
         parts: list[Changes | Step] = []
         deleted: list[Tombstone] = []
@@ -121,25 +101,15 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
             deleted += [(self.table_id, key, ts) for key, ts in reduced.deletions]
             if part is not gathered[-1]:
                 known = {**known, **dict(reduced.deletions)}
-        return replace(flush, parts=parts, deleted=deleted).work(self._write)
+        return parts, deleted
 
-    def _write(self, flush: TableFlush, tombstones: Tombstones) -> None:
-        """Carries a flush out, within its transaction. Raises duckdb.Error."""
-        for part in flush.parts:
+    def _write(self, parts: Sequence[Changes | Step], tombstones: Tombstones) -> None:
+        """Raises duckdb.Error."""
+        for part in parts:
             if isinstance(part, SchemaStep):
                 self._carry_out(part, tombstones)
             else:
                 self._writer.apply(part)
-        if flush.turns_over:
-            self._turn_over(flush.schema)
-        if flush.saves:
-            save_mirror(
-                self._cursor,
-                flush.schema,
-                shown=self._shown,
-                staged_at=flush.staged_at,
-                floor_version=flush.floor_version,
-            )
 
     def _carry_out(self, step: Step, tombstones: Tombstones) -> None:
         if step.staged_at is not None and self._shown != step.before.base_name:
@@ -158,6 +128,14 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
         for statement in turn_over(self._shown, table):
             self._cursor.execute(statement)
         self._shown = table.base_name
+
+
+def _lone_row(parts: Sequence[Changes | Step]) -> bool:
+    """Whether all of a flush is one row, put there or replaced."""
+    match parts:
+        case [RowChanges(changes=[_])]:
+            return True
+    return False
 
 
 def _moved(

@@ -207,8 +207,7 @@ def _follow(cursor: duckdb.DuckDBPyConnection, row: MirrorRow, table: TableSchem
     of_table = row.table_id == table.descriptor.id
     if of_table and row.descriptor.version >= table.descriptor.version:
         return row
-    held = TableSchema(row.descriptor, name=row.name, job_id=table.job_id)
-    if not of_table or not same_shape(held, table):
+    if not of_table or not same_shape(row.descriptor, table.descriptor):
         raise SinkRefused(
             f'mirror table "{shown_name(row.name)}" holds version {row.descriptor.version} of '
             f"table {row.table_id}, whose schema is another than that of version "

@@ -144,7 +144,7 @@ class PendingChanges:
             part = None if keep is None else keep[offset : offset + len(batch)]
             if part is not None and not any(part):
                 continue
-            deleted = _deleted(batch)
+            deleted = batch.gone
             deletions += [
                 (batch.keys[place], batch.timestamps[place])
                 for place in deleted
@@ -193,12 +193,6 @@ class PendingChanges:
         return pa.Table.from_arrays(
             [key_array, pa.array(timestamps, type=pa.int64())], schema=self._schema.removals
         )
-
-
-def _deleted(batch: ChangeBatch) -> Sequence[int]:
-    if batch.rows is None:
-        return batch.deleted
-    return [place for place, row in enumerate(batch.rows) if row is None]
 
 
 def _mask(part: bytearray, deleted: Sequence[int]) -> pa.BooleanArray:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from ....catalog.descriptors.descriptor import Column
+from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.enum_columns import relabelled
 from ....catalog.values.column_types import ColumnType, Datum
 from ....catalog.values.interval import Interval
@@ -35,14 +35,13 @@ Step = SchemaStep[TableSchema, str]
 """The statements of one schema event for a mirror table in DuckDB."""
 
 
-def same_shape(before: TableSchema, after: TableSchema) -> bool:
+def same_shape(before: TableDescriptor, after: TableDescriptor) -> bool:
     """Whether nothing of the change shows in a mirror."""
-    old, new = before.descriptor, after.descriptor
     return (
-        [(c.id, c.name, c.type.mirror_name) for c in old.visible_columns]
-        == [(c.id, c.name, c.type.mirror_name) for c in new.visible_columns]
-        and old.primary_key == new.primary_key
-        and old.primary_index_id == new.primary_index_id
+        [(c.id, c.name, c.type.mirror_name) for c in before.visible_columns]
+        == [(c.id, c.name, c.type.mirror_name) for c in after.visible_columns]
+        and before.primary_key == after.primary_key
+        and before.primary_index_id == after.primary_index_id
     )
 
 

@@ -20,7 +20,7 @@ from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, StageTimes
 from ..locations import Apply, MirrorTarget
 from ..mirror.progress_encoding import Fenced
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
+from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .files import DuckDBFiles
 from .log_ownership import LogRow, log_name, prepare_log
 from .log_table import LogTable
@@ -57,7 +57,7 @@ class Flush:
     stages: Sequence[StageTimes]
 
 
-class DuckDBSink:
+class DuckDBSink(Sink):
     """A mirror in a DuckDB file.
 
     After a flush that failed the sink is of no further use: what it had gathered is gone, the file
@@ -186,9 +186,6 @@ class DuckDBSink:
         if flush.tables and self._publication is not None:
             self._publication.note_change()
         return sunk
-
-    async def emit_resolved(self, resolved: Timestamp) -> None:
-        """The progress table says it already."""
 
     async def close(self) -> None:
         file, self._file = self._file, None

@@ -96,8 +96,7 @@ class StagedTable:
             if stage.first_version <= found.version:
                 break
         schema = stage.schema
-        shown = TableSchema(found, name=schema.name, job_id=schema.job_id)
-        assert same_shape(schema, shown), (schema.descriptor, found)
+        assert same_shape(schema.descriptor, found), (schema.descriptor, found)
         if stage is self._stages[-1] and found.version >= schema.descriptor.version:
             # Also the same version, read anew: the batches to come will have this very object.
             self._version_due |= found.version > schema.descriptor.version
@@ -110,7 +109,7 @@ class StagedTable:
         if event.after.version <= before.descriptor.version:
             return
         step = plan_step(before, event, staged=False)
-        if same_shape(step.before, step.after) and not step.statements:
+        if same_shape(before.descriptor, event.after) and not step.statements:
             before.descriptor = event.after
             self._version_due = True
             return

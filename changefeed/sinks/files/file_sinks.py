@@ -9,7 +9,8 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import OffloadLane, OffloadPool
 from ...contract.message_form import WHOLE_ENVELOPES, Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
-from ..protocol import FeedIdentity, Sink, SinkContext
+from ..kind import SinkKind
+from ..protocol import Sink, SinkContext
 from .folder import Folder
 from .layout import FilesLayout
 from .sink import FilesSink
@@ -19,12 +20,9 @@ CHECKPOINT_SECONDS = 5.0
 large ones."""
 
 
-class FileSinks:
-    """Opens sinks of files, each of which has its folder's lane."""
+class FileSinks(SinkKind):
+    """Opens sinks of files, each of which has its folder's lane. Files outlive their feeds."""
 
-    transactional = False
-    columnar = True
-    follows_schema = False
     obeys = PIPELINE_OPTIONS | MESSAGE_OPTIONS | {"compression"}
     checkpoint_seconds = CHECKPOINT_SECONDS
 
@@ -35,9 +33,6 @@ class FileSinks:
 
     def check_options(self, options: ChangefeedOptions) -> None:
         check_files_options(options)
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The files stay as they are."""
 
     def _lane(self, folder: str) -> OffloadLane:
         """The lane of a folder, one call at a time whoever the feed is."""

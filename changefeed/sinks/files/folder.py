@@ -16,8 +16,8 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import IO, Protocol
 
-from ....kvlayer.clock import ZERO, Timestamp
-from .names import job_part, time_of
+from ....kvlayer.clock import Timestamp
+from .names import job_part, last_time
 
 
 class Folder(Protocol):
@@ -90,12 +90,7 @@ class FilesFolder:
 
     def last_time(self) -> Timestamp:
         """The greatest timestamp that a file of the feed is named by; zero where there is none."""
-        for names in self._names_by_partition(self.path):
-            times = [time_of(name, self._job_id) for name in names]
-            found = max((time for time in times if time is not None), default=ZERO)
-            if found:
-                return found
-        return ZERO
+        return last_time(self._names_by_partition(self.path), self._job_id)
 
     def _names_by_partition(self, path: Path) -> Iterator[list[str]]:
         """The names of files, folder by folder, the later folders first."""

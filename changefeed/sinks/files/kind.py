@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
-from ..place import Place, place_at
+from ..kind import LocalKind
+from ..local_uri import unwritable
 from ..protocol import Sink, SinkContext
 from .file_sinks import FileSinks
 from .folder import FilesFolder
@@ -22,10 +22,8 @@ WRITE_THREADS = 4
 a disk does not."""
 
 
-class FilesKind(FileSinks):
+class FilesKind(FileSinks, LocalKind):
     """The kind of sink that writes files of changes into a folder of this node."""
-
-    local = True
 
     def __init__(
         self,
@@ -42,8 +40,8 @@ class FilesKind(FileSinks):
         self._node_id = node_id
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        location = self._location(uri)
-        obstacle = await self._lane(str(location.path)).run(lambda: _obstacle(location.path))
+        path = self.path_of(uri)
+        obstacle = await self._lane(str(path)).run(lambda: unwritable(path))
         if obstacle is not None:
             raise SQLError("58030", f"files cannot be written: {obstacle}")
 
@@ -56,15 +54,14 @@ class FilesKind(FileSinks):
                 hint="Write 'file:///folder', relative to the first mirror root, or a whole path "
                 "under any of them: 'file:////srv/backups/sessions'.",
             )
-        return self._location(uri).path
+        return self.path_of(uri)
 
-    def place(self, uri: str) -> Place:
-        """The folder, and those around it."""
-        return place_at(self._location(uri).path)
+    def path_of(self, uri: str) -> Path:
+        return self._location(uri).path
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The folder: a mark speaks for all that is in it."""
-        return frozenset([f"folder {self._location(uri).path}"])
+        return frozenset([f"folder {self.path_of(uri)}"])
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         location = self._location(uri)
@@ -72,19 +69,5 @@ class FilesKind(FileSinks):
         lane = self._lane(str(location.path))
         return self._opened(location.layout, folder, lane, context)
 
-    def redacted(self, uri: str) -> str:
-        """Returns the URI unchanged: a folder's path is no secret."""
-        return uri
-
     def _location(self, uri: str) -> FilesLocation:
         return FilesLocation.read(uri, self._roots, node_id=self._node_id)
-
-
-def _obstacle(path: Path) -> str | None:
-    """Why no file could be written there, if so. Makes nothing."""
-    there = next(each for each in (path, *path.parents) if each.exists())
-    if not there.is_dir():
-        return f"{there} is not a folder"
-    if not os.access(there, os.W_OK | os.X_OK):
-        return f"folder {there} cannot be written"
-    return None

@@ -16,11 +16,12 @@ sorts behind the files with its timestamp, and before those with a later one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote
 
-from ....kvlayer.clock import Timestamp, format_timestamp, parse_timestamp
+from ....kvlayer.clock import ZERO, Timestamp, format_timestamp, parse_timestamp
 from .layout import PartitionFormat
 
 MARK_SUFFIX = ".RESOLVED"
@@ -74,6 +75,16 @@ def time_of(name: str, job_id: int) -> Timestamp | None:
     second, nanoseconds, logical = found.groups()
     moment = datetime.strptime(second, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     return parse_timestamp(f"{int(moment.timestamp())}{nanoseconds}.{logical}")
+
+
+def last_time(partitions: Iterable[Sequence[str]], job_id: int) -> Timestamp:
+    """The greatest timestamp that a data file of the job is named by; zero where there is none.
+    `partitions` are the names of files, folder by folder, the later folders first."""
+    for names in partitions:
+        times = [at for name in names if (at := time_of(name, job_id)) is not None]
+        if times:
+            return max(times)
+    return ZERO
 
 
 def _moment(at: Timestamp) -> datetime:

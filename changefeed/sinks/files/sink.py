@@ -28,12 +28,11 @@ from typing import TypeVar
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
 from ....kvlayer.offload import OffloadLane
-from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, merged
 from ...contract.message_form import Format
 from ...contract.options import ChangefeedOptions
 from ...encode import Topics, line_encoder_for
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
+from ..protocol import Sink, SinkContext, SinkError, SinkProgress
 from .folder import Folder
 from .layout import FilesLayout
 from .names import NameMaker
@@ -45,8 +44,9 @@ PIECE_BYTES = 4 << 20
 """Arrow bytes that are encoded and written at a time."""
 
 
-class FilesSink:
-    """Writes the changes of one attempt of one feed. I/O is done in `lane`, one call at a time."""
+class FilesSink(Sink):
+    """Writes the changes of one attempt of one feed, those under each version of a schema to a file
+    of their own. I/O is done in `lane`, one call at a time."""
 
     def __init__(
         self,
@@ -90,9 +90,6 @@ class FilesSink:
         """By table and version, what is being written: its number, its name and itself."""
         self._count = 0
 
-    async def stand(self) -> SinkStand | None:
-        return None
-
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
         self._found = await self._run(self._prepare)
         if self._folder.late:
@@ -102,9 +99,6 @@ class FilesSink:
 
     def emit(self, batch: ChangeBatch) -> None:
         self._pending.append(batch)
-
-    def change_schema(self, event: TableEvent) -> None:
-        """Rows under another version of the schema go to another file."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
         batches, self._pending = self._pending, []

@@ -13,8 +13,9 @@ import ssl
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
+from ....catalog.values.errors import SQLError
 from ....kvlayer.settings import Settings, declare_bool
-from ..protocol import SinkError
+from ..protocol import SinkError, cannot_connect
 from .target import WebhookTarget
 
 PRIVATE_ADDRESSES = declare_bool(
@@ -67,6 +68,16 @@ async def find_address(
             failure = failure or error
     words = str(failure) or f"no connection within {CONNECT_SECONDS:g} s"
     raise SinkError(f"{target.shown}: {words}")
+
+
+async def check_address(target: WebhookTarget, settings: Settings) -> None:
+    """Raises SQLError where the settings do not allow the target, or it takes no connections."""
+    try:
+        await find_address(target, settings, target.tls())
+    except AddressRefused as error:
+        raise SQLError("42501", str(error)) from error
+    except SinkError as error:
+        raise cannot_connect(error) from error
 
 
 def public(text: str) -> bool:

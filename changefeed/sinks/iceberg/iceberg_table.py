@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from inspect import isclass
 
-import msgspec
 import pyarrow as pa
 import pyiceberg.exceptions
 from pyiceberg.catalog.sql import SqlCatalog
@@ -106,10 +105,7 @@ class IcebergTable:
     def release(self, record: TableRecord, position: StorePosition) -> None:
         """Lets go of the table: it stays as it is, and its commits tell no progress any more."""
         assert self._table is not None, self.shown
-        released = msgspec.structs.replace(
-            record, incarnation=position.incarnation, index=position.index, released=True
-        )
-        self.append(self._table.schema().as_arrow(), [], released)
+        self.append(self._table.schema().as_arrow(), [], record.letting_go(position))
 
     def _follow(self) -> Table:
         """The table with the commits of others. Raises OSError where another attempt of the feed

@@ -10,8 +10,8 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
 from ..lake.columns import check_names
-from ..lake.kind import LakeKind, unwritable
-from ..place import Place, place_at
+from ..lake.kind import LakeKind
+from ..local_uri import unwritable
 from ..protocol import Sink, SinkContext, SinkRefused
 from .location import SCHEME, IcebergTarget, iceberg_target
 from .sink import IcebergSink
@@ -35,9 +35,8 @@ class IcebergKind(LakeKind):
         if obstacle is not None:
             raise SQLError("58030", f"an Iceberg table cannot be written: {obstacle}")
 
-    def place(self, uri: str) -> Place:
-        """The folder, and those around it."""
-        return place_at(iceberg_target(uri, self._roots).path)
+    def path_of(self, uri: str) -> Path:
+        return iceberg_target(uri, self._roots).path
 
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         target = iceberg_target(uri, self._roots)

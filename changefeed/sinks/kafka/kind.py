@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -13,7 +14,8 @@ from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOpt
 from ...contract.sink_config import Acks, FlushConfig, RetryConfig
 from ...encode import Encoder, Topics, encoder_for
 from ..delivery import MessageSink
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused, cannot_connect
+from ..kind import SinkKind
+from ..protocol import Sink, SinkContext, SinkError, SinkRefused, cannot_connect
 from ..registry import check_avro
 from .target import KafkaTarget, parse_target, shown_uri
 
@@ -24,13 +26,9 @@ ONCE = RetryConfig(max=0)
 """librdkafka sends again by itself."""
 
 
-class KafkaKind:
-    """The kind of sink that produces changes into topics."""
+class KafkaKind(SinkKind):
+    """The kind of sink that produces changes into topics, into one of them from several feeds."""
 
-    transactional = False
-    local = False
-    columnar = True
-    follows_schema = False
     obeys = (
         PIPELINE_OPTIONS
         | MESSAGE_OPTIONS
@@ -87,10 +85,6 @@ class KafkaKind:
         finally:
             await sender.close()
 
-    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """The empty set: several feeds may produce into one topic."""
-        return frozenset()
-
     def create(self, uri: str, context: SinkContext) -> Sink:
         target, options = parse_target(uri), context.options
         topics = Topics(
@@ -111,9 +105,6 @@ class KafkaKind:
             retry=ONCE,
         )
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """Does nothing: nothing was held."""
-
     def hosts(self, uri: str) -> Sequence[str]:
         return parse_target(uri).hosts
 
@@ -121,26 +112,33 @@ class KafkaKind:
         return shown_uri(uri)
 
 
-def _sender(target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> KafkaSender:
-    """Raises SQLError where confluent-kafka is not installed."""
+@contextmanager
+def _installed() -> Iterator[None]:
+    """Raises SQLError where confluent-kafka is not."""
     try:
-        from .sender import KafkaSender
+        yield
     except ImportError:
-        raise _not_installed() from None
+        raise SQLError(
+            "0A000",
+            "this node cannot feed Kafka: confluent-kafka is not installed",
+            hint="pip install 'tailrace[kafka]'",
+        ) from None
+
+
+def _sender(target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> KafkaSender:
+    with _installed():
+        from .sender import KafkaSender
     return KafkaSender(target, options, offload)
 
 
 def _transactional(
     target: KafkaTarget, context: SinkContext, encoder: Encoder, topics: Topics
 ) -> Sink:
-    """Raises SQLError where confluent-kafka is not installed."""
-    try:
+    with _installed():
         from .progress_topic import ProgressTopic, feed_name
         from .sender import client_configuration
         from .sink import TransactionalSink
         from .transactions import TransactionalSender
-    except ImportError:
-        raise _not_installed() from None
     options, identity, offload = context.options, context.identity, context.offload
     return TransactionalSink(
         TransactionalSender(target, options, offload, feed_name(identity)),
@@ -148,12 +146,4 @@ def _transactional(
         context,
         encoder,
         topics,
-    )
-
-
-def _not_installed() -> SQLError:
-    return SQLError(
-        "0A000",
-        "this node cannot feed Kafka: confluent-kafka is not installed",
-        hint="pip install 'tailrace[kafka]'",
     )

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
-from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ...encode import Encoder, Topics
 from ..delivery import Message, Messages
@@ -34,7 +33,7 @@ from ..held_rows import (
     Cut,
     HeldMessages,
 )
-from ..protocol import SinkContext, SinkProgress, SinkRefused, SinkStand
+from ..protocol import Sink, SinkContext, SinkProgress, SinkRefused, SinkStand
 from .progress_topic import ProgressTopic
 from .transactions import TransactionalSender
 
@@ -42,7 +41,7 @@ SLICE_MESSAGES = 1000
 """Messages handed to librdkafka in one step of the loop."""
 
 
-class TransactionalSink:
+class TransactionalSink(Sink):
     """Feeds Kafka for one attempt of one feed. After a failure the sink is of no further use."""
 
     def __init__(
@@ -88,9 +87,6 @@ class TransactionalSink:
 
     def emit(self, batch: ChangeBatch) -> None:
         self._pending.append(batch)
-
-    def change_schema(self, event: TableEvent) -> None:
-        """Messages carry their own schema: those behind the event are under the new one."""
 
     async def flush(self, progress: SinkProgress | None) -> None:
         batches, self._pending = self._pending, []

@@ -17,7 +17,7 @@ from ..held_rows import HeldRows
 from ..protocol import FeedIdentity, SinkRefused
 from .columns import check_names
 from .lake_table import LakeTable
-from .record import TableRecord, table_record
+from .record import TableRecord, application, written_version
 
 IDLE_COMMIT_NS = 60 * 10**9
 """Without changes progress is committed so often: a commit is a file that stays for weeks."""
@@ -91,13 +91,16 @@ class FedTable:
     def _record(
         self, resolved: Timestamp, flush: FlushStamp, columns_of: TableDescriptor | None = None
     ) -> TableRecord:
-        return table_record(
-            self._identity,
-            resolved,
-            self._table,
-            flush.position,
+        """The record of a commit that holds every change of the table at or below `resolved`."""
+        return TableRecord(
+            application=application(self._identity),
+            resolved=resolved,
+            incarnation=flush.position.incarnation,
+            index=flush.position.index,
+            spans=[(self.span.start.hex(), self.span.end.hex())],
+            table_id=self.table_id,
             counts=flush.counts,
-            columns_of=columns_of,
+            descriptor="" if columns_of is None else written_version(columns_of),
         )
 
     def _add(

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from ....kvlayer.offload import Offload, OffloadLane
-from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
-from ..protocol import FeedIdentity
+from ..kind import LocalKind, SinkKind
 
 CHECKPOINT_SECONDS = 5.0
 """Each checkpoint with changes is a commit and some files: who reads the table wants few."""
 
 
-class LakeKind:
-    """A kind of sink that keeps tables of a lake in folders of this node, each with its lane."""
+class LakeKind(SinkKind, LocalKind):
+    """A kind of sink that keeps tables of a lake in folders of this node, each with its lane. The
+    tables outlive their feeds, and belong to nobody else."""
 
     transactional = True
-    local = True
-    columnar = True
-    follows_schema = False
     whole_tables = "A table of the lake has the columns of its source."
-    obeys = PIPELINE_OPTIONS
     checkpoint_seconds = CHECKPOINT_SECONDS
 
     def __init__(
@@ -33,23 +28,7 @@ class LakeKind:
         self._pool = offload.pool(name, write_threads)
         self._lanes: dict[Path, OffloadLane] = {}
 
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """A lake obeys options of the pipeline alone, with any value."""
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The tables stay as they are, and belong to nobody else."""
-
-    def redacted(self, uri: str) -> str:
-        """Returns the URI unchanged: a folder's path is no secret."""
-        return uri
-
     def _lane(self, path: Path) -> OffloadLane:
         if path not in self._lanes:
             self._lanes[path] = self._pool.lane(path.name)
         return self._lanes[path]
-
-
-def unwritable(folder: Path) -> str | None:
-    """Why the folder, or the nearest one above it that is there, cannot be written, if so."""
-    there = next(each for each in (folder, *folder.parents) if each.exists())
-    return None if os.access(there, os.W_OK | os.X_OK) else f"folder {there} cannot be written"

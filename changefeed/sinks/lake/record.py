@@ -52,6 +52,12 @@ class TableRecord(msgspec.Struct, frozen=True, kw_only=True):
     def position(self) -> StorePosition:
         return StorePosition(incarnation=self.incarnation, index=self.index)
 
+    def letting_go(self, position: StorePosition) -> TableRecord:
+        """The record of a table that is the feed's no more."""
+        return msgspec.structs.replace(
+            self, incarnation=position.incarnation, index=position.index, released=True
+        )
+
     def encode(self) -> str:
         return msgspec.json.encode(self).decode()
 
@@ -60,26 +66,9 @@ def application(identity: FeedIdentity) -> str:
     return f"{FIELD}/{identity.store_id}/{identity.job_id}"
 
 
-def table_record(
-    identity: FeedIdentity,
-    resolved: Timestamp,
-    table: TableDescriptor,
-    position: StorePosition,
-    *,
-    counts: bool = True,
-    columns_of: TableDescriptor | None = None,
-) -> TableRecord:
-    """The record of a commit that holds every change of `table` at or below `resolved`."""
-    return TableRecord(
-        application=application(identity),
-        resolved=resolved,
-        incarnation=position.incarnation,
-        index=position.index,
-        spans=[(table.span.start.hex(), table.span.end.hex())],
-        table_id=table.id,
-        counts=counts,
-        descriptor="" if columns_of is None else b64encode(encode_descriptor(columns_of)).decode(),
-    )
+def written_version(table: TableDescriptor) -> str:
+    """A version of a table, as `TableRecord.descriptor` has it."""
+    return b64encode(encode_descriptor(table)).decode()
 
 
 def decode_record(text: str) -> TableRecord:

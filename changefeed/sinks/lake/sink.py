@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.clock import ZERO, Timestamp
+from ....kvlayer.clock import ZERO
 from ....kvlayer.history import StorePosition
 from ....kvlayer.offload import OffloadLane
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
+from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .fed_table import FedTable, FlushStamp
 from .lake_table import LakeTable
 from .log_table import LogTable
@@ -33,7 +33,7 @@ from .record import TableRecord, feed_stand
 T = TypeVar("T")
 
 
-class LakeSink:
+class LakeSink(Sink):
     """Writes the lake tables of one feed. I/O is done in `lane`, one call at a time.
 
     A kind of lake says where the tables are, and which errors its library raises.
@@ -87,9 +87,6 @@ class LakeSink:
         await self._run(partial(table.commit, upto, events, flush))
         passed = sum(event.timestamp <= upto for event in events)
         del table.events[:passed]
-
-    async def emit_resolved(self, resolved: Timestamp) -> None:
-        """The tables' commits say it already."""
 
     def _let_go(self) -> None:
         """Closes what the library holds open. In the lane."""

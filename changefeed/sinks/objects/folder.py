@@ -21,8 +21,8 @@ from typing import IO, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from ....kvlayer.clock import ZERO, Timestamp
-from ..files.names import job_part, time_of
+from ....kvlayer.clock import Timestamp
+from ..files.names import job_part, last_time
 from ..uri import REDACTED
 from .location import ObjectsLocation
 
@@ -70,12 +70,7 @@ class ObjectsFolder:
         self._unfinished.clear()
 
     def last_time(self) -> Timestamp:
-        for names in self._names_by_partition(self._location.path):
-            times = [time_of(name, self._job_id) for name in names]
-            found = max((time for time in times if time is not None), default=ZERO)
-            if found:
-                return found
-        return ZERO
+        return last_time(self._names_by_partition(self._location.path), self._job_id)
 
     def obstacle(self) -> str | None:
         """Why the bucket does not serve, if so."""

@@ -26,8 +26,6 @@ SEND_THREADS = 8
 class ObjectsKind(FileSinks):
     """The kind of sink that writes files of changes into a bucket."""
 
-    local = False
-
     def __init__(
         self,
         offload: Offload,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
+from ..kind import SinkKind
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, SinkRefused, cannot_connect
 from ..uri import redacted_uri
 from .connection import (
@@ -21,21 +21,16 @@ from .sink import PostgresSink
 from .table_schema import check_columns
 
 
-class PostgresKind:
+class PostgresKind(SinkKind):
     """The kind of sink that mirrors tables into a database of PostgreSQL."""
 
     transactional = True
-    local = False
     columnar = False
     follows_schema = True
-    obeys = PIPELINE_OPTIONS
 
     def __init__(self, lives: Lives) -> None:
         """`lives` says of a job that owns a mirror table whether it may still run."""
         self._lives = lives
-
-    def check_options(self, options: ChangefeedOptions) -> None:
-        """A mirror obeys options of the pipeline alone, with any value."""
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError when a new feed of `tables` may not go to `uri`: also where the database

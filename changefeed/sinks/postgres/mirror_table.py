@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....kvlayer.clock import Timestamp
 from ....schemafeed.table_events import TableEvent
 from ..mirror.gathered import GatheredParts, SchemaStep
-from ..protocol import FeedIdentity, SinkProgress
+from ..protocol import SinkProgress
 from .connection import Connection
 from .own_tables import MirrorRow, save_mirror
 from .pending import PendingChanges, TableChanges
@@ -27,16 +26,14 @@ from .tombstones import Tombstones
 class TableFlush:
     """The work of one transaction on one mirror table. `row_count` bounds its changes from above.
 
-    `saves` tells that the database is to say something else of the table then.
+    `saved` is what the database is to say of the table then, where that is another than before.
     """
 
     table: MirrorTable
     parts: Sequence[PendingChanges | Step]
-    rows: TableSchema
-    staged_at: Timestamp | None
-    floor_version: int
-    turns_over: bool
-    saves: bool
+    turned_over: TableSchema | None
+    """The table that takes the place of the one that is shown."""
+    saved: MirrorRow | None
 
     @property
     def row_count(self) -> int:
@@ -45,19 +42,20 @@ class TableFlush:
     @property
     def small(self) -> bool:
         """Whether all of it is a few rows."""
-        return not self.saves and self.row_count <= FEW
+        return self.saved is None and self.row_count <= FEW
 
 
 class MirrorTable(GatheredParts[TableSchema, PendingChanges, sql.Composed]):
     """A mirror table. What is asked for in `write_few` and `write` is of the flush's transaction;
     all else never waits."""
 
-    def __init__(self, row: MirrorRow, identity: FeedIdentity, *, empty: bool) -> None:
+    def __init__(self, row: MirrorRow, *, empty: bool) -> None:
         """`empty`: it was made just now."""
-        self._identity = identity
-        self._place = TableSchema(row.descriptor, schema=row.schema, rows=row.name)
-        schema = TableSchema(row.descriptor, schema=row.rows_schema, rows=row.rows_table)
-        super().__init__(schema, row.staged_at, row.floor_version)
+        assert row.job_id is not None, row
+        self._row = row
+        self._job_id = row.job_id
+        self._place = row.place
+        super().__init__(row.rows, row.staged_at, row.floor_version)
         self._scanned_up_to: bytes | None = b"" if empty else None
         """While the table has rows of one scan alone, the greatest of their keys."""
 
@@ -71,30 +69,24 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, sql.Composed]):
         """Follows a schema event, unless it was followed already. Raises SinkRefused."""
         if event.after.version <= self.schema.descriptor.version:
             return
-        if self._follow(event, plan_step(self.schema, event, job_id=self._identity.job_id)):
+        if self._follow(event, plan_step(self.schema, event, job_id=self._job_id)):
             self._scanned_up_to = None
 
     def take(self, progress: SinkProgress | None) -> TableFlush:
         """Takes the pending changes, for a flush with that progress."""
-        parts = self._gathered()
-        turns_over = self._complete(progress)
-        if turns_over:
-            self._staged_at = None
-        flush = TableFlush(
-            table=self,
-            parts=parts,
-            rows=self.schema,
-            staged_at=self._staged_at,
-            floor_version=self._floor_version,
-            turns_over=turns_over,
-            saves=self._version_due or bool(self._parts) or turns_over,
-        )
-        if turns_over:
-            self.schema = TableSchema(
-                self.schema.descriptor, schema=self._place.schema, rows=self._place.rows
+        parts, staged, saved = self._gathered(), None, None
+        if self._complete(progress):
+            staged, self._staged_at = self.schema, None
+            self.schema = self._at_place(staged)
+        if staged is not None or self._version_due or self._parts:
+            saved = replace(
+                self._row,
+                rows=self.schema,
+                staged_at=self._staged_at,
+                floor_version=self._floor_version,
             )
         self._clear()
-        return flush
+        return TableFlush(table=self, parts=parts, turned_over=staged, saved=saved)
 
     async def write_few(
         self, cursor: psycopg.AsyncCursor[Any], flush: TableFlush, tombstones: Tombstones
@@ -125,18 +117,10 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, sql.Composed]):
                 async with connection.cursor() as cursor:
                     await writer.send_few(cursor, changes)
             tombstones.note(self.table_id, changes.deletions)
-        rows = flush.rows
-        if flush.turns_over:
-            rows = await self._turn_over(connection, rows)
-        if flush.saves:
-            await save_mirror(
-                connection,
-                self._identity,
-                self._place,
-                rows,
-                staged_at=flush.staged_at,
-                floor_version=flush.floor_version,
-            )
+        if flush.turned_over is not None:
+            await self._turn_over(connection, flush.turned_over)
+        if flush.saved is not None:
+            await save_mirror(connection, flush.saved)
 
     def _note_scanned(self, changes: TableChanges) -> bool:
         """Whether these are rows that a scan adds to a table with rows of that scan alone."""
@@ -162,7 +146,9 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, sql.Composed]):
         if step.floor:
             await tombstones.forget(connection, self.table_id)
 
-    async def _turn_over(self, connection: Connection, rows: TableSchema) -> TableSchema:
+    def _at_place(self, rows: TableSchema) -> TableSchema:
+        return TableSchema(rows.descriptor, schema=self._place.schema, rows=self._place.rows)
+
+    async def _turn_over(self, connection: Connection, rows: TableSchema) -> None:
         for statement in turn_over(self._place.table, rows, place=self._place):
             await connection.execute(statement)
-        return TableSchema(rows.descriptor, schema=self._place.schema, rows=self._place.rows)

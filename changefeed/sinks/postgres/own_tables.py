@@ -81,18 +81,19 @@ Lives = Callable[[int], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorRow:
-    """The record of one mirror table in the database."""
+    """The record of one mirror table in the database: its `place`, and the table that its `rows`
+    are in, under the version that they have."""
 
-    schema: str
-    name: str
-    rows_schema: str
-    rows_table: str
-    staged_at: Timestamp | None
-    floor_version: int
+    place: TableSchema
+    rows: TableSchema
+    staged_at: Timestamp | None = None
+    floor_version: int = 0
     store_id: str
     job_id: int | None
-    table_id: int
-    descriptor: TableDescriptor
+
+    @property
+    def descriptor(self) -> TableDescriptor:
+        return self.rows.descriptor
 
 
 async def prepared(connection: Connection) -> bool:
@@ -140,41 +141,29 @@ async def mirror_of(
 async def _mirrors(connection: Connection, where: str, values: Sequence[object]) -> list[MirrorRow]:
     found = await connection.execute(
         "SELECT mirror_schema, mirror_table, rows_schema, rows_table, staged_at, floor_version, "
-        f"store_id, job_id, table_id, descriptor FROM {OWN_SCHEMA}.mirrors WHERE {where}",
+        f"store_id, job_id, descriptor FROM {OWN_SCHEMA}.mirrors WHERE {where}",
         values,
     )
     return [_mirror_row(row) for row in await found.fetchall()]
 
 
 def _mirror_row(found: tuple[Any, ...]) -> MirrorRow:
-    schema, name, rows_schema, rows_table, staged_at, floor, store, job, table_id, encoded = found
+    schema, name, rows_schema, rows_table, staged_at, floor, store, job, encoded = found
     descriptor = decode_descriptor(encoded, ZERO)
     assert isinstance(descriptor, TableDescriptor), descriptor
     return MirrorRow(
-        schema=schema,
-        name=name,
-        rows_schema=rows_schema,
-        rows_table=rows_table,
+        place=TableSchema(descriptor, schema=schema, rows=name),
+        rows=TableSchema(descriptor, schema=rows_schema, rows=rows_table),
         staged_at=None if staged_at is None else Timestamp(staged_at),
         floor_version=floor,
         store_id=store,
         job_id=job,
-        table_id=table_id,
-        descriptor=descriptor,
     )
 
 
-async def save_mirror(
-    connection: Connection,
-    identity: FeedIdentity,
-    place: TableSchema,
-    rows: TableSchema,
-    *,
-    staged_at: Timestamp | None,
-    floor_version: int,
-) -> None:
+async def save_mirror(connection: Connection, row: MirrorRow) -> None:
     """Records what the mirror table stands for now."""
-    descriptor = rows.descriptor
+    place, rows, descriptor = row.place, row.rows, row.descriptor
     await connection.execute(
         f"INSERT INTO {OWN_SCHEMA}.mirrors VALUES "
         "(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (mirror_schema, mirror_table) "
@@ -187,10 +176,10 @@ async def save_mirror(
             place.rows,
             rows.schema,
             rows.rows,
-            staged_at,
-            floor_version,
-            identity.store_id,
-            identity.job_id,
+            row.staged_at,
+            row.floor_version,
+            row.store_id,
+            row.job_id,
             descriptor.id,
             descriptor.version,
             encode_descriptor(descriptor),
@@ -299,12 +288,12 @@ async def check_name(
 
 async def drop_mirror(connection: Connection, row: MirrorRow) -> None:
     """Removes a mirror table that is to begin anew."""
-    for schema, name in {(row.schema, row.name), (row.rows_schema, row.rows_table)}:
-        if COMMIT_TIMESTAMP in await columns_of(connection, schema, name):
-            await connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(schema, name)))
+    for table in (row.place, row.rows):
+        if COMMIT_TIMESTAMP in await columns_of(connection, table.schema, table.rows):
+            await connection.execute(sql.SQL("DROP TABLE {}").format(table.table))
     await connection.execute(
         f"DELETE FROM {OWN_SCHEMA}.mirrors WHERE mirror_schema = %s AND mirror_table = %s",
-        [row.schema, row.name],
+        [row.place.schema, row.place.rows],
     )
 
 

@@ -8,7 +8,7 @@ pipeline and costs two round trips, whatever it holds.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import psycopg
@@ -17,7 +17,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
+from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
 from .connection import Connection, cancellable, connect, in_transaction, roll_back, sink_error
 from .location import PostgresTarget
 from .mirror_table import MirrorTable, TableFlush
@@ -52,7 +52,7 @@ class _Flush:
         return all(table.small for table in self.tables)
 
 
-class PostgresSink:
+class PostgresSink(Sink):
     """A mirror in a database of PostgreSQL.
 
     After a flush that failed the sink is of no further use: what it had gathered is gone, the
@@ -117,9 +117,6 @@ class PostgresSink:
         write = self._write_few if flush.small else self._write
         await self._run(write(connection, flush))
 
-    async def emit_resolved(self, resolved: Timestamp) -> None:
-        """The progress table says it already."""
-
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         self._tables.clear()
@@ -163,8 +160,7 @@ class PostgresSink:
         """The mirror table as the feed left it; empty where the feed begins, or has none of it."""
         known = await mirror_of(connection, self._identity, table.id)
         if known is not None and self._stood is not None:
-            row = await self._follow(connection, known, table)
-            return MirrorTable(row, self._identity, empty=False)
+            return MirrorTable(await self._follow(connection, known, table), empty=False)
         check_columns(table)
         schema = self._target.schema
         named = await check_name(
@@ -180,39 +176,32 @@ class PostgresSink:
                 await drop_mirror(connection, left)
         place = TableSchema(table, schema=schema, rows=name)
         await connection.execute(place.create())
-        await save_mirror(connection, self._identity, place, place, staged_at=None, floor_version=0)
-        made = await mirror_of(connection, self._identity, table.id)
-        assert made is not None, place
-        return MirrorTable(made, self._identity, empty=True)
+        made = MirrorRow(
+            place=place,
+            rows=place,
+            store_id=self._identity.store_id,
+            job_id=self._identity.job_id,
+        )
+        await save_mirror(connection, made)
+        return MirrorTable(made, empty=True)
 
     async def _follow(
         self, connection: Connection, row: MirrorRow, table: TableDescriptor
     ) -> MirrorRow:
         """The row, at the table's version or a later one. Raises SinkRefused where the mirror table
         was altered by another hand."""
-        place = TableSchema(row.descriptor, schema=row.schema, rows=row.name)
-        rows = TableSchema(row.descriptor, schema=row.rows_schema, rows=row.rows_table)
+        place, rows, held = row.place, row.rows, row.descriptor
         await check_unaltered(connection, rows)
-        if row.descriptor.version >= table.version:
+        if held.version >= table.version:
             return row
-        if not same_shape(row.descriptor, table):
+        if not same_shape(held, table):
             raise SinkRefused(
-                f'mirror table "{row.schema}.{row.name}" holds version {row.descriptor.version} of '
-                f"table {row.table_id}, whose schema is another than that of version "
-                f"{table.version}"
+                f'mirror table "{place.schema}.{place.rows}" holds version {held.version} of table '
+                f"{held.id}, whose schema is another than that of version {table.version}"
             )
-        newer = TableSchema(table, schema=rows.schema, rows=rows.rows)
-        await save_mirror(
-            connection,
-            self._identity,
-            place,
-            newer,
-            staged_at=row.staged_at,
-            floor_version=row.floor_version,
-        )
-        found = await mirror_of(connection, self._identity, table.id)
-        assert found is not None, newer
-        return found
+        newer = replace(row, rows=TableSchema(table, schema=rows.schema, rows=rows.rows))
+        await save_mirror(connection, newer)
+        return newer
 
     async def _write_few(self, connection: Connection, flush: _Flush) -> None:
         """Rows, tombstones and progress in one pipeline, and the commit in another: whether our

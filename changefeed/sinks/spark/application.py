@@ -155,51 +155,44 @@ class SparkApplication:
         return (said or lines)[-1].replace(self._token, "…")
 
 
-class LakeApplication:
-    """Runs a lake's application until the feed is cancelled, the work is done, or it fails."""
+async def run_lake(
+    location: LakeLocation, feed: WorkerFeed, server: LakeServer, token: str
+) -> None:
+    """Runs a lake's application until the feed is cancelled, the work is done, or it fails.
 
-    def __init__(
-        self, location: LakeLocation, feed: WorkerFeed, server: LakeServer, token: str
-    ) -> None:
-        self._location = location
-        self._feed = feed
-        self._server = server
-        self._token = token
-        self._resolved = feed.resolved
+    Raises SinkError, which another attempt may mend: the checkpoint says where it was; and
+    SinkRefused, which none will.
+    """
+    resolved = feed.resolved
 
-    async def run(self) -> None:
-        """Raises SinkError, which another attempt may mend: the checkpoint says where it was; and
-        SinkRefused, which none will."""
-        told = self._server.told(self._token)
-        code = SCHEMA_CHANGED
-        while code == SCHEMA_CHANGED:
-            application = SparkApplication(
-                LAKE_MODULE, self._arguments(), told, self._token, self._note
-            )
-            code = await application.run()
-        application.check(code)
+    async def note(at: Timestamp, rows: int) -> None:
+        nonlocal resolved
+        await feed.report(progress_at(feed, at), rows)
+        resolved = at
 
-    def _arguments(self) -> list[str]:
-        feed, location = self._feed, self._location
-        scan = feed.options.initial_scan is not ScanChoice.NO
-        return [
-            f"--url={self._server.url}",
-            f"--table={feed.table_id}",
-            f"--start={feed.start_at}",
-            f"--schema-at={self._resolved}",
-            f"--initial-scan={'yes' if scan else 'no'}",
-            f"--only-scan={'yes' if feed.options.initial_scan is ScanChoice.ONLY else 'no'}",
-            f"--master={location.master}",
-            f"--format={location.format}",
-            f"--path={location.path}",
-            f"--checkpoint={location.path}/_checkpoint_{feed.identity.job_id}",
-            f"--name=tailrace changefeed {feed.identity.job_id}",
-            f"--trigger-seconds={feed.options.min_checkpoint_frequency}",
-        ]
+    code = SCHEMA_CHANGED
+    while code == SCHEMA_CHANGED:
+        arguments = [f"--url={server.url}", *_lake_arguments(location, feed, resolved)]
+        application = SparkApplication(LAKE_MODULE, arguments, server.told(token), token, note)
+        code = await application.run()
+    application.check(code)
 
-    async def _note(self, resolved: Timestamp, rows: int) -> None:
-        await self._feed.report(progress_at(self._feed, resolved), rows)
-        self._resolved = resolved
+
+def _lake_arguments(location: LakeLocation, feed: WorkerFeed, resolved: Timestamp) -> list[str]:
+    scan = feed.options.initial_scan
+    return [
+        f"--table={feed.table_id}",
+        f"--start={feed.start_at}",
+        f"--schema-at={resolved}",
+        f"--initial-scan={'no' if scan is ScanChoice.NO else 'yes'}",
+        f"--only-scan={'yes' if scan is ScanChoice.ONLY else 'no'}",
+        f"--master={location.master}",
+        f"--format={location.format}",
+        f"--path={location.path}",
+        f"--checkpoint={location.path}/_checkpoint_{feed.identity.job_id}",
+        f"--name=tailrace changefeed {feed.identity.job_id}",
+        f"--trigger-seconds={feed.options.min_checkpoint_frequency}",
+    ]
 
 
 def progress_at(feed: WorkerFeed, resolved: Timestamp) -> SinkProgress:

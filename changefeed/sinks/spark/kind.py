@@ -12,11 +12,11 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
 from ....kvlayer.settings import Settings
-from ..place import Place, place_at
-from ..protocol import FeedIdentity, PastUnknown, SinkProgress, SinkRefused
+from ..kind import LocalKind
+from ..protocol import PastUnknown, SinkProgress, SinkRefused
 from ..worker import WorkerFeed, WorkerKind
 from ..worker_tokens import Worker, WorkerTokens
-from .application import LakeApplication, LakeServer
+from .application import LakeServer, run_lake
 from .java import why_no_spark
 from .lake_record import LakeRecord
 from .location import LakeLocation
@@ -35,13 +35,13 @@ OPTIONS = frozenset(
 """Options of a lake's feed. Rows bear their operation and commit timestamp in any case."""
 
 
-class SparkKind(WorkerKind):
+class SparkKind(WorkerKind, LocalKind):
     """Appends every change of one table to a lake, by a PySpark application that it supervises.
 
-    Each run has a token of its own, for the feed's owner and table.
+    Each run has a token of its own, for the feed's owner and table. A lake outlives its feed, whose
+    position ends by its age.
     """
 
-    local = True
     obeys = OPTIONS
 
     def __init__(
@@ -69,13 +69,8 @@ class SparkKind(WorkerKind):
         if missing is not None:
             raise SQLError("58030", f"a changefeed into a lake cannot run: {missing}")
 
-    def place(self, uri: str) -> Place:
-        """The lake's folder, and those around it."""
-        return place_at(LakeLocation.read(uri, self._roots).path)
-
-    def redacted(self, uri: str) -> str:
-        """Returns the URI unchanged: neither a folder nor a master's address is a secret."""
-        return uri
+    def path_of(self, uri: str) -> Path:
+        return LakeLocation.read(uri, self._roots).path
 
     async def run(self, feed: WorkerFeed) -> None:
         try:
@@ -96,10 +91,7 @@ class SparkKind(WorkerKind):
         recorded = replace(feed, report=report)
         server = self._asked()
         with self._tokens.lent(Worker(feed.user, feed.table_id)) as token:
-            await LakeApplication(location, recorded, server, token).run()
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The lake stays as it is; the application's position ends by its age."""
+            await run_lake(location, recorded, server, token)
 
     def _location(self, uri: str) -> LakeLocation:
         location = LakeLocation.read(uri, self._roots)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -119,33 +120,31 @@ class SparkReplicaKind(ReplicatingKind, WorkerKind):
         return self._server
 
 
+@dataclass(slots=True)
 class _Replication:
     """One epoch of a replica: from its resolved timestamp until the application ends."""
 
-    def __init__(
-        self,
-        feed: WorkerFeed,
-        target: ReplicaTarget,
-        requests: ReplicaRequests,
-        server: LakeServer,
-        token: str,
-        kind: SparkReplicaKind,
-    ) -> None:
-        self._feed = feed
-        self._target = target
-        self._requests = requests
-        self._server = server
-        self._token = token
-        self._kind = kind
-        self._source = source_of(feed.identity.store_id, feed.table_id)
-        self._origin = origin_of(feed.identity.store_id)
-        self._epoch = 0
+    feed: WorkerFeed
+    target: ReplicaTarget
+    requests: ReplicaRequests
+    server: LakeServer
+    token: str
+    kind: SparkReplicaKind
+    epoch: int = 0
+
+    @property
+    def _origin(self) -> int:
+        return origin_of(self.feed.identity.store_id)
+
+    @property
+    def _source(self) -> str:
+        return source_of(self.feed.identity.store_id, self.feed.table_id)
 
     async def run(self) -> None:
         """Raises SinkError and SinkRefused."""
-        feed = self._feed
-        stand = await self._requests.open(self._source)
-        self._epoch = stand.epoch
+        feed = self.feed
+        stand = await self.requests.open(self._source)
+        self.epoch = stand.epoch
         begun = read_stand(stand, feed.position())
         if begun is not None and not await feed.holds(begun.position):
             raise PastUnknown(feed.identity.store_id, begun.position)
@@ -153,52 +152,52 @@ class _Replication:
         if begun is not None and begun.progress.scan_complete:
             start, scans = begun.progress.resolved, False
         application = SparkApplication(
-            MODULE, self._arguments(start, scans), await self._told(), self._token, self._note
+            MODULE, self._arguments(start, scans), await self._told(), self.token, self._note
         )
         application.check(await application.run())
 
     async def _note(self, resolved: Timestamp, rows: int) -> None:
         """The replica has acknowledged a batch, and is told what is resolved with it."""
-        feed = self._feed
+        feed = self.feed
         progress = progress_at(feed, resolved)
         note = written_note(progress, feed.position())
         order = Ingest(
             source=self._source,
-            epoch=self._epoch,
+            epoch=self.epoch,
             origin=self._origin,
             resolved=resolved,
             note=note,
         )
-        await self._requests.send(order)
+        await self.requests.send(order)
         await feed.report(progress, rows)
 
     def _arguments(self, start: Timestamp, scans: bool) -> list[str]:
-        feed, job_id = self._feed, self._feed.identity.job_id
+        feed, job_id = self.feed, self.feed.identity.job_id
         return [
             f"--start={start}",
             f"--initial-scan={'yes' if scans else 'no'}",
-            f"--workers={self._target.workers or 0}",
-            f"--master={self._target.master}",
+            f"--workers={self.target.workers or 0}",
+            f"--master={self.target.master}",
             f"--name=tailrace replication {job_id}",
             f"--trigger-seconds={feed.options.min_checkpoint_frequency}",
         ]
 
     async def _told(self) -> dict[str, object]:
-        target, server = self._target, self._server
-        source = {"url": server.url, "table": str(self._feed.table_id), **server.told(self._token)}
+        target, server = self.target, self.server
+        source = {"url": server.url, "table": str(self.feed.table_id), **server.told(self.token)}
         login = base64.b64encode(f"{target.user}:{target.password}".encode()).decode()
         return {
             "source": source,
             "target": {
                 "address": target.address,
                 "tls": target.tls,
-                "certificates": await self._kind.certificates(target),
+                "certificates": await self.kind.certificates(target),
                 "authorization": f"Basic {login}",
                 "place": f"/v1/keyspaces/{target.keyspace}/ingest",
                 "source": self._source,
-                "epoch": self._epoch,
+                "epoch": self.epoch,
                 "origin": self._origin,
-                "kept": self._kind.deletion_kept,
+                "kept": self.kind.deletion_kept,
                 "concurrency": target.concurrency,
                 "batch_size": target.batch_size,
                 "rate_limit": target.rate_limit,

@@ -9,7 +9,8 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.metrics import Metrics
 from ...contract.options import PIPELINE_OPTIONS, ChangefeedOptions
-from ..protocol import FeedIdentity, Sink, SinkContext
+from ..kind import Kind, SinkKind
+from ..protocol import Sink, SinkContext
 from ..uri import redacted_uri
 from .location import SCHEME, ReplicaTarget, parse_target
 from .requests import ReplicaRequests
@@ -19,8 +20,11 @@ from .transport import HttpTransport, Transport
 __all__ = ["SCHEME", "ReplicaKind", "ReplicatingKind"]
 
 
-class ReplicatingKind:
-    """A kind of sink that replicates one keyspace into another store, whoever sends the entries."""
+class ReplicatingKind(Kind):
+    """A kind of sink that replicates one keyspace into another store, whoever sends the entries.
+
+    A replica outlives its feed, and stays its source's: ALTER KEYSPACE … PROMOTE frees it.
+    """
 
     def __init__(
         self,
@@ -61,9 +65,6 @@ class ReplicatingKind:
         target = parse_target(uri)
         return ReplicaRequests(target, self._connect(target), self._random, metrics)
 
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """The replica stays as it is, and its source's: ALTER KEYSPACE … PROMOTE frees it."""
-
     def hosts(self, uri: str) -> Sequence[str]:
         return (parse_target(uri).host,)
 
@@ -71,11 +72,10 @@ class ReplicatingKind:
         return redacted_uri(uri)
 
 
-class ReplicaKind(ReplicatingKind):
+class ReplicaKind(ReplicatingKind, SinkKind):
     """The kind of sink whose entries a node's pipeline sends."""
 
     transactional = True
-    local = False
     columnar = False
     follows_schema = True
     whole_tables = "The other store has copies of tables, with their keys and columns."

@@ -13,10 +13,9 @@ from ....kvlayer.history import StorePosition
 from ....kvlayer.keys import KEYSPACE_LENGTH
 from ....kvlayer.replica import Ingest, origin_of, source_of
 from ....kvlayer.span import EVERYTHING
-from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch, Form
 from ..mirror.progress_encoding import decode_frontier, encode_frontier
-from ..protocol import SinkContext, SinkError, SinkProgress, SinkStand
+from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkStand
 from .entry_queue import Entries, EntryQueue, Told
 from .location import ReplicaTarget
 from .requests import Refused, ReplicaRequests, Stand
@@ -109,51 +108,8 @@ def read_stand(stand: Stand, position: StorePosition) -> SinkStand | None:
     )
 
 
-class EntrySender:
-    """Sends in the epoch that was opened."""
-
-    def __init__(self, requests: ReplicaRequests, context: SinkContext) -> None:
-        store_id, (table_id,) = context.identity.store_id, context.names
-        self.source = source_of(store_id, table_id)
-        """The main keyspace: a job that is created anew goes on where the one before it stood."""
-        self.epoch = 0
-        self._names = context.names
-        self._origin = origin_of(store_id)
-        self._requests = requests
-        self._task = context.task
-
-    async def restore(self, backups: BackupMaker, uri: str, at: Timestamp) -> None:
-        """See `restore_replica`."""
-        ((table_id, name),) = self._names.items()
-        first = self._task is None or self._task.first
-        await restore_replica(self._requests, backups, uri, table_id, name, at, first=first)
-
-    async def begin(self) -> Stand:
-        """Begins an epoch, in which everything is sent from here on."""
-        stand = await self._requests.open(self.source, self._task)
-        self.epoch = stand.epoch
-        return stand
-
-    async def send(self, entries: Entries, told: Told | None) -> None:
-        """Returns when the replica has both, durably."""
-        order = Ingest(
-            source=self.source,
-            epoch=self.epoch,
-            origin=self._origin,
-            keys=entries.keys,
-            bodies=entries.bodies,
-            timestamps=entries.timestamps,
-            resolved=None if told is None else told.resolved,
-            note=None if told is None else told.note,
-        )
-        await self._requests.send(order)
-
-    async def close(self) -> None:
-        await self._requests.close()
-
-
-class ReplicaSink:
-    """Sends a keyspace's entries to a replica of it.
+class ReplicaSink(Sink):
+    """Sends a keyspace's entries to a replica of it. A keyspace has one schema for ever.
 
     The replica is told a flush's progress, and with it what is resolved, behind all that was
     emitted before: along with the last of it, or when it has acknowledged that.
@@ -170,35 +126,49 @@ class ReplicaSink:
     ) -> None:
         self._context = context
         self._target = target
+        self._requests = requests
         self._backups = backups
-        self._sender = EntrySender(requests, context)
+        store_id = context.identity.store_id
+        ((self._table_id, self._name),) = context.names.items()
+        self._source = source_of(store_id, self._table_id)
+        """The main keyspace: a job that is created anew goes on where the one before it stood."""
+        self._origin = origin_of(store_id)
+        self._epoch = 0
         self._queue: EntryQueue | None = None
 
     async def stand(self) -> SinkStand | None:
-        """Begins an epoch, and says how far the replica has come."""
-        backup = self._target.backup
+        """Begins an epoch, in which everything is sent from here on, and says how far the replica
+        has come."""
+        context, task, backup = self._context, self._context.task, self._target.backup
         if backup is not None:
             assert self._backups is not None, "a target with a backup was validated"
-            await self._sender.restore(self._backups, backup, self._context.start_at)
-        return read_stand(await self._sender.begin(), self._context.position())
+            await restore_replica(
+                self._requests,
+                self._backups,
+                backup,
+                self._table_id,
+                self._name,
+                context.start_at,
+                first=task is None or task.first,
+            )
+        stand = await self._requests.open(self._source, task)
+        self._epoch = stand.epoch
+        return read_stand(stand, context.position())
 
     async def open(self, tables: Sequence[TableDescriptor]) -> None:
-        assert self._sender.epoch, "the sink's `stand` has begun the epoch"
+        assert self._epoch, "the sink's `stand` has begun the epoch"
         self._queue = EntryQueue(
-            self._sender.send,
+            self._send,
             requests_max=self._target.concurrency,
             entries_max=self._target.batch_size,
         )
 
     def emit(self, batch: ChangeBatch) -> None:
         assert self._queue is not None, "the sink is open"
-        stamps = batch.timestamps if batch.versions is None else batch.versions
         bodies = [body for body in batch.bodies or () if body is not None]
         assert len(bodies) == len(batch), "a deletion of a raw key is an entry"
-        self._queue.put(Entries([key[KEYSPACE_LENGTH:] for key in batch.keys], bodies, [*stamps]))
-
-    def change_schema(self, event: TableEvent) -> None:
-        """A keyspace has one schema for ever."""
+        keys = [key[KEYSPACE_LENGTH:] for key in batch.keys]
+        self._queue.put(Entries(keys, bodies, [*batch.written_at]))
 
     async def flush(self, progress: SinkProgress | None) -> None:
         assert self._queue is not None, "the sink is open"
@@ -208,12 +178,23 @@ class ReplicaSink:
         resolved = progress.resolved if progress.scan_complete else None
         told = Told(written_note(progress, self._context.position()), resolved)
         if not await self._queue.flushed(told):
-            await self._sender.send(Entries(), told)
-
-    async def emit_resolved(self, resolved: Timestamp) -> None:
-        """The replica was told with the flush."""
+            await self._send(Entries(), told)
 
     async def close(self) -> None:
         if self._queue is not None:
             await self._queue.close()
-        await self._sender.close()
+        await self._requests.close()
+
+    async def _send(self, entries: Entries, told: Told | None) -> None:
+        """Returns when the replica has both, durably."""
+        order = Ingest(
+            source=self._source,
+            epoch=self._epoch,
+            origin=self._origin,
+            keys=entries.keys,
+            bodies=entries.bodies,
+            timestamps=entries.timestamps,
+            resolved=None if told is None else told.resolved,
+            note=None if told is None else told.note,
+        )
+        await self._requests.send(order)

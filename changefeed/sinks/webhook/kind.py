@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
@@ -13,9 +13,10 @@ from ...contract.message_form import WHOLE_ENVELOPES, Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...encode import Topics, encoder_for
 from ..delivery import MessageSink
-from ..http.address import AddressRefused, find_address
+from ..http.address import check_address
 from ..http.target import INSECURE_SCHEME, SECURE_SCHEME, parse_target, shown_uri
-from ..protocol import FeedIdentity, Sink, SinkContext, SinkError, cannot_connect
+from ..kind import SinkKind
+from ..protocol import Sink, SinkContext
 from .sender import WebhookSender
 
 SCHEMES = (SECURE_SCHEME, INSECURE_SCHEME)
@@ -27,13 +28,10 @@ OWN_HEADERS = frozenset(
 """Names of headers that a request has already: two of a name would break it."""
 
 
-class WebhookKind:
-    """The kind of sink that posts changes to a receiver over HTTPS."""
+class WebhookKind(SinkKind):
+    """The kind of sink that posts changes to a receiver over HTTPS, which tells feeds apart by what
+    they send."""
 
-    transactional = False
-    local = False
-    columnar = True
-    follows_schema = False
     obeys = (
         PIPELINE_OPTIONS
         | MESSAGE_OPTIONS
@@ -71,17 +69,7 @@ class WebhookKind:
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
         """Raises SQLError also where nothing takes connections there. Makes no request."""
-        target = parse_target(uri)
-        try:
-            await find_address(target, self._settings, target.tls())
-        except AddressRefused as error:
-            raise SQLError("42501", str(error)) from error
-        except SinkError as error:
-            raise cannot_connect(error) from error
-
-    def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
-        """The empty set: a receiver tells feeds apart by what they send."""
-        return frozenset()
+        await check_address(parse_target(uri), self._settings)
 
     def create(self, uri: str, context: SinkContext) -> Sink:
         options = replace(context.options, key_in_value=True, topic_in_value=True)
@@ -96,9 +84,6 @@ class WebhookKind:
             retry=config.retry,
             requests=1 if options.transactions else None,
         )
-
-    async def release(self, uri: str, identity: FeedIdentity) -> None:
-        """Does nothing: nothing was held."""
 
     def redacted(self, uri: str) -> str:
         return shown_uri(uri)

@@ -24,19 +24,18 @@ from ....contract.options import ChangefeedOptions
 from ...locations import MirrorLocations
 from ...protocol import FeedIdentity, SinkContext, SinkProgress, SinkStand
 from ..files import DuckDBFiles
-from ..kind import DuckDBKind, SnapshotLane
+from ..kind import DuckDBKind
 from ..log_ownership import LogRow
-from ..mirror_snapshot import MirrorSnapshot
 from ..ownership import MirrorRow
 from ..reader import MirrorReader
 from ..sink import DuckDBSink
+from ..snapshot import InLane, MirrorSnapshot
 from .messages import KnownDescriptors, SentBatch, SentEvent
 
 SnapshotRows = tuple[
     Timestamp, Sequence[tuple[MirrorRow, Timestamp]], Sequence[tuple[LogRow, Timestamp]]
 ]
 """A snapshot as it is sent: resolved; its tables and its logs, with how far each had come."""
-
 
 SnapshotCall = tuple[str, tuple[Any, ...], dict[str, Any]]
 """A method of a snapshot's table or log, with its arguments."""
@@ -79,7 +78,7 @@ class MirrorHost:
         self._offload = offload
         self._clock: ClockReading = _Reading(wall)
         self._sinks: dict[int, _HostedSink] = {}
-        self._snapshots: dict[int, tuple[AsyncExitStack, MirrorSnapshot, SnapshotLane]] = {}
+        self._snapshots: dict[int, tuple[AsyncExitStack, MirrorSnapshot, InLane]] = {}
         self.files: DuckDBFiles
         self._kind: DuckDBKind
         self._reader: MirrorReader
@@ -212,19 +211,16 @@ class MirrorHost:
             snapshot, in_lane = await stack.enter_async_context(self._kind.snapshot(uri, job_id))
             self._snapshots[number] = stack.pop_all(), snapshot, in_lane
         tables = [(table.row, table.resolved) for table in snapshot.tables]
-        return snapshot.resolved, tables, snapshot.logs
+        logs = [(log.row, log.resolved) for log in snapshot.logs]
+        return snapshot.resolved, tables, logs
 
     async def _in_snapshot(
         self, number: int, of_log: bool, table_id: int, call: SnapshotCall
     ) -> Any:
         """A method of a snapshot's table or log, in its lane."""
         stack, snapshot, in_lane = self._snapshots[number]
-        if of_log:
-            owner: object = in_lane.log(
-                next(row for row, _ in snapshot.logs if row.table_id == table_id)
-            )
-        else:
-            owner = next(each for each in snapshot.tables if each.row.table_id == table_id)
+        parts = snapshot.logs if of_log else snapshot.tables
+        owner = next(each for each in parts if each.row.table_id == table_id)
         name, arguments, keywords = call
         try:
             return await in_lane(partial(getattr(owner, name), *arguments, **keywords))

@@ -14,12 +14,12 @@ from .....catalog.values.errors import SQLError
 from .....kvlayer.offload import Offload
 from .....kvlayer.worker import Peer, WorkerGone
 from ...protocol import FeedIdentity, Sink, SinkContext, SinkError
-from ..kind import DuckDBKind, SnapshotLane
-from ..log_ownership import LogRow
+from ..kind import DuckDBKind
 from ..log_snapshot import SnapshotLog
-from ..mirror_snapshot import MirrorSnapshot, SnapshotTable
+from ..mirror_snapshot import SnapshotTable
 from ..orphans import Lives
 from ..reader import MirrorReader, Permit
+from ..snapshot import InLane, MirrorSnapshot
 from .mirror_worker import worker_errors
 from .placement import Placement
 from .worker_sink import WorkerSink
@@ -39,7 +39,7 @@ class PlacedKind(DuckDBKind):
         self._lane = lane
 
     async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        path = self._files.locations.target(uri).path
+        path = self.path_of(uri)
         if not self._placement.apart(path):
             await super().validate(uri, tables, store_id=store_id)
             return
@@ -58,7 +58,7 @@ class PlacedKind(DuckDBKind):
     async def release(self, uri: str, identity: FeedIdentity) -> None:
         self._worker.unreadable.discard(identity.job_id)
         try:
-            path = self._files.locations.target(uri).path
+            path = self.path_of(uri)
         except SQLError:
             return
         if not self._placement.apart(path):
@@ -68,10 +68,8 @@ class PlacedKind(DuckDBKind):
                 await self._worker.call("release", uri, identity)
 
     @asynccontextmanager
-    async def snapshot(
-        self, uri: str, job_id: int
-    ) -> AsyncIterator[tuple[MirrorSnapshot, SnapshotLane]]:
-        path = self._files.locations.target(uri).path
+    async def snapshot(self, uri: str, job_id: int) -> AsyncIterator[tuple[MirrorSnapshot, InLane]]:
+        path = self.path_of(uri)
         if not self._placement.apart(path):
             async with super().snapshot(uri, job_id) as found:
                 yield found
@@ -81,11 +79,12 @@ class PlacedKind(DuckDBKind):
             try:
                 with worker_errors():
                     resolved, tables, logs = await peer.call("begin_snapshot", number, uri, job_id)
-                shown = [SnapshotTable(row, job_id, upto, None) for row, upto in tables]
-                yield (
-                    MirrorSnapshot(resolved, shown, logs),
-                    InWorker(peer, number, self._lane),
+                shown = MirrorSnapshot(
+                    resolved,
+                    [SnapshotTable(row, job_id, upto, None) for row, upto in tables],
+                    [SnapshotLog(row, upto, None) for row, upto in logs],
                 )
+                yield shown, InWorker(peer, number, self._lane)
             finally:
                 with suppress(WorkerGone):
                     await peer.call("end_snapshot", number)
@@ -111,9 +110,6 @@ class InWorker:
         with worker_errors():
             result: T = await self._peer.call("in_snapshot", self._number, *asked)
             return result
-
-    def log(self, row: LogRow) -> SnapshotLog:
-        return SnapshotLog(row, None)
 
 
 class PlacedReader(MirrorReader):

@@ -9,18 +9,17 @@ from typing import Any
 
 from .....catalog.descriptors.descriptor import TableDescriptor
 from .....catalog.rows.row_codec import RowUnreadable
-from .....kvlayer.clock import Timestamp
 from .....kvlayer.worker import Peer, WorkerGone
 from .....schemafeed.table_events import TableEvent
 from ....contract.changes import ChangeBatch, Form, StageTimes
 from ...locations import MirrorTarget
-from ...protocol import SinkContext, SinkError, SinkProgress, SinkStand
+from ...protocol import Sink, SinkContext, SinkError, SinkProgress, SinkStand
 from .host import SentContext
 from .messages import DescriptorNumbers
 from .mirror_worker import MirrorWorker, worker_errors
 
 
-class WorkerSink:
+class WorkerSink(Sink):
     """Stands for a `DuckDBSink` in the worker, and does what that does.
 
     What is emitted goes on its way at once, and no further than the shared memory has room: the
@@ -86,9 +85,6 @@ class WorkerSink:
             raise SinkError(f"mirror file {self._target.path}: {error}") from error
         for stages in unflushed:
             stages.sunk = sunk
-
-    async def emit_resolved(self, resolved: Timestamp) -> None:
-        """The progress table says it already."""
 
     async def close(self) -> None:
         try:

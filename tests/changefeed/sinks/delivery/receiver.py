@@ -17,7 +17,7 @@ from tailrace.changefeed.contract.options import (
 )
 from tailrace.changefeed.contract.sink_config import FlushConfig, RetryConfig
 from tailrace.changefeed.encode import Topics, encoder_for
-from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError
+from tailrace.changefeed.sinks import FeedIdentity, Sink, SinkContext, SinkError, SinkKind
 from tailrace.changefeed.sinks.delivery import BatchRefused, Message, Messages, MessageSink
 
 
@@ -86,7 +86,7 @@ class Receiver:
 
 
 @dataclass
-class ReceiverKind:
+class ReceiverKind(SinkKind):
     """Feeds a receiver, as a kind of sink."""
 
     receiver: Receiver

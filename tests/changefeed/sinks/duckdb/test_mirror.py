@@ -16,7 +16,7 @@ from tailrace.catalog.values.column_types import ColumnType, Datum
 from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.changefeed.sinks.duckdb.schema_step import same_shape
-from tailrace.changefeed.sinks.duckdb.table_schema import TableSchema, quoted
+from tailrace.changefeed.sinks.duckdb.table_schema import quoted
 from tailrace.changefeed.sinks.protocol import SinkRefused
 from tests.harness.descriptors import INT8, KEY, STRING, VALUE, table
 from tests.harness.mirrors import Mirrors, begin, progress_of, rows_batch, run
@@ -343,8 +343,8 @@ def test_the_same_version_read_anew_is_compared_once(
     """A lease and the mirror decode the same version each for itself."""
     compared: list[int] = []
 
-    def counting(before: TableSchema, after: TableSchema) -> bool:
-        compared.append(after.descriptor.version)
+    def counting(before: TableDescriptor, after: TableDescriptor) -> bool:
+        compared.append(after.version)
         return same_shape(before, after)
 
     monkeypatch.setattr("tailrace.changefeed.sinks.duckdb.mirror_table.same_shape", counting)
