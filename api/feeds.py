@@ -112,7 +112,7 @@ async def _retried(work: Awaitable[None]) -> None:
 
 
 class JobServices:
-    """Implements `sql.runtime.jobs.Jobs` for one node: jobs, and feeds as jobs."""
+    """Implements `sql.runtime.services.Jobs` for one node: jobs, and feeds as jobs."""
 
     def __init__(
         self, feeds: Changefeeds, registry: JobRegistry, node_id: int, store: StoreAccess
@@ -123,7 +123,7 @@ class JobServices:
         self._registry = registry
 
     async def wait(self, job_id: int, until: Timestamp, *, seconds: float | None) -> Timestamp:
-        """See `sql.runtime.jobs.Jobs`. A feed that this node runs is waited for here;
+        """See `sql.runtime.services.Jobs`. A feed that this node runs is waited for here;
         whichever other node runs it is asked, and the job is looked at meanwhile."""
         loop = asyncio.get_running_loop()
         deadline = inf if seconds is None else loop.time() + seconds
@@ -156,7 +156,7 @@ class JobServices:
                     return until
 
     async def verify(self, job_id: int, *, at_resolved: bool, repairs: bool) -> Verified:
-        """See `sql.runtime.jobs.Jobs`."""
+        """See `sql.runtime.services.Jobs`."""
         job = await self._found(job_id)
         at = None
         if not at_resolved:
@@ -168,16 +168,16 @@ class JobServices:
             raise SQLError("55000", str(error)) from error
 
     async def dead_letters(self, job_id: int) -> Sequence[DeadLetter]:
-        """See `sql.runtime.jobs.Jobs`."""
+        """See `sql.runtime.services.Jobs`."""
         await self._found(job_id)
         return await self._feeds.dead_letters(job_id)
 
     async def skip_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
-        """See `sql.runtime.jobs.Jobs`."""
+        """See `sql.runtime.services.Jobs`."""
         await self._feeds.skip_dead_letters(letters)
 
     async def retry_dead_letters(self, job_id: int, letters: Sequence[DeadLetter]) -> Sequence[str]:
-        """See `sql.runtime.jobs.Jobs`."""
+        """See `sql.runtime.services.Jobs`."""
         job = await self._found(job_id)
         if self._elsewhere(job):
             raise SQLError(
@@ -203,7 +203,7 @@ class JobServices:
         return job.claim_node_id not in (None, self._node_id) and not job.state.final
 
     async def latency(self, job_id: int) -> Sequence[StageReport]:
-        """See `sql.runtime.jobs.Jobs`."""
+        """See `sql.runtime.services.Jobs`."""
         job = await self._found(job_id)
         if self._elsewhere(job):
             raise SQLError(
@@ -214,7 +214,7 @@ class JobServices:
         return await self._feeds.latency(job_id)
 
     async def lag(self, job_id: int) -> Sequence[SpanLag]:
-        """See `sql.runtime.jobs.Jobs`."""
+        """See `sql.runtime.services.Jobs`."""
         return await self._lag(await self._found(job_id))
 
     async def _lag(self, job: JobRecord) -> Sequence[SpanLag]:
@@ -292,7 +292,7 @@ class JobServices:
         return found
 
     async def schedules(self) -> Sequence[ScheduleStatus]:
-        """See `sql.runtime.jobs.Jobs`."""
+        """See `sql.runtime.services.Jobs`."""
         return [
             schedule_status(job, await self._registry.progress(job.id))
             for job in await self._registry.list()

@@ -7,7 +7,7 @@ it has seen to live, and over what a long statement has made: `gc.freeze`, which
 
 What is passed over and becomes a cycle that nobody holds stays in memory until so much was passed
 over that all of it is walked again, in one step: plans, which are most of it, go without the
-collector (`sql.syntax.tree_copies.dismantle`).
+collector (`sql.syntax.trees.dismantle`).
 """
 
 from __future__ import annotations

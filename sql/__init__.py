@@ -29,8 +29,9 @@ from .execute.write.dml import Apart
 from .execute.write.load import LoadMode, LoadReport, load
 from .results.result_batches import ResultBatches
 from .results.results import ClosedOnError, Result, ResultColumn, Row
-from .runtime.jobs import Jobs, JobSummary
 from .runtime.services import (
+    Jobs,
+    JobSummary,
     Services,
 )
 from .session.mirror_session import MirrorSession

@@ -13,7 +13,7 @@ from ...catalog.rights.users import User, find_user
 from ...catalog.values.errors import SQLError
 from ...sql import Session
 from ...sql.runtime.authorization import Actor
-from ...sql.variables.client_variables import CRDB_COMPAT, CRDB_VERSION
+from ...sql.variables.variables import CRDB_COMPAT, CRDB_VERSION
 from ..admission import Place
 from ..node import MIRROR_DATABASE, Node
 from . import replies

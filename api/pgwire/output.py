@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import islice
 
 from ...sql import Result, Row, Session
-from ...sql.variables.client_variables import CLIENT_MIN_MESSAGES, tells
+from ...sql.variables.variables import CLIENT_MIN_MESSAGES, tells
 from . import replies
 from .channel import FLUSH_BYTES, Channel
 from .interruption import Guard

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ...catalog.rights.rights import Rights
 from ...sql import Session
-from ...sql.runtime.acting_user import SESSION_AUTHORIZATION
-from ...sql.variables.client_variables import REPORTED
+from ...sql.runtime.authorization import SESSION_AUTHORIZATION
+from ...sql.variables.variables import REPORTED
 from . import replies
 
 _TOLD = {**REPORTED, "session_authorization": SESSION_AUTHORIZATION}

@@ -29,9 +29,8 @@ from ..analyze.scalars import (
     compile_scalar,
     type_of_cast,
 )
-from ..parse import folded, position_of
-from ..parse.constant_lists import LIST, ConstantList, Given, Item
-from ..syntax.walks import find_all
+from ..parse.constants import LIST, ConstantList, Given, Item
+from ..syntax.trees import find_all, folded, position_of
 
 Values = Sequence[Datum]
 Test = Callable[[Values], bool]

@@ -19,26 +19,12 @@ from sqlglot.optimizer.scope import traverse_scope
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import at_end, end_slice, give_way
-from ..parse import folded, position_of
-from ..parse.dml.writes import with_ctes
-from ..parse.queries import table_name
+from ..parse.dml import with_ctes
 from ..syntax.refusals import error_at, unsupported
-from ..syntax.statements import (
-    Delete,
-    Explain,
-    Insert,
-    ObjectName,
-    PlannedStatement,
-    Query,
-    Statement,
-    Update,
-    WithWrites,
-)
-from ..syntax.tree_copies import copied
-from ..syntax.tree_names import alias_named
-from ..syntax.walks import find_all
+from ..syntax.statement import ObjectName, Statement
+from ..syntax.statements import Delete, Explain, Insert, PlannedStatement, Query, Update, WithWrites
+from ..syntax.trees import alias_named, copied, find_all, folded, position_of, table_name, trees_in
 from .scalars import Scope
-from .statement_trees import trees_in
 
 TABLE_FUNCTIONS = (exp.ExplodingGenerateSeries, exp.GenerateSeries, exp.Unnest)
 """Functions that FROM takes. Others are DuckDB's own and read files or its catalog."""

@@ -18,11 +18,11 @@ from ...catalog.values.column_types import ColumnType, Datum, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.access import StoreAccess
-from ..parse import parse_expression, position_of, text_of
-from ..syntax.walks import walk
+from ..parse import parse_expression, text_of
+from ..syntax.trees import position_of, walk
 from .binder import refuse_sets
 from .calls.client_functions import client_fact
-from .calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
+from .calls.row_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
 from .scalars import Bindings, Generators, NotNative, Scalar, Values, compile_scalar, evaluates
 
 _ROWID_BITS = (1 << 15) - 1

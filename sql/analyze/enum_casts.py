@@ -16,10 +16,8 @@ from ...catalog.descriptors.enum_columns import enum_in
 from ...catalog.values.column_types import ColumnType, array_of, enum_of
 from ...catalog.values.type_kinds import SQL_NAMES
 from ..syntax.statements import Delete, Insert, Query, Update, WithWrites
-from ..syntax.tree_names import CAST_TYPE, position_of
-from ..syntax.walks import find_all
+from ..syntax.trees import CAST_TYPE, find_all, position_of, trees_in
 from .binder import Relations
-from .statement_trees import trees_in
 
 Casting = Query | Insert | Update | Delete | WithWrites
 

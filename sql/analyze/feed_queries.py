@@ -23,15 +23,14 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ...changefeed.contract.queries import FeedQuery
 from ..builtins.session_functions import STORE_TIMESTAMP
-from ..parse import folded, parse_expression, position_of
+from ..parse import parse_expression
 from ..syntax.changefeed_statements import FeedSelect
 from ..syntax.refusals import error_at
-from ..syntax.tree_names import folded_alias
-from ..syntax.walks import walk
+from ..syntax.trees import folded, folded_alias, position_of, walk
 from .binder import unknown_column
 from .calls.client_functions import client_fact
-from .calls.session_calls import session_function
-from .columns.output_names import output_name
+from .calls.row_calls import session_function
+from .columns.output_columns import output_name
 from .given_tables import ROW_NUMBER, given_table
 
 PREVIOUS = "cdc_prev"

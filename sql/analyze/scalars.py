@@ -30,21 +30,20 @@ from ...kvlayer.clock import Timestamp
 from ...kvlayer.fibre import give_way
 from ..builtins.operators import SIGNS
 from ..builtins.signatures import NUMBERS
-from ..parse import folded, position_of
 from ..results.arithmetic import negate, operation
 from ..results.as_of import datetime_of
-from ..results.query_evaluator import QueryEvaluator
+from ..results.results import QueryEvaluator
 from ..results.table_reads import Images, Trace, VirtualRows
 from ..syntax.refusals import at, unsupported
-from ..syntax.tree_names import CAST_TYPE, CUT_BLANKS
+from ..syntax.trees import CAST_TYPE, CUT_BLANKS, folded, position_of
 from .calls.client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, Fact, client_fact
-from .calls.sequence_calls import (
+from .calls.row_calls import (
     SequenceGenerators,
+    SessionCalls,
     ask_sequence,
     is_sequence_call,
     sequence_arguments,
 )
-from .calls.session_calls import SessionCalls
 
 SLOT = "slot"
 """Marks a number of a statement's tree that is another one in other texts of the same shape."""

@@ -27,8 +27,7 @@ from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import WallClock
 from ..results.errors import passed_on
 from .macros import PREFIX, definitions
-from .patterns.pattern import found, pattern_of, replaced
-from .patterns.reader import options_of
+from .patterns import found, options_of, pattern_of, replaced
 
 _TEXT = ("VARCHAR", pa.string())
 TEXTS_READ = (

@@ -1,6 +1,6 @@
 """Functions that do something to sessions or keyspaces, or wait for something, and their types.
 
-How they are called: `sql.analyze.calls.session_calls`; what they do:
+How they are called: `sql.analyze.calls.row_calls`; what they do:
 `sql.execute.admin.session_calls`.
 """
 

@@ -9,8 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from ...catalog.values.column_types import ColumnType
-from ..syntax.tree_copies import copied, own, wrap
-from ..syntax.tree_names import CAST_TYPE
+from ..syntax.trees import CAST_TYPE, copied, own, wrap
 from .macros import PREFIX
 
 DUCKDB = DuckDB()

@@ -20,21 +20,16 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.access import Transaction
 from ..results.results import Result
 from ..runtime.authorization import changes_rights, check_changes
-from ..runtime.implicit import alone, in_opened
 from ..runtime.relations import LeaseScope
 from ..runtime.services import Services
-from ..runtime.transactions import OpenTransaction
+from ..runtime.transactions import OpenTransaction, alone, in_opened
 from ..syntax import changefeed_statements as f
 from ..syntax import keyspace_statements as k
 from ..syntax import rights_statements as r
 from ..syntax import schema_statements as s
 from ..syntax import statements
-from ..syntax import type_statements as t
-from ..syntax.names import Option
 from ..syntax.refusals import at
-from ..syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog
-from ..syntax.statement import NamedStatement
-from ..syntax.view_statements import CreateView, DropView
+from ..syntax.statement import NamedStatement, Option
 from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
 from .admin import connections, feeds, rights, subscriptions
 from .changer import Changer, Skipped, own_jobs, settle_rights
@@ -201,21 +196,21 @@ _STATEMENTS: Mapping[type, tuple[str, _Run]] = {
     s.DropSchema: ("DROP SCHEMA", namespaces.drop_schema),
     s.RenameIndex: ("ALTER INDEX", ddl.change_table),
     s.Truncate: ("TRUNCATE TABLE", ddl.change_table),
-    CreateView: ("CREATE VIEW", views.create),
-    DropView: ("DROP VIEW", views.drop),
-    t.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
-    t.CreateSequence: ("CREATE SEQUENCE", sequences.create),
-    t.DropSequence: ("DROP SEQUENCE", sequences.drop),
-    **dict.fromkeys(get_args(t.TypeStatement), ("ALTER TYPE", enum_types.alter)),
-    t.CreateEnum: ("CREATE TYPE", enum_types.create),
-    t.DropType: ("DROP TYPE", enum_types.drop),
+    s.CreateView: ("CREATE VIEW", views.create),
+    s.DropView: ("DROP VIEW", views.drop),
+    s.AlterSequence: ("ALTER SEQUENCE", sequences.alter),
+    s.CreateSequence: ("CREATE SEQUENCE", sequences.create),
+    s.DropSequence: ("DROP SEQUENCE", sequences.drop),
+    **dict.fromkeys(get_args(s.TypeStatement), ("ALTER TYPE", enum_types.alter)),
+    s.CreateEnum: ("CREATE TYPE", enum_types.create),
+    s.DropType: ("DROP TYPE", enum_types.drop),
     k.CreateKeyspace: ("CREATE KEYSPACE", keyspaces.create),
     k.DropKeyspace: ("DROP KEYSPACE", keyspaces.drop),
     k.PromoteKeyspace: ("ALTER KEYSPACE", keyspaces.promote),
     k.SplitKeyspace: ("ALTER KEYSPACE", keyspaces.split),
     k.TransferKeyspace: ("ALTER KEYSPACE", keyspaces.transfer),
-    CreateRelaxedLog: ("CREATE RELAXED LOG", relaxed_logs.create),
-    DropRelaxedLog: ("DROP RELAXED LOG", relaxed_logs.drop),
+    s.CreateRelaxedLog: ("CREATE RELAXED LOG", relaxed_logs.create),
+    s.DropRelaxedLog: ("DROP RELAXED LOG", relaxed_logs.drop),
     statements.CreateChangefeed: ("CREATE CHANGEFEED", feeds.create_changefeed),
     f.AlterChangefeed: ("ALTER CHANGEFEED", feeds.alter_changefeed),
     f.CreateSchedule: ("CREATE SCHEDULE", feeds.create_schedule),

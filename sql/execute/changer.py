@@ -39,8 +39,7 @@ from ..runtime.relations import (
     resolve_all,
     unknown_relation,
 )
-from ..syntax.names import ObjectName
-from ..syntax.statement import DropObjects
+from ..syntax.statement import DropObjects, ObjectName
 from ..syntax.statements import OnCommit
 
 D = TypeVar("D", bound=Descriptor)

@@ -26,13 +26,12 @@ from ...kvlayer.txn import Transaction
 from ..access.key_access import KeyAccess
 from ..analyze.binder import Relations, tables_of
 from ..analyze.calls.client_functions import ClientFacts
-from ..analyze.calls.sequence_calls import ValueNeeded
-from ..analyze.calls.session_calls import SessionCalls
+from ..analyze.calls.row_calls import SessionCalls, ValueNeeded
 from ..analyze.enum_casts import unbound_types
 from ..analyze.given_tables import is_virtual
 from ..analyze.scalars import Bindings, Deferral, Generators
 from ..introspection.registry import Introspection
-from ..lower.analytic_select import TableScan
+from ..lower.transpile import TableScan
 from ..plan.needs import Needs, needs_of, with_locks
 from ..plan.planner import plan_statement
 from ..plan.plans import DeletePlan, InsertPlan, Plan, SelectPlan, UpdatePlan, WithPlan, engine_of
@@ -40,13 +39,12 @@ from ..results.as_of import resolve_as_of
 from ..results.results import Result, ResultColumn, Row, listing
 from ..results.table_reads import Images, Source, Trace
 from ..runtime.authorization import require
-from ..runtime.implicit import attempts, in_transaction
 from ..runtime.plan_cache import Prepared, lengthy_relations, planned
 from ..runtime.relations import LeaseScope, changed_tables, is_sequence, resolve_all
 from ..runtime.services import Services
-from ..runtime.transactions import OpenTransaction
+from ..runtime.transactions import OpenTransaction, attempts, in_transaction
 from ..syntax import statements
-from ..syntax.names import AsOf
+from ..syntax.statement import AsOf
 from ..syntax.statements import PlannedStatement
 from ..variables.variables import DEFAULT_READ_ONLY, SessionVariables
 from .ddl.enum_types import bind_named_enums

@@ -18,7 +18,7 @@ from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import quote_identifier
 from ...catalog.descriptors.view_query import ViewQuery
 from ...catalog.store.show_create import default_text as written_default
-from ..analyze.view_text import within_database
+from ..analyze.views import within_database
 from .virtual_table import IntrospectionContext
 
 

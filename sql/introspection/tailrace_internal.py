@@ -43,7 +43,7 @@ from ...kvlayer.span import Span
 from ..analyze.calls.oids import index_oid, user_array_oid, user_oid, user_type_oid
 from ..results.as_of import datetime_of
 from ..results.results import Row, result_columns
-from ..runtime.jobs import JobSummary, sees
+from ..runtime.services import JobSummary, sees
 from . import described
 from .pg_catalog.namespaces import namespace_rows
 from .pg_catalog.relations import class_rows

@@ -21,8 +21,8 @@ from ..analyze.types.types import INTERVAL, STRING, Types
 from ..builtins.documents.calls import is_literal
 from ..builtins.signatures import related
 from ..builtins.templates import DUCKDB, cast_to, duckdb, plain
-from ..parse import position_of
 from ..syntax.refusals import unsupported
+from ..syntax.trees import position_of
 
 WRITTEN = {
     TypeKind.FLOAT4: "postgres_single_text({0})",

@@ -11,8 +11,7 @@ from ..analyze.types.derived_types import SCALE_UNKNOWN
 from ..analyze.types.types import STRING, Types, untyped
 from ..builtins.evaluator_functions import TEXTS_READ
 from ..builtins.templates import call, cast_to, duckdb, duckdb_type, plain
-from ..syntax.tree_copies import taken
-from ..syntax.tree_names import CAST_TYPE
+from ..syntax.trees import CAST_TYPE, taken
 from . import arrays
 
 

@@ -16,9 +16,8 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ..analyze.binder import Relations
-from ..analyze.columns.column_origins import Sources, owner_of, sources_in
-from ..parse import folded
-from ..syntax.walks import find_all
+from ..analyze.columns.output_columns import Sources, owner_of, sources_in
+from ..syntax.trees import find_all, folded
 
 
 def group_by_keys(query: exp.Expr, relations: Relations, scopes: Sequence[QueryScope]) -> None:

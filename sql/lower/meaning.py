@@ -1,4 +1,5 @@
-"""The rules that put PostgreSQL's meaning of a node into DuckDB's words, by the node's class."""
+"""The one rewriter of a query's tree, which replaces each node by what a rule makes of it, and the
+rules that put PostgreSQL's meaning of a node into DuckDB's words, by the node's class."""
 
 from __future__ import annotations
 
@@ -18,9 +19,30 @@ from ..builtins.operators import ARITHMETIC, COMPARISONS
 from ..builtins.signatures import type_name
 from ..builtins.templates import call, cast_to, duckdb, plain
 from ..syntax.refusals import error_at, unsupported
-from ..syntax.walks import find_all
+from ..syntax.trees import find_all, stepping, walk
 from . import aggregates, arrays, casts, numbers, texts, times
-from .rewriter import rewritten
+
+Replace = Callable[[exp.Expr], exp.Expr | None]
+"""Returns the replacement of a node whose parts have been replaced; None where the node stays."""
+
+
+def rewritten(query: exp.Expr, types: Types, rule: Replace) -> exp.Expr:
+    """Returns the query with its nodes replaced, in place, inner ones first. What stands for a node
+    has the node's type."""
+    nodes = list(walk(query))
+    for node in nodes:
+        types.of(node)  # before anything is replaced
+    for node in stepping(reversed(nodes)):
+        made = rule(node)
+        if made is None or made is node:
+            continue
+        types.say(made, types.of(node))
+        if node is query:
+            query = made
+        else:
+            node.replace(made)
+    return query
+
 
 Rule = Callable[[Any, Types], exp.Expr | None]
 """A rule for one class of nodes (`rewriter.Rule`)."""

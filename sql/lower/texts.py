@@ -11,11 +11,10 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types
 from ..builtins.operators import COMPARISONS
-from ..builtins.patterns.pattern import pattern_of
-from ..builtins.patterns.reader import options_of
+from ..builtins.patterns import options_of, pattern_of
 from ..builtins.templates import call, duckdb, plain, text
-from ..parse import position_of
 from ..syntax.refusals import error_at, unsupported
+from ..syntax.trees import position_of
 from .arrays import WRITTEN, element_texts
 
 _BYTES = frozenset({"C", "POSIX"})

@@ -22,8 +22,8 @@ from ..analyze.scalars import DIGITS_HINT
 from ..analyze.types.types import Types
 from ..builtins.signatures import NUMBERS, type_name
 from ..builtins.templates import call, duckdb, plain, text
-from ..parse import position_of
 from ..syntax.refusals import error_at, unsupported
+from ..syntax.trees import position_of
 from .aggregates import around, in_place_of
 
 _CLOCK = "greatest(make_timestamptz(wall_clock_us()), :s)"

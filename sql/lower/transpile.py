@@ -13,16 +13,21 @@ now() is the statement's time, not DuckDB's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, time
 from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 from sqlglot.generator import Generator
 
+from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.enum_columns import enum_in
+from ...catalog.rows.arrow_conform import broad_schema
+from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import Interval
@@ -32,10 +37,8 @@ from ...kvlayer.fibre import give_way
 from ..access.key_access import KeyAccess
 from ..analyze.binder import Relations, scopes_in, tables_in
 from ..analyze.calls.client_functions import CLIENT_NODES, client_fact
-from ..analyze.calls.sequence_calls import is_sequence_call
-from ..analyze.calls.session_calls import refuse_session_call
-from ..analyze.columns.column_origins import column_origins
-from ..analyze.columns.output_names import output_name
+from ..analyze.calls.row_calls import is_sequence_call, refuse_session_call
+from ..analyze.columns.output_columns import column_origins, output_name
 from ..analyze.columns.stars import expand_stars, hoist_first_joins
 from ..analyze.scalars import (
     DATE,
@@ -58,17 +61,98 @@ from ..analyze.types.types import Types
 from ..analyze.views import selected
 from ..builtins.operators import COMPARISONS
 from ..builtins.templates import DUCKDB, duckdb_type
-from ..parse import folded, position_of
-from ..parse.queries import table_name
+from ..results.results import Origin
 from ..syntax.refusals import error_at
-from ..syntax.tree_copies import copied, dismantle, wrap
-from ..syntax.tree_names import alias_named, folded_alias, is_natural
-from ..syntax.walks import find_all, stepping
-from .analytic_select import AnalyticSelect, TableScan, TypedParameter
+from ..syntax.trees import (
+    alias_named,
+    copied,
+    dismantle,
+    find_all,
+    folded,
+    folded_alias,
+    is_natural,
+    position_of,
+    stepping,
+    table_name,
+    wrap,
+)
 from .documents.element_names import name_elements
 from .documents.meaning import mean_documents
 from .grouped_keys import group_by_keys
 from .meaning import mean_as_postgres
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableScan:
+    """A table that DuckDB reads: registered as `registered`, with the columns at `places`.
+
+    `access` narrows the rows where conditions of the statement allow it.
+    """
+
+    registered: str
+    descriptor: TableDescriptor
+    places: tuple[int, ...]
+    access: KeyAccess | None
+
+    @property
+    def covered(self) -> bool:
+        """Whether the entries that the access reads say all that is asked for."""
+        columns = self.descriptor.visible_columns
+        return self.access is None or self.access.holds(
+            [columns[place].id for place in self.places]
+        )
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        schema = codec_for(self.descriptor).arrow_schema
+        return pa.schema([schema.field(place) for place in self.places])
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema that DuckDB reads: broad types, in which expressions are computed."""
+        return broad_schema(self.descriptor, self.places)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedParameter:
+    """A parameter of the DuckDB statement; `type` is what it is cast to, if it is known."""
+
+    scalar: Scalar
+    type: ColumnType | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyticSelect:
+    """A query for DuckDB, in its dialect, over registered snapshots.
+
+    `positions` says where the statement's names stand, for errors that DuckDB finds; `declared`
+    the types that tables give the result's columns, as far as they are known, and `origins` the
+    tables' columns that they are; `piecewise` how it is answered a part of its table at a time, if
+    it can be. A query that is `fixed` was made of the numbers of one text, and is no plan of the
+    text's shape (`sql.runtime.plan_cache`).
+    """
+
+    sql: str
+    scans: tuple[TableScan, ...]
+    parameters: tuple[TypedParameter, ...]
+    positions: Mapping[str, int]
+    declared: tuple[ColumnType | None, ...] = ()
+    origins: tuple[Origin | None, ...] = ()
+    piecewise: Piecewise | None = None
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piecewise:
+    """A query of one table that treats each row by itself and returns `limit` rows at most.
+
+    `ordered` says that ORDER BY names leading columns of the primary key: pieces are read in key
+    order, and each is sorted by itself.
+    """
+
+    limit: Scalar | None
+    ordered: bool
+
 
 NO_ACCESSES: Final[Mapping[str, KeyAccess]] = MappingProxyType({})
 

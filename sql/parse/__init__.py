@@ -9,15 +9,12 @@ never know whether a table exists.
 
 from .expressions import columns_in, parse_expression, renamed, text_of, uses_any
 from .grammar import ParsedText, parse
-from .queries import folded, position_of
 
 __all__ = [
     "ParsedText",
     "columns_in",
-    "folded",
     "parse",
     "parse_expression",
-    "position_of",
     "renamed",
     "text_of",
     "uses_any",

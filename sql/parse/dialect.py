@@ -31,7 +31,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...kvlayer.fibre import give_way
 from ..builtins.macros import CALLED, PREFIX
-from ..syntax.tree_names import CALLED as COLUMN_NAME
+from ..syntax.trees import CALLED as COLUMN_NAME
 
 
 class Tokenizer(Postgres.Tokenizer):

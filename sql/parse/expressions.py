@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from ..syntax.refusals import error_at
-from ..syntax.walks import find_all
+from ..syntax.trees import find_all, folded
 from .dialect import POSTGRES
 from .lexer import tokenize
-from .queries import folded, parse_tree
-from .repairs.meant_tokens import as_written
+from .queries import parse_tree
+from .repairs import as_written
 
 
 def parse_expression(text: str) -> exp.Expr:

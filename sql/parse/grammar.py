@@ -12,22 +12,14 @@ from typing import cast
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax import relaxed_statements, statements, view_statements
+from ..syntax import statements
 from ..syntax.refusals import unsupported
-from ..syntax.statement import rows_of
-from ..syntax.statements import (
-    Delete,
-    Insert,
-    PlannedStatement,
-    Prepare,
-    Statement,
-    Update,
-)
-from ..syntax.type_statements import CreateEnum
-from .constant_lists import lists_in
+from ..syntax.schema_statements import CreateEnum
+from ..syntax.statement import Statement, rows_of
+from ..syntax.statements import Delete, Insert, PlannedStatement, Prepare, Update
+from .constants import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
-from .dml.with_writes import parse_with
-from .dml.writes import parse_change, parse_insert
+from .dml import parse_change, parse_insert, parse_with
 from .kinds import QUERY_TOKENS, kind, refuses
 from .lexer import give_way_for, statement_tokens, tokenize
 from .pieces import SMALL_PIECES
@@ -36,7 +28,6 @@ from .rules import Row, Rules
 from .statements.copying import COPIES
 from .statements.feeds import FEEDS
 from .statements.keyspaces import KEYSPACES
-from .statements.refused import REFUSED
 from .statements.rights import RIGHTS
 from .statements.schemas import SCHEMAS
 from .statements.sessions import CHORES, CURSORS, SHOWS
@@ -172,9 +163,6 @@ def _unless_there(block: str, position: int) -> Statement:
 
 _BLOCKS: tuple[Row, ...] = (("^ DO block:text", _unless_there),)
 
-_DECLARING = (relaxed_statements, view_statements)
-"""Modules of statements of which nothing here names one: they are imported for their grammar."""
-
 _DECLARED = sorted(rows_of(Statement), key=lambda row: row[1].__module__ != statements.__name__)
 """The common ones first: an error lists a dozen."""
 
@@ -196,3 +184,60 @@ _FIRST_WORDS = {
     *("select", "with", *_TREES),
     *(word for rule in STATEMENTS.rules if rule.first is not None for word in rule.first.words[0]),
 }
+
+
+# Statements that are understood and not offered.
+
+_TEMPORARY = "CREATE TEMPORARY TABLE is; drop others when they are not needed any more."
+_CHANNELS = "CREATE CHANGEFEED FOR t streams the rows that change to the client."
+_FEEDS = "CREATE CHANGEFEED FOR TABLE t INTO … keeps another database in step."
+_FUNCTIONS = "Statements are sent one by one, or several in one text."
+
+REFUSED = {
+    "CANCEL QUERY": ("CANCEL QUERY", "SELECT pg_cancel_backend(pid) cuts its statement short."),
+    "CANCEL SESSION": ("CANCEL SESSION", "SELECT pg_terminate_backend(pid) ends it."),
+    "CREATE TEMP": ("temporary views and sequences", _TEMPORARY),
+    "CREATE TEMPORARY": ("temporary views and sequences", _TEMPORARY),
+    "CREATE UNLOGGED": ("unlogged tables", "Every table is durable: leave UNLOGGED out."),
+    "CREATE OR REPLACE": ("CREATE OR REPLACE", "Drop what is there, and create it again."),
+    "CREATE MATERIALIZED": (
+        "materialized views",
+        "CREATE TABLE … AS keeps a query's rows; a changefeed keeps a mirror current.",
+    ),
+    "CREATE TRIGGER": ("triggers", "A changefeed tells of every row that changes."),
+    "CREATE FUNCTION": ("functions", _FUNCTIONS),
+    "CREATE PROCEDURE": ("procedures", _FUNCTIONS),
+    "CREATE DOMAIN": ("domains", "Give each column its type and a CHECK."),
+    "CREATE EXTENSION": (
+        "extensions",
+        "gen_random_uuid() and the functions of docs/sql.md are there without one.",
+    ),
+    "CREATE RULE": ("rules", "A view reads; a changefeed tells of every row that changes."),
+    "CREATE AGGREGATE": ("aggregates", _FUNCTIONS),
+    "CREATE OPERATOR": ("operators", _FUNCTIONS),
+    "CREATE FOREIGN": ("foreign tables", "A changefeed carries a table to another database."),
+    "CREATE SERVER": ("foreign servers", _FEEDS),
+    "CREATE PUBLICATION": ("publications", _FEEDS),
+    "CREATE POLICY": ("policies", "GRANT gives rights on tables; a view shows some rows."),
+    "CREATE TABLESPACE": ("tablespaces", "A store is one folder."),
+    "ALTER DEFAULT PRIVILEGES": (
+        "ALTER DEFAULT PRIVILEGES",
+        "GRANT SELECT ON SCHEMA s, or ON DATABASE d, holds for every table in it, later ones too.",
+    ),
+    "ALTER SYSTEM": ("ALTER SYSTEM", "SET CLUSTER SETTING name = value sets the store's."),
+    "MERGE": (
+        "MERGE",
+        "INSERT … ON CONFLICT (…) DO UPDATE writes a row or changes the one that is there; "
+        "UPDATE … FROM and DELETE … USING go by another table.",
+    ),
+    "REINDEX": ("REINDEX", "Indexes do not bloat: there is nothing to do."),
+    "CLUSTER": ("CLUSTER", "Rows are kept in the order of their primary key."),
+    "CHECKPOINT": ("CHECKPOINT", "What is committed is durable: there is nothing to do."),
+    "LISTEN": ("LISTEN", _CHANNELS),
+    "NOTIFY": ("NOTIFY", _CHANNELS),
+    "DO": ("DO", _FUNCTIONS),
+    "CALL": ("CALL", _FUNCTIONS),
+    "REFRESH": ("REFRESH", "There are no materialized views."),
+    "VERIFY": ("VERIFY", "SHOW CHANGEFEED JOBS tells how far each feed is."),
+}
+"""By the words that each begins with: what the error calls it, and its hint."""

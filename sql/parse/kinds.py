@@ -13,8 +13,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax.names import AsOf, ObjectName, Option, TypeName
 from ..syntax.refusals import unsupported
+from ..syntax.statement import AsOf, ObjectName, Option, TypeName
 from ..syntax.statements import Query
 from .cursor import RESERVED, Cursor, LexemeKind, Unmatched
 from .queries import parse_as_of, parse_query, parse_tree

@@ -19,7 +19,7 @@ from ..builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ..builtins.macros import PREFIX
 from ..builtins.session_functions import SESSION_FUNCTIONS
 from ..syntax.refusals import error_at, unsupported
-from ..syntax.walks import find_all
+from ..syntax.trees import find_all
 from .expansions.catalog_functions import CATALOG_CALLS
 
 _PREFIXES = (PREFIX, "json_", "jsonb_")

@@ -15,8 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
-from .constant_lists import SHORTENED, constant_list
-from .constant_rows import further_rows
+from .constants import SHORTENED, constant_list, further_rows
 
 NESTING_MAX = 256
 """Parentheses, brackets, CASEs and prefix operators within one another."""

@@ -16,16 +16,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
-from ..syntax.balanced import CHAINED, balance
-from ..syntax.names import AsOf
+from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..syntax.refusals import unsupported
-from ..syntax.row_locks import cut_row_locks
-from ..syntax.statements import Query
-from ..syntax.tree_names import folded as folded
-from ..syntax.tree_names import position_of as position_of
-from ..syntax.tree_names import table_name as table_name
-from ..syntax.walks import walk
-from .constant_lists import keep_lists, lists_in
+from ..syntax.statement import AsOf
+from ..syntax.statements import Query, RowLock
+from ..syntax.trees import CHAINED, balance, find_all, position_of, walk
+from .constants import keep_lists, lists_in
 from .cursor import syntax_error
 from .dialect import POSTGRES
 from .expansions.catalog_functions import PREFIX, expand, expands, plain_tokens
@@ -33,14 +29,7 @@ from .expansions.set_functions import SCALARS, plain_sets
 from .known_calls import REFUSED_NODES, known_calls, offered_operators
 from .lexer import give_way_for, is_string, like
 from .pieces import NESTING_MAX, OPERATORS_MAX
-from .repairs.meant_tokens import meant_tokens
-from .repairs.mended_trees import (
-    USER_WORDS,
-    plain_arrays,
-    plain_derived,
-    plain_rows,
-    plain_users,
-)
+from .repairs import USER_WORDS, meant_tokens, plain_arrays, plain_derived, plain_rows, plain_users
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +176,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         elif not select.expressions:
             end = tokens[-1].end + 1
             raise syntax_error(text, end, end, hint="Expected a list of expressions.")
-    locks = cut_row_locks(tree, word_at(tokens, "for")) if exp.Lock in kinds else ()
+    locks = _cut_row_locks(tree, word_at(tokens, "for")) if exp.Lock in kinds else ()
     if exp.Into in kinds:
         raise unsupported(
             "SELECT INTO", word_at(tokens, "into"), "CREATE TABLE … AS makes a table of a query."
@@ -199,6 +188,53 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
             position=as_of.position,
         )
     return Query(tree=tree, as_of=as_of, locks=locks)
+
+
+_WHEN = {None: WhenLocked.WAIT, True: WhenLocked.NOWAIT, False: WhenLocked.SKIP}
+_NEVER_LOCKED = {
+    "distinct": "DISTINCT clause",
+    "group": "GROUP BY clause",
+    "having": "HAVING clause",
+    "windows": "window functions",
+}
+
+
+def _cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
+    """Takes the locking clauses off a query. Raises SQLError 0A000 where they mean nothing."""
+    clauses = tree.args.get("locks") or []
+    if sum(1 for _ in find_all(tree, exp.Lock)) > len(clauses):
+        raise SQLError(
+            "0A000",
+            "FOR UPDATE and FOR SHARE are not supported in a subquery",
+            position=position,
+            hint="Write the clause at the end of the statement.",
+        )
+    if not clauses:
+        return ()
+    if not isinstance(tree, exp.Select) or tree.args.get("from_") is None:
+        raise SQLError(
+            "0A000",
+            "FOR UPDATE is only allowed on the rows of tables, not on UNION, VALUES or the like",
+            position=position,
+        )
+    for argument, what in _NEVER_LOCKED.items():
+        if tree.args.get(argument):
+            raise SQLError("0A000", f"FOR UPDATE is not allowed with {what}", position=position)
+    if any(item.find(exp.AggFunc, exp.Window) is not None for item in tree.expressions):
+        raise SQLError(
+            "0A000", "FOR UPDATE is not allowed with aggregate functions", position=position
+        )
+    locks = tuple(_row_lock(clause) for clause in clauses)
+    tree.set("locks", None)
+    return locks
+
+
+def _row_lock(clause: exp.Lock) -> RowLock:
+    return RowLock(
+        mode=LockMode.EXCLUSIVE if clause.args.get("update") else LockMode.SHARED,
+        when_locked=_WHEN[clause.args.get("wait")],
+        tables=tuple(table.name for table in clause.expressions),
+    )
 
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:

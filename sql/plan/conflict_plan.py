@@ -27,12 +27,10 @@ from ..analyze.default_expressions import default_of
 from ..analyze.given_tables import ROW_NUMBER, given_table
 from ..analyze.scalars import NotNative, Scope
 from ..analyze.types.blanks import without_blanks
-from ..lower.analytic_select import AnalyticSelect
-from ..lower.transpile import transpile
-from ..parse import folded, position_of
+from ..lower.transpile import AnalyticSelect, transpile
 from ..syntax.refusals import error_at
 from ..syntax.statements import Insert, InsertMode, OnConflict
-from ..syntax.walks import find_all
+from ..syntax.trees import find_all, folded, position_of
 from .plans import Assignment, ConflictPlan
 
 EXCLUDED = "excluded"

@@ -24,15 +24,13 @@ from sqlglot import exp
 
 from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
-from ..analyze.calls.sequence_calls import is_sequence_call, sequence_arguments
-from ..analyze.calls.session_calls import session_function
-from ..analyze.columns.output_names import output_name
+from ..analyze.calls.row_calls import is_sequence_call, sequence_arguments, session_function
+from ..analyze.columns.output_columns import output_name
 from ..analyze.scalars import Scalar, compile_scalar, drawn_by, evaluates
 from ..builtins.session_functions import SessionFunction
 from ..builtins.templates import cast_to
-from ..parse import folded, position_of
 from ..results.results import ResultColumn
-from ..syntax.walks import find_all
+from ..syntax.trees import find_all, folded, position_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,15 +30,11 @@ from ...kvlayer.fibre import give_way
 from ..access.key_access import KeyAccess, key_access, ranked_accesses
 from ..access.predicates import compile_predicates
 from ..analyze.binder import Relations, check_columns, row_scope, single_table
-from ..analyze.columns.column_origins import origin_of
-from ..analyze.columns.output_names import output_name
+from ..analyze.columns.output_columns import origin_of, output_name
 from ..analyze.scalars import INT8, NotNative, Scalar, Scope, adapt, compile_scalar
-from ..lower.analytic_select import Piecewise
-from ..parse import folded
-from ..parse.queries import table_name
+from ..lower.transpile import Piecewise
 from ..results.results import ResultColumn
-from ..syntax.tree_names import folded_alias
-from ..syntax.walks import find_all
+from ..syntax.trees import find_all, folded, folded_alias, table_name
 from .plans import NativeSelect
 
 _SIMPLE = {

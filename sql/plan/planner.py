@@ -36,21 +36,21 @@ from ..analyze.default_expressions import default_of
 from ..analyze.enum_casts import bind_enum_casts
 from ..analyze.given_tables import is_virtual
 from ..analyze.scalars import NotNative, Scalar
-from ..analyze.types.assigned_types import check_inserted, check_updated
+from ..analyze.stored_queries import (
+    check_inserted,
+    check_updated,
+    takes_query,
+    values_query,
+    without_defaults,
+)
 from ..analyze.types.blanks import without_blanks
-from ..analyze.values_query import takes_query, values_query, without_defaults
 from ..analyze.views import expand_views, refuse_view
-from ..lower.analytic_select import AnalyticSelect
-from ..lower.transpile import transpile
-from ..parse.constant_lists import keeps_lists, written_out
-from ..parse.constant_rows import ROWS
-from ..parse.dml.writes import with_ctes
-from ..parse.queries import table_name
+from ..lower.transpile import AnalyticSelect, transpile
+from ..parse.constants import ROWS, keeps_lists, written_out
+from ..parse.dml import with_ctes
 from ..syntax.refusals import error_at
-from ..syntax.row_locks import RowLock
-from ..syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
-from ..syntax.tree_copies import copied
-from ..syntax.tree_names import folded_alias
+from ..syntax.statements import Delete, Insert, PlannedStatement, Query, RowLock, Update, WithWrites
+from ..syntax.trees import copied, folded_alias, table_name
 from .conflict_plan import plan_conflict
 from .drawn_items import split_items
 from .native_select import native_select, piecewise, row_count

@@ -16,7 +16,7 @@ from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..access.key_access import KeyAccess
 from ..access.predicates import Predicate
 from ..analyze.scalars import Scalar
-from ..lower.analytic_select import AnalyticSelect
+from ..lower.transpile import AnalyticSelect
 from ..results.results import ResultColumn
 from ..syntax.statements import InsertMode
 from .drawn_items import DrawnItems

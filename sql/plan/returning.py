@@ -25,17 +25,13 @@ from ..analyze.binder import (
     refuse_sets,
     row_scope,
 )
-from ..analyze.columns.column_origins import origin_of
-from ..analyze.columns.output_names import output_name
+from ..analyze.columns.output_columns import origin_of, output_name
 from ..analyze.given_tables import given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
-from ..analyze.statement_trees import trees_in
-from ..parse import folded, position_of
-from ..parse.queries import table_name
 from ..results.results import STRING, ResultColumn
 from ..syntax.refusals import error_at, unsupported
 from ..syntax.statements import Delete, Update, WithWrites, WritingStep
-from ..syntax.walks import find_all
+from ..syntax.trees import find_all, folded, position_of, table_name, trees_in
 from .plans import Projection
 
 _ANY_DIGITS = ColumnType(TypeKind.DECIMAL)

@@ -28,10 +28,7 @@ from ..analyze.binder import Relations, is_plain, row_scope
 from ..analyze.given_tables import is_virtual
 from ..analyze.scalars import NotNative, Scope
 from ..lower.transpile import names_used
-from ..parse import folded
-from ..parse.queries import table_name
-from ..syntax.tree_names import folded_alias
-from ..syntax.walks import find_all
+from ..syntax.trees import find_all, folded, folded_alias, table_name
 
 _CARRIED = frozenset(
     {

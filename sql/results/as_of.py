@@ -28,7 +28,7 @@ from ...kvlayer.clock import (
 from ...kvlayer.closed_timestamp import TARGET_DURATION
 from ...kvlayer.rangefeed.host import TICK_INTERVAL
 from ...kvlayer.settings import SettingError, Settings, parse_duration
-from ..syntax.names import AsOf
+from ..syntax.statement import AsOf
 
 _FORMS = "Write a changefeed's timestamp, an ISO date and time, or an interval such as '-10s'."
 

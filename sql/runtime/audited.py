@@ -17,8 +17,8 @@ from ..syntax.changefeed_statements import (
     SkipDeadLetters,
 )
 from ..syntax.keyspace_statements import BackupKeyspace, RestoreKeyspace
-from ..syntax.names import ObjectName
 from ..syntax.rights_statements import ActAs, AlterUser, CreateUser, DropUser, RightsChange
+from ..syntax.statement import ObjectName
 from ..syntax.statements import ControlJobs, CreateChangefeed, SetClusterSetting, VerifyChangefeed
 
 AUDITED: frozenset[type[object]] = frozenset((

@@ -28,7 +28,7 @@ from ...kvlayer.raw import TTL_SECONDS_MAX, RawKeyspace, keyspace_span
 from ...kvlayer.replica import Begin, Look
 from ..plan.needs import needs_on
 from ..results.errors import from_kv
-from ..syntax.names import ObjectName
+from ..syntax.statement import ObjectName
 from .authorization import require
 from .relations import LeaseScope, name_in
 from .services import Services

@@ -42,7 +42,8 @@ from ..parse import ParsedText, parse
 from ..parse.pieces import SMALL_LENGTH, lengthy
 from ..plan.needs import Needs
 from ..plan.plans import DeletePlan, Engine, InsertPlan, Plan, SelectPlan, UpdatePlan, engine_of
-from ..syntax.statements import Delete, Insert, Query, Statement, Update
+from ..syntax.statement import Statement
+from ..syntax.statements import Delete, Insert, Query, Update
 
 K = TypeVar("K")
 V = TypeVar("V")

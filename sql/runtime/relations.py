@@ -36,7 +36,7 @@ from ...kvlayer.errors import RetryableTransaction
 from ..analyze.binder import Relations
 from ..analyze.views import names_in
 from ..syntax.refusals import at
-from ..syntax.statements import ObjectName
+from ..syntax.statement import ObjectName
 from .services import Services
 
 

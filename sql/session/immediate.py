@@ -47,8 +47,8 @@ from ..execute.write.dml import DML, at_once_applies, evaluating, run_in, tag_of
 from ..plan.needs import Needs
 from ..plan.plans import Plan, SelectPlan, WithPlan
 from ..results.results import ResultColumn, Row
-from ..runtime.acting_user import current_user
 from ..runtime.activity import Activity
+from ..runtime.authorization import current_user
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax.statements import Query

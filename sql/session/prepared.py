@@ -21,7 +21,7 @@ from ...catalog.values.column_types import ColumnType
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.txn import Transaction
-from ..analyze.columns.column_origins import with_origins
+from ..analyze.columns.output_columns import with_origins
 from ..analyze.types.parameter_types import TypedStatement, type_parameters
 from ..analyze.types.types import Hints
 from ..execute.ddl.ddl import DDL
@@ -40,6 +40,7 @@ from ..runtime.relations import LeaseScope, changed_tables
 from ..runtime.services import Services
 from ..syntax.changefeed_statements import AlterChangefeed
 from ..syntax.keyspace_statements import RebalanceReplication
+from ..syntax.statement import Statement
 from ..syntax.statements import (
     CopyFrom,
     CopyTo,
@@ -48,7 +49,6 @@ from ..syntax.statements import (
     Explain,
     PlannedStatement,
     Query,
-    Statement,
 )
 from ..syntax.transaction_statements import DeclareCursor
 

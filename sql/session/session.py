@@ -19,7 +19,7 @@ from ...catalog.rights.users import ROOT
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
-from ..analyze.parameters import check_parameters
+from ..analyze.types.parameter_types import check_parameters
 from ..execute.admin.jobs import await_jobs, control_jobs, named_jobs
 from ..execute.admin.listings import run_listing
 from ..execute.admin.session_calls import CallingSession
@@ -40,12 +40,19 @@ from ..execute.write.sequences import SessionSequences
 from ..parse import ParsedText
 from ..results.errors import told_of
 from ..results.results import ClosedOnError, Result, ResultColumn
-from ..runtime.acting_user import act_as, act_as_login, begin_as, current_user, session_user
 from ..runtime.activity import Activity
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.analytic_lanes import ANALYTICAL_TIMEOUT, Asker, untimed
 from ..runtime.audited import AUDITED, told
-from ..runtime.authorization import Actor, check_database
+from ..runtime.authorization import (
+    Actor,
+    act_as,
+    act_as_login,
+    begin_as,
+    check_database,
+    current_user,
+    session_user,
+)
 from ..runtime.plan_cache import Prepared
 from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
@@ -53,10 +60,10 @@ from ..syntax import statements
 from ..syntax.changefeed_statements import FetchSubscription
 from ..syntax.refusals import refuse_twice
 from ..syntax.rights_statements import ActAs
-from ..syntax.statements import PlannedStatement, Statement
+from ..syntax.statement import Statement
+from ..syntax.statements import PlannedStatement
 from ..syntax.transaction_statements import CursorStatement, FetchCursor, TransactionStatement
-from ..variables.client_variables import APPLICATION_NAME
-from ..variables.variables import STATEMENT_TIMEOUT, SessionVariables
+from ..variables.variables import APPLICATION_NAME, STATEMENT_TIMEOUT, SessionVariables
 from .cursors import Cursors
 from .immediate import ImmediateStatements
 from .prepared import Asked, PreparedStatement, Preparing, asked_of, joins_batch, statements_of

@@ -24,9 +24,8 @@ from ..results.as_of import datetime_of, resolve_as_of
 from ..results.results import Result, listing
 from ..runtime.advisory_locks import AdvisoryLocks
 from ..runtime.authorization import changes_rights
-from ..runtime.implicit import ATTEMPTS_MAX, pause_before
 from ..runtime.services import Services
-from ..runtime.transactions import Modes, OpenTransaction
+from ..runtime.transactions import ATTEMPTS_MAX, Modes, OpenTransaction, pause_before
 from ..syntax import changefeed_statements
 from ..syntax import transaction_statements as statements
 from ..syntax.changefeed_statements import ConnectionChange

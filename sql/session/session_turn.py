@@ -11,8 +11,7 @@ from ...catalog.descriptors.temporary_schema import TemporarySchema
 from ...catalog.values.session_zone import SessionZone, follow, forget
 from ...kvlayer.write_shares import SessionShare, write_as
 from ..runtime.analytic_lanes import Asking, ask_as
-from ..variables.client_variables import TIME_ZONE
-from ..variables.variables import SessionVariables
+from ..variables.variables import TIME_ZONE, SessionVariables
 
 Followed = tuple[SessionZone | None, TemporarySchema | None]
 

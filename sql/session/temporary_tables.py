@@ -17,7 +17,8 @@ from ..execute.ddl.ddl import DDL
 from ..parse import parse
 from ..runtime.services import Services
 from ..syntax.schema_statements import DropSchema
-from ..syntax.statements import CreateTable, CreateTableAs, OnCommit, Query, Statement
+from ..syntax.statement import Statement
+from ..syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
 from ..syntax.transaction_statements import TransactionStatement
 
 

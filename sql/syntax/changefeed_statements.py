@@ -7,8 +7,7 @@ from dataclasses import field
 
 from sqlglot import exp
 
-from .names import ObjectName, Option
-from .statement import NamedStatement, Statement, Syntax
+from .statement import NamedStatement, ObjectName, Option, Statement, Syntax
 
 
 class FeedSelect(Syntax):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from .names import AsOf, ObjectName, Option
-from .statement import Statement, Syntax
+from .statement import AsOf, ObjectName, Option, Statement, Syntax
 
 
 class CreateKeyspace(Statement):

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from sqlglot import exp
 
 from ...catalog.values.errors import SQLError
-from .names import Option
-from .tree_names import position_of
+from .statement import Option
+from .trees import position_of
 
 
 def unsupported(what: str, at: exp.Expr | int | None = None, hint: str | None = None) -> SQLError:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from .names import ObjectName
-from .statement import Statement, Syntax
+from .statement import ObjectName, Statement, Syntax
 
 
 class TargetKind(Enum):

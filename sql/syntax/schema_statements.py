@@ -1,4 +1,5 @@
-"""Statements that change schemas, as the parser hands them on."""
+"""Statements about what schemas have in them, tables as they are altered, types, sequences, views
+and relaxed logs, as the parser hands them on."""
 
 from __future__ import annotations
 
@@ -7,9 +8,90 @@ from enum import Enum
 from sqlglot import exp
 
 from ...catalog.descriptors.elements import Identity
-from .names import ObjectName, Option, TypeName
-from .statement import NamedStatement, Statement, Syntax
-from .type_statements import SequenceChange
+from .statement import DropObjects, NamedStatement, ObjectName, Option, Statement, Syntax, TypeName
+
+# Types and sequences.
+
+
+class CreateEnum(Statement):
+    grammar = (
+        "CREATE TYPE if_not_exists:[IF NOT EXISTS] name:type [AS] "
+        "ENUM '(' [labels:label_text,…] ')'"
+    )
+    name: ObjectName
+    labels: tuple[str, ...]
+    if_not_exists: bool
+
+
+class AddEnumValue(Statement):
+    """Behind all others unless a neighbour is named."""
+
+    grammar = (
+        "ALTER TYPE name:type ADD VALUE if_not_exists:[IF NOT EXISTS] label:label_text "
+        "[BEFORE before:label_text | AFTER after:label_text]"
+    )
+    name: ObjectName
+    label: str
+    before: str | None
+    after: str | None
+    if_not_exists: bool
+
+
+class RenameEnumValue(Statement):
+    grammar = "ALTER TYPE name:type RENAME VALUE label:label_text TO new_label:label_text"
+    name: ObjectName
+    label: str
+    new_label: str
+
+
+class DropType(DropObjects):
+    grammar = "DROP TYPE if_exists:[IF EXISTS] names:type,… [cascade:CASCADE | RESTRICT]"
+
+
+TypeStatement = CreateEnum | AddEnumValue | RenameEnumValue | DropType
+
+
+class SequenceChange(Syntax):
+    """The options that are said of a sequence, None for the others.
+
+    `owned_by` are the parts of a column's name, empty for NONE. `restarts` tells RESTART from none,
+    `restart` is its value, if it has one. `bits` are those of AS type: the values are within them.
+    """
+
+    position: int
+    bits: int | None = None
+    start: int | None = None
+    increment: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    cycle: bool | None = None
+    cache: int | None = None
+    owned_by: tuple[str, ...] | None = None
+    restarts: bool = False
+    restart: int | None = None
+    name: ObjectName | None = None
+    """SEQUENCE NAME, of a sequence that is made with its column."""
+
+
+class CreateSequence(Statement):
+    grammar = "CREATE SEQUENCE if_not_exists:[IF NOT EXISTS] name:sequence change:sequence_options"
+    name: ObjectName
+    change: SequenceChange
+    if_not_exists: bool
+
+
+class AlterSequence(Statement):
+    grammar = "ALTER SEQUENCE if_exists:[IF EXISTS] name:sequence change:sequence_options"
+    name: ObjectName
+    change: SequenceChange
+    if_exists: bool
+
+
+class DropSequence(DropObjects):
+    grammar = "DROP SEQUENCE if_exists:[IF EXISTS] names:sequence,… [cascade:CASCADE | RESTRICT]"
+
+
+# Tables, and their constraints and indexes.
 
 NULLS = "[NULLS [_:not_distinct] DISTINCT]"
 CHECK = "CHECK tree:parenthesised [NO INHERIT] not_valid:[NOT VALID]"
@@ -323,4 +405,53 @@ class DropDatabase(NamedStatement):
 TableChange = AlterTable | CreateIndex | DropIndex | RenameIndex | Truncate
 """Statements that become targets of a schema change."""
 
-SchemaStatement = TableChange | CommentOn | CreateSchema | DropSchema | DropDatabase
+
+# Views.
+
+_VIEW = "name:view [columns:(column,…)] AS text:view_query"
+
+
+class CreateView(Statement):
+    """`text` is the query, with blanks in front so that its positions are true. `columns` are the
+    names given for the query's first columns."""
+
+    grammar = (
+        f"CREATE VIEW if_not_exists:[IF NOT EXISTS] {_VIEW}",
+        (f"CREATE OR REPLACE VIEW {_VIEW}", {"replaces": True}),
+    )
+    name: ObjectName
+    columns: tuple[str, ...]
+    text: str
+    if_not_exists: bool = False
+    replaces: bool = False
+
+
+class DropView(DropObjects):
+    grammar = "DROP VIEW if_exists:[IF EXISTS] names:view,… [cascade:CASCADE | RESTRICT]"
+
+
+# Relaxed logs.
+
+
+class CreateRelaxedLog(NamedStatement):
+    grammar = (
+        "CREATE RELAXED LOG ^ name:relaxed_log FOR TABLE/TABLES "
+        "( tables:(table,…) | tables:table,… )"
+    )
+    tables: tuple[ObjectName, ...]
+
+
+class DropRelaxedLog(NamedStatement):
+    grammar = "DROP RELAXED LOG if_exists:[IF EXISTS] ^ name:relaxed_log"
+    if_exists: bool
+
+
+class ShowRelaxedLogs(Statement):
+    grammar = "SHOW RELAXED LOGS"
+
+
+SchemaStatement = (
+    TableChange | CommentOn | CreateSchema | DropSchema | DropDatabase | TypeStatement
+    | CreateSequence | AlterSequence | DropSequence | CreateView | DropView | CreateRelaxedLog
+    | DropRelaxedLog
+)  # fmt: skip

@@ -1,4 +1,5 @@
-"""Statements and their parts: frozen values of named fields, with the grammar they are read by."""
+"""Statements and their parts: frozen values of named fields, with the grammar they are read by, and
+the names, types, options and moments in them."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, dataclass_transform
 
-from .names import ObjectName
+from ...catalog.values.column_types import ColumnType
 
 Line = str | tuple[str, Mapping[str, object]]
 """A line of grammar in the notation of `sql.parse.rules`, alone or with the fields that what it
@@ -56,3 +57,55 @@ class DropObjects(Statement):
     names: tuple[ObjectName, ...]
     if_exists: bool
     cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectName:
+    """`table`, `schema.table`, `database.table` or `database.schema.table`, case folded."""
+
+    parts: tuple[str, ...]
+    position: int
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """A type as written: `numeric(10, 2)` is `TypeName("numeric", (10, 2))`."""
+
+    name: str
+    arguments: tuple[int, ...]
+    position: int
+
+    def __str__(self) -> str:
+        if not self.arguments:
+            return self.name
+        return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+@dataclass(frozen=True, slots=True)
+class UserTypeName(TypeName):
+    """A type that a user made, found behind its name."""
+
+    resolved: ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`name` or `name = value` of a WITH or SET list. The value is its text."""
+
+    name: str
+    value: str | None
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The time of AS OF SYSTEM TIME: the text of a literal, the number of a parameter, or the name
+    of a function."""
+
+    literal: str | None
+    parameter: int | None
+    position: int
+    function: str | None = None

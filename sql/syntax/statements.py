@@ -11,16 +11,20 @@ from enum import Enum
 
 from sqlglot import exp
 
+from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from .changefeed_statements import DatabaseFeed, FeedSelect
 from .keyspace_statements import KeyspaceFeed
-from .names import AsOf
-from .names import ObjectName as ObjectName
-from .names import Option as Option
-from .names import TypeName as TypeName
-from .row_locks import RowLock
 from .schema_statements import ColumnDefinition, TableConstraint
-from .statement import DropObjects, NamedStatement, Syntax
-from .statement import Statement as Statement
+from .statement import (
+    AsOf,
+    DropObjects,
+    NamedStatement,
+    ObjectName,
+    Option,
+    Statement,
+    Syntax,
+    TypeName,
+)
 
 
 class CreateDatabase(Statement):
@@ -169,6 +173,18 @@ class Delete(Statement):
     returning: tuple[exp.Expr, ...]
     sources: tuple[exp.Expr, ...] = ()
     ctes: tuple[exp.CTE, ...] = ()
+
+
+class RowLock(Syntax):
+    """One clause. `tables` are the names or aliases that it is OF; empty means all.
+
+    Postgres has four strengths. FOR NO KEY UPDATE is FOR UPDATE here, and FOR KEY SHARE is FOR
+    SHARE, as in CockroachDB: a row is locked whole.
+    """
+
+    mode: LockMode
+    when_locked: WhenLocked
+    tables: tuple[str, ...]
 
 
 class Query(Statement):

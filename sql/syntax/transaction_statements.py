@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ...kvlayer.transaction_modes import Isolation
-from .names import AsOf
-from .statement import NamedStatement, Statement, Syntax
+from .statement import AsOf, NamedStatement, Statement, Syntax
 
 
 class TransactionStatement(Statement):

@@ -11,7 +11,8 @@ import pytest
 from tailrace.api.node import Node
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.parse.grammar import parse
-from tailrace.sql.syntax.statements import CopyFrom, CopyTo, ReadMirror, Statement
+from tailrace.sql.syntax.statement import Statement
+from tailrace.sql.syntax.statements import CopyFrom, CopyTo, ReadMirror
 from tailrace.sql.syntax.transaction_statements import SetVariable
 
 from .document import DOCUMENT, document

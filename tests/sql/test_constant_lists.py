@@ -12,7 +12,7 @@ from tailrace.catalog.values.column_types import array_of, coerce
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.analyze.scalars import INT8, STRING
 from tailrace.sql.parse import parse
-from tailrace.sql.parse.constant_lists import LIST, written_out
+from tailrace.sql.parse.constants import LIST, written_out
 from tailrace.sql.plan.planner import plan_statement
 from tailrace.sql.plan.plans import Engine, engine_of
 from tailrace.sql.syntax.statements import Delete, Explain, Query, Update

@@ -19,7 +19,7 @@ from tailrace.kvlayer.offload import ThreadOffload
 from tailrace.sql.execute.query.duckdb import Analytics
 from tailrace.sql.execute.query.evaluator_errors import from_duckdb
 from tailrace.sql.results.errors import passed_on
-from tailrace.sql.results.query_evaluator import Answer
+from tailrace.sql.results.results import Answer
 from tailrace.sql.runtime.analytic_lanes import LANES_MAX, USER_LANES_MAX, Asker, ask_as
 from tests.harness.pg_door import PATIENCE_SECONDS
 from tests.harness.simulation import Simulation

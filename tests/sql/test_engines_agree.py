@@ -15,7 +15,7 @@ from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import timestamp_at
 from tailrace.sql.analyze.scalars import Bindings
 from tailrace.sql.execute.query.reading import run_select
-from tailrace.sql.lower.analytic_select import AnalyticSelect
+from tailrace.sql.lower.transpile import AnalyticSelect
 from tailrace.sql.parse import parse
 from tailrace.sql.plan.planner import plan_statement
 from tailrace.sql.plan.plans import SelectPlan

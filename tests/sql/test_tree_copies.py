@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from sqlglot import exp, parse_one
 
-from tailrace.sql.syntax.tree_copies import exchange, taken, wrap
+from tailrace.sql.syntax.trees import exchange, taken, wrap
 
 
 @pytest.mark.parametrize("hashed", [False, True])

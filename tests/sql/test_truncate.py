@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tailrace.sql.execute.ddl import truncation
+from tailrace.sql.execute.ddl import schema_changes as truncation
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 

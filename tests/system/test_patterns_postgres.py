@@ -11,8 +11,7 @@ import pytest
 
 from benchmarks.servers import postgres_server
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.builtins.patterns.pattern import found, pattern_of, replaced
-from tailrace.sql.builtins.patterns.reader import CLASSES, options_of
+from tailrace.sql.builtins.patterns import CLASSES, found, options_of, pattern_of, replaced
 from tests.sql.patterns.random_patterns import random_pattern, random_text
 
 pytestmark = pytest.mark.system

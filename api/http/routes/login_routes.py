@@ -15,7 +15,7 @@ from ....catalog.rights.web_sessions import WebSession, put_web_session, remove_
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Transaction
 from ....sql.results.as_of import datetime_of
-from ....sql.runtime.implicit import attempts, in_transaction
+from ....sql.runtime.transactions import attempts, in_transaction
 from ...node import Node
 from ..access import Doorkeeper, address_of, parse_authorization
 from ..bodies import JSON, LoginReply, LoginRequest, read_json

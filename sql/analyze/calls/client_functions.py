@@ -35,8 +35,14 @@ from ....kvlayer.clock import ZERO, Timestamp, format_timestamp
 from ....kvlayer.errors import TakesWaiting
 from ...builtins.session_functions import STORE_TIMESTAMP
 from ...results.results import INT8, STRING, TIMESTAMPTZ
-from ...variables.client_variables import CRDB_COMPAT, CRDB_VERSION, SERVER_VERSION
-from ...variables.variables import REGISTRY, SessionVariables, find
+from ...variables.variables import (
+    CRDB_COMPAT,
+    CRDB_VERSION,
+    REGISTRY,
+    SERVER_VERSION,
+    SessionVariables,
+    find,
+)
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 

@@ -15,9 +15,10 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.fibre import give_way
 from ...builtins.signatures import NUMBERS
-from ...parse import folded, position_of, text_of
-from ...parse.constant_rows import ConstantRows
+from ...parse import text_of
+from ...parse.constants import ConstantRows
 from ...syntax.refusals import at, error_at
+from ...syntax.trees import folded, position_of
 from ..binder import column_of
 from ..default_expressions import computed_given
 from ..scalars import (

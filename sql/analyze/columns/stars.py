@@ -20,14 +20,10 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ....catalog.values.errors import SQLError
-from ...parse import folded
-from ...parse.queries import table_name
 from ...syntax.refusals import error_at
-from ...syntax.tree_copies import exchange
-from ...syntax.tree_names import folded_alias, is_natural
-from ...syntax.walks import find_all
+from ...syntax.trees import exchange, find_all, folded, folded_alias, is_natural, table_name
 from ..binder import TABLE_FUNCTIONS, Relations, sources_named
-from .output_names import output_name
+from .output_columns import output_name
 
 Item = tuple[str, ...]
 """A column by its name, or by an alias and its name."""

@@ -14,9 +14,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.array_text import read_array, write_array
 from ....catalog.values.type_kinds import TypeKind
 from ...builtins.operators import COMPARISONS
-from ...syntax.tree_copies import copied
-from ...syntax.tree_names import CUT_BLANKS, folded
-from ...syntax.walks import find_all
+from ...syntax.trees import CUT_BLANKS, copied, find_all, folded
 from ..scalars import type_of_cast
 
 

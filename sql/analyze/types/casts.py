@@ -8,8 +8,8 @@ from ....catalog.values.column_types import ColumnType, coerce
 from ....catalog.values.type_kinds import TypeKind
 from ...builtins.signatures import NUMBERS, type_name
 from ...builtins.templates import cast_in_place
-from ...parse import position_of
 from ...syntax.refusals import at, error_at
+from ...syntax.trees import position_of
 from ..scalars import Scalar, adapt, broad_type_of_cast, compile_scalar, type_of_cast
 from .derived_types import literal_type
 from .types import STRING, Types

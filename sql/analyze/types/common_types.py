@@ -21,11 +21,8 @@ from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.fibre import give_way
 from ...builtins.signatures import NUMBERS, type_name
 from ...builtins.templates import cast_in_place, cast_to
-from ...parse import folded, position_of
-from ...syntax.balanced import INNER
 from ...syntax.refusals import error_at
-from ...syntax.tree_copies import wrap
-from ...syntax.walks import find_all, stepping
+from ...syntax.trees import INNER, find_all, folded, position_of, stepping, wrap
 from .casts import digits_of
 from .derived_types import FLOAT4, FLOAT8, decimal, matched, widest
 from .types import Types, untyped

@@ -9,7 +9,7 @@ from sqlglot import exp
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import TypeKind
 from ...builtins.signatures import NUMBERS, related
-from ...syntax.tree_names import CAST_TYPE
+from ...syntax.trees import CAST_TYPE
 
 INT8 = ColumnType(TypeKind.INT8)
 FLOAT4 = ColumnType(TypeKind.FLOAT4)

@@ -16,8 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from itertools import zip_longest
 from typing import Any
+from uuid import UUID
 
 from sqlglot import exp
 
@@ -25,23 +28,29 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
+from ....catalog.values.interval import Interval
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.documents.calls import FUNCTIONS
 from ...builtins.operators import ARITHMETIC, COMPARISONS
 from ...builtins.templates import duckdb_type
-from ...parse import folded
-from ...parse.constant_lists import LIST, write_out
-from ...parse.queries import table_name
+from ...parse.constants import LIST, write_out
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
-from ...syntax.tree_copies import copied, exchange
-from ...syntax.tree_names import CAST_TYPE, DECLARED
-from ...syntax.walks import find_all, find_in_scope
+from ...syntax.trees import (
+    CAST_TYPE,
+    DECLARED,
+    copied,
+    exchange,
+    find_all,
+    find_in_scope,
+    folded,
+    table_name,
+    with_trees,
+)
 from ..binder import Relations, parts_of, single_table
-from ..calls.session_calls import session_function
-from ..columns.output_names import TYPED_PARAMETER
+from ..calls.row_calls import session_function
+from ..columns.output_columns import TYPED_PARAMETER
 from ..enum_casts import bind_enum_casts
 from ..scalars import parameter_number, type_of_cast
-from ..statement_trees import with_trees
 from .derived_types import FLOAT8, INT8
 from .types import BOOL, JSONB, STRING, Hints, Lookup, PlainTypes, Types
 
@@ -399,3 +408,46 @@ _RULES: dict[type[Any], _Rule] = {
     ),
 }  # fmt: skip
 """The rules by which a place gives a parameter its type, by the class of the node around it."""
+
+
+# fmt: off
+# Parameters as clients give them.
+
+_PLAIN = (
+    str, int, float, bytes, Decimal, date, datetime, time, timedelta, Interval, UUID, dict,
+    type(None),
+)
+_PLAIN_SET = frozenset(_PLAIN)
+# fmt: on
+
+
+def check_parameters(given: Sequence[object], wanted: int) -> Sequence[object]:
+    """The parameters as values that every path takes. Raises SQLError 08P01 or 42804.
+
+    Numbers of other libraries (NumPy's) become Python's.
+    """
+    if len(given) != wanted:
+        raise SQLError(
+            "08P01",
+            f"{len(given)} parameters are given, but the statement has {wanted}",
+            hint="Parameters are written $1, $2, …",
+        )
+    if _PLAIN_SET.issuperset(map(type, given)):
+        return given
+    return [_plain(value, number) for number, value in enumerate(given, start=1)]
+
+
+def _plain(value: object, number: int) -> object:
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, list | tuple):
+        if _PLAIN_SET.issuperset(map(type, value)):
+            return list(value)
+        return [_plain(item, number) for item in value]
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    for convert in ("__index__", "__float__"):
+        method = getattr(value, convert, None)
+        if method is not None:
+            return method()
+    raise SQLError("42804", f"parameter ${number} is a {type(value).__name__}, which is no datum")

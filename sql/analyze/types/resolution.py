@@ -27,9 +27,8 @@ from ...builtins.known_functions import called
 from ...builtins.operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
 from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, type_name
 from ...builtins.templates import cast_in_place, cast_to
-from ...parse import position_of
 from ...syntax.refusals import error_at, unsupported
-from ...syntax.walks import stepping, walk
+from ...syntax.trees import position_of, stepping, walk
 from .casts import resolve_cast
 from .common_types import (
     as_type,

@@ -28,10 +28,15 @@ from ...builtins.known_functions import FUNCTIONS, called, operand_of
 from ...builtins.macros import PREFIX
 from ...builtins.operators import SIGNS, operation
 from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
-from ...parse import folded
-from ...parse.queries import table_name
-from ...syntax.tree_names import CAST_TYPE, DECLARED
-from ...syntax.walks import find_all, find_in_scope, stepping
+from ...syntax.trees import (
+    CAST_TYPE,
+    DECLARED,
+    find_all,
+    find_in_scope,
+    folded,
+    stepping,
+    table_name,
+)
 from ..binder import Relations, scopes_in
 from ..columns.stars import given_names, sources_of, tree_of
 from ..given_tables import in_catalog

@@ -5,11 +5,9 @@ DuckDB. DuckDB's own functions on JSON read numbers as doubles and write documen
 their own, so they are asked only for what cannot lose anything, and everything else is done on the
 text:
 
-    `slices`        a document's members and items, each the slice of the text that says it
-    `paths`         what stands at `#>`, and what jsonb_set and `#-` make of it
-    `operators`     `||`, `-`, `@>`, `?`, casts to numbers and truths
-    `datums`        to_jsonb: values of any type as documents
-    `functions`     all of that as functions of DuckDB, over columns
+    `operators`     what stands at `->` and `#>`, `||`, `-`, `@>`, `?`, casts to numbers and truths
+    `order`         the order of documents
+    `functions`     to_jsonb, and all of that as functions of DuckDB, over columns
     `calls`         calls of these functions in a query's tree
 
 What goes in is normal, and so is what comes out: two texts are the same exactly if the documents

@@ -26,8 +26,8 @@ from ...runtime.relations import full_name, is_sequence
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ...syntax.keyspace_statements import RebalanceReplication
-from ...syntax.names import ObjectName, Option
 from ...syntax.refusals import refuse_twice, unsupported
+from ...syntax.statement import ObjectName, Option
 from ...syntax.statements import CreateChangefeed, ExplainChangefeed
 from ..changer import Changer, own_jobs
 from ..query.feed_queries import compile_feed_query

@@ -22,12 +22,12 @@ from ...runtime.services import Services
 from ...syntax import changefeed_statements as f
 from ...syntax import keyspace_statements as k
 from ...syntax import statements
-from ...syntax.names import ObjectName
-from ...syntax.relaxed_statements import ShowRelaxedLogs
 from ...syntax.rights_statements import ShowUsers
+from ...syntax.schema_statements import ShowRelaxedLogs
+from ...syntax.statement import ObjectName
 from ...syntax.statements import Chore, Maintain
 from ..ddl import keyspaces, relaxed_logs
-from . import feed_reports, jobs
+from . import jobs
 from .connections import show_connections
 from .ranges import RangeStatement, run_ranges
 from .rights import show_users
@@ -168,13 +168,13 @@ LISTINGS: Mapping[type, Callable[[Actor, Any], Awaitable[Result]]] = {
     f.ShowConnections: show_connections,
     ShowRelaxedLogs: relaxed_logs.show_relaxed_logs,
     ShowUsers: show_users,
-    f.RetryDeadLetters: feed_reports.tell_dead_letters,
-    f.ShowDeadLetters: feed_reports.tell_dead_letters,
-    f.ShowFeedLag: feed_reports.show_feed_lag,
-    f.ShowFeedLatency: feed_reports.show_feed_latency,
+    f.RetryDeadLetters: jobs.tell_dead_letters,
+    f.ShowDeadLetters: jobs.tell_dead_letters,
+    f.ShowFeedLag: jobs.show_feed_lag,
+    f.ShowFeedLatency: jobs.show_feed_latency,
     f.ShowSchedules: jobs.show_schedules,
     f.ShowSubscriptions: show_subscriptions,
-    f.SkipDeadLetters: feed_reports.tell_dead_letters,
+    f.SkipDeadLetters: jobs.tell_dead_letters,
     k.BackupKeyspace: keyspaces.run_backup,
     k.RestoreKeyspace: keyspaces.run_backup,
     k.ShowKeyspaceRanges: keyspaces.show_keyspace_ranges,

@@ -19,13 +19,13 @@ from ....kvlayer.keys import table_span
 from ....kvlayer.ranges import RangeInfo
 from ....kvlayer.span import Span
 from ...analyze.scalars import Bindings, NotNative, compile_scalar
-from ...parse import position_of
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import resolve
 from ...runtime.services import RangeStore, ranged_store
 from ...syntax import statements
-from ...syntax.names import ObjectName
+from ...syntax.statement import ObjectName
+from ...syntax.trees import position_of
 
 RangeStatement = statements.SplitAt | statements.UnsplitAt | statements.ShowRanges
 

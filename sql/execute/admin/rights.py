@@ -42,8 +42,8 @@ from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
 from ...syntax import rights_statements as s
-from ...syntax.names import ObjectName
 from ...syntax.refusals import at
+from ...syntax.statement import ObjectName
 from ..changer import Skipped, skipped
 from ..ddl.enum_types import unknown
 

@@ -9,11 +9,10 @@ from ....kvlayer.settings import SettingError, parse_duration
 from ...results.as_of import timestamp_of_text
 from ...results.results import Result, listing
 from ...runtime.authorization import Actor
-from ...runtime.jobs import sees
-from ...runtime.services import Services
+from ...runtime.services import Services, sees
 from ...syntax import changefeed_statements as s
-from ...syntax.names import Option
 from ...syntax.refusals import refuse_twice
+from ...syntax.statement import Option
 from ...syntax.statements import CreateChangefeed
 from ..changer import Changer, Skipped
 from ..query.result_shape import CHANGEFEED_COLUMNS

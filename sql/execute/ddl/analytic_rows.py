@@ -15,10 +15,10 @@ from ....catalog.store.descriptor_store import DescriptorStore
 from ....catalog.values.column_types import Datum
 from ....kvlayer.access import StoreAccess
 from ....kvlayer.background import give_way
-from ...analyze.calls.sequence_calls import ValueNeeded
+from ...analyze.calls.row_calls import ValueNeeded
 from ...analyze.default_expressions import StoreGenerators, draw_defaults
 from ...analyze.scalars import Bindings
-from ...results.query_evaluator import QueryEvaluator
+from ...results.results import QueryEvaluator
 from ..write.row_rules import (
     compile_check,
     compile_expression,

@@ -24,7 +24,6 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.errors import LockTimeout, RetryableTransaction
 from ...analyze.binder import tables_of
 from ...analyze.calls.client_functions import ClientFacts
-from ...analyze.columns.hidden_columns import hidden_key
 from ...analyze.scalars import Bindings
 from ...introspection.registry import Introspection
 from ...parse import text_of
@@ -34,12 +33,8 @@ from ...runtime.services import Services
 from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
-from ...syntax import type_statements as t
-from ...syntax.names import Option
 from ...syntax.refusals import at, refuse_twice
-from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, RelaxedStatement
-from ...syntax.schema_statements import ColumnDefinition as ColumnClause
-from ...syntax.view_statements import DropView, ViewStatement
+from ...syntax.statement import Option
 from ..changer import LEASE_WAIT, Changer, Skipped, need_create, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch
@@ -51,12 +46,12 @@ from .given_columns import (
     bare_decimals,
     column_type,
     definitions,
+    hidden_key,
     identity_of,
     notices,
     with_default,
 )
-from .schema_changes import SchemaChangeStatements
-from .truncation import truncated_tables
+from .schema_changes import SchemaChangeStatements, truncated_tables
 from .views import planned_query
 
 DDL = (
@@ -65,10 +60,6 @@ DDL = (
     | statements.CreateTableAs
     | statements.DropTable
     | s.SchemaStatement
-    | t.TypeStatement
-    | t.SequenceStatement
-    | ViewStatement
-    | RelaxedStatement
     | k.KeyspaceStatement
 )
 
@@ -126,10 +117,10 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
                 await need_create(actor, table)
             for read in tables_of(query).names:
                 await actor.need_named(read, Privilege.SELECT)
-        case CreateRelaxedLog(tables=tables):
+        case s.CreateRelaxedLog(tables=tables):
             for table in tables:
                 await actor.need_named(table, Privilege.CREATE)
-        case DropRelaxedLog(name=log):
+        case s.DropRelaxedLog(name=log):
             await relaxed_logs.check_drop(actor, log)
         case k.CreateKeyspace(name=keyspace):
             await need_create(actor, keyspace)
@@ -143,7 +134,7 @@ async def check_ddl(actor: Actor, statement: DDL) -> None:
             _, others = await truncated_tables(actor, statement)
             for other in others:
                 await actor.need_table(other, Privilege.DROP)
-        case statements.DropTable(names=names) | DropView(names=names):
+        case statements.DropTable(names=names) | s.DropView(names=names):
             for name in names:
                 await actor.need_named(name, Privilege.DROP)
         case s.AlterTable():
@@ -247,7 +238,7 @@ def _ignored(names: Sequence[str]) -> str | None:
     return f"ignored, for they mean nothing here: {', '.join(names)}" if names else None
 
 
-def _column(given: ColumnClause) -> ColumnDefinition:
+def _column(given: s.ColumnDefinition) -> ColumnDefinition:
     plain = Column(id=1, name=given.name, type=column_type(given.type))
     identity = identity_of(given, plain.type)
     column = plain if given.default is None else with_default(plain, given.default)

@@ -32,11 +32,10 @@ from ...analyze.enum_casts import Casting, name_enum_casts
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_type
 from ...runtime.services import Services
+from ...syntax import schema_statements as s
 from ...syntax import statements
-from ...syntax import type_statements as t
-from ...syntax.names import ObjectName, TypeName, UserTypeName
 from ...syntax.refusals import unsupported
-from ...syntax.schema_statements import AddColumn, AlterCommand, AlterTable, AlterType
+from ...syntax.statement import ObjectName, TypeName, UserTypeName
 from ..changer import Changer, Skipped, all_of, found_of
 from .given_columns import given_types
 from .schema_changes import AUTO_UNLOCK
@@ -46,7 +45,7 @@ def unknown(name: ObjectName) -> SQLError:
     return SQLError("42704", f'type "{name}" does not exist', position=name.position or None)
 
 
-async def create(changer: Changer, statement: t.CreateEnum) -> None:
+async def create(changer: Changer, statement: s.CreateEnum) -> None:
     name, parents, taken = await changer.place_of(statement.name)
     if taken and statement.if_not_exists:
         raise Skipped(f'type "{statement.name}" exists')
@@ -64,7 +63,7 @@ async def create(changer: Changer, statement: t.CreateEnum) -> None:
     await changer.descriptors.publish(changer.transaction, created)
 
 
-async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue) -> None:
+async def alter(changer: Changer, statement: s.AddEnumValue | s.RenameEnumValue) -> None:
     """ALTER TYPE in the transaction. Tables follow by a job, after its commit."""
     type = await _find(changer, statement.name)
     if type is None:
@@ -77,7 +76,7 @@ async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue)
         )
     enum = type.enum
     match statement:
-        case t.AddEnumValue(label=label):
+        case s.AddEnumValue(label=label):
             member = enum.find(label)
             if member is not None and not statement.if_not_exists:
                 raise SQLError("42710", f'enum label "{label}" already exists')
@@ -85,7 +84,7 @@ async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue)
                 raise Skipped(f'enum label "{label}" already exists')
             if member is None:
                 enum = enum.with_member(label, before=statement.before, after=statement.after)
-        case t.RenameEnumValue(label=label, new_label=new_label):
+        case s.RenameEnumValue(label=label, new_label=new_label):
             enum = enum.renamed_member(label, new_label)
     users = await _users(changer, type.id)
     if not changer.services.store.settings.get(AUTO_UNLOCK):
@@ -102,7 +101,7 @@ async def alter(changer: Changer, statement: t.AddEnumValue | t.RenameEnumValue)
         CatalogChanges.of(changer.transaction).jobs.append(job)
 
 
-async def drop(changer: Changer, statement: t.DropType) -> str | None:
+async def drop(changer: Changer, statement: s.DropType) -> str | None:
     found, notice = await found_of(statement, partial(_find, changer), "types", unknown)
     for type in found:
         if statement.cascade and await _users(changer, type.id):
@@ -140,13 +139,13 @@ async def _users(changer: Changer, type_id: int) -> list[TableDescriptor]:
 
 S = TypeVar("S")
 
-_Defining = statements.CreateTable | AlterTable
+_Defining = statements.CreateTable | s.AlterTable
 
 
 async def with_named_types(changer: Changer, statement: S) -> S | _Defining:
     """Resolves the names of users' types in a statement. Unknown names stay, and are reported when
     their column is made."""
-    if not isinstance(statement, statements.CreateTable | AlterTable):
+    if not isinstance(statement, statements.CreateTable | s.AlterTable):
         return statement
     types: dict[str, ColumnType] = {}
     async for given, found in named_types(changer, statement):
@@ -181,12 +180,12 @@ def _with_types(statement: _Defining, resolved: Callable[[TypeName], TypeName]) 
     if isinstance(statement, statements.CreateTable):
         columns = tuple(replace(c, type=resolved(c.type)) for c in statement.columns)
         return replace(statement, columns=columns)
-    commands: list[AlterCommand] = []
+    commands: list[s.AlterCommand] = []
     for command in statement.commands:
         match command:
-            case AddColumn(definition=given):
+            case s.AddColumn(definition=given):
                 command = replace(command, definition=replace(given, type=resolved(given.type)))
-            case AlterType(type=type):
+            case s.AlterType(type=type):
                 command = replace(command, type=resolved(type))
         commands.append(command)
     return replace(statement, commands=tuple(commands))

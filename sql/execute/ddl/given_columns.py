@@ -1,5 +1,5 @@
-"""Columns and checks as statements give them: types, defaults, expressions of the right types, and
-notices of what is not kept as PostgreSQL keeps it."""
+"""Columns and checks as statements give them: types, defaults, expressions of the right types, the
+key of a table without one, and notices of what is not kept as PostgreSQL keeps it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlglot import exp
 from ....catalog.descriptors.descriptor import Column, TableDescriptor
 from ....catalog.descriptors.elements import Identity
 from ....catalog.descriptors.enum_columns import enum_in
+from ....catalog.store.catalog import ColumnDefinition
 from ....catalog.values.column_type import DECIMAL_DEFAULT
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
@@ -19,12 +20,13 @@ from ....kvlayer.clock import ZERO
 from ...analyze.columns.column_values import check_assignable
 from ...analyze.default_expressions import compile_default, generator_of, volatile
 from ...analyze.scalars import Bindings
-from ...parse import columns_in, position_of, text_of
-from ...results.query_evaluator import QueryEvaluator
+from ...parse import columns_in, text_of
+from ...results.results import QueryEvaluator
 from ...syntax import schema_statements as s
 from ...syntax import statements
-from ...syntax.names import TypeName, UserTypeName
 from ...syntax.refusals import at
+from ...syntax.statement import TypeName, UserTypeName
+from ...syntax.trees import position_of
 from ..write.row_rules import compile_check, compile_expression, result_types
 
 EPOCH = Bindings((), ZERO)
@@ -244,3 +246,24 @@ def ascending(elements: Iterable[object]) -> str | None:
 def notices(*told: str | None) -> str | None:
     """Joins several notices into one."""
     return "; ".join(filter(None, told)) or None
+
+
+# Columns that are not in `SELECT *`: the key of a table that was made without one.
+
+ROWID = "rowid"
+
+
+def hidden_key(columns: Iterable[ColumnDefinition]) -> ColumnDefinition:
+    """The key of a table that is made without one, as CockroachDB's: `rowid`, or `rowid_1`, …"""
+    taken = {column.name for column in columns}
+    name, number = ROWID, 0
+    while name in taken:
+        number += 1
+        name = f"{ROWID}_{number}"
+    return ColumnDefinition(
+        name=name,
+        type=ColumnType(TypeKind.INT8),
+        nullable=False,
+        default_expression="UNIQUE_ROWID()",
+        hidden=True,
+    )

@@ -26,13 +26,13 @@ from ...results.as_of import resolve_as_of
 from ...results.errors import from_kv
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...runtime.implicit import alone
 from ...runtime.keyspaces import check_keyspace, replica_resolved, whole_seconds
 from ...runtime.relations import LeaseScope, find_table, full_name, resolve, unknown_relation
 from ...runtime.services import Services, ranged_store
+from ...runtime.transactions import alone
 from ...syntax import keyspace_statements as s
-from ...syntax.names import ObjectName, Option
 from ...syntax.refusals import at, refuse_twice
+from ...syntax.statement import ObjectName, Option
 from ..changer import Changer, Skipped, need_create, new_table_name, settle_rights
 from ..query.result_shape import BACKUP_COLUMNS
 from .schema_changes import SchemaChangeStatements

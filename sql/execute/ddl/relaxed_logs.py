@@ -8,8 +8,8 @@ from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
 from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
-from ...syntax.names import ObjectName
-from ...syntax.relaxed_statements import CreateRelaxedLog, DropRelaxedLog, ShowRelaxedLogs
+from ...syntax.schema_statements import CreateRelaxedLog, DropRelaxedLog, ShowRelaxedLogs
+from ...syntax.statement import ObjectName
 from ..changer import Changer, Skipped
 from ..write.relaxed_load import domain_states
 

@@ -42,9 +42,10 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.columns.column_values import check_assignable
 from ...analyze.scalars import type_of_cast
-from ...parse import columns_in, folded, renamed, text_of, uses_any
+from ...parse import columns_in, renamed, text_of, uses_any
 from ...syntax import schema_statements as s
 from ...syntax.refusals import at
+from ...syntax.trees import folded
 from ..write.row_rules import compile_check, compile_expression
 from .given_columns import check_identity_type, column_type, new_column, with_default
 

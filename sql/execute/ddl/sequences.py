@@ -23,9 +23,8 @@ from ....kvlayer.access import Transaction
 from ...parse import text_of
 from ...runtime.relations import find_sequence, unknown_relation
 from ...syntax import schema_statements as s
-from ...syntax.names import ObjectName
+from ...syntax.statement import ObjectName
 from ...syntax.statements import CreateTable
-from ...syntax.type_statements import AlterSequence, CreateSequence, DropSequence, SequenceChange
 from ..changer import Changer, all_of, found_of, skipped
 from .given_columns import check_identity_type, column_type
 from .schema_targets import TableChanges
@@ -37,7 +36,7 @@ INT8_BITS = 64
 
 
 async def create(
-    changer: Changer, statement: CreateSequence, owner: tuple[int, int] | None = None
+    changer: Changer, statement: s.CreateSequence, owner: tuple[int, int] | None = None
 ) -> None:
     """CREATE SEQUENCE."""
     name, parents, taken = await changer.place_of(statement.name)
@@ -58,7 +57,7 @@ async def create(
     await changer.descriptors.publish(changer.transaction, created)
 
 
-async def alter(changer: Changer, statement: AlterSequence) -> None:
+async def alter(changer: Changer, statement: s.AlterSequence) -> None:
     """ALTER SEQUENCE."""
     found = await _find(changer, statement.name)
     if found is None:
@@ -90,7 +89,7 @@ async def _refuse_identity(changer: Changer, sequence: SequenceDescriptor) -> No
 
 
 async def change_sequence(
-    changer: Changer, sequence: SequenceDescriptor, change: SequenceChange
+    changer: Changer, sequence: SequenceDescriptor, change: s.SequenceChange
 ) -> None:
     """Publishes the next version of a sequence, with the options that the change gives."""
     changed = replace(sequence, options=changed_options(sequence.options, change))
@@ -103,7 +102,7 @@ async def change_sequence(
 
 
 def _refuse_outside(
-    what: str, value: int, minimum: int, maximum: int, change: SequenceChange
+    what: str, value: int, minimum: int, maximum: int, change: s.SequenceChange
 ) -> None:
     """Raises SQLError 22023 for a value that is not between the bounds."""
     if not minimum <= value <= maximum:
@@ -113,7 +112,7 @@ def _refuse_outside(
         raise SQLError("22023", message, position=change.position)
 
 
-async def drop(changer: Changer, statement: DropSequence) -> str | None:
+async def drop(changer: Changer, statement: s.DropSequence) -> str | None:
     found, notice = await found_of(statement, partial(_find, changer), "sequences")
     for each in found:
         await refuse_users(changer.transaction, each)
@@ -139,7 +138,7 @@ async def refuse_users(
                 )
 
 
-async def _owner(changer: Changer, change: SequenceChange) -> tuple[int, int] | None:
+async def _owner(changer: Changer, change: s.SequenceChange) -> tuple[int, int] | None:
     if not change.owned_by:
         return None
     *table_parts, column = change.owned_by
@@ -147,7 +146,7 @@ async def _owner(changer: Changer, change: SequenceChange) -> tuple[int, int] | 
     return table.id, table.column(column).id
 
 
-def changed_options(before: SequenceOptions | None, change: SequenceChange) -> SequenceOptions:
+def changed_options(before: SequenceOptions | None, change: s.SequenceChange) -> SequenceOptions:
     """The options of a sequence, or of a new one. Raises SQLError 22023 for options that contradict
     each other."""
 
@@ -188,7 +187,7 @@ def changed_options(before: SequenceOptions | None, change: SequenceChange) -> S
     )
 
 
-def _bounds(change: SequenceChange, before: SequenceOptions | None) -> tuple[int, int]:
+def _bounds(change: s.SequenceChange, before: SequenceOptions | None) -> tuple[int, int]:
     """The least and the greatest value of the type. Raises SQLError where it would be another."""
     if change.bits is None or change.bits == INT8_BITS:
         return INT8_MIN, INT8_MAX
@@ -271,13 +270,13 @@ def drawing_from(sequence: ObjectName) -> exp.Expr:
     return exp.Anonymous(this="nextval", expressions=[literal])
 
 
-def _own_sequence(table: ObjectName, column: s.ColumnDefinition) -> CreateSequence:
+def _own_sequence(table: ObjectName, column: s.ColumnDefinition) -> s.CreateSequence:
     """The statement that makes the sequence of an identity column."""
     assert column.identity is not None, column
     *parents, name = table.parts
     options = column.identity.options
     made = options.name or ObjectName((*parents, f"{name}_{column.name}_seq"), column.position)
-    return CreateSequence(name=made, change=options, if_not_exists=False)
+    return s.CreateSequence(name=made, change=options, if_not_exists=False)
 
 
 async def create_owned(changer: Changer, statement: CreateTable, table: TableDescriptor) -> None:
@@ -363,7 +362,7 @@ async def _sequence(
     table: TableDescriptor,
     column: Column,
     name: ObjectName,
-    options: SequenceChange,
+    options: s.SequenceChange,
 ) -> exp.Expr:
     """Makes the sequence of a column, and says how to draw from it."""
     made = options.name
@@ -371,7 +370,7 @@ async def _sequence(
         *parents, _ = name.parts
         free = await _free_name(changer, table, f"{table.name}_{column.name}_seq")
         made = ObjectName((*parents, free), name.position)
-    statement = CreateSequence(name=made, change=options, if_not_exists=False)
+    statement = s.CreateSequence(name=made, change=options, if_not_exists=False)
     await create(changer, statement, (table.id, column.id))
     return drawing_from(made)
 

@@ -13,9 +13,8 @@ from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
 from ....kvlayer.fibre import in_slices
 from ...analyze.binder import Relations, tables_of
-from ...analyze.calls.sequence_calls import is_sequence_call
-from ...analyze.calls.session_calls import session_function
-from ...analyze.view_text import dependencies, settled_text
+from ...analyze.calls.row_calls import is_sequence_call, session_function
+from ...analyze.views import dependencies, settled_text
 from ...parse import parse
 from ...plan.needs import needs_of
 from ...plan.planner import plan_statement
@@ -24,16 +23,15 @@ from ...results.results import ResultColumn
 from ...runtime.authorization import require
 from ...runtime.relations import not_a_view
 from ...syntax import schema_statements as s
-from ...syntax.names import ObjectName
+from ...syntax.statement import ObjectName
 from ...syntax.statements import Query
-from ...syntax.view_statements import CreateView, DropView
 from ..changer import Changer, Skipped, found_of
 from ..query.result_shape import columns_of
 
 # CREATE VIEW
 
 
-async def create(changer: Changer, statement: CreateView) -> None:
+async def create(changer: Changer, statement: s.CreateView) -> None:
     """CREATE VIEW."""
     name, parents, taken = await changer.place_of(statement.name)
     if taken and statement.if_not_exists:
@@ -66,7 +64,7 @@ async def create(changer: Changer, statement: CreateView) -> None:
     await publish(changer, before, view)
 
 
-async def _replaced(changer: Changer, statement: CreateView) -> TableDescriptor:
+async def _replaced(changer: Changer, statement: s.CreateView) -> TableDescriptor:
     """The view that CREATE OR REPLACE replaces. Raises SQLError 42P07 and 42809."""
     named = statement.name
     found = await changer.find(named, views=True)
@@ -77,7 +75,7 @@ async def _replaced(changer: Changer, statement: CreateView) -> TableDescriptor:
     return found
 
 
-async def _made(changer: Changer, statement: CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
+async def _made(changer: Changer, statement: s.CreateView) -> tuple[ViewQuery, list[ResultColumn]]:
     """Returns the query as the view stores it, and the view's columns."""
     (query,) = (await in_slices(lambda: parse(statement.text))).statements
     assert isinstance(query, Query), statement
@@ -149,7 +147,7 @@ async def _check_acyclic(changer: Changer, before: TableDescriptor, query: ViewQ
 # DROP VIEW
 
 
-async def drop(changer: Changer, statement: DropView) -> str | None:
+async def drop(changer: Changer, statement: s.DropView) -> str | None:
     """Raises SQLError 42P01, 42809 and 2BP01."""
 
     async def find(name: ObjectName) -> TableDescriptor | None:
@@ -200,7 +198,7 @@ async def publish(
     await publish_view(descriptors, transaction, before, changed)
 
 
-def _named(found: Sequence[ResultColumn], statement: CreateView) -> list[ResultColumn]:
+def _named(found: Sequence[ResultColumn], statement: s.CreateView) -> list[ResultColumn]:
     """The view's columns: the query's, the first of them under the names that were given."""
     given = statement.columns
     if len(given) > len(found):

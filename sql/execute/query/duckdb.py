@@ -38,8 +38,7 @@ from ....kvlayer.clock import WallClock
 from ....kvlayer.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
-from ...results.query_evaluator import Answer, Declared
-from ...results.results import ResultColumn, arrow_schema
+from ...results.results import Answer, Declared, ResultColumn, arrow_schema
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 
 MEMORY_LIMIT = "2GB"

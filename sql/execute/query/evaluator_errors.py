@@ -11,7 +11,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ...analyze.binder import unknown_column
 from ...builtins.macros import PREFIX
-from ...lower.analytic_select import AnalyticSelect
+from ...lower.transpile import AnalyticSelect
 from ...results.errors import taken_back
 
 _BY_CLASS: tuple[tuple[type[duckdb.Error], str], ...] = (

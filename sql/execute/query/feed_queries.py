@@ -38,10 +38,9 @@ from ...analyze.feed_queries import (
 )
 from ...analyze.given_tables import ROW_NUMBER
 from ...analyze.scalars import Bindings
-from ...lower.analytic_select import AnalyticSelect
-from ...lower.transpile import parameter_values, transpile
-from ...parse.statements.feed_query import parse_feed_select
-from ...results.query_evaluator import QueryEvaluator
+from ...lower.transpile import AnalyticSelect, parameter_values, transpile
+from ...parse.statements.feeds import parse_feed_select
+from ...results.results import QueryEvaluator
 from ...runtime.analytic_lanes import ask_as
 from ...runtime.plan_cache import planned
 from ...syntax.changefeed_statements import FeedSelect

@@ -19,8 +19,7 @@ from ...analyze.given_tables import is_virtual
 from ...analyze.scalars import Bindings
 from ...plan.plans import LockingPlan, NativeSelect, SelectPlan
 from ...results.errors import lock_unavailable
-from ...results.query_evaluator import Answer
-from ...results.results import Result, Row, selected
+from ...results.results import Answer, Result, Row, selected
 from .reading import KeyedRow, cut, read_points, read_rows, run_analytic, shown
 
 ROUNDS_MAX = 20

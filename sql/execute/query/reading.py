@@ -25,16 +25,14 @@ from ....kvlayer.transaction_modes import WhenLocked
 from ....kvlayer.txn import Transaction
 from ...access.key_access import KeyAccess, TooManyRows
 from ...access.predicates import bind_predicates
-from ...analyze.calls.sequence_calls import ValueNeeded
-from ...analyze.columns.column_origins import with_origins
+from ...analyze.calls.row_calls import ValueNeeded
+from ...analyze.columns.output_columns import with_origins
 from ...analyze.given_tables import is_virtual
 from ...analyze.scalars import Bindings, Scalar
-from ...lower.analytic_select import AnalyticSelect, TableScan
-from ...lower.transpile import parameter_values
+from ...lower.transpile import AnalyticSelect, TableScan, parameter_values
 from ...plan.drawn_items import DrawnCall, DrawnItems
 from ...plan.plans import NativeSelect, SelectPlan
-from ...results.query_evaluator import Answer
-from ...results.results import Result, ResultColumn, Row, arrow_schema, selected
+from ...results.results import Answer, Result, ResultColumn, Row, arrow_schema, selected
 from ...results.table_reads import Images, Source, TableRead
 from .evaluator_errors import asked_of_duckdb
 

@@ -9,13 +9,13 @@ import pyarrow as pa
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ...introspection.tailrace_internal import JOB_COLUMNS
-from ...lower.analytic_select import AnalyticSelect
+from ...lower.transpile import AnalyticSelect
 from ...plan.plans import Plan, SelectPlan, WithPlan
-from ...results.query_evaluator import QueryEvaluator
-from ...results.results import ResultColumn, result_columns
+from ...results.results import QueryEvaluator, ResultColumn, result_columns
 from ...syntax import changefeed_statements as feeds
 from ...syntax import statements
 from ...syntax.keyspace_statements import BackupKeyspace, RebalanceReplication, RestoreKeyspace
+from ...syntax.statement import Statement
 from .evaluator_errors import asked_of_duckdb
 
 
@@ -60,7 +60,7 @@ def check_columns_same(
         )
 
 
-def known_columns(statement: statements.Statement | None) -> tuple[ResultColumn, ...] | None:
+def known_columns(statement: Statement | None) -> tuple[ResultColumn, ...] | None:
     """The columns of a statement that no plan is made for; None where only a run can tell."""
     match statement:
         case statements.CreateChangefeed(sink=sink) if sink is not None:

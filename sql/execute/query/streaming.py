@@ -24,14 +24,12 @@ from ....kvlayer.errors import BatchTimestampBeforeGC
 from ....kvlayer.span import Span
 from ....kvlayer.txn import Transaction
 from ...access.key_access import TooManyRows
-from ...analyze.columns.column_origins import with_origins
+from ...analyze.columns.output_columns import with_origins
 from ...analyze.scalars import Bindings
-from ...lower.analytic_select import AnalyticSelect, TableScan
-from ...lower.transpile import parameter_values
+from ...lower.transpile import AnalyticSelect, TableScan, parameter_values
 from ...plan.plans import SelectPlan
-from ...results.query_evaluator import Answer
 from ...results.result_batches import ResultBatches, ResultsOfUser
-from ...results.results import Result, selected
+from ...results.results import Answer, Result, selected
 from .duckdb import BATCH_BYTES, BATCH_ROWS
 from .evaluator_errors import asked_of_duckdb
 from .reading import arrow_of, cut, read_arrow, read_image, run_native

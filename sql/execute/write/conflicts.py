@@ -24,7 +24,7 @@ from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
 from ...plan.plans import ConflictPlan, InsertPlan
 from ...results.results import Row
-from ...syntax.walks import stepping
+from ...syntax.trees import stepping
 from ..query.reading import KeyedRow, run_analytic
 from .mutations import KEYS_PER_STEP, POINTS_MAX, Mutation, lock_first
 from .row_rules import RowRules, encoded

@@ -22,13 +22,12 @@ from ....kvlayer.clock import Timestamp
 from ....kvlayer.fibre import end_slice, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
 from ...access.predicates import bind_predicates
-from ...analyze.calls.sequence_calls import ValueNeeded
+from ...analyze.calls.row_calls import ValueNeeded
 from ...analyze.columns.column_values import SlotValue, refuse_inserted
 from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings
 from ...plan.plans import DeletePlan, InsertPlan, Plan, RowFinder, SelectPlan, UpdatePlan, WithPlan
-from ...results.query_evaluator import Answer
-from ...results.results import Result, Row
+from ...results.results import Answer, Result, Row
 from ...syntax.statements import InsertMode
 from ..query.reading import (
     KeyedRow,

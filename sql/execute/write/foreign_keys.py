@@ -46,7 +46,7 @@ from ....kvlayer.access import Row as StoredRow
 from ....kvlayer.access import Transaction
 from ....kvlayer.span import Span, prefix_end
 from ...access.key_access import readable_indexes
-from ...analyze.calls.sequence_calls import ValueNeeded
+from ...analyze.calls.row_calls import ValueNeeded
 from ...analyze.default_expressions import default_of
 from ...analyze.scalars import Bindings
 from ...results.results import Row

@@ -36,9 +36,9 @@ from ....kvlayer.span import Span, prefix_end
 from ...plan.needs import Need
 from ...results.errors import from_kv
 from ...runtime.authorization import require
-from ...runtime.implicit import alone
 from ...runtime.relations import LeaseScope
 from ...runtime.services import Services
+from ...runtime.transactions import alone
 from .relaxed_rows import apply_change_set
 
 T = TypeVar("T")

@@ -41,7 +41,7 @@ from ...access.predicates import (
     compile_predicates,
 )
 from ...analyze.binder import check_columns, row_scope
-from ...analyze.calls.sequence_calls import always_evaluated, is_sequence_call
+from ...analyze.calls.row_calls import always_evaluated, is_sequence_call
 from ...analyze.default_expressions import (
     RESULT_TYPE,
     compile_default,
@@ -55,12 +55,10 @@ from ...analyze.enum_casts import bind_row_casts
 from ...analyze.given_tables import given_table
 from ...analyze.scalars import STRING, Bindings, NotNative, Scalar, compile_scalar
 from ...analyze.types.blanks import without_blanks
-from ...lower.analytic_select import AnalyticSelect
-from ...lower.transpile import parameter_values, transpile
+from ...lower.transpile import AnalyticSelect, parameter_values, transpile
 from ...parse import parse_expression
-from ...results.query_evaluator import QueryEvaluator
-from ...results.results import Row
-from ...syntax.walks import find_all
+from ...results.results import QueryEvaluator, Row
+from ...syntax.trees import find_all
 from ..query.evaluator_errors import asked_of_duckdb
 from ..query.result_shape import columns_of
 from .mutations import Mutation

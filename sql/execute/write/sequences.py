@@ -35,13 +35,13 @@ from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.errors import RetryableTransaction
-from ...analyze.calls.sequence_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
+from ...analyze.calls.row_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded
 from ...analyze.scalars import Bindings
 from ...plan.needs import refused
 from ...runtime.authorization import current_rights
 from ...runtime.relations import find_sequence
 from ...runtime.services import Services
-from ...syntax.names import ObjectName
+from ...syntax.statement import ObjectName
 from .row_rules import computed_values
 
 DRAWN_AT_ONCE_MAX = 4096

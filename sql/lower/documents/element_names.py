@@ -15,8 +15,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ...analyze.binder import Relations, descriptor_of
-from ...parse import folded
-from ...syntax.tree_names import CALLED
+from ...syntax.trees import CALLED, folded
 
 
 def name_elements(relations: Relations, scopes: Sequence[Scope]) -> None:

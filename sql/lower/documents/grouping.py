@@ -23,8 +23,7 @@ from ...analyze.types.types import Types
 from ...builtins.documents.calls import JSONB, call, is_literal
 from ...builtins.documents.order import same as same_text
 from ...syntax.refusals import unsupported
-from ...syntax.tree_names import is_natural
-from ...syntax.walks import stepping
+from ...syntax.trees import is_natural, stepping
 
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 _ORDERS = (exp.LT, exp.LTE, exp.GT, exp.GTE)

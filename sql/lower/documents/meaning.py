@@ -34,9 +34,9 @@ from ...builtins.documents.calls import (
 from ...builtins.macros import PREFIX
 from ...builtins.signatures import type_name
 from ...syntax.refusals import error_at
-from ...syntax.walks import find_all, walk
+from ...syntax.trees import find_all, walk
 from ..aggregates import around
-from ..rewriter import rewritten
+from ..meaning import rewritten
 from . import grouping
 
 _TEXTS = array_of(ColumnType(TypeKind.STRING))

@@ -19,16 +19,18 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.macros import PREFIX as MACRO
-from ...syntax.tree_names import CAST_TYPE, alias_named
-from ...syntax.walks import find_all
-from .catalog_queries import Arguments, Make, parse_text, query
+from ...syntax.trees import CAST_TYPE, alias_named, find_all
 from .registered_names import (
     FORMAT_TYPE,
     OID,
     SYSTEM_COLUMN,
     TO_REGISTERED,
+    Arguments,
+    Make,
     keep_id,
     named_relation,
+    parse_text,
+    query,
     registered_cast,
     table_id,
 )

@@ -13,8 +13,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ...builtins.macros import PREFIX
-from ...syntax.tree_names import CALLED, alias_named
-from ...syntax.walks import find_all
+from ...syntax.trees import CALLED, alias_named, find_all
 
 _LISTS: dict[str, tuple[str, str | None]] = {
     "string_to_table": (f"{PREFIX}string_to_array", None),

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
-from ...syntax.names import ObjectName
 from ...syntax.refusals import at, unsupported
+from ...syntax.statement import ObjectName
 from ...syntax.statements import CopyFormat, CopyOptions, CopyTo, Query
 from ..cursor import Cursor
 from ..kinds import at_string, gathered, kind, refuses

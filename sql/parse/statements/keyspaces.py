@@ -15,8 +15,7 @@ from ....catalog.values.errors import SQLError
 from ....changefeed import WORKERS_MAX
 from ....changefeed.sinks.tailrace import SPARK_SCHEME
 from ...syntax.keyspace_statements import KeyspaceFeed
-from ...syntax.names import AsOf, Option
-from ...syntax.statement import rows_of
+from ...syntax.statement import AsOf, Option, rows_of
 from ...syntax.statements import CreateChangefeed
 from ..cursor import Cursor
 from ..kinds import at_string, define_rules, kind, string

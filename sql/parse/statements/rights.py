@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....catalog.rights.privileges import ALL_OF, SecurableKind
-from ...syntax.names import ObjectName
 from ...syntax.rights_statements import (
     GrantTarget,
     PrivilegeName,
@@ -17,7 +16,7 @@ from ...syntax.rights_statements import (
     SetOwner,
     TargetKind,
 )
-from ...syntax.statement import rows_of
+from ...syntax.statement import ObjectName, rows_of
 from ..cursor import Cursor, LexemeKind
 from ..kinds import define_rules, gathered, kind, refuses
 from ..rules import Row, Rules

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from ....catalog.descriptors.elements import Identity
 from ....catalog.values.errors import SQLError
-from ...syntax.names import ObjectName
 from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import (
     AlterCommand,
@@ -19,10 +18,10 @@ from ...syntax.schema_statements import (
     DropIndex,
     IgnoredAlteration,
     RenameIndex,
+    SequenceChange,
     SetIdentity,
 )
-from ...syntax.statement import rows_of
-from ...syntax.type_statements import SequenceChange
+from ...syntax.statement import ObjectName, rows_of
 from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, kind, object_name, padded, refused, refuses
 from ..kinds import query as read_query

@@ -10,8 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from ....catalog.values.errors import SQLError
 from ...syntax.changefeed_statements import FetchSubscription
-from ...syntax.names import Option
-from ...syntax.statement import rows_of
+from ...syntax.statement import Option, rows_of
 from ...syntax.statements import ShowSession
 from ...syntax.transaction_statements import (
     Direction,

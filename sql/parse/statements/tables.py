@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
-from ...syntax.names import ObjectName, TypeName
 from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import (
     CHECK,
@@ -21,11 +20,11 @@ from ...syntax.schema_statements import (
     IdentityClause,
     IndexDefinition,
     Reference,
+    SequenceChange,
     TableConstraint,
 )
-from ...syntax.statement import rows_of
+from ...syntax.statement import ObjectName, TypeName, rows_of
 from ...syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
-from ...syntax.type_statements import SequenceChange
 from ..cursor import Cursor
 from ..kinds import (
     begins_name,

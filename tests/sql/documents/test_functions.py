@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tailrace.catalog.values.json_text import write_json
-from tailrace.sql.builtins.documents import paths, slices
+from tailrace.sql.builtins.documents import operators
 from tailrace.sql.builtins.documents.functions import install
 from tests.harness.documents import VALUES
 
@@ -48,16 +48,16 @@ def test_macros_follow_steps_as_python_does(
     evaluator: duckdb.DuckDBPyConnection, documents: list[str]
 ) -> None:
     call = "(doc, '$.\"k\"', ['k'])"
-    found = [paths.element(document, "k") for document in documents]
+    found = [operators.element(document, "k") for document in documents]
     assert _asked(evaluator, f"jsonb_member{call}", documents) == found
-    texts = [None if one is None else slices.text_of(one) for one in found]
+    texts = [None if one is None else operators.text_of(one) for one in found]
     assert _asked(evaluator, f"jsonb_member_text{call}", documents) == texts
 
 
 def test_every_letter_is_written_as_postgres_does(evaluator: duckdb.DuckDBPyConnection) -> None:
     documents = [write_json({"k": chr(code)}) for code in (*range(1, 0xD800), 0x1F600)]
     call = "jsonb_member(doc, '$.\"k\"', ['k'])"
-    assert _asked(evaluator, call, documents) == [slices.member_of(d, "k") for d in documents]
+    assert _asked(evaluator, call, documents) == [operators.member_of(d, "k") for d in documents]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.builtins.documents import paths
+from tailrace.sql.builtins.documents import operators
 
 DOCUMENT = '{"a": {"b": [1.50, "two", {"c": null}]}, "k": "v"}'
 
@@ -27,7 +27,7 @@ DOCUMENT = '{"a": {"b": [1.50, "two", {"c": null}]}, "k": "v"}'
     ],
 )
 def test_step(document: str, step: str | int, found: str | None) -> None:
-    assert paths.element(document, step) == found
+    assert operators.element(document, step) == found
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_step(document: str, step: str | int, found: str | None) -> None:
     ],
 )
 def test_path(path: list[str | None], found: str | None) -> None:
-    assert paths.at_path(DOCUMENT, path) == found
+    assert operators.at_path(DOCUMENT, path) == found
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,16 @@ def test_path(path: list[str | None], found: str | None) -> None:
     ],
 )
 def test_value_is_set(document: str, path: list[str | None], made: str) -> None:
-    assert paths.with_value(document, path, "2.50") == made
+    assert operators.with_value(document, path, "2.50") == made
 
 
 @pytest.mark.parametrize(
     ("call", "sqlstate"),
     [
-        (lambda: paths.with_value("1", ["a"], "2"), "22023"),
-        (lambda: paths.without_path('"x"', ["a"]), "22023"),
-        (lambda: paths.with_value("[1]", ["x"], "2"), "22P02"),
-        (lambda: paths.with_value('{"a": 1}', [None], "2"), "22004"),
+        (lambda: operators.with_value("1", ["a"], "2"), "22023"),
+        (lambda: operators.without_path('"x"', ["a"]), "22023"),
+        (lambda: operators.with_value("[1]", ["x"], "2"), "22P02"),
+        (lambda: operators.with_value('{"a": 1}', [None], "2"), "22004"),
     ],
 )
 def test_place_that_cannot_be_is_an_error(call: object, sqlstate: str) -> None:

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.parse import parse
-from tailrace.sql.parse.constant_rows import ROWS
+from tailrace.sql.parse.constants import ROWS
 from tailrace.sql.syntax.statements import Insert
 
 ROW_TEXTS = (

@@ -6,7 +6,7 @@ import pytest
 
 from tailrace.catalog.values.errors import SQLError
 from tailrace.sql.analyze.calls.client_functions import _FACTS
-from tailrace.sql.analyze.calls.sequence_calls import FUNCTIONS as SEQUENCE_FUNCTIONS
+from tailrace.sql.analyze.calls.row_calls import FUNCTIONS as SEQUENCE_FUNCTIONS
 from tailrace.sql.builtins.session_functions import SESSION_FUNCTIONS
 from tailrace.sql.parse import parse
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.builtins.patterns.pattern import Pattern, found, pattern_of, replaced
-from tailrace.sql.builtins.patterns.reader import options_of
+from tailrace.sql.builtins.patterns import Pattern, found, options_of, pattern_of, replaced
 
 PLAIN = options_of("")[0]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tailrace.catalog.values.errors import SQLError
-from tailrace.sql.builtins.patterns.pattern import found
-from tailrace.sql.builtins.patterns.reader import Reader, options_of
+from tailrace.sql.builtins.patterns import Reader, found, options_of
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from .....catalog.values.session_zone import SessionZone, follow
 from .....kvlayer.clock import WallClock
 from .....kvlayer.offload import Offload
 from .....kvlayer.worker import VERSION, Channel, Handler, Peer, received_rows, sent_rows
-from ....results.query_evaluator import Answer, Declared
-from ....results.results import ResultColumn
+from ....results.results import Answer, Declared, ResultColumn
 from ....runtime.analytic_lanes import Asker, ask_as
 from ..duckdb import Analytics
 

@@ -24,8 +24,7 @@ from .....kvlayer.worker import (
     start_process,
 )
 from ....builtins.evaluator_functions import IN_PYTHON
-from ....results.query_evaluator import Answer, Declared
-from ....results.results import ResultColumn
+from ....results.results import Answer, Declared, ResultColumn
 from ....runtime.analytic_lanes import asker
 from ..duckdb import Analytics
 from .host import SentAnswer, SentQuery

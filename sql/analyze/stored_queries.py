@@ -1,10 +1,11 @@
-"""VALUES with more than constants: an INSERT of a query that computes its rows.
+"""Queries whose rows are stored: VALUES with more than constants, as a query that computes them,
+and the types of what INSERT … SELECT and UPDATE give to columns.
 
     INSERT INTO t VALUES (1, upper('a')), ((SELECT max(k) + 1 FROM t), 'b')
 
     SELECT 1, upper('a') UNION ALL SELECT (SELECT max(k) + 1 FROM t), 'b'
 
-What has no type of its own, a text literal or a parameter, is cast to its column's.
+What has no type of its own in VALUES, a text literal or a parameter, is cast to its column's.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from sqlglot import exp
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ..builtins.templates import cast_to
 from ..syntax.refusals import error_at
-from ..syntax.walks import find_all
-from .columns.column_values import is_default, refuse_computed
+from ..syntax.statements import Insert, Update
+from ..syntax.trees import find_all
+from .binder import Relations, joined, reading_query, scopes_in, table_called
+from .columns.column_values import check_assignable, is_default, refuse_computed
+from .columns.stars import expand_stars, hoist_first_joins
 from .scalars import evaluates
 from .types.rows import SERIES, check_series
-from .types.types import untyped
+from .types.types import Types, untyped
 
 
 def takes_query(values: exp.Values) -> bool:
@@ -92,3 +96,44 @@ def _item(item: exp.Expr, column: Column) -> exp.Expr:
     refuse_computed(column, item)
     bare = isinstance(item, exp.Parameter) or untyped(item)
     return cast_to(item.copy(), column.type) if bare else item.copy()
+
+
+# Types of what INSERT … SELECT and UPDATE give to columns: a text is no member of an enumeration.
+#
+# Literals are of the type of their column; what is not plain to see is looked at when it is stored.
+
+
+def check_inserted(statement: Insert, columns: Sequence[Column], relations: Relations) -> None:
+    """Raises SQLError 42804 where a column of the query cannot be stored in its target."""
+    assert statement.source is not None, statement
+    query = statement.source.copy()
+    types = _typed(query, relations)
+    if not types.strict:
+        return
+    _, parts = types.parts_of(query)
+    for column, several in zip(columns, parts, strict=False):
+        for part in several:
+            check_assignable(types.of(part), column.type, column.name, part)
+
+
+def check_updated(
+    statement: Update, given: Sequence[tuple[Column, exp.Expr]], relations: Relations
+) -> None:
+    """The same for the right sides of SET."""
+    query = reading_query(statement, [value for _, value in given])
+    name = statement.table.parts[-1:]
+    target = table_called(name, statement.alias or name[0])
+    own = dict(relations)
+    own[name] = relations[statement.table.parts]
+    query = joined(query, [target]) if statement.sources else query.from_(target)
+    types = _typed(query, own)
+    if not types.strict:
+        return
+    for (column, _), item in zip(given, query.expressions, strict=True):
+        check_assignable(types.of(item), column.type, column.name, item)
+
+
+def _typed(query: exp.Expr, relations: Relations) -> Types:
+    hoist_first_joins(query)
+    expand_stars(query, relations, scopes_in(query))
+    return Types(query, relations)

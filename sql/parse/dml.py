@@ -1,4 +1,5 @@
-"""INSERT, UPSERT, UPDATE and DELETE: sqlglot's Postgres parser, behind our errors.
+"""INSERT, UPSERT, UPDATE and DELETE, and the WITH in which they stand: sqlglot's Postgres parser,
+behind our errors.
 
 What sqlglot parses and nothing behind it carries out is refused here.
 """
@@ -11,17 +12,24 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from ....catalog.values.errors import SQLError
-from ...syntax.names import ObjectName
-from ...syntax.refusals import error_at, unsupported
-from ...syntax.statements import Delete, Insert, InsertMode, Update
-from ...syntax.tree_copies import E
-from ...syntax.tree_names import folded, position_of, table_name
-from ..constant_rows import ROWS, ragged, rows_behind
-from ..cursor import syntax_error
-from ..lexer import like
-from ..queries import parse_tree, word_at
-from .assignments import assignments, parse_conflict
+from ...catalog.values.errors import SQLError
+from ..syntax.refusals import error_at, unsupported
+from ..syntax.statement import ObjectName
+from ..syntax.statements import (
+    Delete,
+    Insert,
+    InsertMode,
+    OnConflict,
+    Query,
+    Update,
+    WithWrites,
+    WritingStep,
+)
+from ..syntax.trees import E, alias_named, find_all, folded, position_of, table_name
+from .constants import ROWS, ragged, rows_behind
+from .cursor import syntax_error
+from .lexer import like
+from .queries import parse_query, parse_tree, word_at
 
 _SOURCES = (TokenType.VALUES, TokenType.SELECT, TokenType.WITH)
 """First words of the source of an INSERT, which may also begin with a parenthesis."""
@@ -307,4 +315,239 @@ def _refuse_current_of(tokens: list[Token]) -> None:
                 "WHERE CURRENT OF",
                 tokens[place].start + 1,
                 "A cursor holds the rows as they were. Name the row by its key.",
+            )
+
+
+# SET and ON CONFLICT: pairs of a column and its new value.
+#
+#     SET a = 1, (b, c) = (2, DEFAULT), (d, e) = (SELECT x, y FROM u)
+#
+# are five assignments; the last two each have a subquery of one column. An assignment to a part of
+# a column, `f[2] = 1`, is refused.
+
+
+Assigned = tuple[exp.Column, exp.Expr]
+
+
+def assignments(items: Sequence[exp.Expr]) -> tuple[Assigned, ...]:
+    """Returns the assignments of a SET clause. Raises SQLError 42601 for an item that is none."""
+    return tuple(pair for item in items for pair in _assigned(item))
+
+
+def _assigned(item: exp.Expr) -> Sequence[Assigned]:
+    if not isinstance(item, exp.EQ):
+        raise SQLError("42601", "SET takes column = value", position=position_of(item) or 1)
+    target, value = item.this, item.expression
+    if isinstance(target, exp.Column):
+        return [(target, value)]
+    if isinstance(target, exp.Bracket):
+        raise unsupported(
+            "SET of a part of a column",
+            target,
+            "SET a = a[:1] || 9 || a[3:], or SET doc = jsonb_set(doc, '{a,b}', '9').",
+        )
+    targets = target.expressions if isinstance(target, exp.Tuple) else [target.unnest()]
+    if not all(isinstance(column, exp.Column) for column in targets):
+        raise error_at(target, "42601", "SET takes column = value")
+    values = _values(value, len(targets))
+    if len(targets) != len(values):
+        raise error_at(target, "42601", "number of columns does not match number of values")
+    return list(zip(targets, values, strict=True))
+
+
+def _values(value: exp.Expr, count: int) -> Sequence[exp.Expr]:
+    """Returns the values behind `(a, b) =`, one for each column."""
+    match value:
+        case exp.Tuple():
+            return list(value.expressions)
+        case exp.Anonymous() if value.name.upper() == "ROW":
+            return list(value.expressions)
+        case exp.Subquery():
+            return [_item_of(value, place, count) for place in range(count)]
+    if count == 1:
+        return [value]
+    raise error_at(
+        value,
+        "0A000",
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+    )
+
+
+def _item_of(query: exp.Subquery, place: int, count: int) -> exp.Expr:
+    """The query with only its column number `place`: the value of one of several targets."""
+    select = query.this
+    plain = isinstance(select, exp.Select) and not select.args.get("distinct")
+    if plain and not any(item.find(exp.Star) for item in select.expressions):
+        if len(select.expressions) != count:
+            raise error_at(query, "42601", "number of columns does not match number of values")
+        if not select.args.get("order"):
+            single = query.copy()
+            single.this.set("expressions", [select.expressions[place].copy()])
+            return single
+    names = [f"item{number}" for number in range(count)]
+    inner = exp.Subquery(this=select.copy(), alias=alias_named("items", names))
+    return exp.Subquery(this=exp.select(exp.column(names[place], quoted=True)).from_(inner))
+
+
+def parse_conflict(clause: exp.Expr, position: int | None) -> OnConflict:
+    """The ON CONFLICT clause of an INSERT. Raises SQLError."""
+    columns = _target(clause, position)
+    constraint = clause.args.get("constraint")
+    action = clause.args.get("action")
+    updates = action is not None and action.name.upper() == "DO UPDATE"
+    if updates and columns is None and constraint is None:
+        raise SQLError(
+            "42601",
+            "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+            hint="For example, ON CONFLICT (column_name).",
+            position=position,
+        )
+    where = clause.args.get("where")
+    return OnConflict(
+        columns=columns,
+        constraint=constraint,
+        updates=updates,
+        assignments=assignments(clause.expressions or ()) if updates else (),
+        where=None if where is None else where.this,
+        position=position,
+    )
+
+
+def _target(clause: exp.Expr, position: int | None) -> tuple[exp.Identifier, ...] | None:
+    keys = clause.args.get("conflict_keys")
+    if not keys:
+        return None
+    columns: list[exp.Identifier] = []
+    for key in keys:
+        inner = key.this if isinstance(key, exp.Ordered) else key
+        if isinstance(inner, exp.Column):
+            inner = inner.this
+        if not isinstance(inner, exp.Identifier):
+            raise SQLError(
+                "42P10",
+                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+                detail="Indexes are on columns, not on expressions.",
+                position=position,
+            )
+        columns.append(inner)
+    return tuple(columns)
+
+
+# WITH, whose parts may write: `WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone`.
+#
+# A part that writes becomes a step. Whatever stands behind it reads what it returns as a table of
+# schema `$with`, which nobody can name; CTEs that only read are handed to every part behind them.
+
+SCHEMA = "$with"
+_WRITES = (exp.Insert, exp.Update, exp.Delete)
+_VERBS = frozenset(("insert", "upsert", "update", "delete"))
+
+
+def parse_with(text: str, tokens: list[Token]) -> Query | Insert | Update | Delete | WithWrites:
+    """A statement that begins with WITH. Raises SQLError."""
+    if not any(token.text.lower() in _VERBS for token in tokens):
+        return parse_query(text, tokens)
+    tokens, inserts = plain_inserts(text, tokens)
+    tree = parse_tree(text, tokens)
+    ctes = ctes_of(tree)
+    writing = [cte for cte in ctes if isinstance(cte.this, _WRITES)]
+    if not writing:
+        if isinstance(tree, _WRITES):
+            return _write_of(tree, tokens, inserts)
+        return parse_query(text, tokens)
+    for cte in writing:
+        _refuse_within(cte.this)
+    return _with_writes(text, tree, ctes, tokens, inserts)
+
+
+def _with_writes(
+    text: str,
+    tree: exp.Expr,
+    ctes: tuple[exp.CTE, ...],
+    tokens: list[Token],
+    inserts: Inserts,
+) -> WithWrites:
+    tree.set("with_", None)
+    reading: list[exp.CTE] = []
+    steps: list[WritingStep] = []
+    for cte in ctes:
+        name = folded(cte.args["alias"].this)
+        for step in steps:
+            _read_step(cte.this, step.name)
+        if not isinstance(cte.this, _WRITES):
+            reading.append(cte)
+            continue
+        _give(cte.this, reading)
+        steps.append(
+            WritingStep(
+                name=name,
+                columns=tuple(folded(column) for column in cte.args["alias"].columns),
+                statement=_write_of(cte.this, tokens, inserts),
+                position=position_of(cte.args["alias"]) or 1,
+            )
+        )
+    for step in steps:
+        _read_step(tree, step.name)
+    if isinstance(tree, _WRITES):
+        _give(tree, reading)
+        return WithWrites(steps=tuple(steps), main=_write_of(tree, tokens, inserts))
+    if not isinstance(tree, exp.Select | exp.SetOperation):
+        raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
+    if tree.args.get("locks"):
+        raise SQLError("0A000", "FOR UPDATE is not supported beside a WITH that writes")
+    query = Query(tree=with_ctes(tree, reading), as_of=None)
+    return WithWrites(steps=tuple(steps), main=query)
+
+
+def _write_of(tree: exp.Expr, tokens: list[Token], inserts: Inserts) -> Insert | Update | Delete:
+    match tree:
+        case exp.Insert():
+            return insert_of(tree, inserts, tokens)
+        case exp.Update():
+            return update_of(tree, tokens)
+        case _:
+            assert isinstance(tree, exp.Delete), tree
+            return delete_of(tree, tokens)
+
+
+def _give(tree: exp.Expr, ctes: list[exp.CTE]) -> None:
+    """Puts the CTEs before those of a statement that writes."""
+    if ctes:
+        own = ctes_of(tree)
+        tree.set("with_", exp.With(expressions=[cte.copy() for cte in (*ctes, *own)]))
+
+
+def _read_step(tree: exp.Expr, name: str) -> None:
+    """Points what reads the CTE of that name to the step's table."""
+    target = tree.this if isinstance(tree, _WRITES) else None
+    for table in list(find_all(tree, exp.Table)):
+        if table is target or (isinstance(target, exp.Schema) and table is target.this):
+            continue
+        plain = isinstance(table.this, exp.Identifier) and table.args.get("db") is None
+        if plain and folded(table.this) == name and not _hidden(table, name):
+            table.set("db", exp.to_identifier(SCHEMA, quoted=True))
+
+
+def _hidden(table: exp.Table, name: str) -> bool:
+    """Whether a WITH around the table, nearer than the statement's own, defines the name."""
+    node: exp.Expr | None = table.parent
+    while node is not None:
+        clause = node.args.get("with_")
+        if clause is not None and any(
+            folded(cte.args["alias"].this) == name and not isinstance(cte.this, _WRITES)
+            for cte in clause.expressions
+        ):
+            return True
+        node = node.parent
+    return False
+
+
+def _refuse_within(tree: exp.Expr) -> None:
+    """WITH clauses that write may stand at the top only, as in Postgres."""
+    for inner in find_all(tree, *_WRITES):
+        if inner is not tree:
+            raise error_at(
+                inner,
+                "0A000",
+                "WITH clause containing a data-modifying statement must be at the top level",
             )

@@ -1,0 +1,272 @@
+"""Repairs of sqlglot's parser: forms of PostgreSQL that it reads otherwise, or not at all.
+
+Tokens are changed before sqlglot reads them, and the tree behind it. A form that sqlglot learns
+leaves this module.
+
+    $1::oid[]               an array, which sqlglot does not read
+    mood 'sad'              'sad'::mood, for types that sqlglot does not know
+    INTERVAL '3 days 02:47'     '3 days 02:47'::INTERVAL: sqlglot reads no further than the days
+
+A tree that was parsed so is said in PostgreSQL's words again by `as_written`. In trees:
+
+    count(t.*), to_jsonb(t.*)           count(t), to_jsonb(t): the star of one argument is the row
+    (a, b) IN (VALUES (1, 2), (3, 4))   (a, b) IN ((1, 2), (3, 4))
+    a = ANY (VALUES (1), (3))           a IN (1, 3)
+    user, current_role                  CURRENT_USER: reserved words, unless they are quoted
+    1 = ANY (ARRAY(SELECT …))           1 = ANY (SELECT …)
+
+Derived tables get aliases; what reads a tree knows the tables of a FROM by their names, and so two
+without one would be one:
+
+    FROM (SELECT 1 AS x), (VALUES (2)), LATERAL (SELECT 3), unnest(a)
+    FROM (SELECT 1 AS x), (VALUES (2)) AS "~1", LATERAL (SELECT 3) AS "~2", unnest(a) AS "unnest"
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from ...catalog.values.errors import SQLError
+from ...kvlayer.fibre import give_way
+from ..builtins.macros import PREFIX
+from ..syntax.refusals import unsupported
+from ..syntax.trees import CALLED, alias_named, find_all
+from .lexer import LITERALS, TOKENS_PER_STEP, is_string, like
+
+OID = TokenType.UINT
+"""A type that PostgreSQL lacks, and so is free to stand for OID, of which sqlglot reads no
+arrays."""
+
+_INTERVAL_UNITS = frozenset({"year", "month", "day", "hour", "minute", "second"})
+
+
+def meant_tokens(tokens: list[Token]) -> list[Token]:
+    """The tokens as they are to be parsed."""
+    made: list[Token] = []
+    kinds = [None, *(token.token_type for token in tokens), None]
+    for place, token in enumerate(tokens):
+        before, kind, following = kinds[place : place + 3]
+        if not place % TOKENS_PER_STEP:
+            give_way()
+        listed = kind in _LISTED and following in _LISTED
+        if listed or (kind not in _CHANGED and following not in LITERALS):
+            made.append(token)
+            continue
+        if kind == TokenType.NUMBER and following in _WORDS:
+            _refuse_junk(token, tokens[place + 1])
+        if kind == TokenType.OBJECT_IDENTIFIER and following == TokenType.L_BRACKET:
+            made.append(like(token, OID if token.text.lower() == "oid" else kind, token.text))
+        elif kind == TokenType.INTERVAL and _whole_interval(tokens, place):
+            pass  # its type comes behind it
+        elif kind == TokenType.INTERVAL:
+            _refuse_fields(tokens, place)
+            made.append(token)
+        elif is_string(token) and place and _whole_interval(tokens, place - 1):
+            interval = tokens[place - 1]
+            made += [token, like(token, TokenType.DCOLON, "::"), interval]
+        elif kind == TokenType.VAR and _names_type(tokens, place):
+            made.append(like(token, TokenType.L_PAREN, "("))
+        elif is_string(token) and before == TokenType.VAR and _names_type(tokens, place - 1):
+            word = tokens[place - 1]
+            made += [token, like(token, TokenType.DCOLON, "::"), word]
+            made.append(like(token, TokenType.R_PAREN, ")"))
+        else:
+            made.append(token)
+    return made
+
+
+_CHANGED = LITERALS | {
+    TokenType.NUMBER, TokenType.OBJECT_IDENTIFIER, TokenType.INTERVAL,
+}  # fmt: skip
+"""Tokens that mean something else for what they are; others do before a literal."""
+_LISTED = (TokenType.COMMA, TokenType.NUMBER)
+_WORDS = (TokenType.VAR, TokenType.NUMBER)
+
+
+def _refuse_junk(number: Token, behind: Token) -> None:
+    """`123abc` and `1_000` are no numbers, and no number with a name behind it."""
+    if behind.start == number.end + 1:
+        raise SQLError(
+            "42601",
+            f'trailing junk after numeric literal at or near "{number.text}{behind.text}"',
+            position=number.start + 1,
+        )
+
+
+_NO_TYPES = frozenset(
+    {"both", "leading", "trailing", "placing", "zone", "escape", "system", "symmetric"}
+    | {"asymmetric"}
+)
+"""Words that stand before a text and name no type."""
+
+
+def _names_type(tokens: list[Token], place: int) -> bool:
+    """`mood 'sad'`, which is `'sad'::mood`: nothing else is a name and a text behind it."""
+    return (
+        place + 1 < len(tokens)
+        and tokens[place + 1].token_type == TokenType.STRING
+        and tokens[place].text.lower() not in _NO_TYPES
+        and (place == 0 or tokens[place - 1].token_type != TokenType.DOT)
+    )
+
+
+def _whole_interval(tokens: list[Token], place: int) -> bool:
+    """`INTERVAL '…'` without a unit behind it."""
+    if tokens[place].token_type != TokenType.INTERVAL or place + 1 >= len(tokens):
+        return False
+    behind = tokens[place + 2].text.lower() if place + 2 < len(tokens) else ""
+    return is_string(tokens[place + 1]) and behind not in _INTERVAL_UNITS
+
+
+_WHOLE, _SECONDS = re.compile(r"\s*[+-]?[0-9]+\s*"), re.compile(r"\s*[+-]?[0-9]+(\.[0-9]*)?\s*")
+
+
+def _refuse_fields(tokens: list[Token], place: int) -> None:
+    """Raises SQLError 0A000 for fields of an interval behind a text that says more than they keep:
+    `INTERVAL '2' DAY` and `INTERVAL '1.5' SECOND` alone have a field there."""
+    if place + 2 >= len(tokens) or not is_string(tokens[place + 1]):
+        return
+    several = place + 3 < len(tokens) and tokens[place + 3].text.lower() == "to"
+    kept = _SECONDS if tokens[place + 2].text.lower() == "second" else _WHOLE
+    if several or not kept.fullmatch(tokens[place + 1].text):
+        raise unsupported(
+            "fields of an interval behind its text",
+            tokens[place].start + 1,
+            "INTERVAL '1 year 2 mons' and '1 day 02:00' say them within.",
+        )
+
+
+def as_written(tree: exp.Expr) -> exp.Expr:
+    """A copy of the tree with functions and types by PostgreSQL's names."""
+    made = tree.copy()
+    for node in find_all(made, exp.Anonymous, exp.DataType):
+        if isinstance(node, exp.Anonymous):
+            node.set("this", node.name.removeprefix(PREFIX))
+        elif node.this == exp.DataType.Type.MEDIUMINT:
+            node.replace(exp.DataType(this=exp.DataType.Type.USERDEFINED, kind="INT4"))
+        elif isinstance(name := node.args.get("kind"), exp.Identifier) and not name.quoted:
+            # Written in quotes it would be a type of that very case.
+            if name.name.upper() == "BYTES":
+                node.replace(exp.DataType(this=exp.DataType.Type.VARBINARY))
+            else:
+                name.set("this", name.name.lower())
+    return made
+
+
+# Rows.
+
+_LISTS = (exp.Select, exp.Returning, exp.Tuple)
+"""The nodes in which a star stands for several columns."""
+
+
+def plain_rows(tree: exp.Expr) -> exp.Expr:
+    """The tree with rows in the form that everything behind it reads."""
+    for node in list(find_all(tree, exp.Column, exp.In, exp.EQ)):
+        match node:
+            case exp.Column(this=exp.Star()):
+                _plain_star(node)
+            case exp.In(expressions=[exp.Values() as values]) if _plain(values):
+                node.set("expressions", _entries(values))
+            case exp.EQ(expression=exp.Any() as among):
+                values = among.this.unnest()
+                if isinstance(values, exp.Values) and _plain(values):
+                    made = exp.In(this=node.this, expressions=_entries(values))
+                    if node is tree:
+                        return made
+                    node.replace(made)
+    return tree
+
+
+def _plain_star(star: exp.Column) -> None:
+    row = isinstance(star.parent, exp.Anonymous) and star.parent.name.upper() == "ROW"
+    named = star.args.get("table")
+    if named is not None and not row and not isinstance(star.parent, (*_LISTS, type(None))):
+        star.replace(exp.Column(this=named))
+
+
+def _plain(values: exp.Values) -> bool:
+    """Whether they are rows of one width, and no more is said of them."""
+    widths = {len(row.expressions) for row in values.expressions}
+    said = [name for name, part in values.args.items() if part and name != "expressions"]
+    return not said and len(widths) == 1
+
+
+def _entries(values: exp.Values) -> list[exp.Expr]:
+    rows = [row.copy() for row in values.expressions]
+    return [row.expressions[0] if len(row.expressions) == 1 else row for row in rows]
+
+
+# Derived tables.
+
+
+def plain_derived(tree: exp.Expr) -> exp.Expr:
+    """Returns the tree with names for derived tables that have none, where several stand side by
+    side."""
+    for select in list(tree.find_all(exp.Select)):
+        unnamed = [table for table in _tables_of(select) if _unnamed(table)]
+        for number, table in enumerate(unnamed if len(unnamed) > 1 else ()):
+            name = _function(table) or (f"~{number}" if number else None)
+            if name is not None:
+                table.set("alias", alias_named(name))
+    return tree
+
+
+def _tables_of(select: exp.Select) -> list[exp.Expr]:
+    begins = select.args.get("from_")
+    joins = [*(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]
+    return [one if isinstance(one, exp.Lateral) else one.this for one in (begins, *joins) if one]
+
+
+def _unnamed(table: exp.Expr) -> bool:
+    if table.alias:
+        return False
+    if isinstance(table, exp.Subquery):
+        return not isinstance(table.this, exp.Table)  # a JOIN in parentheses
+    return isinstance(table, exp.Values | exp.Lateral) or _function(table) is not None
+
+
+def _function(table: exp.Expr) -> str | None:
+    """The name of a function in FROM, which is its table's."""
+    call = table.this if isinstance(table, exp.Table | exp.Lateral) else table
+    if isinstance(call, exp.Anonymous):
+        return call.name.lower()
+    return call.sql_name().lower() if isinstance(call, exp.Func) else None
+
+
+# Words that stand for functions.
+
+USER_WORDS = frozenset({"user", "current_role"})
+
+
+def plain_users(tree: exp.Expr) -> exp.Expr:
+    """The tree with calls for words that are reserved, unless they are quoted."""
+    made: exp.Expr = exp.Paren(this=tree)
+    for node in list(find_all(made, exp.Column)):
+        word = node.name.lower()
+        plain = isinstance(node.this, exp.Identifier) and not node.this.quoted
+        if plain and node.args.get("table") is None and word in USER_WORDS:
+            user = exp.CurrentUser()
+            user.meta[CALLED] = word
+            node.replace(user)
+    found: exp.Expr = made.this
+    return found.pop()  # a tree whose parent is nothing of its own is no result any more
+
+
+# Arrays.
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
+def plain_arrays(tree: exp.Expr) -> exp.Expr:
+    """The tree with queries in the place of arrays of them: `= ANY (ARRAY(SELECT …))` asks for a
+    row of the query, which DuckDB would take the array for. Patterns are asked for in an array."""
+    for some in list(find_all(tree, exp.Any, exp.All)):
+        inner = some.this.unnest()
+        listed = isinstance(inner, exp.Array) and len(inner.expressions) == 1
+        query = inner.expressions[0] if listed else None
+        if isinstance(query, exp.Query) and isinstance(some.parent, _COMPARISONS):
+            some.set("this", query if isinstance(query, exp.Subquery) else exp.Subquery(this=query))
+    return tree

@@ -1,0 +1,368 @@
+"""sqlglot's trees: walks over them, what their names mean, copies, and the trees of a statement.
+
+Walks give way, and copies cost what a tree is long. sqlglot's own copy() also copies whatever hangs
+on a node, by the slowest of Python's ways; what we hang on nodes is never changed, so that copies
+share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import TypeVar
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
+
+from ...catalog.values.errors import SQLError
+from ...kvlayer.fibre import give_way
+from .statement import ObjectName, Syntax
+
+E = TypeVar("E", bound=exp.Expr)
+T = TypeVar("T")
+S = TypeVar("S")
+
+_NODES_PER_STEP = 8
+
+
+def walk(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """Every node of a tree."""
+    for count, node in enumerate(tree.walk()):
+        if not count % _NODES_PER_STEP:
+            give_way()
+        yield node
+
+
+def find_all(tree: exp.Expr, *kinds: type[E]) -> Iterator[E]:
+    """The nodes of these kinds. Half as long as over `walk`: names and constants are half of a
+    tree, and where they are not looked for they are passed by."""
+    skipped = _leaves_beside(kinds)
+    waiting = [tree]
+    for count, node in enumerate(waiting):
+        if isinstance(node, kinds):
+            give_way()
+            yield node
+        elif not count % _NODES_PER_STEP:
+            give_way()
+        for part in node.args.values():
+            if type(part) is list:
+                for item in part:
+                    if type(item) not in skipped and isinstance(item, exp.Expr):
+                        waiting.append(item)
+            elif type(part) not in skipped and isinstance(part, exp.Expr):
+                waiting.append(part)
+
+
+_LEAVES = (exp.Identifier, exp.Literal, exp.Null, exp.Boolean)
+
+
+@cache
+def _leaves_beside(kinds: tuple[type[exp.Expr], ...]) -> frozenset[type[object]]:
+    """The classes of nodes that are of none of these kinds, and have no nodes in them."""
+    return frozenset(leaf for leaf in _LEAVES if not issubclass(leaf, kinds)) | {type(None)}
+
+
+def find_in_scope(scope: Scope, *kinds: type[E]) -> Iterator[E]:
+    """The nodes of these kinds that belong to a scope, as sqlglot's `Scope.find_all`."""
+    for count, node in enumerate(scope.walk()):
+        if not count % _NODES_PER_STEP:
+            give_way()
+        if isinstance(node, kinds):
+            yield node
+
+
+def stepping(items: Iterable[T]) -> Iterator[T]:
+    """The items, giving way before each."""
+    for item in items:
+        give_way()
+        yield item
+
+
+# Names and marks.
+
+CAST_TYPE = "cast_type"
+"""Where a cast keeps the type that it is to, if that is not plain from the type's name."""
+
+DECLARED = "declared_type"
+"""Where a column, or what stands for a cast, keeps the type that CREATE TABLE or the cast says."""
+
+CALLED = "called"
+"""Where what stands for a function keeps the name that its column has; empty for none."""
+
+CUT_BLANKS = "cut_blanks"
+"""Marks a parameter that is compared with a CHAR(n)."""
+
+
+def folded(identifier: exp.Identifier) -> str:
+    """The name that an identifier means: lower case unless quoted."""
+    name: str = identifier.this
+    return name if identifier.args.get("quoted") else name.lower()
+
+
+def folded_alias(table: exp.Expr) -> str:
+    """Returns the name by which a query calls an item of FROM; the empty text for none."""
+    alias = table.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else table.this
+    return folded(named) if isinstance(named, exp.Identifier) else ""
+
+
+def alias_named(name: str, columns: Iterable[str] = ()) -> exp.TableAlias:
+    """`AS name (columns)`"""
+    named = [exp.to_identifier(column, quoted=True) for column in columns]
+    return exp.TableAlias(this=exp.to_identifier(name, quoted=True), columns=named)
+
+
+def is_natural(join: exp.Expr) -> bool:
+    """Whether a join is NATURAL."""
+    return str(join.args.get("method") or "").upper() == "NATURAL"
+
+
+def position_of(node: exp.Expr | None) -> int | None:
+    """The position of the first identifier or literal of `node`, if sqlglot kept it."""
+    if node is None:
+        return None
+    if isinstance(node, exp.Literal | exp.Identifier):
+        start: int | None = node.meta.get("start")
+        return None if start is None else start + 1
+    starts = [n.meta["start"] for n in walk(node) if "start" in n.meta]
+    return min(starts) + 1 if starts else None
+
+
+def table_name(table: exp.Expr) -> ObjectName:
+    """The name of a table reference. Raises SQLError for anything that is not one."""
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise SQLError("42601", "a table's name is expected", position=position_of(table))
+    parts = [table.args.get("catalog"), table.args.get("db"), table.this]
+    named = [part for part in parts if isinstance(part, exp.Identifier)]
+    return ObjectName(tuple(map(folded, named)), position_of(named[0]) or 1)
+
+
+# Copies.
+
+_TAKEN = "taken"
+
+
+def copied(tree: E) -> E:
+    """Returns a copy of the tree; each node keeps the `meta` of its original."""
+    made = _alone(tree)
+    stack: list[tuple[exp.Expr, exp.Expr]] = [(tree, made)]
+    count = 0
+    while stack:
+        count += 1
+        if not count % _NODES_PER_STEP:
+            give_way()
+        node, copy = stack.pop()
+        args = copy.args
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                part = args[key] = _alone(value)
+                part.parent, part.arg_key = copy, key
+                stack.append((value, part))
+            elif type(value) is list:
+                items = args[key] = []
+                for item in value:
+                    if isinstance(item, exp.Expr):
+                        part = _alone(item)
+                        part.parent, part.arg_key, part.index = copy, key, len(items)
+                        stack.append((item, part))
+                        items.append(part)
+                    else:
+                        items.append(item)
+            else:
+                args[key] = value
+    return made
+
+
+def _alone(node: E) -> E:
+    made = node.__class__()
+    if node._meta:
+        made._meta = dict(node._meta)
+    if node.comments:
+        made.comments = list(node.comments)
+    if node._type is not None:
+        made._type = node._type
+    return made
+
+
+def wrap(node: exp.Expr, make: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Puts what `make` makes of a node in the node's place, the node itself within it: what wraps
+    copies instead costs, at each level of a nest, all that is below. Returns what was made."""
+    if node.parent is None:
+        return make(copied(node))
+    hole = exp.Null()
+    exchange(node, hole)
+    made = make(node)
+    exchange(hole, made)
+    return made
+
+
+def exchange(node: exp.Expr, other: exp.Expr) -> None:
+    """Puts another node, which is in no tree, in the node's place. sqlglot's own replace() costs
+    what the list is long of which the node is an item, and so all items' the square of that."""
+    parent, key, index = node.parent, node.arg_key, node.index
+    assert parent is not None, node
+    assert key is not None, node
+    siblings = parent.args[key]
+    if isinstance(siblings, list):
+        assert index is not None, node
+        assert siblings[index] is node, node
+        siblings[index] = other
+    else:
+        parent.args[key] = other
+    node.parent = node.arg_key = node.index = None
+    other.parent, other.arg_key, other.index = parent, key, index
+    hashed: exp.Expr | None = parent
+    while hashed is not None and hashed._hash is not None:
+        hashed._hash = None
+        hashed = hashed.parent
+
+
+def dismantle(tree: exp.Expr) -> None:
+    """Takes apart a tree that nobody needs any more: nodes and their parents hold one another, and
+    would wait for the collector, which takes a long tree in one step."""
+    waiting = [tree]
+    count = 0
+    while waiting:
+        count += 1
+        if not count % _NODES_PER_STEP:
+            give_way()
+        node = waiting.pop()
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                waiting.append(value)
+            elif type(value) is list:
+                waiting += [item for item in value if isinstance(item, exp.Expr)]
+        node.args.clear()
+        node.parent = None
+
+
+def taken(node: E) -> E:
+    """The node, taken out of its tree: for whoever discards or replaces what it was part of."""
+    if node.parent is not None:
+        exchange(node, exp.Null())
+        node.meta[_TAKEN] = True
+    return node
+
+
+def own(tree: E) -> E:
+    """The tree if it was taken out of another, else a copy of it."""
+    return tree if tree.meta.pop(_TAKEN, False) else copied(tree)
+
+
+# Long chains of AND, of OR and of UNION ALL, made as deep as the logarithm of their length.
+#
+#     a AND b AND c AND d         ((a AND b) AND c) AND d, as it is read
+#                                 (a AND b) AND (c AND d), as everything behind the parser sees it
+#
+# Whoever visits a query of a chain looks at what is below it; on a tree that is all one side this
+# costs the square of its length. The order of what is chained stays, and so does its meaning; the
+# types of UNION's columns are still decided from left to right (`sql.analyze.types.common_types`).
+
+CHAINED = (exp.And, exp.Or, exp.Union)
+INNER = "chained"
+"""Marks a UNION that stands for no operator of its own: it is part of a longer chain."""
+_LENGTH_MIN = 8
+_PLAIN = {"this", "expression", "distinct"}
+
+
+def balance(tree: exp.Expr) -> exp.Expr:
+    """The tree with its long chains balanced, in place."""
+    for top in list(find_all(tree, *CHAINED)):
+        kind = type(top)
+        if kind is exp.Union and _recursive(top):
+            continue
+        if _links(top, kind) and not (type(top.parent) is kind and top.arg_key == "this"):
+            parts = _parts(top, kind)
+            if len(parts) >= _LENGTH_MIN:
+                half = len(parts) // 2
+                top.set("this", _joined(parts[:half], top, kind))
+                top.set("expression", _joined(parts[half:], top, kind))
+    return tree
+
+
+def _recursive(union: exp.Expr) -> bool:
+    """Whether its last part may be the recursive one."""
+    cte = union.parent
+    within = cte.parent if isinstance(cte, exp.CTE) else None
+    return within is not None and bool(within.args.get("recursive"))
+
+
+def _links(node: exp.Expr | None, kind: type[exp.Expr]) -> bool:
+    """Whether a node is a link of a chain, its clauses aside."""
+    if type(node) is not kind:
+        return False
+    return kind is not exp.Union or node.args.get("distinct") is False
+
+
+def _parts(top: exp.Expr, kind: type[exp.Expr]) -> list[exp.Expr]:
+    """Returns the operands of a chain, from left to right."""
+    found: list[exp.Expr] = []
+    node = top
+    while node is top or (_links(node, kind) and _bare(node)):
+        give_way()
+        found.append(node.args["expression"])
+        node = node.this
+    found.append(node)
+    return found[::-1]
+
+
+def _bare(node: exp.Expr) -> bool:
+    return all(name in _PLAIN or not value for name, value in node.args.items())
+
+
+def _joined(parts: list[exp.Expr], top: exp.Expr, kind: type[exp.Expr]) -> exp.Expr:
+    give_way()
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    left, right = _joined(parts[:half], top, kind), _joined(parts[half:], top, kind)
+    if kind is not exp.Union:
+        return kind(this=left, expression=right)
+    made = exp.Union(this=left, expression=right, distinct=False)
+    made.meta[INNER] = True
+    return made
+
+
+# The trees of a statement.
+
+
+def trees_in(part: object) -> list[exp.Expr]:
+    """Returns the trees of a statement."""
+    found: list[exp.Expr] = []
+    _collect(part, found)
+    return found
+
+
+def _collect(part: object, found: list[exp.Expr]) -> None:
+    if isinstance(part, exp.Expr):
+        found.append(part)
+    elif isinstance(part, tuple):
+        for item in part:
+            _collect(item, found)
+    elif isinstance(part, Syntax):
+        for value in vars(part).values():
+            if value:
+                _collect(value, found)
+
+
+def with_trees(statement: S, change: Callable[[exp.Expr], exp.Expr]) -> S:
+    """The statement with what `change` makes of each of its trees."""
+    made = _changed(statement, change)
+    assert isinstance(made, type(statement)), made
+    return made
+
+
+def _changed(part: object, change: Callable[[exp.Expr], exp.Expr]) -> object:
+    if isinstance(part, exp.Expr):
+        return change(part)
+    if isinstance(part, tuple):
+        return tuple(_changed(item, change) for item in part)
+    if not isinstance(part, Syntax):
+        return part
+    changed = {
+        name: made
+        for name, value in vars(part).items()
+        if value and (made := _changed(value, change)) is not value
+    }
+    return replace(part, **changed) if changed else part  # type: ignore[type-var]
