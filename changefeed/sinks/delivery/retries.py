@@ -12,8 +12,8 @@ BACKOFF_SECONDS_MAX = 30.0
 
 
 class Retries:
-    """The requests of one sink, made again where they fail. `note_trouble` is told the latest failure,
-    and None when no request is waiting to be made again."""
+    """The requests of one sink, made again where they fail. `note_trouble` is told the latest
+    failure, and None when no request is waiting to be made again."""
 
     def __init__(self, retry: RetryConfig, note_trouble: Callable[[str | None], None]) -> None:
         self._retry = retry
