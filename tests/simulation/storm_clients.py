@@ -253,7 +253,7 @@ class Clients:
         for number in count():
             if stop.is_set():
                 return
-            await asyncio.sleep(luck.random() * 0.3)
+            await asyncio.sleep(luck.random() * 0.03)
             place, model = choose(luck, places), luck.choice(self._living)
             text = f"COMMENT ON TABLE {model.name} IS '{number}'"
             try:

@@ -108,7 +108,7 @@ class MirrorFile:
         try:
             await run_whole(self.lane, self._open)
         except BaseException:
-            # A caller that was cancelled has waited for it to be open, and nobody else will shut it.
+            # A caller that was cancelled has waited until it was open: nobody else will shut it.
             await self.release()
             raise
 
