@@ -46,12 +46,13 @@ class MemoryBudget:
 
     @property
     def full(self) -> bool:
-        return self.used >= self._limit()
+        """Whether no more should be read. One read fits, whatever the limit."""
+        return self.used > 0 and self.used >= self._limit()
 
     @property
     def overheld(self) -> bool:
         """Whether more waits at boundaries than should."""
-        return self.held >= self._limit()
+        return self.held > 0 and self.held >= self._limit()
 
     def set_aside(self, size: int) -> None:
         """Charged bytes now wait at a boundary."""

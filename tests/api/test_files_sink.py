@@ -280,3 +280,27 @@ def test_a_folder_takes_one_feed(tmp_path: Path) -> None:
                 await bench.feed()
 
     asyncio.run(scenario())
+
+
+def test_a_table_that_left_and_joins_again_is_scanned_again(tmp_path: Path) -> None:
+    """Its scan was asked for, whatever the feed has shown of it before."""
+
+    async def scenario() -> None:
+        async with orders(tmp_path) as bench:
+            await bench.database.sql("CREATE TABLE others (k INT PRIMARY KEY)")
+            job_id = await bench.feed()
+            await bench.database.sql(f"ALTER CHANGEFEED {job_id} ADD others")
+            await bench.caught_up(job_id)
+            for clauses in ("DROP orders ADD orders", "DROP orders", "ADD orders"):
+                again = " WITH initial_scan" if clauses.endswith("ADD orders") else ""
+                await bench.database.sql(f"ALTER CHANGEFEED {job_id} {clauses}{again}")
+                await bench.caught_up(job_id)
+            async with asyncio.timeout(30):
+                while True:
+                    texts = [path.read_text() for path in bench.files("*.ndjson")]
+                    shown = [json.loads(line) for text in texts for line in text.splitlines()]
+                    if [row["after"]["k"] for row in shown].count(1) == 3:
+                        return
+                    await asyncio.sleep(0.05)
+
+    asyncio.run(scenario())

@@ -306,6 +306,23 @@ def test_slow_sink_stops_the_reader_and_loses_nothing() -> None:
     sim.run(scenario())
 
 
+@pytest.mark.parametrize("limit", ["0", "-1"])
+def test_a_feed_without_memory_takes_one_read_after_another(limit: str) -> None:
+    """An empty pipeline has room for one, whatever the limit: else it would wait for ever."""
+
+    async def scenario() -> None:
+        bench = Bench(sim)
+        bench.store.settings.set(MEMORY_LIMIT.name, limit)
+        async with bench.running():
+            for number in range(20):
+                bench.store.write((number, "v"))
+            at = await bench.caught_up()
+            assert bench.target.rows() == bench.store.rows_at(at)
+
+    sim = Simulation(32)
+    sim.run(scenario())
+
+
 def test_backlog_is_cut_in_slices_and_coalesced() -> None:
     async def scenario() -> None:
         bench = Bench(sim, fast=False)

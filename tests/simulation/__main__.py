@@ -6,12 +6,11 @@
 
 Every seed is a store alone under load and misfortune (`kv_run`), which is cheap. Every tenth is
 also a whole stack with a feed into a mirror (`random_run`), a lease between two nodes
-(`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), also where the clock
-jumps, a relaxed store and the readers of its log (`relaxed_run`), of which the misfortunes are
-counted, raw keyspaces (`raw_run`),
-a keyspace with a replica in another store (`replica_run`), and one that two stores hand to one
-another (`transfer_run`). `--kind` chooses one of them for
-every seed. Ends with status 1 if a seed failed.
+(`two_nodes`), schema changes on several nodes under feeds (`schema_storm`), rough ones too, a
+relaxed store and the readers of its log (`relaxed_run`), of which the misfortunes are counted, raw
+keyspaces (`raw_run`), a keyspace with a replica in another store (`replica_run`), and one that two
+stores hand to one another (`transfer_run`). `--kind` chooses one of them for every seed. Ends
+with status 1 if a seed failed.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ def _run_stack(seed: int) -> None:
         run_seed(seed, Path(folder))
 
 
-def _run_storm_with_jumps(seed: int) -> StormOutcome:
-    return run_storm(seed, jumps=True)
+def _run_rough_storm(seed: int) -> StormOutcome:
+    return run_storm(seed, rough=True)
 
 
 KINDS: Mapping[str, Callable[[int], object]] = {
@@ -54,7 +53,7 @@ KINDS: Mapping[str, Callable[[int], object]] = {
     "stack": _run_stack,
     "nodes": run_two_nodes,
     "schemas": run_storm,
-    "clocks": _run_storm_with_jumps,
+    "rough": _run_rough_storm,
     "relaxed": run_relaxed,
     "raw": run_raw,
     "replica": run_replica,

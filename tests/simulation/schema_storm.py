@@ -86,10 +86,10 @@ class StormOutcome:
 class SchemaStorm:
     """One seed's run."""
 
-    def __init__(self, seed: int, folder: Path, *, jumps: bool) -> None:
-        """With `jumps` the clock of the machine jumps as well."""
+    def __init__(self, seed: int, folder: Path, *, rough: bool) -> None:
+        """In a `rough` storm the clock of the machine jumps as well, and tables get comments."""
         self.seed = seed
-        self._clock_luck = Random(f"{seed}:clock") if jumps else None
+        self._roughness = Random(f"{seed}:rough") if rough else None
         self.folder = folder
         self.sim = Simulation(seed, time_limit=600.0)
         self.random = self.sim.random
@@ -221,8 +221,9 @@ class SchemaStorm:
         works += [nemeses.watch_jobs(places, stop), nemeses.trouble_feeds(places, stop)]
         works += [nemeses.alter_feeds(places, stop), clients.dropper(places, stop)]
         works += [Watchdog(self.sim, self.feeds).watch(stop)]
-        if self._clock_luck is not None:
-            works += [nemeses.trouble_clock(self._clock_luck, stop)]
+        if self._roughness is not None:
+            works += [nemeses.trouble_clock(self._roughness, stop)]
+            works += [clients.commenter(self._roughness, places, stop)]
         tasks = [asyncio.create_task(work) for work in works]
         seconds = self.random.random() * self.random.choice([0.2, 1.0, 4.0, 4.0])
         await asyncio.sleep(seconds)
@@ -303,6 +304,6 @@ class SchemaStorm:
             model.check_row(key, at, row)
 
 
-def run_storm(seed: int, *, jumps: bool = False) -> StormOutcome:
+def run_storm(seed: int, *, rough: bool = False) -> StormOutcome:
     with tempfile.TemporaryDirectory(prefix="tailrace-storm-") as folder:
-        return SchemaStorm(seed, Path(folder), jumps=jumps).run()
+        return SchemaStorm(seed, Path(folder), rough=rough).run()

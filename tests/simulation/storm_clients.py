@@ -247,6 +247,20 @@ class Clients:
             except (SQLError, KVError, NodeDied):
                 continue
 
+    async def commenter(self, luck: Random, places: list[Place], stop: asyncio.Event) -> None:
+        """Publishes versions that differ from those before in nothing that a row is read by, also
+        of locked tables. `luck` is its own: a storm without comments is the run that it was."""
+        for number in count():
+            if stop.is_set():
+                return
+            await asyncio.sleep(luck.random() * 0.03)
+            place, model = choose(luck, places), luck.choice(self._living)
+            text = f"COMMENT ON TABLE {model.name} IS '{number}'"
+            try:
+                await place.attend(self._run(place, text), "COMMENT ON TABLE")
+            except (SQLError, KVError, NodeDied):
+                continue
+
     async def lessee(self, places: list[Place], stop: asyncio.Event) -> None:
         """Takes leases and holds them, as a long statement does."""
         while not stop.is_set():

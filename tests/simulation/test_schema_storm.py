@@ -15,6 +15,7 @@ from tests.simulation.schema_storm import run_storm
 
 FIRST_SEED = 3000
 SEEDS = 12
+ROUGH_SEEDS = 4
 
 MISFORTUNES = {
     "crashes of the store",
@@ -35,6 +36,12 @@ MISFORTUNES = {
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + SEEDS))
 def test_every_row_is_shown_under_its_schema(seed: int) -> None:
     run_storm(seed)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + ROUGH_SEEDS))
+def test_rows_are_shown_whatever_the_clock_says(seed: int) -> None:
+    """A clock that jumps, and versions of locked tables that change nothing."""
+    assert run_storm(seed, rough=True).misfortunes["clock jumps"] > 0
 
 
 def test_a_storm_has_everything_in_it() -> None:

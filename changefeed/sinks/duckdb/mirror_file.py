@@ -108,7 +108,8 @@ class MirrorFile:
         try:
             await run_whole(self.lane, self._open)
         except BaseException:
-            self._users -= 1
+            # A caller that was cancelled has waited until it was open: nobody else will shut it.
+            await self.release()
             raise
 
     async def release(self) -> None:
@@ -247,8 +248,12 @@ class MirrorFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             instance = duckdb.connect(str(self.path), config=dict(CONFIG))
-            instance.execute("SET GLOBAL TimeZone = 'UTC'")
-            instance.execute("SET lock_configuration = true")
+            try:
+                instance.execute("SET GLOBAL TimeZone = 'UTC'")
+                instance.execute("SET lock_configuration = true")
+            except duckdb.Error:
+                instance.close()  # else the next one to open the file gets this instance again
+                raise
         except duckdb.Error as error:
             raise open_error(self.path, error) from error
         except OSError as error:

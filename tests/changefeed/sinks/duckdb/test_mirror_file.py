@@ -14,6 +14,7 @@ import pytest
 
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.changefeed.sinks.duckdb import mirror_file
+from tailrace.changefeed.sinks.protocol import SinkError
 from tests.harness.descriptors import table
 from tests.harness.mirrors import Mirrors, MirrorSink, begin, progress_of, rows_batch, run
 from tests.harness.simulation import Simulation
@@ -32,6 +33,39 @@ def test_file_is_open_while_somebody_uses_it(tmp_path: Path) -> None:
         assert mirrors.files.open_files == [path]
         await second.release()
         assert mirrors.files.open_files == []
+
+    run(tmp_path, scenario)
+
+
+def test_a_caller_that_is_cancelled_leaves_no_file_open(tmp_path: Path) -> None:
+    """A feed that is paused while it opens its mirror would keep it from everybody else."""
+
+    async def scenario(mirrors: Mirrors) -> None:
+        for _ in range(5):
+            opening = asyncio.create_task(mirrors.files.acquire(tmp_path / "m.duckdb"))
+            await asyncio.sleep(0)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+            assert mirrors.files.open_files == []
+
+    run(tmp_path, scenario)
+
+
+def test_a_file_that_another_instance_holds_is_opened_when_that_is_gone(tmp_path: Path) -> None:
+    """DuckDB shares the instances of a process by path: what failed to open one lets go of it,
+    whoever keeps the error."""
+    path = tmp_path / "m.duckdb"
+    held = duckdb.connect(str(path), config=dict(mirror_file.CONFIG))
+    held.execute("SET lock_configuration = true")
+
+    async def scenario(mirrors: Mirrors) -> None:
+        with pytest.raises(SinkError) as refused:
+            await mirrors.files.acquire(path)
+        held.close()
+        async with mirrors.files.using(path):
+            assert mirrors.files.open_files == [path]
+        assert "locked" in str(refused.value)
 
     run(tmp_path, scenario)
 
