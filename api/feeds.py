@@ -267,11 +267,12 @@ class JobServices:
         assert seconds is not None, "nobody is too late where there is no limit"
         job = await self._registry.get(job_id)
         status = await self.feed_status(job)
+        came = _came_to("It is at", "It has resolved nothing yet", status.resolved)
         doing = _running_status(job, status, self._node_id)
         return SQLError(
             "57014",
             f"changefeed {job_id} has not come to {format_timestamp(until)} within {seconds:g} s",
-            detail=f"{_came_to('It is at', 'It has resolved nothing yet', status.resolved)}; {doing}.",
+            detail=f"{came}; {doing}.",
             hint=f"SHOW CHANGEFEED LATENCY {job_id} tells where rows are late.",
         )
 

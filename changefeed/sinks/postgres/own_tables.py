@@ -239,8 +239,8 @@ async def check_unaltered(connection: Connection, table: TableSchema) -> None:
     found = await columns_of(connection, table.schema, table.rows)
     name = f'mirror table "{table.schema}.{table.rows}"'
     again = (
-        "create the changefeed again, which begins anew; one with on_error = 'pause' may be resumed "
-        "where that was put back as it was"
+        "create the changefeed again, which begins anew; one with on_error = 'pause' may be "
+        "resumed where that was put back as it was"
     )
     if not found:
         raise SinkRefused(f"{name} was dropped by somebody else: {again}")
