@@ -248,10 +248,8 @@ class JobServices:
             JobState.PAUSED: f"RESUME JOB {job_id} lets it go on.",
             JobState.PAUSE_REQUESTED: f"RESUME JOB {job_id} lets it go on.",
         }
-        detail = (
-            f"It came to {format_timestamp(status.resolved)}, and {format_timestamp(until)} was "
-            "waited for."
-        )
+        came = _came_to("It came to", "It had resolved nothing", status.resolved)
+        detail = f"{came}, and {format_timestamp(until)} was waited for."
         if job.state.final or job.state in (*hints, JobState.CANCEL_REQUESTED):
             why = f": {job.error}" if job.error else ""
             message = f"changefeed {job_id} is {job.state.value}{why}"
@@ -269,11 +267,12 @@ class JobServices:
         assert seconds is not None, "nobody is too late where there is no limit"
         job = await self._registry.get(job_id)
         status = await self.feed_status(job)
+        came = _came_to("It is at", "It has resolved nothing yet", status.resolved)
         doing = _running_status(job, status, self._node_id)
         return SQLError(
             "57014",
             f"changefeed {job_id} has not come to {format_timestamp(until)} within {seconds:g} s",
-            detail=f"It is at {format_timestamp(status.resolved)}; {doing}.",
+            detail=f"{came}; {doing}.",
             hint=f"SHOW CHANGEFEED LATENCY {job_id} tells where rows are late.",
         )
 
@@ -368,6 +367,11 @@ class JobServices:
 async def _cancelled(task: asyncio.Future[Any]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def _came_to(to: str, nowhere: str, resolved: Timestamp) -> str:
+    """How far a feed has come, in words; `nowhere` where it has told of no progress."""
+    return nowhere if resolved == ZERO else f"{to} {format_timestamp(resolved)}"
 
 
 def _running_status(job: JobRecord, status: FeedStatus, node_id: int) -> str:

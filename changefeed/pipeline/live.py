@@ -162,18 +162,20 @@ class LiveFeed:
         The lag is that of `resolved`, whatever the state: a feed that retries falls behind too.
         """
         lag = f"{max(0.0, seconds_between(resolved, now)):.3f} s behind"
+        trouble = "" if self.trouble is None else f": {self.trouble}"
         state = self.state
         if self.backfills and state is FeedState.STEADY:
             state = FeedState.BACKFILL
         match state:
             case FeedState.INITIAL_SCAN | FeedState.BACKFILL:
-                return f"{state.value}: {self.scanned_rows} rows, {lag}"
+                return f"{state.value}: {self.scanned_rows} rows, {lag}{trouble}"
             case FeedState.BACKOFF:
                 return f"{self.state.value}: {lag}: {self.last_error}"
             case FeedState.STEADY if self.paced_seconds:
-                return f"{self.state.value}: {lag}, checkpoint every {self.paced_seconds:.1f} s"
+                pace = f"checkpoint every {self.paced_seconds:.1f} s"
+                return f"{self.state.value}: {lag}, {pace}{trouble}"
             case _:
-                return f"{self.state.value}: {lag}"
+                return f"{self.state.value}: {lag}{trouble}"
 
     async def wait_until(self, timestamp: Timestamp) -> None:
         """Returns when the sink holds everything committed at or below `timestamp`.

@@ -125,6 +125,7 @@ def until_broken(found: Iterator[Event]) -> Iterator[Event]:
         ("table=orders&table=orders", 400, "more than once"),
         ("table=orders&speed=1", 400, "unknown changefeed option"),
         ("table=orders&cursor=soon", 400, "cursor"),
+        ("table=orders&format=csv&initial_scan=only", 400, "no messages in format csv"),
         ("table=orders'; DROP TABLE orders; --", 404, "does not exist"),
         ("", 422, "table"),
     ],

@@ -104,6 +104,25 @@ def test_resolved_goes_to_every_partition(tmp_path: Path) -> None:
     assert {record.value["after"]["k"] for record in rows(records)} == set(range(1, 21))
 
 
+def test_levels_that_no_compression_has_are_refused(tmp_path: Path) -> None:
+    """Before any broker is asked."""
+
+    async def scenario() -> None:
+        async with orders(tmp_path) as database:
+            for config, words in [
+                ('{"CompressionLevel": 3}', "Compression NONE has no CompressionLevel"),
+                ('{"Compression": "SNAPPY", "CompressionLevel": 0}', "SNAPPY has no Compression"),
+                ('{"Compression": "GZIP", "CompressionLevel": 10}', "of GZIP is at most 9"),
+            ]:
+                with pytest.raises(SQLError, match=words):
+                    await database.sql(
+                        "CREATE CHANGEFEED FOR orders INTO 'kafka://127.0.0.1:9' "
+                        f"WITH kafka_sink_config = '{config}'"
+                    )
+
+    asyncio.run(scenario())
+
+
 def test_exactly_once_is_chosen_at_the_beginning(tmp_path: Path) -> None:
     async def scenario(cluster: MockCluster) -> None:
         async with orders(tmp_path) as database:

@@ -214,6 +214,29 @@ def test_a_receiver_that_is_busy_is_waited_for(tmp_path: Path) -> None:
         asyncio.run(scenario(receiver))
 
 
+def test_a_receiver_that_is_busy_for_long_is_told(tmp_path: Path) -> None:
+    """Also while the sink itself tries again, so that no attempt of the feed has failed."""
+
+    async def scenario(receiver: WebhookReceiver) -> None:
+        receiver.status = 503
+        async with orders(tmp_path) as bench:
+            job_id = await bench.feed(f"webhook-http://{receiver.address}")
+            async with asyncio.timeout(30):
+                while f"{receiver.address}: 503" not in await bench.shown(job_id):
+                    await asyncio.sleep(0.01)
+            with pytest.raises(SQLError) as caught:
+                await bench.sql(f"SELECT wait_for_changefeed({job_id}, '1ms')")
+            assert caught.value.sqlstate == "57014"
+            assert str(caught.value.detail).startswith("It has resolved nothing yet; ")
+            assert f"{receiver.address}: 503" in str(caught.value.detail)
+            receiver.status = 200
+            await bench.caught_up(job_id)
+            assert "503" not in await bench.shown(job_id)
+
+    with WebhookReceiver() as receiver:
+        asyncio.run(scenario(receiver))
+
+
 def test_a_batch_too_large_goes_in_parts(tmp_path: Path) -> None:
     async def scenario(receiver: WebhookReceiver) -> None:
         receiver.bytes_max = 1_000

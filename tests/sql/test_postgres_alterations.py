@@ -221,3 +221,18 @@ def test_a_column_that_is_filled_may_be_not_null_at_once(text: str) -> None:
             await node.sql("INSERT INTO t (id, at) VALUES (3, NULL)")
 
     run(scenario)
+
+
+def test_a_drawn_default_is_of_the_columns_type_behind_a_change_of_it() -> None:
+    """A row that leaves the column out could not be written any more."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("ALTER TABLE t ADD COLUMN u UUID DEFAULT gen_random_uuid()")
+        with pytest.raises(SQLError, match='default for column "u" cannot be cast') as caught:
+            await node.sql("ALTER TABLE t ALTER COLUMN u TYPE STRING")
+        assert caught.value.sqlstate == "42804"
+        await node.sql("ALTER TABLE t ALTER COLUMN u DROP DEFAULT")
+        await node.sql("ALTER TABLE t ALTER COLUMN u TYPE STRING")
+        await node.sql("INSERT INTO t (id, v) VALUES (3, 'c')")
+
+    run(scenario)

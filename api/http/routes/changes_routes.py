@@ -28,6 +28,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
 from ....catalog.descriptors.system_tables import DEFAULT_DATABASE
+from ....catalog.values.errors import SQLError
 from ....sql import Result, Row
 from ....sql.results.errors import told_of
 from ...node import Node
@@ -60,6 +61,7 @@ def changes_routes(node: Node) -> APIRouter:
         `text/event-stream`."""
         query = request.query_params
         given = {name: query[name] or None for name in query if name not in _NOT_OPTIONS}
+        _check_format(given)
         events = EVENT_STREAM in request.headers.get("accept", "")
         options = _options(given, request.headers.get(LAST_EVENT_ID)) if events else given
         text = f"CREATE CHANGEFEED FOR TABLE {', '.join(map(qualified, table))}"
@@ -76,6 +78,18 @@ def changes_routes(node: Node) -> APIRouter:
         return ChangesReply(result, write, sending=session.sending, ended=session.close)
 
     return router
+
+
+def _check_format(given: Mapping[str, str | None]) -> None:
+    """Raises SQLError where a message would be no value of JSON."""
+    formats = [value for name, value in given.items() if name.lower() == "format"]
+    if any((value or "json").lower() != "json" for value in formats):
+        raise SQLError(
+            "0A000",
+            f"GET /v1/changes has no messages in format {formats[0]}",
+            detail="Each line, and each event, is an object of JSON that holds the message.",
+            hint="Leave the option out.",
+        )
 
 
 def _options(given: Mapping[str, str | None], last_seen: str | None) -> Mapping[str, str | None]:

@@ -11,7 +11,7 @@ from ....catalog.values.errors import SQLError
 from ....kvlayer.offload import Offload
 from ...contract.message_form import Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
-from ...contract.sink_config import Acks, FlushConfig, RetryConfig
+from ...contract.sink_config import Acks, FlushConfig, KafkaCompression, KafkaConfig, RetryConfig
 from ...encode import Encoder, Topics, encoder_for
 from ..delivery import MessageSink
 from ..kind import SinkKind
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 ONCE = RetryConfig(max=0)
 """librdkafka sends again by itself."""
+
+LEVELS_MAX = {KafkaCompression.GZIP: 9, KafkaCompression.LZ4: 12, KafkaCompression.ZSTD: 12}
+"""The greatest CompressionLevel of what has levels, as librdkafka takes them."""
 
 
 class KafkaKind(SinkKind):
@@ -43,6 +46,7 @@ class KafkaKind(SinkKind):
             raise SQLError("0A000", f"Kafka in format {options.format.value} is not supported")
         check_avro(options)
         config = options.kafka_sink_config
+        _check_compression(config)
         if options.exactly_once and config.acks is not Acks.ALL:
             raise SQLError(
                 "22023",
@@ -110,6 +114,20 @@ class KafkaKind(SinkKind):
 
     def redacted(self, uri: str) -> str:
         return shown_uri(uri)
+
+
+def _check_compression(config: KafkaConfig) -> None:
+    if config.compression_level is None:
+        return
+    name, most = config.compression.name, LEVELS_MAX.get(config.compression)
+    if most is None:
+        raise SQLError(
+            "22023",
+            f"kafka_sink_config: Compression {name} has no CompressionLevel",
+            hint="GZIP, LZ4 and ZSTD have one.",
+        )
+    if config.compression_level > most:
+        raise SQLError("22023", f"kafka_sink_config: CompressionLevel of {name} is at most {most}")
 
 
 @contextmanager
