@@ -27,6 +27,7 @@ from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.transaction_modes import Isolation, Priority
 from tailrace.kvlayer.txn import Transaction
+from tailrace.kvlayer.txn.immediate import ALONE_AFTER, ImmediateStore
 from tailrace.kvlayer.txn.one_phase import Evaluation
 from tests.harness.stores import key
 from tests.simulation.kv_model import KVModel, Read, Writes
@@ -172,6 +173,7 @@ class Clients:
         if self.at_once():
             with suppress(TakesWaiting):
                 store = self.store.immediate
+                self._speak(store)
                 commit = store.commit(
                     evaluate, at=store.now(), deadline=lambda: NEVER, commit_called_ns=0
                 )
@@ -180,6 +182,13 @@ class Clients:
                 return commit.timestamp
         _, at = await self.store.one_phase(evaluate)
         return at
+
+    def _speak(self, store: ImmediateStore) -> None:
+        """One client asks, so often that the store takes it to be alone, or another does, once."""
+        alone = self._coin.random() < 0.5
+        for _ in range(ALONE_AFTER + 1 if alone else 1):
+            store.heard(int(alone))
+        self.counts["commits of one who is alone"] += alone
 
     def at_once(self) -> bool:
         """Whether a statement is to be tried in one step, as the Postgres door carries out most.

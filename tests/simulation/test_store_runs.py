@@ -18,6 +18,7 @@ HAPPENINGS = (
     "clock jumps",
     "clock stood still",
     "collections",
+    "commits of one who is alone",
     "disk filled",
     "engine stalls",
     "explicit commits",
