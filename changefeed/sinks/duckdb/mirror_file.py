@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,6 +58,19 @@ async def run_whole(lane: OffloadLane, call: Callable[[], T]) -> T:
         await asyncio.wait([outcome])
         if not outcome.cancelled():
             outcome.exception()
+        raise
+
+
+@contextmanager
+def transaction(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """BEGIN and COMMIT around a block. What fails is rolled back."""
+    cursor.execute("BEGIN")
+    try:
+        yield
+        cursor.execute("COMMIT")
+    except BaseException:
+        with suppress(duckdb.Error):  # a failed COMMIT has ended it, a broken instance has none
+            cursor.execute("ROLLBACK")
         raise
 
 

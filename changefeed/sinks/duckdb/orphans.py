@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
-from .mirror_file import MirrorFile, run_whole
+from .mirror_file import MirrorFile, run_whole, transaction
 from .ownership import check_file, has_schema, owners_of, release_job
 
 Lives = Callable[[int], Awaitable[bool]]
@@ -50,7 +50,6 @@ def release_jobs(file: MirrorFile, job_ids: Sequence[int], store_id: str) -> Non
         if not has_schema(cursor):
             return
         check_file(cursor, store_id, path=file.path)
-        cursor.execute("BEGIN")
-        for job_id in job_ids:
-            release_job(cursor, job_id)
-        cursor.execute("COMMIT")
+        with transaction(cursor):
+            for job_id in job_ids:
+                release_job(cursor, job_id)

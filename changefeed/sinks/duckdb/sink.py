@@ -24,7 +24,7 @@ from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, 
 from .files import DuckDBFiles
 from .log_ownership import LogRow, log_name, prepare_log
 from .log_table import LogTable
-from .mirror_file import MirrorFile, run_whole
+from .mirror_file import MirrorFile, run_whole, transaction
 from .mirror_table import MirrorTable
 from .orphans import Lives, release_orphans
 from .ownership import (
@@ -233,8 +233,7 @@ class DuckDBSink(Sink):
         file, cursor, stand, identity = self._file, self._cursor, self._stood, self._identity
         assert file is not None
         assert cursor is not None
-        cursor.execute("BEGIN")
-        try:
+        with transaction(cursor):
             prepare_file(cursor, identity.store_id, path=self._target.path)
             cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(self._target.schema)}")
             self._row.claim(cursor, self._wall.unix_us())
@@ -257,10 +256,6 @@ class DuckDBSink(Sink):
                 if self._target.mode.holds_changes:
                     logs.append(self._prepare_log(cursor, schema, anew=stand is None))
             self._tombstones.load(cursor, stand.progress.resolved if stand else None)
-            cursor.execute("COMMIT")
-        except BaseException:
-            _rollback(cursor)
-            raise
         file.epochs[identity.job_id] = identity.epoch
         self._resolved = stand.progress.resolved if stand else ZERO
         self._tables = {table.id: [] for table in tables}
@@ -332,22 +327,10 @@ class DuckDBSink(Sink):
         works: Sequence[TableWork],
         deleted: Sequence[Tombstone],
     ) -> None:
-        cursor.execute("BEGIN")
-        try:
+        with transaction(cursor):
             for work in works:
                 work.write(self._tombstones)
             if flush.stand is not None:
                 self._row.save(cursor, flush.stand, self._wall.unix_us())
             carries_rows = any(work.carries_rows for work in works)
             self._tombstones.write(cursor, deleted, flush.resolved, carries_rows=carries_rows)
-            cursor.execute("COMMIT")
-        except BaseException:
-            _rollback(cursor)
-            raise
-
-
-def _rollback(cursor: duckdb.DuckDBPyConnection) -> None:
-    try:
-        cursor.execute("ROLLBACK")
-    except duckdb.Error:
-        pass  # a failed COMMIT has ended the transaction, a broken instance has none

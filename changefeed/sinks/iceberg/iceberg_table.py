@@ -1,4 +1,6 @@
-"""A table of an Iceberg catalog, and the commits of one feed to it.
+"""A table of an Iceberg catalog, which is a SQLite file, and the commits of one feed to it.
+
+The module imports pyiceberg, which takes a second: it is imported in a lane.
 
 The feed's record is a property of the table, which a commit sets together with its snapshot, and is
 in the snapshot's summary too. A commit is refused where another snapshot came between.
@@ -6,7 +8,8 @@ in the snapshot's summary too. A commit is refused where another snapshot came b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from inspect import isclass
 
 import pyarrow as pa
@@ -20,6 +23,7 @@ from ....kvlayer.history import StorePosition
 from ..lake.lake_table import another_type
 from ..lake.record import FIELD, TableRecord, application, decode_record
 from ..protocol import FeedIdentity, SinkRefused
+from .location import IcebergTarget
 
 ERRORS: tuple[type[Exception], ...] = (
     SQLAlchemyError,
@@ -33,6 +37,22 @@ ERRORS: tuple[type[Exception], ...] = (
 
 NO_RETRIES = {"commit.retry.num-retries": "0"}
 """A commit that another came before is not made behind it: who was taken over would go on."""
+
+NAME = "default"
+"""The catalog's name, as readers give it."""
+
+
+@contextmanager
+def open_catalog(target: IcebergTarget) -> Iterator[SqlCatalog]:
+    """The catalog, which is made where there is none."""
+    target.path.mkdir(parents=True, exist_ok=True)
+    catalog = SqlCatalog(
+        NAME, uri=f"sqlite:///{target.catalog}", warehouse=f"file://{target.path.absolute()}"
+    )
+    try:
+        yield catalog
+    finally:
+        catalog.close()
 
 
 class IcebergTable:

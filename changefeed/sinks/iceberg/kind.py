@@ -64,7 +64,7 @@ def _obstacle(target: IcebergTarget, names: Sequence[str]) -> str | None:
     if (obstacle := unwritable(target.path)) is not None:
         return obstacle
     if target.catalog.exists():
-        from .catalog import open_catalog
+        from .iceberg_table import open_catalog
 
         with open_catalog(target) as catalog:
             for name in names:

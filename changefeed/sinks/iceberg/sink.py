@@ -27,11 +27,11 @@ class IcebergSink(LakeSink):
         self._catalog: SqlCatalog | None = None
 
     def _open_catalog(self) -> SqlCatalog:
-        from . import catalog, iceberg_table  # imported in the lane
+        from . import iceberg_table  # imported in the lane
 
         self.errors = (*LakeSink.errors, *iceberg_table.ERRORS)
         if self._catalog is None:
-            self._catalog = self._opened.enter_context(catalog.open_catalog(self._target))
+            self._catalog = self._opened.enter_context(iceberg_table.open_catalog(self._target))
         return self._catalog
 
     def _lakes(self) -> Iterable[LakeTable]:

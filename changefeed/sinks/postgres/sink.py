@@ -8,7 +8,7 @@ pipeline and costs two round trips, whatever it holds.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import psycopg
@@ -38,18 +38,6 @@ from .table_schema import TableSchema, check_columns, same_shape
 from .tombstones import Tombstones
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Flush:
-    """The writes of one transaction."""
-
-    tables: Sequence[TableFlush]
-    stand: SinkStand | None
-
-    @property
-    def small(self) -> bool:
-        return all(table.small for table in self.tables)
 
 
 class PostgresSink(Sink):
@@ -108,14 +96,11 @@ class PostgresSink(Sink):
         due = [table for table in self._tables.values() if table.due(progress)]
         if not due and progress is None:
             return
-        flush = _Flush(
-            tables=[table.take(progress) for table in due],
-            stand=None
-            if progress is None
-            else SinkStand(progress=progress, position=self._position()),
-        )
-        write = self._write_few if flush.small else self._write
-        await self._run(write(connection, flush))
+        tables, stand = [table.take(progress) for table in due], None
+        if progress is not None:
+            stand = SinkStand(progress=progress, position=self._position())
+        write = self._write_few if all(table.small for table in tables) else self._write
+        await self._run(write(connection, tables, stand))
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -203,19 +188,21 @@ class PostgresSink(Sink):
         await save_mirror(connection, newer)
         return newer
 
-    async def _write_few(self, connection: Connection, flush: _Flush) -> None:
+    async def _write_few(
+        self, connection: Connection, tables: Sequence[TableFlush], stand: SinkStand | None
+    ) -> None:
         """Rows, tombstones and progress in one pipeline, and the commit in another: whether our
         epoch still holds is known in between."""
         try:
             async with connection.pipeline(), connection.cursor() as cursor:
                 await connection.execute("BEGIN")
                 locked = await connection.execute(*self._row.lock())
-                for table in flush.tables:
+                for table in tables:
                     await table.table.write_few(cursor, table, self._tombstones)
                 resolved = self._resolved
-                if flush.stand is not None:
-                    resolved = flush.stand.progress.resolved
-                    await cursor.execute(*self._row.save(flush.stand, self._wall.unix_us()))
+                if stand is not None:
+                    resolved = stand.progress.resolved
+                    await cursor.execute(*self._row.save(stand, self._wall.unix_us()))
                 await self._tombstones.save_few(cursor, resolved)
             if locked.rowcount != 1:
                 raise self._row.fenced()
@@ -225,17 +212,19 @@ class PostgresSink(Sink):
             raise
         self._resolved = resolved
 
-    async def _write(self, connection: Connection, flush: _Flush) -> None:
+    async def _write(
+        self, connection: Connection, tables: Sequence[TableFlush], stand: SinkStand | None
+    ) -> None:
         async def write() -> Timestamp:
             locked = await connection.execute(*self._row.lock())
             if locked.rowcount != 1:
                 raise self._row.fenced()
-            for table in flush.tables:
+            for table in tables:
                 await table.table.write(connection, table, self._tombstones)
             resolved = self._resolved
-            if flush.stand is not None:
-                resolved = flush.stand.progress.resolved
-                await connection.execute(*self._row.save(flush.stand, self._wall.unix_us()))
+            if stand is not None:
+                resolved = stand.progress.resolved
+                await connection.execute(*self._row.save(stand, self._wall.unix_us()))
             await self._tombstones.save(connection, resolved)
             return resolved
 
