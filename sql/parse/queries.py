@@ -17,19 +17,18 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
-from ..syntax.refusals import unsupported
 from ..syntax.statement import AsOf
 from ..syntax.statements import Query, RowLock
-from ..syntax.trees import CHAINED, balance, find_all, position_of, walk
+from ..syntax.trees import CHAINED, balance, find_all, position_of, unsupported, walk
 from .constants import keep_lists, lists_in
 from .cursor import syntax_error
 from .dialect import POSTGRES
 from .expansions.catalog_functions import PREFIX, expand, expands, plain_tokens
 from .expansions.set_functions import SCALARS, plain_sets
-from .known_calls import REFUSED_NODES, known_calls, offered_operators
+from .known_calls import REFUSED_NODES, known_calls
 from .lexer import give_way_for, is_string, like
 from .pieces import NESTING_MAX, OPERATORS_MAX
-from .repairs import USER_WORDS, meant_tokens, plain_arrays, plain_derived, plain_rows, plain_users
+from .repairs import meant_tokens, plain_arrays, plain_derived, plain_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +75,6 @@ def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> Parsed
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if len(tokens) > _SHALLOW:
         _refuse_depth(tree)
-    if not words.isdisjoint(USER_WORDS):
-        tree = plain_users(tree)
     nodes = list(walk(tree))
     kinds = frozenset(map(type, nodes))
     due = _passes_for(kinds)
@@ -132,8 +129,7 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (plain_derived, (exp.Join, exp.Lateral)),
     (plain_sets, (exp.Anonymous, exp.Unnest, *SCALARS)),
     (plain_arrays, (exp.Any, exp.All)),
-    (offered_operators, tuple(REFUSED_NODES)),
-    (known_calls, (exp.Anonymous,)),
+    (known_calls, (exp.Anonymous, *REFUSED_NODES)),
     (balance, CHAINED),
 )
 """Passes over a parsed tree, in order, each with the kinds of nodes that it rewrites. A pass
@@ -224,17 +220,16 @@ def _cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
         raise SQLError(
             "0A000", "FOR UPDATE is not allowed with aggregate functions", position=position
         )
-    locks = tuple(_row_lock(clause) for clause in clauses)
+    locks = tuple(
+        RowLock(
+            mode=LockMode.EXCLUSIVE if clause.args.get("update") else LockMode.SHARED,
+            when_locked=_WHEN[clause.args.get("wait")],
+            tables=tuple(table.name for table in clause.expressions),
+        )
+        for clause in clauses
+    )
     tree.set("locks", None)
     return locks
-
-
-def _row_lock(clause: exp.Lock) -> RowLock:
-    return RowLock(
-        mode=LockMode.EXCLUSIVE if clause.args.get("update") else LockMode.SHARED,
-        when_locked=_WHEN[clause.args.get("wait")],
-        tables=tuple(table.name for table in clause.expressions),
-    )
 
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:

@@ -27,8 +27,8 @@ from ...catalog.values.errors import SQLError
 from ..analyze.calls.row_calls import is_sequence_call, sequence_arguments, session_function
 from ..analyze.columns.output_columns import output_name
 from ..analyze.scalars import Scalar, compile_scalar, drawn_by, evaluates
+from ..builtins.macros import cast_to
 from ..builtins.session_functions import SessionFunction
-from ..builtins.templates import cast_to
 from ..results.results import ResultColumn
 from ..syntax.trees import find_all, folded, position_of
 

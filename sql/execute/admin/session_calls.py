@@ -213,8 +213,7 @@ class CallingSession:
     async def _raw_cas(
         self, name: str, key: bytes | None, expected: bytes | None, value: bytes | None
     ) -> Datum:
-        """Whether the key had the value that was expected, and now has the new one; NULL is to be
-        absent."""
+        """Whether the key had the expected value, and now has the new one; NULL is to be absent."""
         if key is None:
             raise SQLError("22004", "raw_cas: the key must not be NULL")
         needs = Privilege.SELECT | (Privilege.DELETE if value is None else Privilege.INSERT)
