@@ -76,7 +76,7 @@ class Bindings(Struct, frozen=True):
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
     `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out
-    `session_calls`. `slots` are the text's numbers, where the plan is that of its shape. `deferral`
+    `SessionCalls`. `slots` are the text's numbers, where the plan is that of its shape. `deferral`
     is that of the open transaction; a statement by itself is looked at when it is done. `analytics`
     computes what Python does not."""
 

@@ -87,7 +87,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     streamed: bool = False
     """Whether its client takes a query's result in batches."""
     calls: SessionCalls | None = None
-    """Runs the `session_calls` of a query."""
+    """Runs the `SessionCalls` of a query."""
 
 
 async def run_planned(execution: Execution, opened: OpenTransaction | None) -> Result:

@@ -122,7 +122,7 @@ class Session:
 
     @property
     def user(self) -> str:
-        """Whose rights its statements have: see `acting_user`."""
+        """Whose rights its statements have: see `authorization`."""
         return self._facts[0]
 
     @property

@@ -1,4 +1,4 @@
-"""Carries out the calls of `session_calls`: ends what other sessions run, or these themselves, and
+"""Carries out the calls for `SessionCalls`: ends what other sessions run, or these themselves, and
 takes and gives back advisory locks.
 
 Who may end sessions: PostgreSQL's rule. One's own, and those of roles that one is a member of; with
