@@ -7,7 +7,6 @@ is refused here (`INTO`), so that no clause is ever ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlglot import exp
@@ -30,14 +29,8 @@ from .lexer import give_way_for, is_string, like
 from .pieces import NESTING_MAX, OPERATORS_MAX
 from .repairs import meant_tokens, plain_arrays, plain_derived, plain_rows
 
-
-@dataclass(frozen=True, slots=True)
-class ParsedTree:
-    """A tree, the classes of its nodes, and its SELECTs."""
-
-    tree: exp.Expr
-    kinds: frozenset[type[exp.Expr]]
-    selects: list[exp.Select]
+ParsedTree = tuple[exp.Expr, frozenset[type[exp.Expr]], list[exp.Select]]
+"""A tree, the classes of its nodes, and its SELECTs."""
 
 
 def _words(tokens: list[Token]) -> frozenset[str]:
@@ -47,7 +40,7 @@ def _words(tokens: list[Token]) -> frozenset[str]:
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """Parses `tokens` into one tree. Raises SQLError 42601 with a position."""
-    return _parse_tree(text, tokens, _words(tokens)).tree
+    return _parse_tree(text, tokens, _words(tokens))[0]
 
 
 def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> ParsedTree:
@@ -86,7 +79,7 @@ def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> Parsed
     if due:
         nodes = list(walk(tree))
         kinds = frozenset(map(type, nodes))
-    return ParsedTree(tree, kinds, [node for node in nodes if isinstance(node, exp.Select)])
+    return tree, kinds, [node for node in nodes if isinstance(node, exp.Select)]
 
 
 DEPTH_MAX = OPERATORS_MAX + 2 * NESTING_MAX
@@ -153,8 +146,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     give_way_for(tokens)
     words = _words(tokens)
     tokens, as_of = _cut_as_of(text, tokens) if "system" in words else (tokens, None)
-    parsed = _parse_tree(text, tokens, words)
-    kinds, tree = parsed.kinds, parsed.tree
+    tree, kinds, selects = _parse_tree(text, tokens, words)
     if expands(kinds, words):
         tree = expand(tree)
     while isinstance(tree, exp.Subquery) and not tree.alias:
@@ -166,7 +158,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if not kinds.isdisjoint((exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise SQLError("0A000", "a query cannot contain a statement that writes")
-    for select in parsed.selects:
+    for select in selects:
         if not select.expressions and isinstance(select.parent, exp.Exists):
             select.set("expressions", [exp.Literal.number(1)])  # nobody looks at them
         elif not select.expressions:
