@@ -20,10 +20,19 @@ from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import at_end, end_slice, give_way
 from ..parse.dml import with_ctes
-from ..syntax.refusals import error_at, unsupported
 from ..syntax.statement import ObjectName, Statement
 from ..syntax.statements import Delete, Explain, Insert, PlannedStatement, Query, Update, WithWrites
-from ..syntax.trees import alias_named, copied, find_all, folded, position_of, table_name, trees_in
+from ..syntax.trees import (
+    alias_named,
+    copied,
+    error_at,
+    find_all,
+    folded,
+    position_of,
+    table_name,
+    trees_in,
+    unsupported,
+)
 from .scalars import Scope
 
 TABLE_FUNCTIONS = (exp.ExplodingGenerateSeries, exp.GenerateSeries, exp.Unnest)
@@ -92,8 +101,7 @@ STEPS = "$with"
 
 
 def _read_beside(statement: Update | Delete, items: Sequence[exp.Expr]) -> tuple[ObjectName, ...]:
-    """Returns the tables that a statement reads beside its target; none where it has no query in
-    it."""
+    """The tables that a statement reads beside its target; none where it has no query in it."""
     trees = [*items] if statement.where is None else [*items, statement.where]
     if statement.sources or statement.ctes or any(any(find_all(t, exp.Query)) for t in trees):
         return _named_in(reading_query(statement, items))
@@ -273,8 +281,7 @@ def places_of(
 
 
 def unknown_column(name: str, tables: Sequence[TableDescriptor], position: int | None) -> SQLError:
-    """Returns the error (42703) for an unknown column, with the nearest name of the tables in its
-    hint."""
+    """The error (42703) for an unknown column, with the nearest name of the tables in its hint."""
     names = [column.name for table in tables for column in table.visible_columns]
     near = get_close_matches(name, names, n=1)
     if near:

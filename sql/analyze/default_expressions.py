@@ -22,8 +22,8 @@ from ..parse import parse_expression, text_of
 from ..syntax.trees import position_of, walk
 from .binder import refuse_sets
 from .calls.client_functions import client_fact
-from .calls.row_calls import ExpressionNeeded, SequenceNeeded, ValueNeeded, draws
-from .scalars import Bindings, Generators, NotNative, Scalar, Values, compile_scalar, evaluates
+from .calls.row_calls import ExpressionNeeded, Generators, SequenceNeeded, ValueNeeded, draws
+from .scalars import Bindings, NotNative, Scalar, Values, compile_scalar, evaluates
 
 _ROWID_BITS = (1 << 15) - 1
 
@@ -72,8 +72,7 @@ class StoreGenerators:
 
 
 def compile_default(tree: exp.Expr) -> Scalar:
-    """Returns the scalar of a DEFAULT clause. Raises SQLError for an expression that no default
-    may be."""
+    """The scalar of a DEFAULT clause. Raises SQLError for an expression that no default may be."""
     _refuse(tree)
     generator = generator_of(tree)
     if generator is not None:
@@ -126,8 +125,7 @@ def draw_defaults(columns: Sequence[Column], count: int, bindings: Bindings) -> 
 
 
 def generator_of(tree: exp.Expr) -> Scalar | None:
-    """The scalar of a call that draws; None for any other expression. Sequences are not among
-    these."""
+    """The scalar of a call that draws, of no sequence; None for any other expression."""
     name = ""
     if isinstance(tree, exp.Uuid):
         name = "gen_random_uuid"

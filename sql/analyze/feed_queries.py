@@ -25,8 +25,7 @@ from ...changefeed.contract.queries import FeedQuery
 from ..builtins.session_functions import STORE_TIMESTAMP
 from ..parse import parse_expression
 from ..syntax.changefeed_statements import FeedSelect
-from ..syntax.refusals import error_at
-from ..syntax.trees import folded, folded_alias, position_of, walk
+from ..syntax.trees import error_at, folded, folded_alias, position_of, walk
 from .binder import unknown_column
 from .calls.client_functions import client_fact
 from .calls.row_calls import session_function

@@ -25,8 +25,7 @@ from ..results.table_reads import VirtualRows
 from .scalars import Bindings
 
 GIVEN_ID = -1_000_000
-"""The id of the first table that a statement makes while it runs; further ones
-count down."""
+"""The id of the first table that a statement makes while it runs; further ones count down."""
 ROW_NUMBER = "$row"
 """The first column of a given table: unique, ascending from zero. No statement can name it."""
 

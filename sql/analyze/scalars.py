@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
-from uuid import UUID
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,17 +27,16 @@ from ...catalog.values.physical import Physical
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.fibre import give_way
-from ..builtins.operators import SIGNS
-from ..builtins.signatures import NUMBERS
+from ..builtins.signatures import NUMBERS, SIGNS
 from ..results.arithmetic import negate, operation
 from ..results.as_of import datetime_of
 from ..results.results import QueryEvaluator
 from ..results.table_reads import Images, Trace, VirtualRows
-from ..syntax.refusals import at, unsupported
-from ..syntax.trees import CAST_TYPE, CUT_BLANKS, folded, position_of
+from ..syntax.statement import at
+from ..syntax.trees import CAST_TYPE, CUT_BLANKS, folded, position_of, unsupported
 from .calls.client_functions import CLIENT_NODES, SOMEBODY, ClientFacts, Fact, client_fact
 from .calls.row_calls import (
-    SequenceGenerators,
+    Generators,
     SessionCalls,
     ask_sequence,
     is_sequence_call,
@@ -51,26 +49,6 @@ SLOT = "slot"
 
 class NotNative(Exception):
     """The expression is not one that this module evaluates. Never reaches a client."""
-
-
-class Generators(SequenceGenerators, Protocol):
-    """Draws values that are different for every row."""
-
-    def uuid(self) -> UUID:
-        """Returns the value of gen_random_uuid()."""
-        ...
-
-    def rowid(self) -> int:
-        """Returns the value of unique_rowid(), greater than each that this node drew before."""
-        ...
-
-    def random(self) -> float:
-        """Returns the value of random(): at least 0, and below 1."""
-        ...
-
-    def computed(self, text: str) -> object:
-        """The value of a default that DuckDB computes, for one row more."""
-        ...
 
 
 class Deferral(Protocol):
@@ -98,7 +76,7 @@ class Bindings(Struct, frozen=True):
 
     `virtual_rows` is asked where the plan reads virtual tables, `images` where whole ones; the
     `generators` are for whatever writes rows, `trace` is told what is read, `calls` carries out
-    `session_calls`. `slots` are the text's numbers, where the plan is that of its shape. `deferral`
+    `SessionCalls`. `slots` are the text's numbers, where the plan is that of its shape. `deferral`
     is that of the open transaction; a statement by itself is looked at when it is done. `analytics`
     computes what Python does not."""
 

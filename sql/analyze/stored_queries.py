@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ..builtins.templates import cast_to
-from ..syntax.refusals import error_at
+from ..builtins.macros import cast_to
 from ..syntax.statements import Insert, Update
-from ..syntax.trees import find_all
+from ..syntax.trees import error_at, find_all
 from .binder import Relations, joined, reading_query, scopes_in, table_called
 from .columns.column_values import check_assignable, is_default, refuse_computed
 from .columns.stars import expand_stars, hoist_first_joins

@@ -23,12 +23,12 @@ from ...catalog.descriptors.view_query import ViewDependency
 from ...catalog.values.errors import SQLError
 from ..parse import parse
 from ..parse.constants import written_out
-from ..syntax.refusals import error_at
 from ..syntax.statement import ObjectName
 from ..syntax.statements import Delete, Insert, Query, Update, WithWrites
 from ..syntax.trees import (
     alias_named,
     copied,
+    error_at,
     find_all,
     folded,
     folded_alias,
@@ -203,16 +203,13 @@ def _before(clause: exp.With, within: exp.CTE | None) -> Iterator[str]:
 def refuse_view(table: TableDescriptor, name: ObjectName, what: str) -> None:
     """Raises SQLError 42809 where what is to be written is a view."""
     if table.view is not None:
+        names = ", ".join(dict.fromkeys(map(str, names_in(table)))) or "nothing"
         raise SQLError(
             "42809",
             f'cannot {what} view "{table.name}"',
-            hint=f"Views are only read. This one reads: {', '.join(_tables(table)) or 'nothing'}.",
+            hint=f"Views are only read. This one reads: {names}.",
             position=name.position,
         )
-
-
-def _tables(view: TableDescriptor) -> Iterator[str]:
-    yield from dict.fromkeys(str(name) for name in names_in(view))
 
 
 # The text that CREATE VIEW stores: as written, with every name qualified for good.

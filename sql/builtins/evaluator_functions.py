@@ -106,8 +106,7 @@ def _matched(texts: Any, patterns: Any, flags: Any) -> Any:
 
 
 def _native(patterns: Any, flags: Any) -> str | None:
-    """Returns the RE2 pattern of a batch where all rows have the same pattern and flags; else
-    None."""
+    """The RE2 pattern of a batch where all rows have the same pattern and flags; else None."""
     if patterns.null_count or flags.null_count or not len(patterns):
         return None
     pattern, options = patterns[0], flags[0]

@@ -23,7 +23,7 @@ from functools import lru_cache
 import re2
 
 from ...catalog.values.errors import SQLError
-from ..syntax.refusals import unsupported
+from ..syntax.trees import unsupported
 
 PATTERNS_MAX = 256
 """Patterns that are kept, each with an automaton of AUTOMATON_BYTES_MAX at most."""

@@ -28,8 +28,7 @@ from ..syntax import keyspace_statements as k
 from ..syntax import rights_statements as r
 from ..syntax import schema_statements as s
 from ..syntax import statements
-from ..syntax.refusals import at
-from ..syntax.statement import NamedStatement, Option
+from ..syntax.statement import NamedStatement, Option, at
 from ..variables.variables import NEW_TABLES_LOCKED, SessionVariables
 from .admin import connections, feeds, rights, subscriptions
 from .changer import Changer, Skipped, own_jobs, settle_rights

@@ -29,16 +29,8 @@ from ...kvlayer.clock import ZERO
 from ...kvlayer.errors import RetryableTransaction
 from ...kvlayer.settings import declare_duration
 from ..analyze.binder import Relations
+from ..runtime import relations
 from ..runtime.authorization import Actor
-from ..runtime.relations import (
-    LeaseScope,
-    changed_tables,
-    find_table,
-    make_temporary_schema,
-    name_in,
-    resolve_all,
-    unknown_relation,
-)
 from ..syntax.statement import DropObjects, ObjectName
 from ..syntax.statements import OnCommit
 
@@ -66,7 +58,7 @@ class Changer(Actor):
     """An actor whose statement changes the catalog in a transaction, which the statement does not
     commit. `scope` holds the leases on tables that the transaction uses."""
 
-    scope: LeaseScope
+    scope: relations.LeaseScope
 
     @property
     def transaction(self) -> Transaction:
@@ -78,7 +70,7 @@ class Changer(Actor):
 
     async def find(self, name: ObjectName, **kinds: bool) -> TableDescriptor | None:
         """The table behind a name, as `find_table` finds it."""
-        return await find_table(self.services, self.reader, name, self.database, **kinds)
+        return await relations.find_table(self.services, self.reader, name, self.database, **kinds)
 
     async def found(
         self, name: ObjectName, *, views: bool = False, if_exists: bool = False
@@ -86,7 +78,7 @@ class Changer(Actor):
         """As `find`. Raises SQLError 42P01; Skipped where it is asked for `if_exists`."""
         table = await self.find(name, views=views, if_exists=if_exists)
         if table is None:
-            raise skipped(unknown_relation(name), if_exists)
+            raise skipped(relations.unknown_relation(name), if_exists)
         return table
 
     async def table(self, table_id: int) -> TableDescriptor:
@@ -113,7 +105,7 @@ class Changer(Actor):
 
     async def resolve(self, names: Sequence[ObjectName], *, keyspaces: bool = False) -> Relations:
         """The tables behind names, leased, as `resolve_all` resolves them."""
-        return await resolve_all(
+        return await relations.resolve_all(
             self.services,
             self.reader,
             names,
@@ -131,7 +123,7 @@ class Changer(Actor):
         Raises RetryableTransaction where a job was at it, for the table is another since, and where
         an earlier statement has used another version; SQLError 55P03 and 55000; LeaseWaitTimeout.
         """
-        if table.id in changed_tables(self.reader):
+        if table.id in relations.changed_tables(self.reader):
             return
         self.scope.drop(table)
         if table.schema_change_job is not None:
@@ -176,14 +168,13 @@ async def new_table_name(
     a temporary one lies in the session's schema, which is made."""
     services, transaction, database = actor.services, actor.reader, actor.database
     if temporary is not None:
-        schema = await make_temporary_schema(services, transaction, database)
+        schema = await relations.make_temporary_schema(services, transaction, database)
         return TableName(database, schema, name.parts[-1])
-    return await name_in(services.catalog, transaction, name, database)
+    return await relations.name_in(services.catalog, transaction, name, database)
 
 
 async def need_create(actor: Actor, name: ObjectName) -> TableName:
-    """The full name of an object to be made, whose schema the actor may CREATE in. Raises SQLError
-    42501."""
+    """The full name of an object to be made in a schema with CREATE. Raises SQLError 42501."""
     full = await new_table_name(actor, name)
     descriptors = actor.services.catalog.descriptors
     _, schema_id = await descriptors.resolve_schema(actor.reader, full.database, full.schema)
@@ -203,7 +194,7 @@ async def found_of(
     statement: DropObjects,
     find: Callable[[ObjectName], Awaitable[F | None]],
     plural: str,
-    unknown: Callable[[ObjectName], SQLError] = unknown_relation,
+    unknown: Callable[[ObjectName], SQLError] = relations.unknown_relation,
 ) -> tuple[list[F], str | None]:
     """The objects that a DROP names, each once, and a notice of those that are not there. Raises
     `unknown` for one of these without IF EXISTS."""

@@ -26,10 +26,10 @@ from ...kvlayer.txn import Transaction
 from ..access.key_access import KeyAccess
 from ..analyze.binder import Relations, tables_of
 from ..analyze.calls.client_functions import ClientFacts
-from ..analyze.calls.row_calls import SessionCalls, ValueNeeded
+from ..analyze.calls.row_calls import Generators, SessionCalls, ValueNeeded
 from ..analyze.enum_casts import unbound_types
 from ..analyze.given_tables import is_virtual
-from ..analyze.scalars import Bindings, Deferral, Generators
+from ..analyze.scalars import Bindings, Deferral
 from ..introspection.registry import Introspection
 from ..lower.transpile import TableScan
 from ..plan.needs import Needs, needs_of, with_locks
@@ -87,7 +87,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     streamed: bool = False
     """Whether its client takes a query's result in batches."""
     calls: SessionCalls | None = None
-    """Runs the `session_calls` of a query."""
+    """Runs the `SessionCalls` of a query."""
 
 
 async def run_planned(execution: Execution, opened: OpenTransaction | None) -> Result:
@@ -110,8 +110,7 @@ async def run_planned(execution: Execution, opened: OpenTransaction | None) -> R
 
 
 async def _run_drawing(execution: Execution, opened: OpenTransaction | None) -> Result:
-    """Runs a statement that needs values of sequences, until it has all of them: its result is
-    whole."""
+    """Runs a statement that needs values of sequences until it has all: its result is whole."""
     if opened is None:
         transaction, now = None, await execution.services.store.now()
         reads_only = execution.variables.get(DEFAULT_READ_ONLY)

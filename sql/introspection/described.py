@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...catalog.descriptors import elements
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
-from ...catalog.descriptors.elements import (
-    CheckConstraint,
-    ElementState,
-    ForeignKey,
-    Index,
-    IndexKind,
-    Validity,
-)
 from ...catalog.descriptors.named_objects import SequenceDescriptor
 from ...catalog.descriptors.names import quote_identifier
 from ...catalog.descriptors.view_query import ViewQuery
@@ -31,13 +24,13 @@ class DescribedTable:
     all_tables: Mapping[int, DescribedTable] = field(repr=False, compare=False)
 
     @property
-    def indexes(self) -> Sequence[Index]:
+    def indexes(self) -> Sequence[elements.Index]:
         """The primary one first, if the table was given a key."""
-        public = [i for i in self.table.indexes if i.state is ElementState.PUBLIC]
+        public = [i for i in self.table.indexes if i.state is elements.ElementState.PUBLIC]
         keyed = self.table.view is None and not self.table.keyless
         return [self.table.primary_index, *public] if keyed else public
 
-    def referenced_index(self, key: ForeignKey) -> Index:
+    def referenced_index(self, key: elements.ForeignKey) -> elements.Index:
         """Returns the unique index that a foreign key to the table refers to."""
         columns = set(key.referenced_columns)
         return next(i for i in self.indexes if i.unique and set(i.columns) == columns)
@@ -47,7 +40,7 @@ class DescribedTable:
         """All but NOT NULL, which is a property of a column."""
         table = self.table
         for index in self.indexes:
-            if index.kind is IndexKind.PRIMARY:
+            if index.kind is elements.IndexKind.PRIMARY:
                 yield NamedConstraint("p", index.name, index.columns, index=index)
             elif index.constraint:
                 yield NamedConstraint("u", index.name, index.columns, index=index)
@@ -57,7 +50,7 @@ class DescribedTable:
         for key in table.foreign_keys:
             yield NamedConstraint("f", key.name, key.columns, key=key)
 
-    def index_definition(self, index: Index) -> str:
+    def index_definition(self, index: elements.Index) -> str:
         """Returns the text of pg_get_indexdef."""
         table = self.table
         unique = "UNIQUE " if index.unique else ""
@@ -75,9 +68,9 @@ class DescribedTable:
         names = names_of(table, constraint.columns)
         tail = "" if constraint.validated else " NOT VALID"
         match constraint:
-            case NamedConstraint(check=CheckConstraint(expression=expression)):
+            case NamedConstraint(check=elements.CheckConstraint(expression=expression)):
                 return f"CHECK ({expression}){tail}"
-            case NamedConstraint(key=ForeignKey() as key):
+            case NamedConstraint(key=elements.ForeignKey() as key):
                 other = self.all_tables[key.referenced_id]
                 schema = "" if other.schema == "public" else f"{quote_identifier(other.schema)}."
                 referenced = f"{schema}{quote_identifier(other.table.name)}"
@@ -101,14 +94,14 @@ class NamedConstraint:
     kind: str
     name: str
     columns: tuple[int, ...]
-    index: Index | None = None
-    check: CheckConstraint | None = None
-    key: ForeignKey | None = None
+    index: elements.Index | None = None
+    check: elements.CheckConstraint | None = None
+    key: elements.ForeignKey | None = None
 
     @property
     def validated(self) -> bool:
         constraint = self.check or self.key
-        return constraint is None or constraint.validity is Validity.VALIDATED
+        return constraint is None or constraint.validity is elements.Validity.VALIDATED
 
 
 async def relations(context: IntrospectionContext) -> list[DescribedTable]:

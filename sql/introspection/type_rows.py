@@ -104,8 +104,7 @@ def type_modifier(type: ColumnType) -> int:
 
 
 def standard_words(type: ColumnType) -> str:
-    """Returns the data_type of information_schema, in which arrays and users' types have no own
-    name."""
+    """The data_type of information_schema, in which arrays and users' types have no own name."""
     if type.element is not None:
         return "ARRAY"
     return "USER-DEFINED" if type.enum is not None else row_of(type).words

@@ -5,15 +5,14 @@ The two agree on most of SQL, and where they do not, DuckDB would answer otherwi
 before DuckDB sees it, behind the checks of its types (`sql.analyze.types`):
 
     `transpile`      the whole of it: a query to an `AnalyticSelect`
-    `rewriter`       the one rewriter: a rule for each node, inner nodes first
-    `meaning`        the rules by the classes of nodes
+    `meaning`        the one rewriter, inner nodes first, and its rules by the classes of nodes
     `casts`          texts read as literals are, and values that DuckDB would convert otherwise
     `arrays`         functions and operators on arrays, patterns of a whole array
     `numbers`        division, averages, rounding, casts of numbers
     `texts`          functions of text, LIKE and regular expressions, COLLATE
     `times`          extract, date_trunc, to_char, intervals, which time each function of time tells
     `aggregates`     ordered sets, FILTER, lists of distinct values
-    `grouped_keys`   columns that depend on a grouped primary key
+    `implied_columns`  those that depend on a grouped primary key, and of documents' elements
     `documents`      JSONB
 
 What is not known to differ passes as it is. The promise is held by the differential test against

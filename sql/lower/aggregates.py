@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from ..analyze.types.derived_types import FLOAT8
 from ..analyze.types.types import Types
+from ..builtins.macros import cast_to
 from ..builtins.signatures import NUMBERS
-from ..builtins.templates import cast_to
-from ..syntax.refusals import unsupported
+from ..syntax.trees import unsupported
 
 
 def around(aggregate: exp.Expr) -> exp.Expr:

@@ -19,10 +19,9 @@ from ..analyze.scalars import NotNative, Scalar, adapt, compile_scalar
 from ..analyze.types.derived_types import widest
 from ..analyze.types.types import INTERVAL, STRING, Types
 from ..builtins.documents.calls import is_literal
+from ..builtins.macros import DUCKDB, cast_to, duckdb, plain
 from ..builtins.signatures import related
-from ..builtins.templates import DUCKDB, cast_to, duckdb, plain
-from ..syntax.refusals import unsupported
-from ..syntax.trees import position_of
+from ..syntax.trees import position_of, unsupported
 
 WRITTEN = {
     TypeKind.FLOAT4: "postgres_single_text({0})",

@@ -10,7 +10,7 @@ from ..analyze.scalars import broad_type_of_cast
 from ..analyze.types.derived_types import SCALE_UNKNOWN
 from ..analyze.types.types import STRING, Types, untyped
 from ..builtins.evaluator_functions import TEXTS_READ
-from ..builtins.templates import call, cast_to, duckdb, duckdb_type, plain
+from ..builtins.macros import call, cast_to, duckdb, duckdb_type, plain
 from ..syntax.trees import CAST_TYPE, taken
 from . import arrays
 

@@ -9,17 +9,14 @@ from typing import Any
 from sqlglot import exp
 
 from ...catalog.values.type_kinds import TypeKind
-from ..analyze.types import common_types
+from ..analyze.types import conversions
 from ..analyze.types.derived_types import FLOAT4
 from ..analyze.types.rows import check_fetch, entries
 from ..analyze.types.types import Types, untyped
 from ..builtins.known_functions import FUNCTIONS
-from ..builtins.macros import PREFIX
-from ..builtins.operators import ARITHMETIC, COMPARISONS
-from ..builtins.signatures import type_name
-from ..builtins.templates import call, cast_to, duckdb, plain
-from ..syntax.refusals import error_at, unsupported
-from ..syntax.trees import find_all, stepping, walk
+from ..builtins.macros import PREFIX, call, cast_to, duckdb, plain
+from ..builtins.signatures import ARITHMETIC, COMPARISONS, type_name
+from ..syntax.trees import error_at, find_all, stepping, unsupported, walk
 from . import aggregates, arrays, casts, numbers, texts, times
 
 Replace = Callable[[exp.Expr], exp.Expr | None]
@@ -67,7 +64,7 @@ def mean_as_postgres(query: exp.Expr, types: Types, typed: arrays.Typed) -> None
 
 def _summed(node: exp.Expr, types: Types) -> exp.Expr | None:
     """sum() and avg(), and the FILTER or OVER around one."""
-    if common_types.is_sum(node, types):
+    if conversions.is_sum(node, types):
         return cast_to(node.copy(), FLOAT4)
     lowered = isinstance(node, exp.Sum | exp.Avg) and times.summed(node, types)
     if isinstance(node, exp.Avg) and not lowered:

@@ -18,8 +18,8 @@ from ...catalog.values.type_kinds import FLOATS, TypeKind
 from ..analyze.types.derived_types import constant_places, literal_type, quotient_scale
 from ..analyze.types.types import Types
 from ..builtins.known_functions import operand_of
-from ..builtins.templates import call, duckdb, number, plain
-from ..syntax.refusals import error_at
+from ..builtins.macros import call, duckdb, number, plain
+from ..syntax.trees import error_at
 from .aggregates import around, in_place_of
 
 _EXACT = (TypeKind.INT8, TypeKind.DECIMAL)

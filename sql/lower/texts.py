@@ -10,11 +10,10 @@ from sqlglot import exp
 from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.types.types import Types
-from ..builtins.operators import COMPARISONS
+from ..builtins.macros import call, duckdb, plain, text
 from ..builtins.patterns import options_of, pattern_of
-from ..builtins.templates import call, duckdb, plain, text
-from ..syntax.refusals import error_at, unsupported
-from ..syntax.trees import position_of
+from ..builtins.signatures import COMPARISONS
+from ..syntax.trees import error_at, position_of, unsupported
 from .arrays import WRITTEN, element_texts
 
 _BYTES = frozenset({"C", "POSIX"})

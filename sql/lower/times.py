@@ -20,10 +20,9 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.type_kinds import TypeKind
 from ..analyze.scalars import DIGITS_HINT
 from ..analyze.types.types import Types
+from ..builtins.macros import call, duckdb, plain, text
 from ..builtins.signatures import NUMBERS, type_name
-from ..builtins.templates import call, duckdb, plain, text
-from ..syntax.refusals import error_at, unsupported
-from ..syntax.trees import position_of
+from ..syntax.trees import error_at, position_of, unsupported
 from .aggregates import around, in_place_of
 
 _CLOCK = "greatest(make_timestamptz(wall_clock_us()), :s)"

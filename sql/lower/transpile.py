@@ -35,38 +35,25 @@ from ...catalog.values.json_text import write_json
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.fibre import give_way
 from ..access.key_access import KeyAccess
+from ..analyze import scalars
 from ..analyze.binder import Relations, scopes_in, tables_in
 from ..analyze.calls.client_functions import CLIENT_NODES, client_fact
 from ..analyze.calls.row_calls import is_sequence_call, refuse_session_call
 from ..analyze.columns.output_columns import column_origins, output_name
 from ..analyze.columns.stars import expand_stars, hoist_first_joins
-from ..analyze.scalars import (
-    DATE,
-    INT8,
-    SLOT,
-    TIMESTAMPTZ,
-    Bindings,
-    NotNative,
-    Scalar,
-    adapt,
-    coerced,
-    compile_scalar,
-    constant_datum,
-    type_of_cast,
-)
-from ..analyze.types.casts import literal_cast
+from ..analyze.types.conversions import literal_cast
 from ..analyze.types.resolution import operands as compared_with
 from ..analyze.types.resolution import resolve_types
 from ..analyze.types.types import Types
 from ..analyze.views import selected
-from ..builtins.operators import COMPARISONS
-from ..builtins.templates import DUCKDB, duckdb_type
+from ..builtins.macros import DUCKDB, duckdb_type
+from ..builtins.signatures import COMPARISONS
 from ..results.results import Origin
-from ..syntax.refusals import error_at
 from ..syntax.trees import (
     alias_named,
     copied,
     dismantle,
+    error_at,
     find_all,
     folded,
     folded_alias,
@@ -76,9 +63,8 @@ from ..syntax.trees import (
     table_name,
     wrap,
 )
-from .documents.element_names import name_elements
-from .documents.meaning import mean_documents
-from .grouped_keys import group_by_keys
+from .documents import mean_documents
+from .implied_columns import group_by_keys, name_elements
 from .meaning import mean_as_postgres
 
 
@@ -117,7 +103,7 @@ class TableScan:
 class TypedParameter:
     """A parameter of the DuckDB statement; `type` is what it is cast to, if it is known."""
 
-    scalar: Scalar
+    scalar: scalars.Scalar
     type: ColumnType | None
 
 
@@ -150,7 +136,7 @@ class Piecewise:
     order, and each is sorted by itself.
     """
 
-    limit: Scalar | None
+    limit: scalars.Scalar | None
     ordered: bool
 
 
@@ -163,7 +149,9 @@ def transpile(
     """The plan of a query, which reads tables by `accesses`, by their aliases, and others whole."""
     positions = _positions(tree)
     slots = {
-        slot for node in find_all(tree, exp.Literal) if (slot := node.meta.get(SLOT)) is not None
+        slot
+        for node in find_all(tree, exp.Literal)
+        if (slot := node.meta.get(scalars.SLOT)) is not None
     }
     query = _as_query(copied(tree))
     hoist_first_joins(query)
@@ -247,7 +235,7 @@ def _retype_casts(query: exp.Query, parameters: _Parameters) -> None:
         if read is not None:
             cast.replace(parameters.typed(*read))
             continue
-        type = type_of_cast(cast)
+        type = scalars.type_of_cast(cast)
         if type is not None and type.bare and _client_parameter(cast.this.unnest()):
             cast.replace(parameters.numeric(cast.this.unnest(), type))
         elif type is not None:
@@ -290,20 +278,20 @@ class _Parameters:
         self.found: list[TypedParameter] = []
         self._known: dict[tuple[object, ...], int] = {}
 
-    def typed(self, scalar: Scalar, type: ColumnType) -> exp.Expr:
+    def typed(self, scalar: scalars.Scalar, type: ColumnType) -> exp.Expr:
         return _cast(self.constant(scalar, type), type)
 
     def plain(self, tree: exp.Parameter) -> exp.Expr:
         """A parameter as the client gave it."""
-        return self._once(("plain", tree.this.this), compile_scalar(tree, {}), None)
+        return self._once(("plain", tree.this.this), scalars.compile_scalar(tree, {}), None)
 
     def numeric(self, tree: exp.Parameter, type: ColumnType) -> exp.Expr:
         """A parameter as a bare DECIMAL, which drops no digit of it."""
-        given = coerced(compile_scalar(tree, {}), type)
+        given = scalars.coerced(scalars.compile_scalar(tree, {}), type)
         return _cast(self._once(("numeric", tree.this.this), given, type), type)
 
     def now(self, tree: exp.Expr, type: ColumnType) -> exp.Expr:
-        return _cast(self._once(("now", type.kind), compile_scalar(tree, {}), type), type)
+        return _cast(self._once(("now", type.kind), scalars.compile_scalar(tree, {}), type), type)
 
     def kept_in(self, query: exp.Expr) -> tuple[TypedParameter, ...]:
         """Returns the parameters that the query still has, numbered anew: pg_typeof() of a literal
@@ -315,14 +303,16 @@ class _Parameters:
             node.set("this", exp.Literal.number(number[int(node.this.this)]))
         return tuple(self.found[old - 1] for old in used)
 
-    def constant(self, scalar: Scalar, type: ColumnType | None) -> exp.Expr:
+    def constant(self, scalar: scalars.Scalar, type: ColumnType | None) -> exp.Expr:
         try:
-            key: tuple[object, ...] = (type, repr(constant_datum(scalar)))
-        except NotNative:
+            key: tuple[object, ...] = (type, repr(scalars.constant_datum(scalar)))
+        except scalars.NotNative:
             key = (len(self.found),)
         return self._once(key, scalar, type)
 
-    def _once(self, key: tuple[object, ...], scalar: Scalar, type: ColumnType | None) -> exp.Expr:
+    def _once(
+        self, key: tuple[object, ...], scalar: scalars.Scalar, type: ColumnType | None
+    ) -> exp.Expr:
         if key not in self._known:
             self.found.append(TypedParameter(scalar, type))
             self._known[key] = len(self.found)
@@ -350,8 +340,8 @@ def _type_constant(operand: exp.Expr, type: ColumnType, parameters: _Parameters)
     text = isinstance(operand, exp.Literal) and operand.is_string
     if not text and not _client_parameter(operand):
         return
-    scalar = compile_scalar(operand, {})
-    scalar = adapt(scalar, type, position=position_of(operand))
+    scalar = scalars.compile_scalar(operand, {})
+    scalar = scalars.adapt(scalar, type, position=position_of(operand))
     if type.kind is TypeKind.DECIMAL:
         # Not cast: a constant with more digits than the column has must not be rounded to meet it.
         operand.replace(parameters.constant(scalar, None))
@@ -381,7 +371,7 @@ def _value(node: exp.Expr, parameters: _Parameters) -> exp.Expr | None:
             return parameters.plain(node) if _client_parameter(node) else None
         case exp.CurrentTimestamp() | exp.CurrentDate():
             node.set("this", None)
-            type = TIMESTAMPTZ if isinstance(node, exp.CurrentTimestamp) else DATE
+            type = scalars.TIMESTAMPTZ if isinstance(node, exp.CurrentTimestamp) else scalars.DATE
             return parameters.now(node.copy(), type)
     refuse_session_call(node)
     told = client_fact(node)
@@ -395,8 +385,10 @@ def _value(node: exp.Expr, parameters: _Parameters) -> exp.Expr | None:
             "Make it the DEFAULT of a column, or call it in VALUES.",
         )
     try:
-        return parameters.typed(compile_scalar(node, {}), INT8 if told is None else told[0].type)
-    except NotNative:
+        return parameters.typed(
+            scalars.compile_scalar(node, {}), scalars.INT8 if told is None else told[0].type
+        )
+    except scalars.NotNative:
         what = f"{node.name.lower()} takes constants and parameters"
         raise error_at(node, "0A000", what) from None
 
@@ -407,12 +399,12 @@ def _replace_slots(query: exp.Expr, types: Types, parameters: _Parameters) -> se
     replaced: set[int] = set()
     kept: set[int] = set()
     for node in list(find_all(query, exp.Literal)):
-        slot, parent = node.meta.get(SLOT), node.parent
+        slot, parent = node.meta.get(scalars.SLOT), node.parent
         if slot is None or parent is None:
             continue
-        others = [part for part in parent.iter_expressions() if SLOT not in part.meta]
+        others = [part for part in parent.iter_expressions() if scalars.SLOT not in part.meta]
         if isinstance(parent, _BESIDE_INT8) and others and all(_is_int8(o, types) for o in others):
-            node.replace(parameters.typed(compile_scalar(node, {}), INT8))
+            node.replace(parameters.typed(scalars.compile_scalar(node, {}), scalars.INT8))
             replaced.add(slot)
         else:
             kept.add(slot)
@@ -428,8 +420,7 @@ def _is_int8(tree: exp.Expr, types: Types) -> bool:
 
 
 def _evaluated_once(call: exp.Expr) -> bool:
-    """Whether a call is one value: an item where there are no rows, or of VALUES in the outermost
-    FROM."""
+    """Whether a call is one value: an item without rows, or of VALUES in the outermost FROM."""
     nearest = call.find_ancestor(exp.Values, exp.Select)
     if isinstance(nearest, exp.Values):
         select = nearest.find_ancestor(exp.Select)
@@ -534,7 +525,7 @@ def _name_items(select: exp.Select) -> None:
         wrap(item, partial(exp.alias_, alias=name, quoted=True, copy=False))
 
 
-def parameter_values(select: AnalyticSelect, bindings: Bindings) -> list[object]:
+def parameter_values(select: AnalyticSelect, bindings: scalars.Bindings) -> list[object]:
     """Returns DuckDB's parameters. Times go as text, which the cast reads back exactly."""
     values = []
     for parameter in select.parameters:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -34,31 +33,6 @@ _PIECES_MIN = 4
 by shape are for."""
 
 
-class Constant(NamedTuple):
-    """A number, a text, or one of the words; where it begins in the statement."""
-
-    kind: TokenType
-    text: str
-    start: int
-    negative: bool = False
-
-    @property
-    def tree(self) -> exp.Expr:
-        """The tree that the parser would have made of the rows."""
-        match self.kind:
-            case TokenType.NULL:
-                return exp.null()
-            case TokenType.TRUE | TokenType.FALSE:
-                return exp.Boolean(this=self.kind is TokenType.TRUE)
-        text = self.kind is TokenType.STRING
-        literal = exp.Literal(this=self.text, is_string=text)
-        literal.meta["start"] = self.start
-        return exp.Neg(this=literal) if self.negative else literal
-
-
-Row = tuple[Constant, ...]
-
-_WORDS = {"null": TokenType.NULL, "true": TokenType.TRUE, "false": TokenType.FALSE}
 _NUMBER = r"[0-9]{1,100}(?:\.[0-9]{1,100})?"
 _TEXT = r"'[^']*+(?:''[^']*+)*+'"
 _WORD = r"(?i:null|true|false)"
@@ -88,25 +62,28 @@ class ConstantRows:
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def rows(self) -> Iterator[Row]:
-        """The rows with the places of their constants."""
+    def rows(self) -> Iterator[list[exp.Expr]]:
+        """The rows as trees, with the places of their constants."""
         at = self.begin
         while (found := _NEXT_ROW.match(self.statement, at, self.end)) is not None:
             give_way()
             at = found.end()
             items = _ITEM.finditer(self.statement, found.start(), at)
-            yield tuple([constant(item.group(), item.start()) for item in items])
+            yield [constant_tree(item.group(), item.start()) for item in items]
 
 
-def constant(written: str, start: int) -> Constant:
-    """Returns what is written at a place of the statement."""
-    if written[0] == "'":
-        return Constant(TokenType.STRING, written[1:-1].replace("''", "'"), start)
-    word = _WORDS.get(written.lower())
-    if word is not None:
-        return Constant(word, written, start)
-    negative = written[0] == "-"
-    return Constant(TokenType.NUMBER, written[negative:], start + negative, negative)
+def constant_tree(written: str, start: int) -> exp.Expr:
+    """The tree that the parser would have made of what is written at a place of the statement."""
+    match written.lower():
+        case "null":
+            return exp.null()
+        case "true" | "false" as truth:
+            return exp.Boolean(this=truth == "true")
+    negative, text = written[0] == "-", written[0] == "'"
+    read = written[1:-1].replace("''", "'") if text else written[negative:]
+    literal = exp.Literal(this=read, is_string=text)
+    literal.meta["start"] = start + negative
+    return exp.Neg(this=literal) if negative else literal
 
 
 def further_rows(text: str, at: int) -> tuple[int, int] | None:
@@ -276,7 +253,7 @@ def _read(written: str) -> Item:
 
 def _tree(written: str, start: int) -> exp.Expr:
     if written[0] != "$":
-        return constant(written, start).tree
+        return constant_tree(written, start)
     number = exp.Literal.number(int(written[1:]))
     number.meta["start"] = start + 1
     return exp.Parameter(this=number)

@@ -6,6 +6,7 @@
     substr(s, -1)             a call of `postgres_substr`, which only `sql.lower` knows
     int8('5'), "time"('1:00') casts, each in a column of the function's name
     nextval('s'::regclass)    nextval('s'): the name is looked for when it is called
+    user, current_role        CURRENT_USER in a column of that name: reserved words, not names
     1 = ALL (a)               no call of a function all(a)
     DATE '2025-01-01'::TEXT   a text of a date: the type's name binds tighter
     f(doc -> 'a')             a member of a document, and no lambda
@@ -98,6 +99,12 @@ def _typed_literal(parser: object, tree: exp.Expr, type: exp.DataType) -> exp.Ex
     return tree
 
 
+def _user(word: str, parser: object) -> exp.Expr:
+    made = exp.CurrentUser()
+    made.meta[COLUMN_NAME] = word
+    return made
+
+
 def _postgres() -> Postgres:
     made = Postgres()
     made.INDEX_OFFSET = 0
@@ -105,6 +112,8 @@ def _postgres() -> Postgres:
     names = (*CALLED, *_CASTS, *_SETS, *_SEQUENCES)
     own: dict[str, Callable[..., exp.Expr]] = {name.upper(): partial(_call, name) for name in names}
     parser.FUNCTIONS = {**parser.FUNCTIONS, **own}
+    words = {word.upper(): partial(_user, word) for word in ("user", "current_role")}
+    parser.NO_PAREN_FUNCTION_PARSERS = {**parser.NO_PAREN_FUNCTION_PARSERS, **words}
     syntax = parser.FUNCTION_PARSERS.items()
     parser.FUNCTION_PARSERS = {name: read for name, read in syntax if name not in own}
     lambdas = parser.LAMBDAS.items()

@@ -13,7 +13,6 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax.refusals import error_at, unsupported
 from ..syntax.statement import ObjectName
 from ..syntax.statements import (
     Delete,
@@ -25,7 +24,16 @@ from ..syntax.statements import (
     WithWrites,
     WritingStep,
 )
-from ..syntax.trees import E, alias_named, find_all, folded, position_of, table_name
+from ..syntax.trees import (
+    E,
+    alias_named,
+    error_at,
+    find_all,
+    folded,
+    position_of,
+    table_name,
+    unsupported,
+)
 from .constants import ROWS, ragged, rows_behind
 from .cursor import syntax_error
 from .lexer import like
@@ -117,8 +125,7 @@ def insert_of(tree: exp.Insert, inserts: Inserts, tokens: list[Token]) -> Insert
 
 
 def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
-    """Returns the UPDATE of a tree. Raises SQLError 42601, and 0A000 for a clause that is not
-    supported."""
+    """The UPDATE of a tree. Raises SQLError 42601, and 0A000 for a clause that is not supported."""
     assigned = assignments(tree.expressions)
     if not assigned:
         raise _ends_early(tokens)
@@ -140,8 +147,7 @@ def update_of(tree: exp.Update, tokens: list[Token]) -> Update:
 
 
 def delete_of(tree: exp.Delete, tokens: list[Token]) -> Delete:
-    """Returns the DELETE of a tree. Raises SQLError 42601, and 0A000 for a clause that is not
-    supported."""
+    """The DELETE of a tree. Raises SQLError 42601, and 0A000 for a clause that is not supported."""
     if not isinstance(tree.this, exp.Table):
         raise _ends_early(tokens)
     _refuse_column_aliases(tree.this)

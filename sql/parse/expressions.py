@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
-from ..syntax.refusals import error_at
-from ..syntax.trees import find_all, folded
+from ..syntax.trees import error_at, find_all, folded
 from .dialect import POSTGRES
 from .lexer import tokenize
 from .queries import parse_tree

@@ -13,10 +13,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ..syntax import statements
-from ..syntax.refusals import unsupported
 from ..syntax.schema_statements import CreateEnum
 from ..syntax.statement import Statement, rows_of
 from ..syntax.statements import Delete, Insert, PlannedStatement, Prepare, Update
+from ..syntax.trees import unsupported
 from .constants import lists_in
 from .cursor import Cursor, LexemeKind, Unmatched, syntax_error
 from .dml import parse_change, parse_insert, parse_with

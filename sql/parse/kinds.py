@@ -13,9 +13,9 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ..syntax.refusals import unsupported
 from ..syntax.statement import AsOf, ObjectName, Option, TypeName
 from ..syntax.statements import Query
+from ..syntax.trees import unsupported
 from .cursor import RESERVED, Cursor, LexemeKind, Unmatched
 from .queries import parse_as_of, parse_query, parse_tree
 from .rules import KINDS, Kind, Rules

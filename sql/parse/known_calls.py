@@ -18,8 +18,7 @@ from sqlglot import exp
 from ..builtins.known_functions import ELSEWHERE, FUNCTIONS
 from ..builtins.macros import PREFIX
 from ..builtins.session_functions import SESSION_FUNCTIONS
-from ..syntax.refusals import error_at, unsupported
-from ..syntax.trees import find_all
+from ..syntax.trees import error_at, find_all, unsupported
 from .expansions.catalog_functions import CATALOG_CALLS
 
 _PREFIXES = (PREFIX, "json_", "jsonb_")
@@ -115,18 +114,13 @@ REFUSED_NODES: dict[type[exp.Expr], tuple[str, str]] = {
 """The same for nodes of sqlglot's: what the error calls each, and its hint."""
 
 
-def offered_operators(tree: exp.Expr) -> exp.Expr:
-    """The tree itself. Raises SQLError 0A000 for a node of `REFUSED_NODES`."""
-    for node in find_all(tree, *REFUSED_NODES):
-        what, hint = REFUSED_NODES[type(node)]
-        raise unsupported(what, node, hint)
-    return tree
-
-
 def known_calls(tree: exp.Expr) -> exp.Expr:
-    """The tree itself. Raises SQLError 0A000 for a call of a function that is not offered, and
-    42883 for a call of what is in no registry."""
-    for node in find_all(tree, exp.Anonymous):
+    """The tree itself. Raises SQLError 0A000 for a node of `REFUSED_NODES` and for a call of a
+    function that is not offered, and 42883 for a call of what is in no registry."""
+    for node in find_all(tree, exp.Anonymous, *REFUSED_NODES):
+        if type(node) in REFUSED_NODES:
+            what, refused = REFUSED_NODES[type(node)]
+            raise unsupported(what, node, refused)
         name = node.name.lower()
         plain = name.removeprefix(PREFIX)
         hint = _REFUSED.get(f"jsonb{plain[4:]}" if plain.startswith("json_") else plain)

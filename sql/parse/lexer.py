@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
-from ..syntax.refusals import unsupported
+from ..syntax.trees import unsupported
 from .dialect import tokens_of
 from .pieces import SMALL_LENGTH, Pieces, pieces
 

@@ -7,7 +7,6 @@ is refused here (`INTO`), so that no clause is ever ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlglot import exp
@@ -17,28 +16,21 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
-from ..syntax.refusals import unsupported
 from ..syntax.statement import AsOf
 from ..syntax.statements import Query, RowLock
-from ..syntax.trees import CHAINED, balance, find_all, position_of, walk
+from ..syntax.trees import CHAINED, balance, find_all, position_of, unsupported, walk
 from .constants import keep_lists, lists_in
 from .cursor import syntax_error
 from .dialect import POSTGRES
 from .expansions.catalog_functions import PREFIX, expand, expands, plain_tokens
 from .expansions.set_functions import SCALARS, plain_sets
-from .known_calls import REFUSED_NODES, known_calls, offered_operators
+from .known_calls import REFUSED_NODES, known_calls
 from .lexer import give_way_for, is_string, like
 from .pieces import NESTING_MAX, OPERATORS_MAX
-from .repairs import USER_WORDS, meant_tokens, plain_arrays, plain_derived, plain_rows, plain_users
+from .repairs import meant_tokens, plain_arrays, plain_derived, plain_rows
 
-
-@dataclass(frozen=True, slots=True)
-class ParsedTree:
-    """A tree, the classes of its nodes, and its SELECTs."""
-
-    tree: exp.Expr
-    kinds: frozenset[type[exp.Expr]]
-    selects: list[exp.Select]
+ParsedTree = tuple[exp.Expr, frozenset[type[exp.Expr]], list[exp.Select]]
+"""A tree, the classes of its nodes, and its SELECTs."""
 
 
 def _words(tokens: list[Token]) -> frozenset[str]:
@@ -48,7 +40,7 @@ def _words(tokens: list[Token]) -> frozenset[str]:
 
 def parse_tree(text: str, tokens: list[Token]) -> exp.Expr:
     """Parses `tokens` into one tree. Raises SQLError 42601 with a position."""
-    return _parse_tree(text, tokens, _words(tokens)).tree
+    return _parse_tree(text, tokens, _words(tokens))[0]
 
 
 def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> ParsedTree:
@@ -76,8 +68,6 @@ def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> Parsed
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if len(tokens) > _SHALLOW:
         _refuse_depth(tree)
-    if not words.isdisjoint(USER_WORDS):
-        tree = plain_users(tree)
     nodes = list(walk(tree))
     kinds = frozenset(map(type, nodes))
     due = _passes_for(kinds)
@@ -89,7 +79,7 @@ def _parse_tree(text: str, tokens: list[Token], words: frozenset[str]) -> Parsed
     if due:
         nodes = list(walk(tree))
         kinds = frozenset(map(type, nodes))
-    return ParsedTree(tree, kinds, [node for node in nodes if isinstance(node, exp.Select)])
+    return tree, kinds, [node for node in nodes if isinstance(node, exp.Select)]
 
 
 DEPTH_MAX = OPERATORS_MAX + 2 * NESTING_MAX
@@ -132,8 +122,7 @@ _PASSES: tuple[tuple[Callable[[exp.Expr], exp.Expr], tuple[type[exp.Expr], ...]]
     (plain_derived, (exp.Join, exp.Lateral)),
     (plain_sets, (exp.Anonymous, exp.Unnest, *SCALARS)),
     (plain_arrays, (exp.Any, exp.All)),
-    (offered_operators, tuple(REFUSED_NODES)),
-    (known_calls, (exp.Anonymous,)),
+    (known_calls, (exp.Anonymous, *REFUSED_NODES)),
     (balance, CHAINED),
 )
 """Passes over a parsed tree, in order, each with the kinds of nodes that it rewrites. A pass
@@ -157,8 +146,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
     give_way_for(tokens)
     words = _words(tokens)
     tokens, as_of = _cut_as_of(text, tokens) if "system" in words else (tokens, None)
-    parsed = _parse_tree(text, tokens, words)
-    kinds, tree = parsed.kinds, parsed.tree
+    tree, kinds, selects = _parse_tree(text, tokens, words)
     if expands(kinds, words):
         tree = expand(tree)
     while isinstance(tree, exp.Subquery) and not tree.alias:
@@ -170,7 +158,7 @@ def parse_query(text: str, tokens: list[Token]) -> Query:
         raise syntax_error(text, tokens[0].start, tokens[0].end + 1)
     if not kinds.isdisjoint((exp.Insert, exp.Update, exp.Delete, exp.Merge)):
         raise SQLError("0A000", "a query cannot contain a statement that writes")
-    for select in parsed.selects:
+    for select in selects:
         if not select.expressions and isinstance(select.parent, exp.Exists):
             select.set("expressions", [exp.Literal.number(1)])  # nobody looks at them
         elif not select.expressions:
@@ -224,17 +212,16 @@ def _cut_row_locks(tree: exp.Expr, position: int | None) -> tuple[RowLock, ...]:
         raise SQLError(
             "0A000", "FOR UPDATE is not allowed with aggregate functions", position=position
         )
-    locks = tuple(_row_lock(clause) for clause in clauses)
+    locks = tuple(
+        RowLock(
+            mode=LockMode.EXCLUSIVE if clause.args.get("update") else LockMode.SHARED,
+            when_locked=_WHEN[clause.args.get("wait")],
+            tables=tuple(table.name for table in clause.expressions),
+        )
+        for clause in clauses
+    )
     tree.set("locks", None)
     return locks
-
-
-def _row_lock(clause: exp.Lock) -> RowLock:
-    return RowLock(
-        mode=LockMode.EXCLUSIVE if clause.args.get("update") else LockMode.SHARED,
-        when_locked=_WHEN[clause.args.get("wait")],
-        tables=tuple(table.name for table in clause.expressions),
-    )
 
 
 def parse_as_of(text: str, tokens: list[Token], index: int) -> tuple[AsOf, int]:

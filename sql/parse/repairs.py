@@ -12,7 +12,6 @@ A tree that was parsed so is said in PostgreSQL's words again by `as_written`. I
     count(t.*), to_jsonb(t.*)           count(t), to_jsonb(t): the star of one argument is the row
     (a, b) IN (VALUES (1, 2), (3, 4))   (a, b) IN ((1, 2), (3, 4))
     a = ANY (VALUES (1), (3))           a IN (1, 3)
-    user, current_role                  CURRENT_USER: reserved words, unless they are quoted
     1 = ANY (ARRAY(SELECT …))           1 = ANY (SELECT …)
 
 Derived tables get aliases; what reads a tree knows the tables of a FROM by their names, and so two
@@ -32,8 +31,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from ...catalog.values.errors import SQLError
 from ...kvlayer.fibre import give_way
 from ..builtins.macros import PREFIX
-from ..syntax.refusals import unsupported
-from ..syntax.trees import CALLED, alias_named, find_all
+from ..syntax.trees import alias_named, find_all, unsupported
 from .lexer import LITERALS, TOKENS_PER_STEP, is_string, like
 
 OID = TokenType.UINT
@@ -203,8 +201,7 @@ def _entries(values: exp.Values) -> list[exp.Expr]:
 
 
 def plain_derived(tree: exp.Expr) -> exp.Expr:
-    """Returns the tree with names for derived tables that have none, where several stand side by
-    side."""
+    """The tree with names for derived tables that have none, where several stand side by side."""
     for select in list(tree.find_all(exp.Select)):
         unnamed = [table for table in _tables_of(select) if _unnamed(table)]
         for number, table in enumerate(unnamed if len(unnamed) > 1 else ()):
@@ -234,25 +231,6 @@ def _function(table: exp.Expr) -> str | None:
     if isinstance(call, exp.Anonymous):
         return call.name.lower()
     return call.sql_name().lower() if isinstance(call, exp.Func) else None
-
-
-# Words that stand for functions.
-
-USER_WORDS = frozenset({"user", "current_role"})
-
-
-def plain_users(tree: exp.Expr) -> exp.Expr:
-    """The tree with calls for words that are reserved, unless they are quoted."""
-    made: exp.Expr = exp.Paren(this=tree)
-    for node in list(find_all(made, exp.Column)):
-        word = node.name.lower()
-        plain = isinstance(node.this, exp.Identifier) and not node.this.quoted
-        if plain and node.args.get("table") is None and word in USER_WORDS:
-            user = exp.CurrentUser()
-            user.meta[CALLED] = word
-            node.replace(user)
-    found: exp.Expr = made.this
-    return found.pop()  # a tree whose parent is nothing of its own is no result any more
 
 
 # Arrays.

@@ -28,9 +28,8 @@ from ..analyze.given_tables import ROW_NUMBER, given_table
 from ..analyze.scalars import NotNative, Scope
 from ..analyze.types.blanks import without_blanks
 from ..lower.transpile import AnalyticSelect, transpile
-from ..syntax.refusals import error_at
 from ..syntax.statements import Insert, InsertMode, OnConflict
-from ..syntax.trees import find_all, folded, position_of
+from ..syntax.trees import error_at, find_all, folded, position_of
 from .plans import Assignment, ConflictPlan
 
 EXCLUDED = "excluded"

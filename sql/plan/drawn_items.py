@@ -7,7 +7,7 @@ is the query without its draws, whose rows are then completed, in their order:
     SELECT 0, note AS n FROM t GROUP BY note ORDER BY n LIMIT 3
 
 `setval(pg_get_serial_sequence('t', 'id'), max(id))`, whose arguments the query computes behind its
-items, is such a call, and so is every call of `session_calls`, which is carried out once for each
+items, is such a call, and so is every call for `SessionCalls`, which is carried out once for each
 row.
 
 A value is drawn for each row of the result, behind ORDER BY and LIMIT, as PostgreSQL does it.
@@ -27,15 +27,15 @@ from ...catalog.values.errors import SQLError
 from ..analyze.calls.row_calls import is_sequence_call, sequence_arguments, session_function
 from ..analyze.columns.output_columns import output_name
 from ..analyze.scalars import Scalar, compile_scalar, drawn_by, evaluates
+from ..builtins.macros import cast_to
 from ..builtins.session_functions import SessionFunction
-from ..builtins.templates import cast_to
 from ..results.results import ResultColumn
 from ..syntax.trees import find_all, folded, position_of
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnCall:
-    """A call of `session_calls`, its arguments being operands by their places."""
+    """A call for `SessionCalls`, its arguments being operands by their places."""
 
     name: str
     function: SessionFunction
@@ -49,7 +49,7 @@ class DrawnCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItems:
     """The items of a query that draw, by their places, and what each draws: all of sequences, or
-    all by calls of `session_calls`. Places behind a star count from the end: they are negative.
+    all by calls for `SessionCalls`. Places behind a star count from the end: they are negative.
     The query computes so many operands behind its own items."""
 
     places: tuple[int, ...]

@@ -48,26 +48,12 @@ from ..analyze.views import expand_views, refuse_view
 from ..lower.transpile import AnalyticSelect, transpile
 from ..parse.constants import ROWS, keeps_lists, written_out
 from ..parse.dml import with_ctes
-from ..syntax.refusals import error_at
 from ..syntax.statements import Delete, Insert, PlannedStatement, Query, RowLock, Update, WithWrites
-from ..syntax.trees import copied, folded_alias, table_name
+from ..syntax.trees import copied, error_at, folded_alias, table_name
+from . import plans
 from .conflict_plan import plan_conflict
 from .drawn_items import split_items
 from .native_select import native_select, piecewise, row_count
-from .plans import (
-    Assignment,
-    Constants,
-    DeletePlan,
-    InsertPlan,
-    LockedTable,
-    LockingPlan,
-    Plan,
-    RowFinder,
-    SelectPlan,
-    StepPlan,
-    UpdatePlan,
-    WithPlan,
-)
 from .returning import projection, refuse_others, refuse_unreturned, returned_table
 from .scan_accesses import scan_accesses
 
@@ -79,7 +65,7 @@ _WRITING = {
 """Words of the error for a view that cannot be written."""
 
 
-def plan_statement(statement: PlannedStatement, relations: Relations) -> Plan:
+def plan_statement(statement: PlannedStatement, relations: Relations) -> plans.Plan:
     """The plan of a statement whose tables are `relations`. Raises SQLError."""
     statement = expand_views(statement, relations)
     if isinstance(statement, WithWrites):
@@ -87,10 +73,10 @@ def plan_statement(statement: PlannedStatement, relations: Relations) -> Plan:
     return _plan_part(statement, relations)
 
 
-def _with_writes(statement: WithWrites, relations: Relations) -> WithPlan:
+def _with_writes(statement: WithWrites, relations: Relations) -> plans.WithPlan:
     refuse_unreturned(statement)
     known = dict(relations)
-    steps: list[StepPlan] = []
+    steps: list[plans.StepPlan] = []
     for number, step in enumerate(statement.steps, start=1):
         if any(step.name == other.name for other in statement.steps[: number - 1]):
             raise SQLError(
@@ -99,12 +85,12 @@ def _with_writes(statement: WithWrites, relations: Relations) -> WithPlan:
                 position=step.position,
             )
         plan = _plan_part(step.statement, known)
-        assert not isinstance(plan, SelectPlan), plan
+        assert not isinstance(plan, plans.SelectPlan), plan
         returned = returned_table(number, step, plan.returning)
         if returned is not None:
             known[STEPS, step.name] = returned
-        steps.append(StepPlan(plan, returned))
-    return WithPlan(
+        steps.append(plans.StepPlan(plan, returned))
+    return plans.WithPlan(
         relations=tuple(relations.values()),
         steps=tuple(steps),
         main=_plan_part(statement.main, known),
@@ -113,7 +99,7 @@ def _with_writes(statement: WithWrites, relations: Relations) -> WithPlan:
 
 def _plan_part(
     statement: Query | Insert | Update | Delete, relations: Relations
-) -> SelectPlan | InsertPlan | UpdatePlan | DeletePlan:
+) -> plans.SelectPlan | plans.InsertPlan | plans.UpdatePlan | plans.DeletePlan:
     if not isinstance(statement, Query):
         _refuse_target(statement, relations)
     bind_enum_casts(statement, relations)
@@ -147,7 +133,7 @@ def _refuse_target(statement: Insert | Update | Delete, relations: Relations) ->
     refuse_view(target, statement.table, _WRITING[type(statement)])
 
 
-def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
+def plan_select(tree: exp.Expr, relations: Relations) -> plans.SelectPlan:
     """Native where the shape allows it. DuckDB's plan is made at once where there is no other, and
     otherwise when a key range turns out to be too long to be read row by row. A list of constants
     that is kept as it is written is read so natively, and for DuckDB it is written out."""
@@ -169,7 +155,7 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
         select = transpile(query, relations, scan_accesses(query, relations))
         return select if items else replace(select, piecewise=piecewise(query, relations))
 
-    plan = SelectPlan(
+    plan = plans.SelectPlan(
         relations=tuple(relations.values()),
         native=native,
         make_analytic=analytic,
@@ -180,13 +166,13 @@ def plan_select(tree: exp.Expr, relations: Relations) -> SelectPlan:
     return plan
 
 
-def _insert(statement: Insert, relations: Relations) -> InsertPlan:
+def _insert(statement: Insert, relations: Relations) -> plans.InsertPlan:
     descriptor = relations[statement.table.parts]
     targets = places_of(statement.columns, descriptor)
     if isinstance(statement.source, exp.Values):
         refuse_sets(statement.source, "VALUES", series=True)
     rows: tuple[tuple[Scalar, ...], ...] = ()
-    constants: Constants | None = None
+    constants: plans.Constants | None = None
     query = None
     if statement.source is None:
         rows = (_defaults(descriptor),)
@@ -198,7 +184,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
             _row(values, targets, statement, descriptor) for values in statement.source.expressions
         )
         if (more := statement.source.meta.get(ROWS)) is not None:
-            constants = Constants(
+            constants = plans.Constants(
                 row_count=len(more),
                 columns=constant_columns(more, descriptor, targets),
                 defaults=_defaults(descriptor),
@@ -207,7 +193,7 @@ def _insert(statement: Insert, relations: Relations) -> InsertPlan:
         columns = [descriptor.visible_columns[place] for place in targets]
         check_inserted(statement, columns, relations)
         query = plan_select(statement.source, relations)
-    return InsertPlan(
+    return plans.InsertPlan(
         relations=tuple(relations.values()),
         descriptor=descriptor,
         codec=codec_for(descriptor),
@@ -248,11 +234,11 @@ def _row(
     return tuple(row)
 
 
-def _update(statement: Update, relations: Relations) -> UpdatePlan:
+def _update(statement: Update, relations: Relations) -> plans.UpdatePlan:
     descriptor = relations[statement.table.parts]
     relation = statement.alias or descriptor.name
     scope = row_scope(descriptor)
-    assignments: list[Assignment] = []
+    assignments: list[plans.Assignment] = []
     computed: list[exp.Expr] = []
     for target, value in statement.assignments:
         taken = [earlier.place for earlier in assignments]
@@ -265,10 +251,10 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
             else:
                 check_columns(value, descriptor, relation)
                 scalar = value_for(value, descriptor, place, scope, relation)
-            assignments.append(Assignment(place, scalar, None))
+            assignments.append(plans.Assignment(place, scalar, None))
         except NotNative:
             refuse_sets(value, "UPDATE")
-            assignments.append(Assignment(place, None, len(computed)))
+            assignments.append(plans.Assignment(place, None, len(computed)))
             computed.append(value)
     if computed:
         places = [a.place for a in assignments if a.scalar is None]
@@ -276,7 +262,7 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
         check_updated(statement, list(zip(columns, computed, strict=True)), relations)
     refuse_others(statement, descriptor, relation, relations)
     keys = set(descriptor.primary_key)
-    return UpdatePlan(
+    return plans.UpdatePlan(
         relations=tuple(relations.values()),
         finder=_finder(statement, descriptor, relation, relations, computed),
         assignments=tuple(assignments),
@@ -285,11 +271,11 @@ def _update(statement: Update, relations: Relations) -> UpdatePlan:
     )
 
 
-def _delete(statement: Delete, relations: Relations) -> DeletePlan:
+def _delete(statement: Delete, relations: Relations) -> plans.DeletePlan:
     descriptor = relations[statement.table.parts]
     relation = statement.alias or descriptor.name
     refuse_others(statement, descriptor, relation, relations)
-    return DeletePlan(
+    return plans.DeletePlan(
         relations=tuple(relations.values()),
         finder=_finder(statement, descriptor, relation, relations, ()),
         returning=projection(statement.returning, descriptor, relation),
@@ -302,7 +288,7 @@ def _finder(
     relation: str,
     relations: Relations,
     computed: Sequence[exp.Expr],
-) -> RowFinder:
+) -> plans.RowFinder:
     """The way to the rows: by keys where WHERE fixes some, else by DuckDB."""
     given = statement
     if statement.where is not None:
@@ -328,7 +314,7 @@ def _finder(
         query = _finding(statement, descriptor, relation, computed)
         query, drawn = split_items(query) or (query, None)
         analytic = transpile(query, relations, scan_accesses(query, relations))
-    return RowFinder(
+    return plans.RowFinder(
         descriptor=descriptor,
         codec=codec_for(descriptor),
         access=access,
@@ -359,7 +345,7 @@ def _finding(
 
 def plan_locking(
     tree: exp.Expr, locks: Sequence[RowLock], relations: Relations
-) -> LockingPlan | None:
+) -> plans.LockingPlan | None:
     """The locking part of a query's plan. Raises SQLError."""
     if not locks:
         return None
@@ -384,7 +370,7 @@ def plan_locking(
             ) from None
         keyed.set("limit", None)
         keyed.set("offset", None)
-    return LockingPlan(
+    return plans.LockingPlan(
         tables=tuple(locked for _, locked in tables),
         analytic=transpile(keyed, relations, scan_accesses(tree, relations)),
         limit=limit,
@@ -394,10 +380,10 @@ def plan_locking(
 
 def _locked_tables(
     tree: exp.Select, locks: Sequence[RowLock], relations: Relations
-) -> list[tuple[str, LockedTable]]:
+) -> list[tuple[str, plans.LockedTable]]:
     """The tables that are locked, by alias. Where two clauses name one the stronger counts."""
     sources = _sources(tree)
-    found: dict[str, LockedTable] = {}
+    found: dict[str, plans.LockedTable] = {}
     for lock in locks:
         for name in lock.tables or sources:
             source = sources.get(name)
@@ -407,7 +393,7 @@ def _locked_tables(
             if descriptor.id < FIRST_USER_ID:
                 what = f'permission denied for table "{descriptor.name}"'
                 raise error_at(source, "42501", what)
-            locked = LockedTable(descriptor, lock.mode, lock.when_locked)
+            locked = plans.LockedTable(descriptor, lock.mode, lock.when_locked)
             known = found.get(name)
             found[name] = locked if known is None else known.stronger(locked)
     return list(found.items())

@@ -29,9 +29,16 @@ from ..analyze.columns.output_columns import origin_of, output_name
 from ..analyze.given_tables import given_table
 from ..analyze.scalars import NotNative, Scalar, coerced, compile_scalar
 from ..results.results import STRING, ResultColumn
-from ..syntax.refusals import error_at, unsupported
 from ..syntax.statements import Delete, Update, WithWrites, WritingStep
-from ..syntax.trees import find_all, folded, position_of, table_name, trees_in
+from ..syntax.trees import (
+    error_at,
+    find_all,
+    folded,
+    position_of,
+    table_name,
+    trees_in,
+    unsupported,
+)
 from .plans import Projection
 
 _ANY_DIGITS = ColumnType(TypeKind.DECIMAL)

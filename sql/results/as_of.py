@@ -16,15 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from ...catalog.values.errors import SQLError
 from ...catalog.values.literals import read_timestamptz
-from ...kvlayer.clock import (
-    MAX_TIMESTAMP,
-    Timestamp,
-    duration,
-    format_timestamp,
-    parse_timestamp,
-    timestamp_at,
-    unix_us,
-)
+from ...kvlayer import clock
 from ...kvlayer.closed_timestamp import TARGET_DURATION
 from ...kvlayer.rangefeed.host import TICK_INTERVAL
 from ...kvlayer.settings import SettingError, Settings, parse_duration
@@ -34,8 +26,8 @@ _FORMS = "Write a changefeed's timestamp, an ISO date and time, or an interval s
 
 
 def resolve_as_of(
-    as_of: AsOf, parameters: Sequence[object], now: Timestamp, settings: Settings
-) -> Timestamp:
+    as_of: AsOf, parameters: Sequence[object], now: clock.Timestamp, settings: Settings
+) -> clock.Timestamp:
     """The timestamp that `as_of` means at `now`. Raises SQLError 22023 where it means none."""
     if as_of.function is not None:
         return _of_function(as_of.function, as_of.position, now, settings)
@@ -44,18 +36,20 @@ def resolve_as_of(
     if at > now:
         raise SQLError(
             "22023",
-            f"AS OF SYSTEM TIME {format_timestamp(at)} is in the future",
+            f"AS OF SYSTEM TIME {clock.format_timestamp(at)} is in the future",
             position=as_of.position,
-            detail=f"The store's clock reads {format_timestamp(now)}.",
+            detail=f"The store's clock reads {clock.format_timestamp(now)}.",
         )
     return at
 
 
-def _of_function(name: str, position: int, now: Timestamp, settings: Settings) -> Timestamp:
+def _of_function(
+    name: str, position: int, now: clock.Timestamp, settings: Settings
+) -> clock.Timestamp:
     if name in ("follower_read_timestamp", "experimental_follower_read_timestamp"):
         # Behind everything that a writer may still hold open, so such a read waits for nobody.
         behind = settings.get(TARGET_DURATION) + settings.get(TICK_INTERVAL)
-        return Timestamp(now - duration(seconds=behind))
+        return clock.Timestamp(now - clock.duration(seconds=behind))
     hint = (
         "AS OF SYSTEM TIME follower_read_timestamp() reads a little in the past, and never waits."
     )
@@ -64,35 +58,35 @@ def _of_function(name: str, position: int, now: Timestamp, settings: Settings) -
     )
 
 
-def datetime_of(ts: Timestamp) -> datetime:
+def datetime_of(ts: clock.Timestamp) -> datetime:
     """The wall time of a timestamp, in UTC."""
-    return _EPOCH + timedelta(microseconds=unix_us(ts))
+    return _EPOCH + timedelta(microseconds=clock.unix_us(ts))
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _read(given: object, position: int, now: Timestamp) -> Timestamp:
+def _read(given: object, position: int, now: clock.Timestamp) -> clock.Timestamp:
     if isinstance(given, datetime):
         moment = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
         return _of_datetime(moment, position)
-    if isinstance(given, int) and not isinstance(given, bool) and 0 < given <= MAX_TIMESTAMP:
-        return Timestamp(given)
+    if isinstance(given, int) and not isinstance(given, bool) and 0 < given <= clock.MAX_TIMESTAMP:
+        return clock.Timestamp(given)
     if not isinstance(given, str):
         raise _invalid(repr(given), position)
     return timestamp_of_text(given.strip(), position, now)
 
 
-def timestamp_of_text(text: str, position: int, now: Timestamp) -> Timestamp:
+def timestamp_of_text(text: str, position: int, now: clock.Timestamp) -> clock.Timestamp:
     """The timestamp that a text means at `now`. Raises SQLError 22023 where it means none."""
     if text.startswith("-"):
         try:
-            return Timestamp(now - duration(seconds=parse_duration(text[1:])))
+            return clock.Timestamp(now - clock.duration(seconds=parse_duration(text[1:])))
         except SettingError:
             raise _invalid(repr(text), position) from None
     if text.replace(".", "", 1).isdecimal():
         try:
-            return parse_timestamp(text)
+            return clock.parse_timestamp(text)
         except ValueError as error:
             raise SQLError("22023", f"{error}", position=position, hint=_FORMS) from None
     try:
@@ -101,9 +95,9 @@ def timestamp_of_text(text: str, position: int, now: Timestamp) -> Timestamp:
         raise _invalid(repr(text), position) from None
 
 
-def _of_datetime(moment: datetime, position: int) -> Timestamp:
+def _of_datetime(moment: datetime, position: int) -> clock.Timestamp:
     try:
-        return timestamp_at(unix_us=(moment - _EPOCH) // timedelta(microseconds=1))
+        return clock.timestamp_at(unix_us=(moment - _EPOCH) // timedelta(microseconds=1))
     except ValueError as error:
         raise SQLError("22023", f"{error}", position=position) from None
 

@@ -133,8 +133,7 @@ _FIELDS = "\x1f"
 
 
 def passed_on(error: SQLError) -> ValueError:
-    """Returns an exception for DuckDB, which passes only its text on, with the SQLError marked
-    in it."""
+    """An exception for DuckDB, which passes only its text on, with the SQLError marked in it."""
     told = (error.message, error.detail or "", error.hint or "", "")
     return ValueError(f"{_OWN}{error.sqlstate}: {_FIELDS.join(told)}")
 

@@ -42,13 +42,12 @@ class Result:
     """The outcome of one statement.
 
     `tag` is Postgres's command tag (`SELECT 3`, `INSERT 0 1`). Statements that return rows have
-    `columns`, and their rows in one of four shapes: `rows`, an Arrow `table` (what DuckDB
-    computed; its column names may repeat), `batches` of it that are still to come, where who ran it
-    asked for them, or a `stream` that does not end by itself (a changefeed without a sink; closing
-    it ends the feed). `row_count` counts rows returned, or written by DML; with `batches` they are
-    not counted yet, and `tag` lacks their number.
-    `commit_timestamp` is set when the statement committed by itself; what a job of it has done
-    until it returned is at or below it, too.
+    `columns`, and their rows in one of four shapes: `rows`, an Arrow `table` (what DuckDB computed;
+    its column names may repeat), `batches` of it that are still to come, where who ran it asked for
+    them, or a `stream` that does not end by itself (a changefeed without a sink; closing it ends
+    the feed). `row_count` counts rows returned, or written by DML; with `batches` they are not
+    counted yet, and `tag` lacks their number. `commit_timestamp` is set when the statement
+    committed by itself; what a job of it has done until it returned is at or below it, too.
     """
 
     tag: str
@@ -168,8 +167,7 @@ def selected(columns: Sequence[ResultColumn], table: pa.Table) -> Result:
 
 
 def listing(tag: str, columns: str | Sequence[ResultColumn], rows: Sequence[Row]) -> Result:
-    """The result of a statement that lists something. Columns may be words, as `result_columns`
-    takes them."""
+    """The result of a statement that lists something. Columns may be words of `result_columns`."""
     if isinstance(columns, str):
         columns = result_columns(columns)
     return Result(tag=tag, columns=tuple(columns), rows=rows, row_count=len(rows))

@@ -101,8 +101,7 @@ class Actor:
         await self.need(securable(found), privileges)
 
     async def need_system(self, *any_of: Privilege) -> None:
-        """Requires one of these privileges on the system. Raises SQLError 42501, which names the
-        first."""
+        """Requires one of these system privileges. Raises SQLError 42501, which names the first."""
         if self.user == ROOT:
             return
         held = (await self.rights()).held(self.user, SYSTEM)

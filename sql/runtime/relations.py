@@ -35,8 +35,7 @@ from ...kvlayer.clock import MAX_TIMESTAMP, Timestamp
 from ...kvlayer.errors import RetryableTransaction
 from ..analyze.binder import Relations
 from ..analyze.views import names_in
-from ..syntax.refusals import at
-from ..syntax.statement import ObjectName
+from ..syntax.statement import ObjectName, at
 from .services import Services
 
 

@@ -37,8 +37,8 @@ from ...kvlayer.ranges import RangeInfo
 from ...kvlayer.raw import Leadership
 from ...kvlayer.span import Span
 from ...kvlayer.write_shares import WriteShares
+from ..analyze.calls.row_calls import Generators
 from ..analyze.default_expressions import StoreGenerators
-from ..analyze.scalars import Generators
 from ..results.result_batches import WaitingResults
 from ..results.results import QueryEvaluator
 from ..results.table_reads import Images

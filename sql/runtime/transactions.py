@@ -20,7 +20,7 @@ from ...kvlayer.savepoint import Savepoint
 from ...kvlayer.transaction_modes import Isolation
 from ...kvlayer.txn import Transaction
 from ...kvlayer.txn.immediate import finished
-from ..syntax.refusals import unsupported
+from ..syntax.trees import unsupported
 from ..variables.variables import LOCK_TIMEOUT, SessionVariables, VariableMark
 from .relations import LeaseScope
 from .services import Services
@@ -251,8 +251,7 @@ class OpenTransaction:
         return at, changed
 
     def commit_at_once(self, store: Immediate) -> Commit[None]:
-        """Commits in this step. Raises TakesWaiting where `commit` waits before it is applied, or
-        fails."""
+        """Commits in this step. Raises TakesWaiting where `commit` waits before, or fails."""
         called_ns = self._store.clock.wall.monotonic_ns()
         finished(self.scope.renew(self._store.clock.last, ()))
         commit = store.commit_transaction(

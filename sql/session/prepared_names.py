@@ -21,7 +21,7 @@ from ..analyze.scalars import Bindings, NotNative, compile_scalar
 from ..execute.query.result_shape import check_columns_same
 from ..results.results import ClosedOnError, Result
 from ..syntax import statements
-from ..syntax.refusals import at
+from ..syntax.statement import at
 from ..syntax.statements import Deallocate, ExecutePrepared, Prepare
 from .prepared import PreparedStatement, Preparing
 

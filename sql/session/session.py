@@ -58,9 +58,8 @@ from ..runtime.services import Services
 from ..runtime.transactions import OpenTransaction, lock_timeout
 from ..syntax import statements
 from ..syntax.changefeed_statements import FetchSubscription
-from ..syntax.refusals import refuse_twice
 from ..syntax.rights_statements import ActAs
-from ..syntax.statement import Statement
+from ..syntax.statement import Statement, refuse_twice
 from ..syntax.statements import PlannedStatement
 from ..syntax.transaction_statements import CursorStatement, FetchCursor, TransactionStatement
 from ..variables.variables import APPLICATION_NAME, STATEMENT_TIMEOUT, SessionVariables
@@ -123,7 +122,7 @@ class Session:
 
     @property
     def user(self) -> str:
-        """Whose rights its statements have: see `acting_user`."""
+        """Whose rights its statements have: see `authorization`."""
         return self._facts[0]
 
     @property

@@ -3,11 +3,13 @@ the names, types, options and moments in them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, dataclass_transform
 
 from ...catalog.values.column_types import ColumnType
+from ...catalog.values.errors import SQLError
 
 Line = str | tuple[str, Mapping[str, object]]
 """A line of grammar in the notation of `sql.parse.rules`, alone or with the fields that what it
@@ -109,3 +111,23 @@ class AsOf:
     parameter: int | None
     position: int
     function: str | None = None
+
+
+@contextmanager
+def at(position: int | None) -> Iterator[None]:
+    """Gives the position to an error of its block that has none."""
+    try:
+        yield
+    except SQLError as error:
+        error.position = error.position or position
+        raise
+
+
+def refuse_twice(options: Iterable[Option], what: str = "option") -> None:
+    """Raises SQLError 42601 where an option is given twice."""
+    seen: set[str] = set()
+    for option in options:
+        if option.name in seen:
+            message = f'{what} "{option.name}" specified more than once'
+            raise SQLError("42601", message, position=option.position)
+        seen.add(option.name)

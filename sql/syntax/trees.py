@@ -1,4 +1,5 @@
-"""sqlglot's trees: walks over them, what their names mean, copies, and the trees of a statement.
+"""sqlglot's trees: walks over them, what their names mean, errors at them, copies, and the trees of
+a statement.
 
 Walks give way, and copies cost what a tree is long. sqlglot's own copy() also copies whatever hangs
 on a node, by the slowest of Python's ways; what we hang on nodes is never changed, so that copies
@@ -138,6 +139,23 @@ def table_name(table: exp.Expr) -> ObjectName:
     return ObjectName(tuple(map(folded, named)), position_of(named[0]) or 1)
 
 
+# Errors at trees.
+
+
+def unsupported(what: str, at: exp.Expr | int | None = None, hint: str | None = None) -> SQLError:
+    """Returns the error (0A000) for `what`, which stands at a tree or at a position; the hint says
+    what does the same."""
+    position = position_of(at) if isinstance(at, exp.Expr) else at
+    return SQLError("0A000", f"not supported: {what}", position=position, hint=hint)
+
+
+def error_at(
+    tree: exp.Expr | None, sqlstate: str, message: str, hint: str | None = None
+) -> SQLError:
+    """Returns an error for what stands at a tree."""
+    return SQLError(sqlstate, message, position=position_of(tree), hint=hint)
+
+
 # Copies.
 
 _TAKEN = "taken"
@@ -257,7 +275,7 @@ def own(tree: E) -> E:
 #
 # Whoever visits a query of a chain looks at what is below it; on a tree that is all one side this
 # costs the square of its length. The order of what is chained stays, and so does its meaning; the
-# types of UNION's columns are still decided from left to right (`sql.analyze.types.common_types`).
+# types of UNION's columns are still decided from left to right (`sql.analyze.types.conversions`).
 
 CHAINED = (exp.And, exp.Or, exp.Union)
 INNER = "chained"

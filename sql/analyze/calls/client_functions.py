@@ -49,7 +49,7 @@ VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Tailrace)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFacts:
-    """Facts of a session's client. `user` has the rights of the session: see `acting_user`."""
+    """Facts of a session's client. `user` has the rights of the session: see `authorization`."""
 
     user: str = ROOT
     session_user: str = ROOT

@@ -6,18 +6,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Protocol
+from uuid import UUID
 
 from sqlglot import exp
 
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ...builtins.session_functions import SESSION_FUNCTIONS, SessionFunction
-from ...syntax.refusals import error_at
-from ...syntax.trees import find_all
+from ...syntax.trees import error_at, find_all
 
 
-class SequenceGenerators(Protocol):
-    """Answers what expressions ask of sequences, which it knows by the names that they give."""
+class Generators(Protocol):
+    """Draws values that are different for every row, and answers what expressions ask of sequences,
+    which it knows by the names that they give."""
+
+    def uuid(self) -> UUID:
+        """Returns the value of gen_random_uuid()."""
+        ...
+
+    def rowid(self) -> int:
+        """Returns the value of unique_rowid(), greater than each that this node drew before."""
+        ...
+
+    def random(self) -> float:
+        """Returns the value of random(): at least 0, and below 1."""
+        ...
+
+    def computed(self, text: str) -> object:
+        """The value of a default that DuckDB computes, for one row more."""
+        ...
 
     def nextval(self, name: str) -> int: ...
     def currval(self, name: str) -> int: ...
@@ -77,9 +94,7 @@ def sequence_arguments(call: exp.Expr) -> list[exp.Expr]:
     return given
 
 
-def ask_sequence(
-    function: str, generators: SequenceGenerators, arguments: Sequence[object]
-) -> int | None:
+def ask_sequence(function: str, generators: Generators, arguments: Sequence[object]) -> int | None:
     """Carries a call out; NULL of NULL. Raises SQLError 42804."""
     if None in arguments:
         return None

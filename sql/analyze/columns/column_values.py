@@ -17,8 +17,8 @@ from ....kvlayer.fibre import give_way
 from ...builtins.signatures import NUMBERS
 from ...parse import text_of
 from ...parse.constants import ConstantRows
-from ...syntax.refusals import at, error_at
-from ...syntax.trees import folded, position_of
+from ...syntax.statement import at
+from ...syntax.trees import error_at, folded, position_of
 from ..binder import column_of
 from ..default_expressions import computed_given
 from ..scalars import (
@@ -264,6 +264,6 @@ def _told_in_order(
     columns: dict[int, list[Datum]] = {place: [] for _, place in wanted}
     for row in rows.rows():
         for number, place in wanted:
-            scalar = value_for(row[number].tree, descriptor, place, {}, None)
+            scalar = value_for(row[number], descriptor, place, {}, None)
             columns[place].append(constant_datum(scalar))
     return columns

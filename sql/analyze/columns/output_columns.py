@@ -157,8 +157,7 @@ def sources_in(scope: QueryScope, relations: Relations) -> Sources:
 
 
 def owner_of(column: exp.Expr, sources: Sources) -> tuple[str, str] | None:
-    """The source that a column is of, and its name; None where that is not plain, or where it is no
-    column."""
+    """The source of a column, and its name; None where that is not plain, or for no column."""
     if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
         return None
     name, qualifier = folded(column.this), column.args.get("table")

@@ -20,8 +20,15 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope as QueryScope
 
 from ....catalog.values.errors import SQLError
-from ...syntax.refusals import error_at
-from ...syntax.trees import exchange, find_all, folded, folded_alias, is_natural, table_name
+from ...syntax.trees import (
+    error_at,
+    exchange,
+    find_all,
+    folded,
+    folded_alias,
+    is_natural,
+    table_name,
+)
 from ..binder import TABLE_FUNCTIONS, Relations, sources_named
 from .output_columns import output_name
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.array_text import read_array, write_array
 from ....catalog.values.type_kinds import TypeKind
-from ...builtins.operators import COMPARISONS
+from ...builtins.signatures import COMPARISONS
 from ...syntax.trees import CUT_BLANKS, copied, find_all, folded
 from ..scalars import type_of_cast
 
@@ -49,9 +49,6 @@ def _cut_constant(tree: exp.Expr) -> None:
     if isinstance(inner, exp.Parameter):
         inner.meta[CUT_BLANKS] = True
     elif isinstance(inner, exp.Literal) and inner.is_string:
-        inner.set("this", _without(inner.this) if several else inner.this.rstrip(" "))
-
-
-def _without(array: str) -> str:
-    """An array's text with its elements cut."""
-    return write_array([item if item is None else item.rstrip(" ") for item in read_array(array)])
+        items = read_array(inner.this) if several else ()
+        cut = [item if item is None else item.rstrip(" ") for item in items]
+        inner.set("this", write_array(cut) if several else inner.this.rstrip(" "))

@@ -31,8 +31,8 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.interval import Interval
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.documents.calls import FUNCTIONS
-from ...builtins.operators import ARITHMETIC, COMPARISONS
-from ...builtins.templates import duckdb_type
+from ...builtins.macros import duckdb_type
+from ...builtins.signatures import ARITHMETIC, COMPARISONS
 from ...parse.constants import LIST, write_out
 from ...syntax.statements import Delete, Insert, PlannedStatement, Query, Update, WithWrites
 from ...syntax.trees import (
@@ -410,9 +410,9 @@ _RULES: dict[type[Any], _Rule] = {
 """The rules by which a place gives a parameter its type, by the class of the node around it."""
 
 
-# fmt: off
 # Parameters as clients give them.
 
+# fmt: off
 _PLAIN = (
     str, int, float, bytes, Decimal, date, datetime, time, timedelta, Interval, UUID, dict,
     type(None),

@@ -24,31 +24,23 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import FLOATS, TypeKind
 from ....kvlayer.fibre import give_way
 from ...builtins.known_functions import called
-from ...builtins.operators import ARITHMETIC, COMPARISONS, SIGNS, comparable
-from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, type_name
-from ...builtins.templates import cast_in_place, cast_to
-from ...syntax.refusals import error_at, unsupported
-from ...syntax.trees import position_of, stepping, walk
-from .casts import resolve_cast
-from .common_types import (
-    as_type,
-    check_columns,
-    check_recursion,
-    compare_in_double,
-    have_one_type,
-    listed_as_singles,
-    widened,
+from ...builtins.macros import cast_in_place, cast_to
+from ...builtins.signatures import (
+    ARITHMETIC,
+    COMPARISONS,
+    NUMBERS,
+    SIGNS,
+    Ambiguous,
+    Argument,
+    Chosen,
+    Given,
+    comparable,
+    type_name,
 )
+from ...syntax.trees import error_at, position_of, stepping, unsupported, walk
+from . import conversions, rows
+from .conversions import resolve_cast
 from .derived_types import FLOAT4, FLOAT8, INT8
-from .rows import (
-    check_dimensions,
-    check_row,
-    check_series,
-    check_whole_row,
-    entries,
-    is_row,
-    several_dimensions,
-)
 from .types import BOOL, STRING, Types, untyped
 
 _CASTS_HINT = "You might need to add explicit type casts."
@@ -101,11 +93,11 @@ def _check_operator(node: exp.Expr, types: Types) -> None:
         if isinstance(side, exp.Any | exp.All):
             continue
         if wanted == FLOAT8 and FLOAT4 in given:
-            widened(side, types)
+            conversions.widened(side, types)
         elif isinstance(side.unnest(), exp.Null) and wanted is not None:
             side.replace(cast_to(exp.null(), wanted))
         else:
-            as_type(side, wanted, types)
+            conversions.as_type(side, wanted, types)
     if isinstance(node, exp.DPipe) and chosen.result is not None:
         _join_as_texts(sides, chosen, types)
 
@@ -156,15 +148,15 @@ def _literals_of_operator(node: exp.Expr, types: Types) -> None:
     for literal, other in ((node.this, node.expression), (node.expression, node.this)):
         found = types.of(other)
         if found is not None and found.kind in NUMBERS:
-            as_type(literal, found, types)
+            conversions.as_type(literal, found, types)
 
 
 def _check_comparison(node: exp.Expr, types: Types) -> None:
-    left = entries(node.this)
+    left = rows.entries(node.this)
     if isinstance(node, exp.In):
-        listed_as_singles(node, types)
+        conversions.listed_as_singles(node, types)
     for other in operands(node):
-        right = entries(other)
+        right = rows.entries(other)
         if left is None or right is None:
             if left is None and right is None:
                 _compare(node, node.this, other, types)
@@ -193,13 +185,13 @@ def _compare(node: exp.Expr, left: exp.Expr, right: exp.Expr, types: Types) -> N
     first, second = types.given(left), types.given(right)
     if not comparable(first, second):
         raise no_operator(SIGNS.get(type(node), "="), first, second, node)
-    if compare_in_double(left, right, types):
+    if conversions.compare_in_double(left, right, types):
         return
     for literal, wanted, other in ((left, second, right), (right, first, left)):
         # A constant that meets a decimal column keeps all its digits (`transpile`).
         column = isinstance(other.unnest(), exp.Column)
         if isinstance(wanted, ColumnType) and not (column and wanted.kind is TypeKind.DECIMAL):
-            as_type(literal, wanted, types)
+            conversions.as_type(literal, wanted, types)
 
 
 def _check_call(node: exp.Expr, types: Types) -> None:
@@ -217,7 +209,7 @@ def _check_call(node: exp.Expr, types: Types) -> None:
         hint = f"No function matches the given name and argument types. {_CASTS_HINT}"
         raise error_at(node, "42883", f"{shown} does not exist", hint)
     if chosen.takes_array_as_element(known):
-        raise several_dimensions(node)
+        raise rows.several_dimensions(node)
     for operand, wanted in zip(given, chosen.wanted, strict=True):
         if wanted is not None:
             _as_wanted(name, operand, wanted, types)
@@ -231,9 +223,9 @@ def _as_wanted(name: str, operand: exp.Expr, wanted: ColumnType, types: Types) -
     if whole:
         cast_in_place(operand, wanted)
     elif wanted == FLOAT8 and kind is TypeKind.FLOAT4:
-        widened(operand, types)
+        conversions.widened(operand, types)
     else:
-        as_type(operand, wanted, types)
+        conversions.as_type(operand, wanted, types)
 
 
 _QUOTED = ("quote_literal", "quote_nullable")
@@ -259,7 +251,7 @@ def _alternatives(node: exp.Expr, types: Types) -> None:
             return
         case _:
             parts = list(node.iter_expressions())
-    have_one_type(parts, node.key.upper(), types)
+    conversions.have_one_type(parts, node.key.upper(), types)
 
 
 _CLAUSES: dict[type[exp.Expr], str] = {
@@ -293,7 +285,7 @@ def _check_condition(node: exp.Expr, types: Types) -> None:
                 "42804",
                 f"argument of {what} must be type boolean, not type {type_name(found)}",
             )
-        as_type(part, BOOL, types)
+        conversions.as_type(part, BOOL, types)
 
 
 def _check_negation(node: exp.Neg, types: Types) -> None:
@@ -310,7 +302,7 @@ def _check_array(node: exp.Bracket | exp.Any | exp.All, types: Types) -> None:
         if found.kind is TypeKind.JSONB:
             return
         if isinstance(node.this, exp.Bracket):
-            raise several_dimensions(node)
+            raise rows.several_dimensions(node)
         what = f"cannot subscript type {type_name(found)} because it does not support subscripting"
         raise SQLError("42804", what, position=position_of(node))
     if not isinstance(node.this.unnest(), exp.Query):
@@ -335,8 +327,8 @@ def _check_nullif(node: exp.Nullif, types: Types) -> None:
 
 
 def _check_anonymous(node: exp.Anonymous, types: Types) -> None:
-    if is_row(node):
-        check_row(node, types)
+    if rows.is_row(node):
+        rows.check_row(node, types)
     else:
         _check_call(node, types)
 
@@ -359,15 +351,18 @@ _CHECKS: dict[type[exp.Expr], tuple[Check, ...]] = {
     ),
     exp.Case: (_check_condition, _alternatives),
     **dict.fromkeys((exp.Coalesce, exp.Greatest, exp.Least), (_alternatives,)),
-    exp.Array: (check_dimensions, _alternatives),
-    exp.ArrayAgg: (check_dimensions,),
-    **dict.fromkeys((exp.Union, exp.Except, exp.Intersect), (check_recursion, check_columns)),
-    exp.Values: (check_columns,),
-    **dict.fromkeys((exp.GenerateSeries, exp.ExplodingGenerateSeries), (check_series,)),
-    **dict.fromkeys((exp.Explode, exp.Unnest), (check_series, _check_call)),
-    exp.Column: (check_whole_row,),
+    exp.Array: (rows.check_dimensions, _alternatives),
+    exp.ArrayAgg: (rows.check_dimensions,),
+    **dict.fromkeys(
+        (exp.Union, exp.Except, exp.Intersect),
+        (conversions.check_recursion, conversions.check_columns),
+    ),
+    exp.Values: (conversions.check_columns,),
+    **dict.fromkeys((exp.GenerateSeries, exp.ExplodingGenerateSeries), (rows.check_series,)),
+    **dict.fromkeys((exp.Explode, exp.Unnest), (rows.check_series, _check_call)),
+    exp.Column: (rows.check_whole_row,),
     **dict.fromkeys((exp.Lag, exp.Lead), (_check_default,)),
-    exp.Tuple: (check_row,),
+    exp.Tuple: (rows.check_row,),
     exp.Anonymous: (_check_anonymous,),
     exp.Substring: (_check_substring,),
     **dict.fromkeys((exp.Bracket, exp.Any, exp.All), (_check_array,)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
-from ...syntax.refusals import error_at, unsupported
+from ...syntax.trees import error_at, unsupported
 from .types import Types
 
 _NO_ROWS = (exp.Cast, exp.Array, exp.ArrayAgg, exp.Coalesce, exp.Select)

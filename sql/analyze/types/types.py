@@ -26,8 +26,16 @@ from ....kvlayer.fibre import give_way
 from ...builtins.documents.calls import RESULTS
 from ...builtins.known_functions import FUNCTIONS, called, operand_of
 from ...builtins.macros import PREFIX
-from ...builtins.operators import SIGNS, operation
-from ...builtins.signatures import NUMBERS, Ambiguous, Argument, Chosen, Given, resolve
+from ...builtins.signatures import (
+    NUMBERS,
+    SIGNS,
+    Ambiguous,
+    Argument,
+    Chosen,
+    Given,
+    operation,
+    resolve,
+)
 from ...syntax.trees import (
     CAST_TYPE,
     DECLARED,

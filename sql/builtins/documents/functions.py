@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, tzinfo
-from decimal import Decimal
 from math import isfinite
 from typing import Any
 
@@ -92,10 +91,6 @@ def _writer(type: pa.DataType) -> Callable[[Any], str]:
     raise SQLError("42804", f"could not determine a document for a value of type {type}")
 
 
-def _number(value: Decimal) -> str:
-    return format(value, "f")
-
-
 def _float(value: float) -> str:
     if isfinite(value):
         return write_json(value).removesuffix(".0")  # as a float is written
@@ -123,7 +118,7 @@ _WRITERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], str]], ...]
     (pa.types.is_null, write_json),
     (pa.types.is_boolean, write_json),
     (pa.types.is_integer, str),
-    (pa.types.is_decimal, _number),
+    (pa.types.is_decimal, "{:f}".format),
     (pa.types.is_float32, lambda value: _float(shortest_float4(value))),
     (pa.types.is_floating, _float),
     (pa.types.is_string, write_json),
@@ -192,10 +187,6 @@ def _column(result: str, values: list[Any]) -> Any:
     return pa.array(values, _RESULTS[result])
 
 
-def _plain(column: Any) -> list[Any]:
-    return list(column.to_pylist())
-
-
 def _texts(column: Any) -> list[Any]:
     """A column of arrays of texts, which a text is one of in braces."""
     values = column.to_pylist()
@@ -204,7 +195,11 @@ def _texts(column: Any) -> list[Any]:
     return [None if value is None else coerce(_TEXTS, value) for value in values]
 
 
-_READERS: dict[str, Reader] = {"d": documents_in, "t": _plain, "s": _texts}
+_READERS: dict[str, Reader] = {
+    "d": documents_in,
+    "t": lambda column: list(column.to_pylist()),
+    "s": _texts,
+}
 """By the letters of `_FUNCTIONS`: documents, texts and numbers and truths, sets of texts."""
 
 _PAIRS = "STRUCT(key VARCHAR, value JSON)[]"
@@ -254,11 +249,6 @@ _FUNCTIONS: tuple[tuple[str, Callable[..., Any], str, str], ...] = (
 )
 
 
-def _of_values(column: Any) -> Any:
-    """to_jsonb."""
-    return _column("JSON", list(documents_of(column)))
-
-
 def _built_object(*columns: Any) -> Any:
     """jsonb_build_object: names and values by turns."""
     names = [names_of(column) for column in columns[::2]]
@@ -283,7 +273,7 @@ def _whole(column: Any) -> list[str]:
 
 
 _OVER_COLUMNS: dict[str, tuple[Callable[..., Any], str]] = {
-    "jsonb_of": (_of_values, "JSON"),
+    "jsonb_of": (lambda column: _column("JSON", documents_of(column)), "JSON"),
     "jsonb_built_object": (_built_object, "JSON"),
     "jsonb_built_array": (_built_array, "JSON"),
 }

@@ -95,8 +95,7 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def top_keys(document: str) -> list[str]:
-    """Returns the texts that `?` compares with: names of members, texts of an array, a text
-    itself."""
+    """The texts that `?` compares with: names of members, texts of an array, a text itself."""
     if is_object(document):
         return list(members_of(document))
     texts = items_of(document) if is_array(document) else [document]

@@ -42,8 +42,7 @@ async def drop(actor: Actor, statement: s.DropConnection) -> None:
 
 
 async def show_connections(actor: Actor, statement: s.ShowConnections) -> Result:
-    """Lists the external connections of the user's roles, without secrets; all of them for an
-    admin."""
+    """Lists the connections of the user's roles, without secrets; all of them for an admin."""
     rights, admin = await actor.rights(), await actor.admin()
     rows = [
         (each.name, each.uri, each.uri.partition(":")[0], each.owner)

@@ -26,9 +26,9 @@ from ...runtime.relations import full_name, is_sequence
 from ...runtime.services import Services
 from ...syntax import changefeed_statements as s
 from ...syntax.keyspace_statements import RebalanceReplication
-from ...syntax.refusals import refuse_twice, unsupported
-from ...syntax.statement import ObjectName, Option
+from ...syntax.statement import ObjectName, Option, refuse_twice
 from ...syntax.statements import CreateChangefeed, ExplainChangefeed
+from ...syntax.trees import unsupported
 from ..changer import Changer, own_jobs
 from ..query.feed_queries import compile_feed_query
 from ..query.result_shape import (
@@ -415,8 +415,7 @@ def _scans(options: Sequence[Option]) -> bool | None:
 
 
 async def _named(changer: Changer, name: ObjectName) -> changefeed.TargetName:
-    """Returns a target by the table that has its name now; a dropped table by the name that it
-    had."""
+    """A target by the table that has its name now; a dropped table by the name that it had."""
     table = await changer.find(name, views=True)
     shown = str(full_name(name, changer.database))
     return changefeed.TargetName(None if table is None else table.id, shown)

@@ -60,8 +60,7 @@ async def show_jobs(actor: Actor, statement: ShowJobs) -> Result:
 
 
 async def await_jobs(services: Services, statement: AwaitJobs, user: str) -> Result:
-    """The jobs, when all of them are over. Raises SQLError 42704 for one that the user does not
-    see."""
+    """The jobs, when all are over. Raises SQLError 42704 for one that the user does not see."""
     rights = services.rights.current
     found = {job.id: job for job in await services.jobs.find(statement.job_ids)}
     for job_id in statement.job_ids:

@@ -42,8 +42,7 @@ from ...results.results import Result, Row, listing
 from ...runtime.authorization import Actor
 from ...runtime.relations import find_sequence, find_table, find_type, unknown_relation
 from ...syntax import rights_statements as s
-from ...syntax.refusals import at
-from ...syntax.statement import ObjectName
+from ...syntax.statement import ObjectName, at
 from ..changer import Skipped, skipped
 from ..ddl.enum_types import unknown
 
@@ -297,8 +296,7 @@ async def set_owner_of(actor: Actor, statement: s.SetOwner) -> Result:
 
 
 async def _owned(actor: Actor, target: s.GrantTarget) -> list[Securable]:
-    """Returns the object whose owner is set. ALTER TABLE takes a sequence, too, as pg_dump
-    writes it."""
+    """The object whose owner is set. ALTER TABLE takes a sequence, too, as pg_dump writes it."""
     if target.kind is s.TargetKind.TABLE:
         (name,) = target.names
         if await find_sequence(actor.services.catalog, actor.reader, name, actor.database):
@@ -328,8 +326,7 @@ async def give_feeds_things(transaction: Transaction, roles: Sequence[str], to: 
 
 
 async def _drop_owned(actor: Actor, roles: Sequence[str]) -> None:
-    """Takes away what was granted to roles. Raises 2BP01 where one owns a thing that still
-    exists."""
+    """Takes away what was granted to roles. Raises 2BP01 where one still owns a thing."""
     await _check_roles(actor, roles, public=False)
     rights = await _rights_over(actor, roles)
     for object_id, grantee, grant in list(rights.all_grants()):

@@ -1,4 +1,4 @@
-"""Carries out the calls of `session_calls`: ends what other sessions run, or these themselves, and
+"""Carries out the calls for `SessionCalls`: ends what other sessions run, or these themselves, and
 takes and gives back advisory locks.
 
 Who may end sessions: PostgreSQL's rule. One's own, and those of roles that one is a member of; with
@@ -213,8 +213,7 @@ class CallingSession:
     async def _raw_cas(
         self, name: str, key: bytes | None, expected: bytes | None, value: bytes | None
     ) -> Datum:
-        """Whether the key had the value that was expected, and now has the new one; NULL is to be
-        absent."""
+        """Whether the key had the expected value, and now has the new one; NULL is to be absent."""
         if key is None:
             raise SQLError("22004", "raw_cas: the key must not be NULL")
         needs = Privilege.SELECT | (Privilege.DELETE if value is None else Privilege.INSERT)

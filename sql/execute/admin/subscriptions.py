@@ -11,8 +11,7 @@ from ...results.results import Result, listing
 from ...runtime.authorization import Actor
 from ...runtime.services import Services, sees
 from ...syntax import changefeed_statements as s
-from ...syntax.refusals import refuse_twice
-from ...syntax.statement import Option
+from ...syntax.statement import Option, refuse_twice
 from ...syntax.statements import CreateChangefeed
 from ..changer import Changer, Skipped
 from ..query.result_shape import CHANGEFEED_COLUMNS
@@ -109,8 +108,7 @@ async def acknowledge(actor: Actor, statement: s.AcknowledgeSubscription) -> Non
 
 
 async def _own(actor: Actor, name: str) -> changefeed.Subscription:
-    """Returns the user's own subscription. Raises SQLError 42704, for another user's
-    subscription too."""
+    """The user's own subscription. Raises SQLError 42704, for another user's subscription too."""
     subscription = await changefeed.find_subscription(actor.reader, name)
     rights = await actor.rights()
     if not await actor.admin() and subscription.owner not in rights.roles_of(actor.user):

@@ -33,8 +33,7 @@ from ...runtime.services import Services
 from ...syntax import keyspace_statements as k
 from ...syntax import schema_statements as s
 from ...syntax import statements
-from ...syntax.refusals import at, refuse_twice
-from ...syntax.statement import Option
+from ...syntax.statement import Option, at, refuse_twice
 from ..changer import LEASE_WAIT, Changer, Skipped, need_create, new_table_name
 from ..query.reading import run_select
 from ..write.row_rules import RowRules, encode_batch

@@ -34,8 +34,8 @@ from ...runtime.relations import find_type
 from ...runtime.services import Services
 from ...syntax import schema_statements as s
 from ...syntax import statements
-from ...syntax.refusals import unsupported
 from ...syntax.statement import ObjectName, TypeName, UserTypeName
+from ...syntax.trees import unsupported
 from ..changer import Changer, Skipped, all_of, found_of
 from .given_columns import given_types
 from .schema_changes import AUTO_UNLOCK
@@ -239,8 +239,7 @@ async def bind_named_enums(
     database: str,
 ) -> bool:
     """Tells casts their types that no table of the statement has, which are `unbound_types`, and
-    whether there were any. Raises SQLError 42704 for a type that nobody knows.
-    """
+    whether there were any. Raises SQLError 42704 for a type that nobody knows."""
     types: dict[tuple[str, ...], ColumnType] = {}
     for parts, position in names.items():
         name = ObjectName(parts, position)

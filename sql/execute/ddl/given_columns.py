@@ -24,8 +24,7 @@ from ...parse import columns_in, text_of
 from ...results.results import QueryEvaluator
 from ...syntax import schema_statements as s
 from ...syntax import statements
-from ...syntax.refusals import at
-from ...syntax.statement import TypeName, UserTypeName
+from ...syntax.statement import TypeName, UserTypeName, at
 from ...syntax.trees import position_of
 from ..write.row_rules import compile_check, compile_expression, result_types
 

@@ -31,8 +31,7 @@ from ...runtime.relations import LeaseScope, find_table, full_name, resolve, unk
 from ...runtime.services import Services, ranged_store
 from ...runtime.transactions import alone
 from ...syntax import keyspace_statements as s
-from ...syntax.refusals import at, refuse_twice
-from ...syntax.statement import ObjectName, Option
+from ...syntax.statement import ObjectName, Option, at, refuse_twice
 from ..changer import Changer, Skipped, need_create, new_table_name, settle_rights
 from ..query.result_shape import BACKUP_COLUMNS
 from .schema_changes import SchemaChangeStatements
@@ -281,8 +280,7 @@ async def _back_up(actor: Actor, statement: s.BackupKeyspace) -> Manifest:
 
 
 async def _as_of(actor: Actor, statement: s.BackupKeyspace, table: TableDescriptor) -> Timestamp:
-    """Returns the timestamp of a keyspace's backup: the one asked for, or the newest that is
-    resolved."""
+    """The timestamp of a keyspace's backup: the one asked for, or the newest that is resolved."""
     store = actor.services.store
     now, resolved = await store.now(), await replica_resolved(store, table, statement.name)
     newest = now if resolved is None else resolved

@@ -32,9 +32,8 @@ from ...runtime.services import Services
 from ...runtime.transactions import Deferrals, OpenTransaction
 from ...syntax import schema_statements as s
 from ...syntax import statements
-from ...syntax.refusals import at
 from ...syntax.schema_statements import SequenceChange
-from ...syntax.statement import ObjectName
+from ...syntax.statement import ObjectName, at
 from ..changer import Changer, skipped
 from ..write.foreign_keys import check_keys
 from ..write.mutations import Mutation

@@ -12,16 +12,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from ....catalog.descriptors import elements
 from ....catalog.descriptors.descriptor import Column, TableDescriptor, check_indexable
-from ....catalog.descriptors.elements import (
-    CheckConstraint,
-    Constraint,
-    ForeignKey,
-    Index,
-    IndexKind,
-    ReferentialAction,
-    Validity,
-)
 from ....catalog.descriptors.publish_rules import LOCK_PARAMETER, check_width, lock_not_alone
 from ....catalog.descriptors.storage_parameters import check_name, parse_names, parse_parameters
 from ....catalog.schema_change.moves import apply_move, hidden_name
@@ -45,7 +37,7 @@ from ...analyze.default_expressions import default_of
 from ...analyze.scalars import type_of_cast
 from ...parse import columns_in, renamed, text_of, uses_any
 from ...syntax import schema_statements as s
-from ...syntax.refusals import at
+from ...syntax.statement import at
 from ...syntax.trees import folded
 from ..write.row_rules import compile_check, compile_expression
 from .given_columns import check_identity_type, column_type, new_column, with_default
@@ -53,7 +45,7 @@ from .given_columns import check_identity_type, column_type, new_column, with_de
 
 class TableChanges:
     """Targets for one table, gathered one by one. `table` is what it will be. Whoever adds one says
-    where it stands in the statement (`refusals.at`)."""
+    where it stands in the statement (`statement.at`)."""
 
     def __init__(self, table: TableDescriptor, read: TableDescriptor | None = None) -> None:
         """`read` is the version that the transaction reads, where the changes began at another."""
@@ -288,10 +280,10 @@ class TableChanges:
         """A new primary index, if the statement has not made one already."""
         if self._primary is not None:
             return
-        index = Index(
+        index = elements.Index(
             id=self.table.next_index_id,
             name=self.table.primary_index_name,
-            kind=IndexKind.PRIMARY,
+            kind=elements.IndexKind.PRIMARY,
             unique=True,
             columns=key,
         )
@@ -349,7 +341,7 @@ class TableChanges:
         for index in old:
             self._rebuild(index, key)
 
-    def _rebuild(self, index: Index, key: tuple[int, ...], *, empty: bool = False) -> None:
+    def _rebuild(self, index: elements.Index, key: tuple[int, ...], *, empty: bool = False) -> None:
         fresh = replace(index, id=self.table.next_index_id, suffix=key)
         self.add(IndexElement(index=fresh, empty=empty))
         self.add(IndexElement(index=index), present=False)
@@ -382,7 +374,7 @@ class TableChanges:
         columns = [self.table.column(name) for name in columns_in(given.tree)]
         stem = "_".join([self.table.name, *(column.name for column in columns), "check"])
         name = self._free_name(given.name, stem)
-        check = CheckConstraint(
+        check = elements.CheckConstraint(
             name=name,
             expression=text_of(given.tree),
             columns=tuple(column.id for column in columns),
@@ -391,7 +383,7 @@ class TableChanges:
         interim = self._interim(check, columns)
         self.add(ConstraintElement(constraint=check, unproven=given.not_valid, interim=interim))
 
-    def _interim(self, check: CheckConstraint, columns: Sequence[Column]) -> str | None:
+    def _interim(self, check: elements.CheckConstraint, columns: Sequence[Column]) -> str | None:
         """The check while columns that it names are coming, by the names that they have then."""
         there = {column.id for column in self.before.visible_columns}
         coming = {column.name: column for column in columns if column.id not in there}
@@ -428,13 +420,13 @@ class TableChanges:
                     f'referenced column "{target.name}" of type {target.type}',
                 )
         stem = "_".join([self.table.name, *given.columns, "fkey"])
-        key = ForeignKey(
+        key = elements.ForeignKey(
             name=self._free_name(given.name, stem),
             columns=tuple(column.id for column in columns),
             referenced_id=referenced.id,
             referenced_columns=tuple(target.id for target in targets),
-            on_delete=ReferentialAction(given.on_delete),
-            on_update=ReferentialAction(given.on_update),
+            on_delete=elements.ReferentialAction(given.on_delete),
+            on_update=elements.ReferentialAction(given.on_update),
             deferrable=given.deferrable,
             initially_deferred=given.initially_deferred,
         )
@@ -477,7 +469,7 @@ class TableChanges:
 
     def validate(self, command: s.ValidateConstraint) -> None:
         constraint = self._constraint(command.name)
-        if constraint.validity is Validity.VALIDATED:
+        if constraint.validity is elements.Validity.VALIDATED:
             return
         coming = (n for n, target in enumerate(self.targets) if _unproven(target, command.name))
         place = next(coming, None)
@@ -486,7 +478,7 @@ class TableChanges:
             return
         # It comes with this very change, and is undone with it.
         self.targets[place] = Target(ConstraintElement(constraint=constraint))
-        proven = replace(constraint, validity=Validity.VALIDATED)
+        proven = replace(constraint, validity=elements.Validity.VALIDATED)
         rest = (other for other in self.table.constraints if other.name != proven.name)
         self.table = replace(self.table, constraints=(*rest, proven))
 
@@ -494,7 +486,7 @@ class TableChanges:
         label = f"rename primary key to {name}"
         self.add(FactsElement(label=label, primary_name=name))
 
-    def _constraint(self, name: str) -> Constraint:
+    def _constraint(self, name: str) -> elements.Constraint:
         """Raises SQLError 42704."""
         constraint = self.table.find_constraint(name)
         if constraint is None:
@@ -546,7 +538,7 @@ class TableChanges:
             raise SQLError("42P07", f'index "{given.name}" already exists')
         suffix = "key" if given.unique else "idx"
         stem = "_".join([self.table.name, *given.columns, suffix])
-        index = Index(
+        index = elements.Index(
             id=self.table.next_index_id,
             name=self._free_name(given.name, stem),
             columns=tuple(column.id for column in columns),
@@ -624,8 +616,7 @@ def _type_tree(name: str) -> exp.DataType:
 def _check_using(
     column: Column, type: ColumnType, found: ColumnType | None, source: exp.Expr
 ) -> None:
-    """Refuses an expression that is not of the type that the column gets, nor becomes it by
-    itself."""
+    """Refuses an expression that neither is of the column's new type nor becomes it by itself."""
     if isinstance(source, exp.Literal | exp.Null) or type.broad.kind is TypeKind.STRING:
         return
     try:
@@ -641,7 +632,7 @@ def _check_using(
 
 
 def _not_null(column: Column) -> ConstraintElement:
-    check = CheckConstraint(
+    check = elements.CheckConstraint(
         name=f"{column.name}~not_null",
         expression=f'"{column.name}" IS NOT NULL',
         columns=(column.id,),
@@ -666,11 +657,11 @@ def _comparable(one: ColumnType, other: ColumnType) -> bool:
     return broad == other.broad and broad.kind in (TypeKind.INT8, TypeKind.STRING)
 
 
-def _check_actions(key: ForeignKey, columns: Sequence[Column]) -> None:
+def _check_actions(key: elements.ForeignKey, columns: Sequence[Column]) -> None:
     """A computed column takes no value but its own."""
-    writing = (ReferentialAction.SET_NULL, ReferentialAction.SET_DEFAULT)
+    writing = (elements.ReferentialAction.SET_NULL, elements.ReferentialAction.SET_DEFAULT)
     event = None
-    if key.on_update in (*writing, ReferentialAction.CASCADE):
+    if key.on_update in (*writing, elements.ReferentialAction.CASCADE):
         event = f"ON UPDATE {key.on_update.value}"
     elif key.on_delete in writing:
         event = f"ON DELETE {key.on_delete.value}"

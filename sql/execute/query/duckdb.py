@@ -212,8 +212,7 @@ class Analytics:
                 del self._used_by[mine]
 
     def _make_room(self) -> None:
-        """Closes the evaluator of an unused time zone, the one opened first. Raises SQLError
-        53000."""
+        """Closes the oldest evaluator of an unused time zone. Raises SQLError 53000."""
         unused = next((zone for zone in self._connections if not self._used[zone]), None)
         if unused is None:
             raise _too_many_zones(ZONES_MAX)

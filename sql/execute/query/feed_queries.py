@@ -25,17 +25,7 @@ from ....changefeed.contract.changes import ChangeBatch
 from ....changefeed.contract.queries import QueryAnswer
 from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
 from ....kvlayer.fibre import end_slice, in_slices
-from ...analyze.feed_queries import (
-    BEFORE,
-    CREATED,
-    MVCC,
-    NOW,
-    OP,
-    REPLACES,
-    SCHEMA,
-    MeantQuery,
-    meant_query,
-)
+from ...analyze import feed_queries
 from ...analyze.given_tables import ROW_NUMBER
 from ...analyze.scalars import Bindings
 from ...lower.transpile import AnalyticSelect, parameter_values, transpile
@@ -76,7 +66,7 @@ async def compile_feed_query(
 ) -> CompiledFeedQuery:
     """Raises SQLError."""
     with _nobodys_session():
-        meant = await in_slices(lambda: meant_query(select, table, before))
+        meant = await in_slices(lambda: feed_queries.meant_query(select, table, before))
         analytic = await in_slices(lambda: transpile(meant.tree, meant.relations))
         columns = await columns_of(analytic, analytics, [table])
     result = _result(table, meant, [column.type for column in columns])
@@ -84,7 +74,7 @@ async def compile_feed_query(
 
 
 def _result(
-    table: TableDescriptor, meant: MeantQuery, types: Sequence[ColumnType]
+    table: TableDescriptor, meant: feed_queries.MeantQuery, types: Sequence[ColumnType]
 ) -> TableDescriptor:
     columns: list[Column] = []
     taken: set[int] = set()
@@ -137,7 +127,7 @@ class CompiledFeedQuery:
 
     table: TableDescriptor
     before: TableDescriptor
-    meant: MeantQuery
+    meant: feed_queries.MeantQuery
     analytic: AnalyticSelect
     result: TableDescriptor
     analytics: QueryEvaluator
@@ -214,7 +204,7 @@ class _Given:
                 arrays.append(pa.array(self._order, pa.int64()))
             elif place <= width:
                 arrays.append(self._column(place - 1))
-            elif name.startswith(BEFORE):
+            elif name.startswith(feed_queries.BEFORE):
                 arrays.append(self._previous(place - 1 - width))
             else:
                 arrays.append(self._facts()[name]())
@@ -257,19 +247,21 @@ class _Given:
         modified = self._query.table.modification_time
         versions = changes.timestamps if changes.versions is None else changes.versions
         return {
-            OP: lambda: pa.array(self._ops(), pa.string()),
-            REPLACES: lambda: pa.array(self._replaces(), pa.bool_()),
-            MVCC: lambda: self._timestamps(versions),
-            SCHEMA: lambda: self._timestamps([modified] * len(changes)),
-            CREATED: lambda: self._timestamps([self._created_at] * count),
-            NOW: lambda: pa.array(
+            feed_queries.OP: lambda: pa.array(self._ops(), pa.string()),
+            feed_queries.REPLACES: lambda: pa.array(self._replaces(), pa.bool_()),
+            feed_queries.MVCC: lambda: self._timestamps(versions),
+            feed_queries.SCHEMA: lambda: self._timestamps([modified] * len(changes)),
+            feed_queries.CREATED: lambda: self._timestamps([self._created_at] * count),
+            feed_queries.NOW: lambda: pa.array(
                 [unix_us(versions[place]) for place in self._order], pa.timestamp("us", "UTC")
             ),
         }
 
     def _timestamps(self, timestamps: Sequence[Timestamp]) -> AnyArray:
         type = next(
-            each.type for each in self._query.meant.changes.visible_columns if each.name == MVCC
+            each.type
+            for each in self._query.meant.changes.visible_columns
+            if each.name == feed_queries.MVCC
         )
         return column_array(type, [format_timestamp(timestamps[place]) for place in self._order])
 

@@ -100,8 +100,7 @@ async def begin_copy(
 async def query_of_copy(
     services: Services, database: str, statement: CopyTo, opened: OpenTransaction | None
 ) -> Query:
-    """Returns the query of a COPY TO. Of a whole table it reads the columns that COPY FROM
-    takes."""
+    """The query of a COPY TO. Of a whole table it reads the columns that COPY FROM takes."""
     query = statement.query
     if statement.whole is None:
         return query

@@ -29,15 +29,7 @@ from ...analyze.scalars import Bindings
 from ...plan.plans import DeletePlan, InsertPlan, Plan, RowFinder, SelectPlan, UpdatePlan, WithPlan
 from ...results.results import Answer, Result, Row
 from ...syntax.statements import InsertMode
-from ..query.reading import (
-    KeyedRow,
-    decoded,
-    read_points,
-    read_rows,
-    run_analytic,
-    run_select,
-    with_draws,
-)
+from ..query import reading
 from .conflicts import Collisions
 from .foreign_keys import write_in
 from .mutations import Mutation, has_references, lock_first
@@ -137,7 +129,7 @@ def _insert_in_one_phase(
 def _change_in_one_phase(
     plan: UpdatePlan | DeletePlan, keys: list[bytes], bindings: Bindings, evaluation: Evaluation
 ) -> Written:
-    found = decoded(plan.finder.codec, keys, read_bounded(evaluation, keys))
+    found = reading.decoded(plan.finder.codec, keys, read_bounded(evaluation, keys))
     found = _matching(plan.finder, found, bindings)
     changed = _changed_rows(plan, found, bindings)
     if isinstance(plan, UpdatePlan):
@@ -242,7 +234,7 @@ async def run_whole(
     seeing = with_given(bindings, given)
     outcome: Result | Written
     if isinstance(plan.main, SelectPlan):
-        outcome = await run_select(plan.main, transaction, seeing)
+        outcome = await reading.run_select(plan.main, transaction, seeing)
     else:
         mutation, outcome = await read_in(plan.main, transaction, seeing, touched)
         mutations.append(mutation)
@@ -286,7 +278,7 @@ async def read_in(
 async def _insertion(plan: InsertPlan, transaction: Transaction, bindings: Bindings) -> Mutation:
     if plan.query is None:
         return await _values_mutation(plan, bindings)
-    found = (await run_select(plan.query, transaction, bindings)).fetch_arrow()
+    found = (await reading.run_select(plan.query, transaction, bindings)).fetch_arrow()
     targets = plan.targets if plan.named else plan.targets[: found.num_columns]
     if found.num_columns != len(targets):
         more = "expressions" if found.num_columns > len(plan.targets) else "target columns"
@@ -309,30 +301,30 @@ async def _insertion(plan: InsertPlan, transaction: Transaction, bindings: Bindi
 
 async def _find(
     finder: RowFinder, transaction: Transaction, bindings: Bindings
-) -> tuple[list[KeyedRow], Sequence[Row]]:
+) -> tuple[list[reading.KeyedRow], Sequence[Row]]:
     """The rows, and for each the values that DuckDB computed for it."""
     if finder.access is not None:
-        rows: list[KeyedRow] = []
+        rows: list[reading.KeyedRow] = []
         if finder.access.points:
             keys = finder.access.keys(bindings)
             await lock_first(transaction, keys)
-            rows = await read_points(finder.codec, keys, transaction)
+            rows = await reading.read_points(finder.codec, keys, transaction)
         else:
-            async for chunk in read_rows(
+            async for chunk in reading.read_rows(
                 finder.access, finder.codec, transaction, bindings, bounded=False
             ):
                 rows += chunk
         return await sliced(rows, lambda: _matching(finder, rows, bindings)), ()
     assert finder.analytic is not None, finder
-    answer = await run_analytic(finder.analytic, transaction, bindings)
+    answer = await reading.run_analytic(finder.analytic, transaction, bindings)
     if finder.drawn is not None:
-        answer = await with_draws(answer, finder.drawn, bindings)
+        answer = await reading.with_draws(answer, finder.drawn, bindings)
     width = len(finder.descriptor.visible_columns)
     many = answer.table.num_rows > SLICE_ROWS or answer.table.nbytes > SLICE_BYTES
     return await in_slices_where(many, lambda: _keyed(finder.codec, answer, width))
 
 
-def _keyed(codec: RowCodec, answer: Answer, width: int) -> tuple[list[KeyedRow], list[Row]]:
+def _keyed(codec: RowCodec, answer: Answer, width: int) -> tuple[list[reading.KeyedRow], list[Row]]:
     """Each row that was found, once, with its key; and behind its `width` columns what was computed
     for it."""
     encode_key, columns = codec.encode_key, codec.descriptor.visible_columns
@@ -354,7 +346,9 @@ def rows_in(answer: Answer) -> list[Row]:
     return list(zip(*columns, strict=True))
 
 
-def _matching(finder: RowFinder, rows: list[KeyedRow], bindings: Bindings) -> list[KeyedRow]:
+def _matching(
+    finder: RowFinder, rows: list[reading.KeyedRow], bindings: Bindings
+) -> list[reading.KeyedRow]:
     access = finder.access
     if not finder.predicates or (access is not None and access.answers(finder.predicates)):
         return rows
@@ -364,7 +358,7 @@ def _matching(finder: RowFinder, rows: list[KeyedRow], bindings: Bindings) -> li
 
 def _changed_rows(
     plan: UpdatePlan | DeletePlan,
-    rows: Sequence[KeyedRow],
+    rows: Sequence[reading.KeyedRow],
     bindings: Bindings,
     computed: Sequence[Row] = (),
 ) -> Sequence[Row]:
@@ -391,7 +385,7 @@ def _changed_rows(
 
 
 def _mutated(
-    plan: UpdatePlan | DeletePlan, rows: Sequence[KeyedRow], changed: Sequence[Row]
+    plan: UpdatePlan | DeletePlan, rows: Sequence[reading.KeyedRow], changed: Sequence[Row]
 ) -> tuple[Mutation, Sequence[Row]]:
     """Returns the mutation of the rows found, and the rows for RETURNING."""
     rules = RowRules.of(plan.finder.descriptor)
@@ -476,11 +470,11 @@ async def _changed_by(
         raise Apart
     await lock_first(transaction, keys)
     bodies = await transaction.get_each(keys)
-    found: list[KeyedRow] = []
+    found: list[reading.KeyedRow] = []
     changed: list[Row] = []
     counts: list[int] = []
     for key, body, bindings in zip(keys, bodies, runs, strict=True):
-        rows = _matching(finder, decoded(finder.codec, [key], [body]), bindings)
+        rows = _matching(finder, reading.decoded(finder.codec, [key], [body]), bindings)
         counts.append(len(rows))
         found += rows
         changed += _changed_rows(plan, rows, bindings)

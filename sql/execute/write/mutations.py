@@ -216,8 +216,7 @@ class Mutation:
         ]
 
     def _entries(self, old: Mapping[bytes, bytes], bodies: Sequence[bytes]) -> _Entries:
-        """Returns the changes of every index's entries. Raises SQLError 23505 for two rows of
-        one entry."""
+        """The changes of every index's entries. Raises SQLError 23505 for two rows of one entry."""
         changes = _Entries()
         table = self.codec.descriptor
         for index in table.maintained_indexes:

@@ -132,8 +132,7 @@ class _TableWrite:
         )
 
     async def write(self, changes: _ByColumn, *, snapshot: bool) -> None:
-        """Merges cells into the rows that there are; a snapshot's rows are all that the table holds
-        then."""
+        """Merges cells into the rows; a snapshot's rows are all that the table holds then."""
         left = dict(await self._transaction.scan(self._table.primary_span)) if snapshot else {}
         async for part in self._slices(changes):
             if snapshot:

@@ -40,17 +40,9 @@ from ...access.predicates import (
     bind_predicates,
     compile_predicates,
 )
+from ...analyze import default_expressions
 from ...analyze.binder import check_columns, row_scope
 from ...analyze.calls.row_calls import always_evaluated, is_sequence_call
-from ...analyze.default_expressions import (
-    RESULT_TYPE,
-    compile_default,
-    computed,
-    computed_given,
-    default_of,
-    draw_defaults,
-    generator_of,
-)
 from ...analyze.enum_casts import bind_row_casts
 from ...analyze.given_tables import given_table
 from ...analyze.scalars import STRING, Bindings, NotNative, Scalar, compile_scalar
@@ -90,7 +82,7 @@ class RowRules:
                 expression = compile_expression(table, column.computed, column.type)
                 self._computed.append((place, expression))
             elif not column.public:
-                self._defaulted.append((place, column, default_of(column)))
+                self._defaulted.append((place, column, default_expressions.default_of(column)))
         self._checks = [(check, compile_check(table.writable, check)) for check in table.checks]
         self._hidden = len(table.written_columns) - len(table.visible_columns)
         self.carried = tuple(column.id for _, column, _ in self._defaulted)
@@ -206,12 +198,12 @@ def _with_drawn(
     for column in table.visible_columns:
         given = column.name in names
         if column.computed is not None and given:
-            raise computed_given(column.name)
+            raise default_expressions.computed_given(column.name)
         if not given and column.default_expression is not None:
             lacking.append(column)
     if not lacking:
         return batch
-    drawn = draw_defaults(lacking, batch.num_rows, bindings)
+    drawn = default_expressions.draw_defaults(lacking, batch.num_rows, bindings)
     for column, values in zip(lacking, drawn, strict=True):
         names.append(column.name)
         arrays.append(column_array(column.type, [to_physical(column.type, v) for v in values]))
@@ -406,9 +398,9 @@ async def note_types(trees: Iterable[exp.Expr], analytics: QueryEvaluator) -> No
     """Notes the types of defaults that DuckDB computes. Raises DuckDB's errors as SQLError, such
     as 42883 for an unknown function."""
     for tree in trees:
-        compile_default(tree)  # refuses what no default may be
-        if computed(tree):
-            (tree.meta[RESULT_TYPE],) = await _compile(tree)[1].types(analytics)
+        default_expressions.compile_default(tree)  # refuses what no default may be
+        if default_expressions.computed(tree):
+            (tree.meta[default_expressions.RESULT_TYPE],) = await _compile(tree)[1].types(analytics)
 
 
 _Compiled = tuple[Sequence[Scalar], _Asked]
@@ -428,7 +420,7 @@ def _compile(tree: exp.Expr) -> _Compiled:
     drawn: list[Scalar] = []
     columns: list[tuple[str, ColumnType]] = []
     for node in list(find_all(made, exp.Anonymous, exp.Uuid, exp.Rand)):
-        scalar = generator_of(node)
+        scalar = default_expressions.generator_of(node)
         if scalar is None:
             if not is_sequence_call(node):
                 continue

@@ -103,8 +103,7 @@ class StoredSequences:
         return await self._write(sequence, work)
 
     async def give_back(self, sequence: SequenceDescriptor, values: Sequence[int]) -> None:
-        """The values that were drawn last and not used; where others were drawn since, they are
-        lost."""
+        """The values drawn last and not used; where others were drawn since, they are lost."""
 
         async def work(transaction: Transaction) -> None:
             last, called = await _value(transaction, sequence)
@@ -178,8 +177,7 @@ def _wrapped(sequence: SequenceDescriptor) -> int:
 
 
 class SequencesOfUser(StoredSequences):
-    """The sequences as a user's statements draw from them, by the rights that the open transaction
-    sees."""
+    """The sequences of a user's statements, by the rights that the open transaction sees."""
 
     def __init__(
         self,
@@ -234,8 +232,7 @@ class SessionSequences:
     """Values drawn in advance, by sequence, with the sequence's version. CACHE says how many."""
 
     def take(self, sequence: SequenceDescriptor) -> list[int]:
-        """Returns a value drawn in advance; None where there is none, or the sequence was
-        altered since."""
+        """A value drawn in advance; None where there is none, or the sequence was altered since."""
         version, values = self._kept.pop(sequence.id, (0, []))
         return values if version == sequence.version else []
 
@@ -317,8 +314,7 @@ class DrawnValues:
         self._session.last = value
 
     async def run(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Returns the result of `work`, evaluated again until all the values that it draws are
-        there."""
+        """The result of `work`, evaluated again until all the values that it draws are there."""
         while True:
             self._used.clear()
             self._computed_used.clear()
@@ -385,8 +381,7 @@ def _unbroken(values: list[int], increment: int) -> list[int]:
 async def with_draws_of(
     store: StoredSequences, bindings: Bindings, work: Callable[[Bindings], Awaitable[T]]
 ) -> T:
-    """Returns the result of work that needs no session: what it evaluates may draw from
-    sequences."""
+    """The result of work that needs no session: what it evaluates may draw from sequences."""
     try:
         return await work(bindings)
     except ValueNeeded:

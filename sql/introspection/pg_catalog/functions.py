@@ -14,11 +14,10 @@ from functools import cache
 from ....catalog.values.type_kinds import TypeKind
 from ...analyze.calls.oids import PG_CATALOG as NAMESPACE
 from ...analyze.calls.oids import derived, user_oid
-from ...analyze.types.casts import CASTS
+from ...analyze.types.conversions import CASTS
 from ...builtins.known_functions import ELSEWHERE, FUNCTIONS
-from ...builtins.operators import OPERATORS
 from ...builtins.session_functions import SESSION_FUNCTIONS
-from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, Signature
+from ...builtins.signatures import IMPLICIT_CASTS, NUMBERS, OPERATORS, Signature
 from ..type_rows import ALL_ROWS, TYPE_ROWS, TypeRow
 from ..virtual_table import PG_CATALOG, TAILRACE_INTERNAL, IntrospectionContext, Rows
 

@@ -20,26 +20,13 @@ from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import CatalogName, TypeKind
 from ...builtins.macros import PREFIX as MACRO
 from ...syntax.trees import CAST_TYPE, alias_named, find_all
-from .registered_names import (
-    FORMAT_TYPE,
-    OID,
-    SYSTEM_COLUMN,
-    TO_REGISTERED,
-    Arguments,
-    Make,
-    keep_id,
-    named_relation,
-    parse_text,
-    query,
-    registered_cast,
-    table_id,
-)
+from . import registered_names
 
 PREFIX = "pg_catalog"
 _TEXT = ColumnType(TypeKind.STRING)
 _CATALOG_TYPES = {
-    "oid": OID,
-    "oid[]": array_of(OID),
+    "oid": registered_names.OID,
+    "oid[]": array_of(registered_names.OID),
     "name": _TEXT,
     "name[]": array_of(_TEXT),
     '"char"': ColumnType(TypeKind.STRING, catalog_name=CatalogName.CHAR),
@@ -81,14 +68,14 @@ _REPLACED = (exp.Anonymous, exp.Cast, exp.CurrentSchemas, exp.Dot, exp.Bracket)
 def expands(kinds: Iterable[type[exp.Expr]], words: Container[str]) -> bool:
     """Whether a tree of nodes of these classes, of a text with these words, may have some of these
     functions and casts."""
-    named = any(word in words for word in (SYSTEM_COLUMN, *_PROCEDURES))
+    named = any(word in words for word in (registered_names.SYSTEM_COLUMN, *_PROCEDURES))
     return named or any(issubclass(kind, _REPLACED) for kind in kinds)
 
 
 def expand(tree: exp.Expr) -> exp.Expr:
     """The tree with these functions and casts replaced, inner ones first."""
     for cast in list(find_all(tree, exp.Cast)):
-        keep_id(cast)
+        registered_names.keep_id(cast)
     found = [
         node
         for node in find_all(tree, *_REPLACED, exp.Column, exp.Table)
@@ -131,14 +118,16 @@ def _replacement(node: exp.Expr) -> exp.Expr | None:
             return _expanded_array(node)
         case exp.CurrentSchemas():
             implicit = isinstance(node.this, exp.Boolean) and bool(node.this.this)
-            return parse_text("ARRAY['pg_catalog', 'public']" if implicit else "ARRAY['public']")
+            return registered_names.parse_text(
+                "ARRAY['pg_catalog', 'public']" if implicit else "ARRAY['public']"
+            )
         case exp.Table(this=exp.Anonymous() as function):
             return _rows(node, function.name.lower())
         case exp.Anonymous() if not isinstance(node.parent, exp.Table):
             make = FUNCTIONS.get(node.name.lower()) or _of_rows(node)
             return None if make is None else make(list(node.expressions))
         case exp.Column():
-            return table_id(node) or _number_of_procedure(node)
+            return registered_names.table_id(node) or _number_of_procedure(node)
         case exp.Bracket(this=exp.Column() as column) if column.name.lower() == "typname":
             return _letter(column, node.expressions)
     return None
@@ -167,21 +156,21 @@ def _letter(name: exp.Column, subscripts: list[exp.Expr]) -> exp.Expr | None:
     )
 
 
-_SETTING_OF_ROW = query(
+_SETTING_OF_ROW = registered_names.query(
     "coalesce((SELECT min(_s.setting) FROM pg_catalog.pg_settings AS _s "
     "WHERE lower(_s.name) = lower($1)), CASE WHEN $2 THEN NULL "
     """ELSE error('42704|unrecognized configuration parameter "' || $1 || '"') END)"""
 )
 
 
-_SET_OF_ROW = query(
+_SET_OF_ROW = registered_names.query(
     "CASE WHEN $1 IS NULL THEN NULL "
     "ELSE error('0A000|set_config takes constants and parameters, no columns') END"
 )
 """pg_dump sets a variable so where `pg_settings` lists it: no row is none to set."""
 
 
-def _of_rows(call: exp.Anonymous) -> Make | None:
+def _of_rows(call: exp.Anonymous) -> registered_names.Make | None:
     """`current_setting(s.name)` and `set_config(s.name, …)`, which are of constants elsewhere."""
     made = {"current_setting": _SETTING_OF_ROW, "set_config": _SET_OF_ROW}.get(call.name.lower())
     return None if made is None or call.find(exp.Column) is None else made
@@ -196,7 +185,7 @@ def _rows(table: exp.Table, function: str) -> exp.Expr | None:
     columns = _EMPTY_FUNCTIONS.get(function)
     if columns is None:
         return None
-    empty = parse_text(f"SELECT {columns} WHERE FALSE")
+    empty = registered_names.parse_text(f"SELECT {columns} WHERE FALSE")
     return exp.Subquery(this=empty, alias=table.args.get("alias"))
 
 
@@ -213,8 +202,8 @@ _EMPTY_FUNCTIONS = {
 columns."""
 
 
-def _constant(text: str) -> Make:
-    return lambda arguments: parse_text(text)
+def _constant(text: str) -> registered_names.Make:
+    return lambda arguments: registered_names.parse_text(text)
 
 
 _HELD = """
@@ -235,9 +224,9 @@ WHERE (_m.member = CAST($1 AS TEXT) OR CAST(_m.member_oid AS TEXT) = CAST($1 AS 
 """
 
 
-def _has(text: str) -> Make:
+def _has(text: str) -> registered_names.Make:
     """`has_table_privilege([user,] table, privilege)` and its kin."""
-    held = query(text)
+    held = registered_names.query(text)
     return lambda given: held(given if len(given) == 3 else [exp.CurrentUser(), *given])
 
 
@@ -299,9 +288,9 @@ def _default_acl() -> str:
     )
 
 
-def _owned_sequence(arguments: Arguments) -> exp.Expr:
+def _owned_sequence(arguments: registered_names.Arguments) -> exp.Expr:
     """A text, and plainly so: drivers cast it to `regclass`."""
-    return exp.cast(query(_OWNED_SEQUENCE)(arguments), "text", dialect="postgres")
+    return exp.cast(registered_names.query(_OWNED_SEQUENCE)(arguments), "text", dialect="postgres")
 
 
 # Sizes: queries on what the store says of them.
@@ -309,12 +298,12 @@ def _owned_sequence(arguments: Arguments) -> exp.Expr:
 _SIZE = "SELECT min({column}) FROM tailrace_internal.sizes AS _z WHERE _z.oid = $1"
 
 
-def _of_relation(make: Make) -> Make:
+def _of_relation(make: registered_names.Make) -> registered_names.Make:
     """The first argument is a relation's object id, or its name as text."""
-    return lambda arguments: make([named_relation(arguments)])
+    return lambda arguments: make([registered_names.named_relation(arguments)])
 
 
-def _relation_size(arguments: Arguments) -> exp.Expr:
+def _relation_size(arguments: registered_names.Arguments) -> exp.Expr:
     """`pg_relation_size(relation [, fork])`: the forks beside the main one are PostgreSQL's."""
     size = _MAIN_BYTES(arguments)
     if len(arguments) < 2:
@@ -324,7 +313,7 @@ def _relation_size(arguments: Arguments) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=main, true=size)], default=zero)
 
 
-_MAIN_BYTES = _of_relation(query(_SIZE.format(column="_z.main_bytes")))
+_MAIN_BYTES = _of_relation(registered_names.query(_SIZE.format(column="_z.main_bytes")))
 
 
 _TEXTS = {
@@ -339,7 +328,7 @@ _TEXTS = {
     "pg_get_indexdef": f"CASE WHEN coalesce($2, 0) = 0 THEN ({_DEFINITION}) "
     "ELSE (SELECT _d.attname FROM pg_catalog.pg_attribute AS _d "
     "WHERE _d.attrelid = $1 AND _d.attnum = $2) END",
-    "format_type": FORMAT_TYPE,
+    "format_type": registered_names.FORMAT_TYPE,
     "obj_description": _DESCRIPTION.format(number=0),
     "col_description": _DESCRIPTION.format(number="$2"),
     "pg_describe_object": "coalesce((SELECT min('schema ' || _d.nspname) "
@@ -381,9 +370,9 @@ _CONSTANTS = {
     "pg_stat_get_numscans": "CAST(NULL AS INT8)",
 }
 
-FUNCTIONS: dict[str, Make] = {
-    **{name: query(text) for name, text in _TEXTS.items()},
-    **{name: _of_relation(query(text)) for name, text in _OF_RELATION.items()},
+FUNCTIONS: dict[str, registered_names.Make] = {
+    **{name: registered_names.query(text) for name, text in _TEXTS.items()},
+    **{name: _of_relation(registered_names.query(text)) for name, text in _OF_RELATION.items()},
     **{name: _constant(text) for name, text in _CONSTANTS.items()},
     **{
         f"has_{kind}_privilege": _has(_HELD.format(kind=kind))
@@ -391,7 +380,7 @@ FUNCTIONS: dict[str, Make] = {
     },
     "pg_has_role": _has(_MEMBER),
     "pg_get_expr": lambda arguments: arguments[0].copy(),
-    **TO_REGISTERED,
+    **registered_names.TO_REGISTERED,
     "pg_get_serial_sequence": _owned_sequence,
     "pg_relation_size": _relation_size,
     "pg_partition_ancestors": lambda arguments: exp.cast(arguments[0].copy(), "INT8"),
@@ -410,7 +399,7 @@ def _cast(tree: exp.Cast) -> exp.Expr | None:
         made = exp.cast(operand.copy(), known.broad.duckdb_name)
         made.meta[CAST_TYPE] = known
         return made
-    return registered_cast(tree)
+    return registered_names.registered_cast(tree)
 
 
 _EXPANDED = "_pg_expandarray"

@@ -135,8 +135,7 @@ REGISTERED = (
 
 
 def registered_cast(cast: exp.Cast) -> exp.Expr | None:
-    """Returns the replacement of a cast to a registered type (regclass …); None for all other
-    casts."""
+    """The replacement of a cast to a registered type (regclass …); None for all other casts."""
     name = cast.to.sql("postgres").lower()
     if name not in REGISTERED:
         return None

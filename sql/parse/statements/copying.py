@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from ....catalog.values.errors import SQLError
-from ...syntax.refusals import at, unsupported
-from ...syntax.statement import ObjectName
+from ...syntax.statement import ObjectName, at
 from ...syntax.statements import CopyFormat, CopyOptions, CopyTo, Query
+from ...syntax.trees import unsupported
 from ..cursor import Cursor
 from ..kinds import at_string, gathered, kind, refuses
 from ..rules import Row, Rules

@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from ....catalog.descriptors.elements import Identity
 from ....catalog.values.errors import SQLError
-from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import (
     AlterCommand,
     AlterTable,
@@ -22,6 +21,7 @@ from ...syntax.schema_statements import (
     SetIdentity,
 )
 from ...syntax.statement import ObjectName, rows_of
+from ...syntax.trees import unsupported
 from ..cursor import Cursor
 from ..kinds import define, define_rules, itself, kind, object_name, padded, refused, refuses
 from ..kinds import query as read_query

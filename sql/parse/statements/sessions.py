@@ -19,25 +19,15 @@ from ...syntax.transaction_statements import (
     TransactionModes,
 )
 from ...variables.variables import LEVELS
+from .. import kinds
 from ..cursor import Cursor, Unmatched, syntax_error
-from ..kinds import (
-    at_parenthesis,
-    define,
-    define_rules,
-    dotted,
-    gathered,
-    itself,
-    kind,
-    one_of,
-    refused,
-)
 from ..lexer import like
 from ..queries import parse_tree
 from ..rules import Row, Rules
 
-define_rules(
+kinds.define_rules(
     "isolation",
-    one_of(
+    kinds.one_of(
         {name.upper(): level for name, level in LEVELS.items()},
         "SERIALIZABLE, REPEATABLE READ or READ COMMITTED",
     ),
@@ -50,8 +40,8 @@ _MODES: tuple[Row, ...] = (
     ("NOT DEFERRABLE", dict, {"deferrable": False}),
 )
 _EXPECTED = "ISOLATION LEVEL, READ ONLY, READ WRITE"
-_lasting_modes = gathered(Rules(*_MODES, expected=f"{_EXPECTED} or DEFERRABLE"), commas=True)
-_modes_given = gathered(
+_lasting_modes = kinds.gathered(Rules(*_MODES, expected=f"{_EXPECTED} or DEFERRABLE"), commas=True)
+_modes_given = kinds.gathered(
     Rules(
         *_MODES,
         ("AS OF SYSTEM TIME as_of:moment", dict),
@@ -61,7 +51,7 @@ _modes_given = gathered(
 )
 
 
-@kind("modes")
+@kinds.kind("modes")
 def _modes(cursor: Cursor) -> TransactionModes:
     modes = TransactionModes(**_modes_given(cursor))  # type: ignore[arg-type]
     if modes.as_of is None:
@@ -77,8 +67,8 @@ def _some(cursor: Cursor, modes: TransactionModes) -> TransactionModes:
     return modes
 
 
-define("some_modes", lambda cursor: _some(cursor, _modes(cursor)))
-define(
+kinds.define("some_modes", lambda cursor: _some(cursor, _modes(cursor)))
+kinds.define(
     "lasting_modes",
     lambda cursor: _some(cursor, TransactionModes(**_lasting_modes(cursor))),  # type: ignore[arg-type]
 )
@@ -94,12 +84,12 @@ _LONGER = frozenset(
 )
 
 
-@kind("shown")
+@kinds.kind("shown")
 def _shown(cursor: Cursor) -> str:
     """A variable's name, which no word is that something else has to stand behind."""
     if cursor.key in _LONGER:
         raise Unmatched
-    return dotted(cursor, "what to show")
+    return kinds.dotted(cursor, "what to show")
 
 
 _CATALOGS = {
@@ -116,7 +106,7 @@ _CATALOGS = {
 SHOWS: tuple[Row, ...] = (
     ("SHOW TRANSACTION ^ ISOLATION LEVEL", ShowSession, {"name": "transaction_isolation"}),
     *(
-        (f"SHOW {words} ^ _:rest", refused(f"SHOW {words.partition('/')[0]}", hint))
+        (f"SHOW {words} ^ _:rest", kinds.refused(f"SHOW {words.partition('/')[0]}", hint))
         for words, hint in _CATALOGS.items()
     ),
     ("SHOW ^ ALL", ShowSession, {"name": "all"}),
@@ -128,7 +118,7 @@ SHOWS: tuple[Row, ...] = (
 # Prepared statements.
 
 
-@kind("arguments", at_parenthesis, absent=())
+@kinds.kind("arguments", kinds.at_parenthesis, absent=())
 def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
     """The list in parentheses that ends the statement, read by sqlglot as items of a SELECT."""
     tokens = cursor.rest()
@@ -155,18 +145,14 @@ def _counted(count: int | None) -> Direction:
     return Direction(count=number, single=number == 0, backward=number < 0)
 
 
-def _backward(count: int | None) -> Direction:
-    return _counted(-1 if count is None else -count)
-
-
-define_rules(
+kinds.define_rules(
     "direction",
     Rules(
         ("count:count", _counted),
         ("PRIOR", _counted, {"count": -1}),
         *rows_of(Direction),
         ("FORWARD [count:count]", _counted),
-        ("BACKWARD [count:count]", _backward),
+        ("BACKWARD [count:count]", lambda count: _counted(-1 if count is None else -count)),
     ),
     absent=Direction(),
 )
@@ -197,7 +183,7 @@ def _of_subscription(
     return FetchSubscription(name=name, count=direction.count, timeout=timeout, position=position)
 
 
-define_rules("scroll", one_of({"NO SCROLL": False, "SCROLL": True}, "SCROLL"))
+kinds.define_rules("scroll", kinds.one_of({"NO SCROLL": False, "SCROLL": True}, "SCROLL"))
 
 CURSORS: tuple[Row, ...] = (
     (
@@ -214,9 +200,9 @@ CURSORS: tuple[Row, ...] = (
 # Chores.
 
 
-define_rules("cleaned", Rules(("name:table [_:(column,…)]", itself)))
-define_rules("locked", Rules(("[ONLY] name:table", itself)))
-define_rules("chore_option", Rules(("_:option_word [_:value]", dict)))
+kinds.define_rules("cleaned", Rules(("name:table [_:(column,…)]", kinds.itself)))
+kinds.define_rules("locked", Rules(("[ONLY] name:table", kinds.itself)))
+kinds.define_rules("chore_option", Rules(("_:option_word [_:value]", dict)))
 _ONLY_SHARED = (
     "Serializable transactions need no table locks. SELECT … FOR UPDATE locks rows, "
     "and pg_advisory_xact_lock(n) whatever all agree on."
@@ -225,6 +211,6 @@ _ONLY_SHARED = (
 CHORES: tuple[Row, ...] = (
     (
         "LOCK ^ [TABLE] _:locked,… [IN _:rest]",
-        refused("LOCK TABLE but IN ACCESS SHARE MODE", _ONLY_SHARED),
+        kinds.refused("LOCK TABLE but IN ACCESS SHARE MODE", _ONLY_SHARED),
     ),
 )

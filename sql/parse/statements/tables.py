@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from ....catalog.descriptors.temporary_schema import TEMPORARY
 from ....catalog.values.errors import SQLError
-from ...syntax.refusals import unsupported
 from ...syntax.schema_statements import (
     CHECK,
     NULLS,
@@ -25,27 +24,17 @@ from ...syntax.schema_statements import (
 )
 from ...syntax.statement import ObjectName, TypeName, rows_of
 from ...syntax.statements import CreateTable, CreateTableAs, OnCommit, Query
+from ...syntax.trees import unsupported
+from .. import kinds
 from ..cursor import Cursor
-from ..kinds import (
-    begins_name,
-    define,
-    define_rules,
-    gathered,
-    identifier,
-    itself,
-    kind,
-    one_of,
-    refuses,
-    type_name,
-)
 from ..queries import parse_query
 from ..rules import Row, Rules
 
 # Sequences.
 
-define_rules(
+kinds.define_rules(
     "width",  # INTEGER is INT8, as it is for columns
-    one_of(
+    kinds.one_of(
         {"SMALLINT/INT2": 16, "INT4": 32, "INTEGER/INT/BIGINT/INT8": 64},
         "SMALLINT, INTEGER or BIGINT",
     ),
@@ -66,18 +55,18 @@ _sequence_option = Rules(
     ("RESTART [[WITH] restart:number]", dict, {"restarts": True}),
     expected="an option of a sequence",
 )
-define_rules("sequence_option", _sequence_option)
-_sequence_options = gathered(_sequence_option)
+kinds.define_rules("sequence_option", _sequence_option)
+_sequence_options = kinds.gathered(_sequence_option)
 
 
-@kind("sequence_options", absent=SequenceChange(position=1))
+@kinds.kind("sequence_options", absent=SequenceChange(position=1))
 def _sequence_change(cursor: Cursor) -> SequenceChange:
     """The options up to the end of the statement, or of the parentheses around them."""
     position = cursor.position
     return SequenceChange(position=position, **_sequence_options(cursor))  # type: ignore[arg-type]
 
 
-define_rules("identity", Rules(*rows_of(IdentityClause)))
+kinds.define_rules("identity", Rules(*rows_of(IdentityClause)))
 
 
 # Indexes.
@@ -86,9 +75,9 @@ _OPERATOR_CLASSES = ("text_pattern_ops", "varchar_pattern_ops", "bpchar_pattern_
 """PostgreSQL's names of the order that every index has: texts are ordered by their bytes."""
 
 
-@kind("index_method")
+@kinds.kind("index_method")
 def _method(cursor: Cursor) -> None:
-    position, method = cursor.position, identifier(cursor, "an index's method")
+    position, method = cursor.position, kinds.identifier(cursor, "an index's method")
     if method != "btree":
         raise unsupported(
             f'indexes of method "{method}"',
@@ -97,26 +86,30 @@ def _method(cursor: Cursor) -> None:
         )
 
 
-define(
+kinds.define(
     "operator_class",
     lambda cursor: cursor.advance(),
     lambda cursor: cursor.key in _OPERATOR_CLASSES,
 )
-refuses(
+kinds.refuses(
     "computed",
     "(",
     "indexes of expressions",
     "Add a computed column (… AS (expression) STORED), and index that.",
 )
-refuses("collated", "COLLATE", "collations", "Texts are ordered by their bytes: leave COLLATE out.")
-refuses("partial", "WHERE", "partial indexes", "Leave WHERE out: the index then holds every row.")
-refuses(
+kinds.refuses(
+    "collated", "COLLATE", "collations", "Texts are ordered by their bytes: leave COLLATE out."
+)
+kinds.refuses(
+    "partial", "WHERE", "partial indexes", "Leave WHERE out: the index then holds every row."
+)
+kinds.refuses(
     "not_distinct",
     "NOT",
     "NULLS NOT DISTINCT",
     "Rows with a NULL are never equal. Give them a value, and make it NOT NULL.",
 )
-define_rules(
+kinds.define_rules(
     "index_column",
     Rules(
         (
@@ -142,14 +135,14 @@ def index_definition(columns: Sequence[tuple[str, bool]], **fields: object) -> I
 # Constraints.
 
 
-refuses(
+kinds.refuses(
     "deferred_key",
     "DEFERRABLE/DEFERRED",
     "deferrable keys",
     "A key holds at the end of each statement, by its index: foreign keys are deferrable.",
 )
 _NOW = "NOT DEFERRABLE | INITIALLY ( IMMEDIATE | _:deferred_key ) | _:deferred_key"
-define_rules("not_deferrable", Rules((f"{{ {_NOW} }}", lambda: None)))
+kinds.define_rules("not_deferrable", Rules((f"{{ {_NOW} }}", lambda: None)))
 
 
 def _reference(
@@ -176,15 +169,15 @@ def _reference(
     )
 
 
-refuses(
+kinds.refuses(
     "match",
     "MATCH",
     hint="Leave it out, and let a CHECK say which columns may be NULL beside others.",
 )
 _ACTIONS = ("NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT")
-define_rules(
+kinds.define_rules(
     "action",
-    one_of(
+    kinds.one_of(
         {action: action for action in _ACTIONS},
         "NO ACTION, RESTRICT, CASCADE, SET NULL or SET DEFAULT",
     ),
@@ -202,7 +195,7 @@ _CONSTRAINTS: tuple[Row, ...] = (
     *rows_of(Check),
     (f"{_NAMED} FOREIGN KEY columns:(column,…) {_REFERENCES}", _reference),
 )
-define_rules("table_constraint", Rules(*_CONSTRAINTS))
+kinds.define_rules("table_constraint", Rules(*_CONSTRAINTS))
 
 
 # Columns.
@@ -211,7 +204,7 @@ SERIALS = frozenset(("serial", "serial2", "serial4", "serial8", "smallserial", "
 """INT8 NOT NULL DEFAULT unique_rowid(), whatever the width that is asked for, as in CockroachDB:
 numbers that every node draws by itself are as wide as a clock, and no sequence is a bottleneck."""
 
-refuses("virtual", "VIRTUAL", "virtual columns")
+kinds.refuses("virtual", "VIRTUAL", "virtual columns")
 _STORED = "computed:parenthesised [_:virtual] STORED"
 _clause = Rules(
     ("NOT VISIBLE", dict, {"hidden": True}),
@@ -243,11 +236,11 @@ def _check(columns: tuple[str, ...], **fields: object) -> Check:
     return Check(**fields)  # type: ignore[arg-type]
 
 
-@kind("column_definition", begins_name)
+@kinds.kind("column_definition", kinds.begins_name)
 def _column(cursor: Cursor) -> ColumnDefinition:
     """`name type [[CONSTRAINT name] clause …]`"""
-    position, column = cursor.position, identifier(cursor, "a column's name")
-    type, said = type_name(cursor), dict[str, object]()
+    position, column = cursor.position, kinds.identifier(cursor, "a column's name")
+    type, said = kinds.type_name(cursor), dict[str, object]()
     constraints: list[TableConstraint] = []
 
     def conflict(what: str, at: int = position) -> SQLError:
@@ -256,7 +249,7 @@ def _column(cursor: Cursor) -> ColumnDefinition:
     while not (cursor.finished or cursor.key in (",", ")")):
         here, name = cursor.position, None
         if cursor.accept("constraint"):
-            name = identifier(cursor, "a constraint's name")
+            name = kinds.identifier(cursor, "a constraint's name")
         clause = _clause.read(cursor)
         assert isinstance(clause, dict), clause
         make = clause.pop("constraint", None)
@@ -304,14 +297,14 @@ def _check_drawn(
 
 # Tables.
 
-refuses(
+kinds.refuses(
     "like",
     "LIKE",
     "LIKE in CREATE TABLE",
     "SHOW CREATE TABLE writes its columns out; CREATE TABLE … AS copies its rows.",
 )
-refuses("excluded", "EXCLUDE", "EXCLUDE constraints")
-refuses(
+kinds.refuses("excluded", "EXCLUDE", "EXCLUDE constraints")
+kinds.refuses(
     "divided",
     "PARTITION/INHERITS",
     hint="Tables are split into ranges by themselves, as they grow: leave it out.",
@@ -326,23 +319,23 @@ class _Key(NamedTuple):
     columns: tuple[str, ...]
 
 
-define_rules(
+kinds.define_rules(
     "element",
     Rules(
         (f"[_:like] {_NAMED} PRIMARY KEY columns:(column,…) _:not_deferrable", _Key),
         *_CONSTRAINTS,
         (f"unique:[UNIQUE] INDEX ^ [name:index] {_STORING}", index_definition),
         ("[CONSTRAINT _:constraint] _:excluded", dict),
-        ("name:column_definition", itself),
+        ("name:column_definition", kinds.itself),
         expected="a column's name",
     ),
 )  # fmt: skip
-define_rules(
-    "ends", one_of({end.value: end for end in OnCommit}, "PRESERVE ROWS, DELETE ROWS or DROP")
+kinds.define_rules(
+    "ends", kinds.one_of({end.value: end for end in OnCommit}, "PRESERVE ROWS, DELETE ROWS or DROP")
 )
 
 
-@kind("filled")
+@kinds.kind("filled")
 def _filled(cursor: Cursor) -> tuple[Query, bool]:
     """`AS query [WITH [NO] DATA]`, and whether the table is to have its rows."""
     if not cursor.accept("as"):

@@ -11,18 +11,9 @@ import pyarrow as pa
 
 from .....catalog.values.errors import SQLError
 from .....catalog.values.session_zone import zone_name
+from .....kvlayer import worker
 from .....kvlayer.metrics import Metrics
 from .....kvlayer.settings import Settings, declare_choice
-from .....kvlayer.worker import (
-    VERSION,
-    Peer,
-    Started,
-    WorkerGone,
-    WorkerProcess,
-    received_rows,
-    sent_pieces,
-    start_process,
-)
 from ....builtins.evaluator_functions import IN_PYTHON
 from ....results.results import Answer, Declared, ResultColumn
 from ....runtime.analytic_lanes import asker
@@ -61,13 +52,13 @@ class PlacedAnalytics:
         here: Analytics,
         metrics: Metrics,
         settings: Settings,
-        start: Callable[[], Awaitable[Started]] = lambda: start_process(MODULE),
+        start: Callable[[], Awaitable[worker.Started]] = lambda: worker.start_process(MODULE),
     ) -> None:
         self._here = here
         self._settings = settings
         self._numbers = count(1)
-        self._process = WorkerProcess(
-            start, {}, version=VERSION, configuration=(), metrics=metrics, name=METRICS
+        self._process = worker.WorkerProcess(
+            start, {}, version=worker.VERSION, configuration=(), metrics=metrics, name=METRICS
         )
 
     async def close(self) -> None:
@@ -129,16 +120,16 @@ class PlacedAnalytics:
             peer = await self._process.peer()
             try:
                 for name, table in tables.items():
-                    for piece in sent_pieces(table):
+                    for piece in worker.sent_pieces(table):
                         await peer.call("take", number, name, piece)
                 sent: SentAnswer | None = await peer.call("begin", number, query)
                 while sent is not None:
                     columns, rows = sent
-                    yield Answer(columns, pa.Table.from_batches(received_rows(rows)))
+                    yield Answer(columns, pa.Table.from_batches(worker.received_rows(rows)))
                     sent = await peer.call("next", number)
             finally:
                 await _end(peer, number)
-        except WorkerGone as error:
+        except worker.WorkerGone as error:
             raise SQLError(
                 "58030",
                 f"query worker: {error}",
@@ -147,6 +138,6 @@ class PlacedAnalytics:
             ) from error
 
 
-async def _end(peer: Peer, number: int) -> None:
-    with suppress(WorkerGone):
+async def _end(peer: worker.Peer, number: int) -> None:
+    with suppress(worker.WorkerGone):
         await peer.call("end", number)

@@ -1,4 +1,5 @@
-"""Columns that depend on a grouped primary key, put into GROUP BY: DuckDB knows of no keys.
+"""Columns that a query implies: those that depend on a grouped primary key, put into GROUP BY, for
+DuckDB knows of no keys, and those of documents' elements.
 
     SELECT c.*, count(o.id) FROM customers c LEFT JOIN orders o ON … GROUP BY c.id ORDER BY c.name
                                                      GROUP BY c.id, c.email, c.name
@@ -13,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
+from sqlglot.optimizer.scope import Scope
 from sqlglot.optimizer.scope import Scope as QueryScope
 
-from ..analyze.binder import Relations
+from ..analyze.binder import Relations, descriptor_of
 from ..analyze.columns.output_columns import Sources, owner_of, sources_in
-from ..syntax.trees import find_all, folded
+from ..syntax.trees import CALLED, find_all, folded
 
 
 def group_by_keys(query: exp.Expr, relations: Relations, scopes: Sequence[QueryScope]) -> None:
@@ -94,3 +96,50 @@ def _used(select: exp.Select, scope: QueryScope) -> Iterator[exp.Column]:
 def _in_aggregate(node: exp.Expr) -> bool:
     """Whether what stands below is of the rows of a group, not of the group."""
     return isinstance(node, exp.AggFunc) and not isinstance(node.parent, exp.Window)
+
+
+# The elements of a document, by the name of the function that gives them.
+#
+#     SELECT e FROM docs, jsonb_array_elements(docs.tags) e
+#     SELECT e.value AS e FROM docs, jsonb_array_elements(docs.tags) e
+#
+# The column is called `value`, and the name of a function that returns one column is a value too. A
+# column of that name, of any other source, comes first.
+
+
+def name_elements(relations: Relations, scopes: Sequence[Scope]) -> None:
+    """Says the column where a query says the function, in place."""
+    for scope in scopes:
+        called = {name: only for name, source in scope.sources.items()
+                  if (only := _only_column(source)) not in (None, name)}  # fmt: skip
+        for column in scope.columns if called else ():
+            name = folded(column.this) if isinstance(column.this, exp.Identifier) else None
+            if name not in called or column.args.get("table") is not None:
+                continue
+            if any(_has(source, name, relations) for source in scope.sources.values()):
+                continue
+            made: exp.Expr = exp.column(called[name], table=name, quoted=True)
+            made.meta[CALLED] = name
+            if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
+                made = exp.alias_(made, name, quoted=True)
+            column.replace(made)
+
+
+def _only_column(source: exp.Expr | Scope) -> str | None:
+    """Returns the only column of an UNNEST in FROM that replaced a function's call; None for any
+    other source."""
+    tree = source.expression if isinstance(source, Scope) else source
+    alias = tree.args.get("alias") if isinstance(tree, exp.Unnest) else None
+    columns = alias.columns if isinstance(alias, exp.TableAlias) else []
+    return columns[0].name if len(columns) == 1 else None
+
+
+def _has(source: exp.Expr | Scope, name: str, relations: Relations) -> bool:
+    descriptor = descriptor_of(source, relations)
+    if descriptor is not None:
+        return descriptor.find_column(name) is not None
+    if isinstance(source, Scope):
+        if not isinstance(source.expression, exp.Query):
+            return _only_column(source) == name
+        return name in [found.lower() for found in source.expression.named_selects]
+    return _only_column(source) == name
