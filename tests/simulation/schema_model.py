@@ -69,6 +69,8 @@ class Write:
 
     begun_at: Timestamp
     at: Timestamp | None = None
+    until: Timestamp | None = None
+    """The timestamp at or below which it has committed, where no other is told."""
     items: list[tuple[int, int | None, Mapping[int, int | None], bool]] = field(
         default_factory=list
     )
@@ -87,6 +89,10 @@ class Write:
     def tokens(self) -> dict[int, int | None]:
         """What the transaction leaves under each key."""
         return {key: token for key, token, _, _ in self.items}
+
+    def may_be_of(self, at: Timestamp) -> bool:
+        """Whether it may have committed at `at`."""
+        return self.begun_at < at and (self.until is None or at <= self.until)
 
 
 class TableModel:
@@ -125,11 +131,13 @@ class TableModel:
             self.writes.append(write)
         return write
 
-    def end_write(self, write: Write, at: Timestamp | None) -> None:
-        """It committed at `at`, or was refused."""
+    def end_write(self, write: Write, at: Timestamp | None, *, exactly: bool = True) -> None:
+        """It committed at `at`, and not below where that is told `exactly`; or was refused."""
         if self.frozen:
             return
-        write.at = at
+        if exactly:
+            write.at = at
+        write.until = at
         if at is None or not write.items:
             self.writes.remove(write)
 
@@ -168,12 +176,17 @@ class TableModel:
         for at, tokens in sorted(found.items()):
             if at in known:
                 continue
-            match = [w for w in doubtful if w.tokens == tokens and w.begun_at < at]
+            match = [w for w in doubtful if w.tokens == tokens and w.may_be_of(at)]
+            match.sort(
+                key=lambda w: w.until or MAX_TIMESTAMP
+            )  # those that must be found come first
             if not match and self.dropped and set(tokens.values()) == {None}:
                 continue  # the data of a table that was dropped is removed
             assert match, f"nobody wrote {tokens} at {at} into {self.name}"
             match[0].at = at
             doubtful.remove(match[0])
+        lost = [write for write in doubtful if write.until is not None]
+        assert not lost, f"{self.name}: {lost[0].tokens} is lost, at or below {lost[0].until}"
 
     def _replay(self, seen: Sequence[SeenStep]) -> None:
         """Every version of every row."""

@@ -211,8 +211,8 @@ class Clients:
         except NodeDied:
             pass
         else:
-            if write is not None:
-                model.end_write(write, at)
+            if write is not None:  # COMMIT tells the timestamp of what its jobs did last
+                model.end_write(write, at, exactly=False)
         finally:
             model.end_change(change, outcome, _end_of(outcome, place))
             await _end(session, place)
