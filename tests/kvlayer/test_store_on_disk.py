@@ -13,6 +13,7 @@ from tailrace.kvlayer.disk import RealDisk
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.metrics import Metrics
+from tailrace.kvlayer.mvcc import SLICE_ROWS
 from tailrace.kvlayer.offload import ThreadOffload
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
@@ -56,7 +57,7 @@ def test_transactions_survive_a_restart(tmp_path: Path) -> None:
         async with store_in(tmp_path) as store:
             assert store.id == store_id
             slices = store.snapshot(store.clock.last).scan_slices(SPAN)
-            assert len(await anext(slices)) == 1000
+            assert len(await anext(slices)) == SLICE_ROWS
             await slices.aclose()
             rows = await store.snapshot(store.clock.last).scan(SPAN)
             assert rows == [*((name, b"x") for name in MANY), (key("a"), b"1")]

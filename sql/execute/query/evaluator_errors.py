@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -99,6 +100,7 @@ def from_duckdb(
     return told
 
 
+_UNKNOWN_TYPE = re.compile(r'type with name "?(.+?)"? (?:does not exist|is not in the catalog)')
 _ROW_TYPES = (
     "An expression of one row, as of CHECK, casts to a type of SQL or to the enumeration of a "
     "column that it names."
@@ -112,9 +114,9 @@ def _translated(error: duckdb.Error, message: str, tables: Sequence[TableDescrip
     lower, quoted = message.lower(), _quoted(message)
     if lower.startswith("referenced column") and quoted is not None:
         return unknown_column(quoted, tables, None)
-    if lower.startswith("type with name"):  # an extension's, or of an expression of one row
-        name = lower.removeprefix("type with name ").partition(" does not exist")[0].strip('"')
-        return SQLError("42704", f'type "{name}" does not exist', hint=_ROW_TYPES)
+    unknown = _UNKNOWN_TYPE.match(lower)
+    if unknown is not None:  # an extension's, or of an expression of one row
+        return SQLError("42704", f'type "{unknown[1]}" does not exist', hint=_ROW_TYPES)
     if "does not have a column named" in lower:
         return unknown_column(message.rpartition("named")[2].strip(" \"'"), tables, None)
     if lower.startswith(("no function matches", "could not choose a best candidate")):
