@@ -174,6 +174,8 @@ def test_checkpoint_below_the_start_is_tolerated() -> None:
             assert any(isinstance(e, Checkpoint) and e.resolved < start for e in first)
             spans = store.span_feed([SPAN], start)
             low = spans.frontier.low_water
+            assert not [e for e in spans.poll() if isinstance(e, Checkpoint)]
+            assert spans.frontier.low_water == low
             await writer.commit()
             await asyncio.sleep(0.1)
             for _ in range(3):
