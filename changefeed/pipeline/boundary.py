@@ -102,7 +102,11 @@ def plan_boundary(
         )
     if EventKind.TRUNCATE in kinds and not follows_schema:
         return _end(event, f'table "{event.after.name}" was truncated')
-    counts = _counts(event, options) and (columns is None or _concerns(event, columns))
+    counts = _counts(event, options)
+    if columns is not None:
+        counts = counts and _concerns(event, columns)
+    elif not follows_schema:
+        counts = counts and _shows(event)
     if counts and options.schema_change_policy is SchemaChangePolicy.STOP:
         return _end(event, f'table "{event.after.name}" was changed ({describe(kinds)})')
     needed = counts
@@ -134,6 +138,11 @@ def _counts(event: TableEvent, options: ChangefeedOptions) -> bool:
     # A column with a constant default: old rows are not rewritten, and read otherwise than before.
     added = added_columns(event.before, event.after)
     return any(column.missing is not None for column in added)
+
+
+def _shows(event: TableEvent) -> bool:
+    """Whether messages may read otherwise behind the event: no hidden column is in them."""
+    return bool(event.kinds & SETTLING) or event.before.shown_columns != event.after.shown_columns
 
 
 def _concerns(event: TableEvent, columns: frozenset[int]) -> bool:

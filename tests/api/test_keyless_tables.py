@@ -1,4 +1,4 @@
-"""Feeds of tables without a primary key: the hidden key is the key, and no column of a row."""
+"""Feeds of tables with hidden columns: none is in a row, and one that is a key is the key alone."""
 
 from __future__ import annotations
 
@@ -39,3 +39,20 @@ def test_a_mirror_holds_equal_rows_apart() -> None:
         mirror.wait()
         rows = mirror.sql("SELECT * FROM log ORDER BY a").to_pylist()
         assert rows == [{"a": 2, "b": "z"}, {"a": 3, "b": "w"}]
+
+
+def test_hidden_columns_come_and_go_unseen() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8, h INT8 NOT VISIBLE DEFAULT 5)")
+        db.sql("INSERT INTO t VALUES (1, 10)")
+        feed = db.changefeed("t")
+        shown = [decoded(next(feed).value)]
+        db.sql("ALTER TABLE t ADD COLUMN g INT8 NOT VISIBLE DEFAULT 7")
+        assert db.sql("SELECT *, h, g FROM t").fetchall() == [(1, 10, 5, 7)]
+        db.sql("INSERT INTO t VALUES (2, 20)")
+        shown.append(decoded(next(feed).value))
+        db.sql("ALTER TABLE t DROP COLUMN h")
+        db.sql("INSERT INTO t VALUES (3, 30)")
+        shown.append(decoded(next(feed).value))
+        feed.close()  # type: ignore[attr-defined]
+        assert shown == [{"after": {"k": k, "v": 10 * k}} for k in (1, 2, 3)]

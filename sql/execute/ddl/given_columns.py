@@ -78,6 +78,7 @@ def new_column(table: TableDescriptor, given: s.ColumnDefinition) -> tuple[Colum
         name=given.name,
         type=column_type(given.type),
         nullable=given.nullable is not False,
+        hidden=given.hidden,
     )
     if given.computed is not None:
         return with_computed(table, column, given.computed), True
