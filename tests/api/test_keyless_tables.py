@@ -46,13 +46,13 @@ def test_hidden_columns_come_and_go_unseen() -> None:
         db.sql("CREATE TABLE t (k INT8 PRIMARY KEY, v INT8, h INT8 NOT VISIBLE DEFAULT 5)")
         db.sql("INSERT INTO t VALUES (1, 10)")
         feed = db.changefeed("t")
-        shown = [decoded(next(feed).value)]
+        shown = [decoded(next(feed)[2])]
         db.sql("ALTER TABLE t ADD COLUMN g INT8 NOT VISIBLE DEFAULT 7")
         assert db.sql("SELECT *, h, g FROM t").fetchall() == [(1, 10, 5, 7)]
         db.sql("INSERT INTO t VALUES (2, 20)")
-        shown.append(decoded(next(feed).value))
+        shown.append(decoded(next(feed)[2]))
         db.sql("ALTER TABLE t DROP COLUMN h")
         db.sql("INSERT INTO t VALUES (3, 30)")
-        shown.append(decoded(next(feed).value))
+        shown.append(decoded(next(feed)[2]))
         feed.close()  # type: ignore[attr-defined]
         assert shown == [{"after": {"k": k, "v": 10 * k}} for k in (1, 2, 3)]
