@@ -47,8 +47,8 @@ class ImmediateAnswers:
         self._answer = answer
         self._context = session.context()
         self._due: tuple[Release, list[bytes]] | None = None
-        """What is to be sent when the commit of this step is durable. It may be so in this step,
-        and the context is entered once."""
+        """The release of this step's commit, and the frames that answer it. It may be durable in
+        this step, and the context is entered once."""
 
     def take(self, data: bytes) -> bool:
         """Carries out what has arrived; says whether it was such, and nothing is left for the

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ...kvlayer.access import StoreAccess
+from ...kvlayer.access import StoreAccess, committed
 from ...kvlayer.errors import RetryableTransaction
 from ..descriptors.descriptor import TableDescriptor
 from ..descriptors.enum_columns import (
@@ -107,8 +107,7 @@ class TypeChanger:
                 await asyncio.sleep(PAUSED_SECONDS)
             return
         await self._leases.wait_for_one_version(table.id, timeout=LEASE_WAIT_SECONDS)
-        transaction = self._store.begin()
-        try:
+        async with committed(self._store) as transaction:
             await transaction.started()
             current = await self._descriptors.read(transaction, table.id)
             if not isinstance(current, TableDescriptor) or current.version != table.version:
@@ -123,17 +122,12 @@ class TypeChanger:
             job = await self._changes.begin(
                 transaction, current, targets, stages, f"ALTER TYPE {whole.name}"
             )
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
         if job is not None:
             await self._changes.wait(job.id)
 
     async def _change_type(self, type_id: int) -> None:
         """Makes the members writable that every table knows."""
-        transaction = self._store.begin()
-        try:
+        async with committed(self._store) as transaction:
             await transaction.started()
             type = await self._descriptors.read(transaction, type_id)
             assert isinstance(type, TypeDescriptor), type
@@ -141,10 +135,6 @@ class TypeChanger:
                 version = self._descriptors.next_version(transaction, type)
                 changed = replace(type, enum=all_writable(type.enum), version=version)
                 await self._descriptors.publish(transaction, changed)
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
 
 
 def _behind(table: TableDescriptor, whole: EnumType) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -26,6 +27,7 @@ from typing import Protocol
 import msgspec
 
 from ...catalog.jobs import JobFenced, JobPaused
+from ...kvlayer.access import committed
 from ...kvlayer.clock import ZERO, Timestamp, duration
 from ...kvlayer.errors import StoreClosed
 from ...kvlayer.span import Span
@@ -409,14 +411,9 @@ class ChangefeedJob:
         return gone
 
     async def _release(self, protection_ids: Sequence[bytes]) -> None:
-        transaction = self._services.store.begin()
-        try:
+        async with committed(self._services.store) as transaction:
             for record_id in protection_ids:
                 await self._services.protections.release(transaction, record_id)
-            await transaction.commit()
-        except BaseException:
-            await transaction.rollback()
-            raise
 
     async def _run_worker(self, kind: WorkerKind) -> None:
         details = self._details
@@ -535,15 +532,9 @@ class ChangefeedJob:
     async def _protect(self, record_id: bytes, reached: Timestamp) -> None:
         """Moves a protected timestamp up, unless it was released: its targets were dropped from the
         feed, of which this attempt has not heard yet."""
-        transaction = self._services.store.begin()
-        try:
-            await self._services.protections.advance(transaction, record_id, reached)
-            await transaction.commit()
-        except KeyError:
-            await transaction.rollback()
-        except BaseException:
-            await transaction.rollback()
-            raise
+        with suppress(KeyError):
+            async with committed(self._services.store) as transaction:
+                await self._services.protections.advance(transaction, record_id, reached)
         self._protected_at[record_id] = reached
 
     async def _check_rights(self) -> None:

@@ -17,7 +17,7 @@ from ...catalog.jobs.job_store import JobStore
 from ...catalog.jobs.record import JobRecord
 from ...catalog.rights.quotas import owned_rows
 from ...catalog.values.errors import SQLError
-from ...kvlayer.access import StoreAccess
+from ...kvlayer.access import StoreAccess, committed
 from ...kvlayer.txn import Transaction
 from .details import ChangefeedDetails, UnknownFormat, decode_details
 from .services import ChangefeedServices
@@ -78,8 +78,7 @@ async def release_orphans(services: ChangefeedServices) -> int:
     Records and jobs are read in one serializable transaction: a feed that is being created has
     both or neither. Raises UnknownFormat where a job does not tell which record it needs.
     """
-    transaction = services.store.begin()
-    try:
+    async with committed(services.store) as transaction:
         found = await services.protections.read_all(transaction)
         owned = {record.id for record in found if record.owner == PROTECTION_OWNER}
         if owned:
@@ -87,10 +86,6 @@ async def release_orphans(services: ChangefeedServices) -> int:
                 owned -= _protections_of(JobRecord.decode(key, body))
         for record_id in owned:
             await services.protections.release(transaction, record_id)
-        await transaction.commit()
-    except BaseException:
-        await transaction.rollback()
-        raise
     return len(owned)
 
 

@@ -118,7 +118,7 @@ def check_inserted(statement: Insert, columns: Sequence[Column], relations: Rela
 def check_updated(
     statement: Update, given: Sequence[tuple[Column, exp.Expr]], relations: Relations
 ) -> None:
-    """The same for the right sides of SET."""
+    """Raises SQLError 42804 where a right side of SET cannot be stored in its column."""
     query = reading_query(statement, [value for _, value in given])
     name = statement.table.parts[-1:]
     target = table_called(name, statement.alias or name[0])

@@ -53,7 +53,7 @@ class Pattern:
         self._preferred: re2._Regexp | None = None
 
     def matches(self, text: str) -> bool:
-        """Whether it matches anywhere in a text."""
+        """Whether the pattern matches anywhere in a text."""
         return self._regexp.search(text.encode()) is not None
 
     def each_match(self, text: bytes) -> Iterator[re2._Match]:

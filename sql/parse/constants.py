@@ -27,7 +27,7 @@ from ..syntax.trees import E, copied, find_all
 # Rows.
 
 ROWS = "constant_rows"
-"""Where VALUES keeps the rows behind its first one."""
+"""The key, in the meta of VALUES, of the rows behind the first one."""
 _PIECES_MIN = 4
 """Shorter lists, of less than 50 rows, are worth no second way; and among them are those that plans
 by shape are for."""

@@ -186,7 +186,7 @@ def _plain_star(star: exp.Column) -> None:
 
 
 def _plain(values: exp.Values) -> bool:
-    """Whether they are rows of one width, and no more is said of them."""
+    """Whether VALUES has rows of one width, and nothing else."""
     widths = {len(row.expressions) for row in values.expressions}
     said = [name for name, part in values.args.items() if part and name != "expressions"]
     return not said and len(widths) == 1

@@ -74,13 +74,13 @@ class JobSummary:
     partial: bool = False
     """Whether a feed of a keyspace follows some of its keys, and not all."""
     task: TaskStatus | None = None
-    """Where it is one of several that make a replication."""
+    """The task that the job is, among those that make a replication."""
     sending: SendingReport | None = None
-    """What the node that runs a replication's task has told of it."""
+    """The report of the node that runs a replication's task."""
     node_id: int | None = None
     """The node that has it."""
     epoch: int = 0
-    """How often it was taken up."""
+    """The number of times that the job was taken up."""
     trouble: str | None = None
     watched: str | None = None
     """The feed's tables, each with what it is doing and how far it has come."""

@@ -176,7 +176,7 @@ class Delete(Statement):
 
 
 class RowLock(Syntax):
-    """One clause. `tables` are the names or aliases that it is OF; empty means all.
+    """A clause that locks rows. `tables` are the names or aliases that it is OF; empty means all.
 
     Postgres has four strengths. FOR NO KEY UPDATE is FOR UPDATE here, and FOR KEY SHARE is FOR
     SHARE, as in CockroachDB: a row is locked whole.

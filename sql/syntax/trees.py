@@ -83,13 +83,13 @@ def stepping(items: Iterable[T]) -> Iterator[T]:
 # Names and marks.
 
 CAST_TYPE = "cast_type"
-"""Where a cast keeps the type that it is to, if that is not plain from the type's name."""
+"""The key, in a cast's meta, of the type that it is to, if the type's name does not tell that."""
 
 DECLARED = "declared_type"
-"""Where a column, or what stands for a cast, keeps the type that CREATE TABLE or the cast says."""
+"""The key of the type that CREATE TABLE says of a column, or a cast of what stands for it."""
 
 CALLED = "called"
-"""Where what stands for a function keeps the name that its column has; empty for none."""
+"""The key of a column's name, in what stands for a function; empty where it has none."""
 
 CUT_BLANKS = "cut_blanks"
 """Marks a parameter that is compared with a CHAR(n)."""
@@ -300,7 +300,7 @@ def balance(tree: exp.Expr) -> exp.Expr:
 
 
 def _recursive(union: exp.Expr) -> bool:
-    """Whether its last part may be the recursive one."""
+    """Whether the last part of the UNION may be the recursive one."""
     cte = union.parent
     within = cte.parent if isinstance(cte, exp.CTE) else None
     return within is not None and bool(within.args.get("recursive"))

@@ -103,7 +103,7 @@ class SnapshotPart:
 
 
 class SnapshotTable(SnapshotPart):
-    """One mirror table."""
+    """A mirror table, with the rows that it shows."""
 
     def __init__(
         self,

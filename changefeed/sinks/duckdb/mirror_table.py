@@ -87,7 +87,7 @@ class MirrorTable(GatheredParts[TableSchema, PendingChanges, str]):
     def _reduced(
         self, gathered: Sequence[PendingChanges | Step], tombstones: Tombstones
     ) -> tuple[list[Changes | Step], list[Tombstone]]:
-        """Each part of a flush with one change per key, and what all of them delete."""
+        """Returns the parts of a flush with one change per key each, and all that they delete."""
         known = tombstones.of(self.table_id)
         parts: list[Changes | Step] = []
         deleted: list[Tombstone] = []

@@ -1,5 +1,4 @@
-"""What clients are told of the columns of a result: their names, and the tables' columns that
-they are.
+"""Names of a result's columns, as clients are told them, and the tables' columns that they are.
 
 Names without an alias are as PostgreSQL gives them:
 

@@ -340,7 +340,7 @@ def members_of(document: str) -> dict[str, str]:
 
 
 def member_of(document: str, name: str) -> str | None:
-    """One member of an object."""
+    """Returns the text of a member of an object; None where there is none."""
     slice = _members(document).get(name)
     return None if slice is None else str(slice, "utf-8")
 
@@ -351,7 +351,7 @@ def items_of(document: str) -> list[str]:
 
 
 def item_of(document: str, place: int) -> str | None:
-    """One item of an array; a negative place counts from the end."""
+    """Returns the text of an item of an array; a negative place counts from the end."""
     slices = _items(document)
     return str(slices[place], "utf-8") if -len(slices) <= place < len(slices) else None
 
