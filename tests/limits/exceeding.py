@@ -460,22 +460,6 @@ def results(limit: Limit, folder: Path) -> str:
     return statements("BEGIN", *opened, query.format(SMALL))
 
 
-def zones(limit: Limit, folder: Path) -> str:
-    return _zones("root")
-
-
-def zones_user(limit: Limit, folder: Path) -> str:
-    return _zones("ada")
-
-
-def _zones(user: str) -> str:
-    opened: list[str] = []
-    for n in range(1, SMALL + 2):
-        query = f"DECLARE c{n} CURSOR FOR SELECT * FROM generate_series(1, 1000000) g"
-        opened += (f"SET TIME ZONE 'Etc/GMT+{n}'", query, f"FETCH 1 FROM c{n}")
-    return statements("BEGIN", *opened[:-1], user=user)
-
-
 def number(limit: Limit, folder: Path) -> str:
     return statements(f"SELECT {'9' * (SMALL_BYTES + 1)}")
 
