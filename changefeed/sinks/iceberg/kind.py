@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ..lake.columns import check_names
 from ..lake.kind import LakeKind
 from ..local_uri import unwritable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...contract.message_form import Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...contract.sink_config import Acks, FlushConfig, KafkaCompression, KafkaConfig, RetryConfig

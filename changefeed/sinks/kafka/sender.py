@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Record
 
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...contract.options import ChangefeedOptions, PartitionAlgorithm
 from ...contract.sink_config import Acks
 from ...encode.topics import topic_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ....kvlayer.offload import Offload, OffloadLane
+from ....kvlayer.process.offload import Offload, OffloadLane
 from ..kind import LocalKind, SinkKind
 
 CHECKPOINT_SECONDS = 5.0

@@ -21,7 +21,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import ZERO
 from ....kvlayer.history import StorePosition
-from ....kvlayer.offload import OffloadLane
+from ....kvlayer.process.offload import OffloadLane
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
