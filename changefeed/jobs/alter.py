@@ -28,7 +28,7 @@ from ..contract.options import (
 )
 from ..sinks.kind import SinkKind
 from ..sinks.kinds import scheme_of
-from ..sinks.protocol import SinkRefused
+from ..sinks.protocol import FeedIdentity, SinkRefused
 from ..sinks.worker import WorkerKind
 from ..targets import TargetState
 from .alterations import (
@@ -318,9 +318,8 @@ class _Altering:
         if not self._kind.local or details.node_id == services.node_id:
             try:
                 if new:
-                    await self._kind.validate(
-                        whole_uri(services, details), new, store_id=services.store.id
-                    )
+                    feed = FeedIdentity(store_id=services.store.id, job_id=self._job_id, epoch=0)
+                    await self._kind.admit(whole_uri(services, details), new, feed)
             except SinkRefused as refused:
                 raise SQLError("55000", str(refused)) from refused
         await check_free(services, self._transaction, details, job_id=self._job_id)
