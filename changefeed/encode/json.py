@@ -5,7 +5,7 @@
     row        {"__crdb__": {"updated": "…"}, "id": 1, "name": "a"}
     key_only   no value
     enriched   {"after": {"id": 1, "name": "a"}, "op": "c", "ts_ns": 17…}: see `enriched`
-    key        [1]; {"id": 1} in the enriched envelope
+    key        [1]; {"id": 1} in the enriched envelope; ["a"] with key_column = 'name'
 
 With `diff` a wrapped message has the row that the change replaced: under the schema of the change,
 or, in a backfill, under the one that was in force before it. A deletion is `{"after": null}` when
@@ -41,6 +41,7 @@ from .enriched import (
     value_schema,
 )
 from .json_texts import NULL, ColumnTexts, Lines, Parts, Texts, as_lines, as_list, joined
+from .key_column import key_column, key_values
 from .parquet import deletions, live_places
 from .protocol import EncodedBatch
 from .topics import Topics
@@ -78,6 +79,8 @@ class JSONEncoder:
         if envelope is Envelope.ENRICHED and self._options.schema:
             key = _object({"payload": keys, "schema": table.key_schema})
             keys = joined(key, len(batch))
+        if self._options.key_column is not None:
+            keys = joined(table.column_keys(batch, self._options.key_column), len(batch))
         return EncodedBatch(topic=table.topic, keys=as_list(keys), values=values)
 
     def lines(self, batch: ChangeBatch) -> Lines:
@@ -208,6 +211,11 @@ class _Table:
     def keys(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, arrays of the key's columns."""
         return _array(self._key_texts(batch))
+
+    def column_keys(self, batch: ChangeBatch, name: str) -> Parts:
+        """The keys of all changes, arrays of the value of the column of this name."""
+        column = key_column(self._descriptor, name)
+        return _array([ColumnTexts(column.type).of_values(key_values(batch, column))])
 
     def key_objects(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, objects of the key's columns."""

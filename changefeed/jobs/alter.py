@@ -26,6 +26,7 @@ from ..contract.options import (
     check_effective,
     parse_options,
 )
+from ..encode.key_column import check_key_columns
 from ..sinks.kind import SinkKind
 from ..sinks.kinds import scheme_of
 from ..sinks.protocol import FeedIdentity, SinkRefused
@@ -58,10 +59,12 @@ FIXED_OPTIONS = {
     "gc_protect_expires_after": "Create another changefeed.",
     "initial_scan": "ADD a table WITH initial_scan, or RESCAN one.",
     "initial_scan_only": "ADD a table WITH initial_scan, or RESCAN one.",
+    "key_column": "Messages keep their partitions: create another changefeed.",
     "no_initial_scan": "ADD a table WITH no_initial_scan.",
     "paused": "PAUSE JOB and RESUME JOB stop a changefeed and let it go on.",
     "schema": "A mirror's tables stay where they are: create another changefeed.",
     "sink": "Create another changefeed, with a cursor where this one is resolved.",
+    "unordered": "Messages keep their partitions: create another changefeed.",
 }
 """What ALTER CHANGEFEED cannot change, and what to do instead."""
 
@@ -315,6 +318,7 @@ class _Altering:
         for added in self._added:
             await self._check_place(details.target(added.table.id))
         new = [added.table for added in self._added if added.table.id not in details.once]
+        check_key_columns(new, details.parsed_options.key_column)
         if not self._kind.local or details.node_id == services.node_id:
             try:
                 if new:

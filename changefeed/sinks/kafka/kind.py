@@ -35,7 +35,8 @@ class KafkaKind(SinkKind):
     obeys = (
         PIPELINE_OPTIONS
         | MESSAGE_OPTIONS
-        | {"exactly_once", "extra_headers", "kafka_sink_config", "on_bad_row", "partition_alg"}
+        | {"exactly_once", "extra_headers", "kafka_sink_config", "key_column", "on_bad_row"}
+        | {"partition_alg", "unordered"}
     )
 
     def __init__(self, offload: Offload) -> None:
