@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -195,8 +196,10 @@ class QueryEvaluator(Protocol):
         parameters: Sequence[object],
         declared: Declared = (),
     ) -> Answer:
-        """Returns the result of one query."""
-        ...
+        """Returns the whole result of one query."""
+        async with aclosing(self.answers(sql, tables, parameters, declared)) as answers:
+            found = [answer async for answer in answers]
+        return Answer(found[0].columns, pa.concat_tables([each.table for each in found]))
 
     def answers(
         self,

@@ -38,7 +38,7 @@ from ....kvlayer.clock import WallClock
 from ....kvlayer.process.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
-from ...results.results import Answer, Declared, ResultColumn, arrow_schema
+from ...results.results import Answer, Declared, QueryEvaluator, ResultColumn, arrow_schema
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 
 MEMORY_LIMIT = "2GB"
@@ -66,7 +66,7 @@ ZONES_OF_USER_MAX = 12
 """Of these, those of one user who is no admin: an open cursor holds its time zone."""
 
 
-class Analytics:
+class Analytics(QueryEvaluator):
     """An in-memory DuckDB without access to anything but what each query is given."""
 
     def __init__(
@@ -95,21 +95,6 @@ class Analytics:
         self._open: set[OpenQuery] = set()
         self._wall = wall
         self._closed = False
-
-    async def run(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared = (),
-    ) -> Answer:
-        """Runs one query. Raises duckdb.Error."""
-        assert not self._closed, "a closed evaluator is asked"
-        who = asker()
-        async with self._lanes.one(who), QueryTime(who).running(), self._cursor() as cursor:
-            return await self._in_lane(
-                cursor, lambda: _run(cursor, sql, tables, parameters, declared)
-            )
 
     async def answers(
         self,
@@ -255,26 +240,6 @@ def _open_database(zone: str, wall: WallClock) -> duckdb.DuckDBPyConnection:
     for statement in (time_zone, *_CONFIGURATION):
         connection.execute(statement)
     return connection
-
-
-def _run(
-    cursor: duckdb.DuckDBPyConnection,
-    sql: str,
-    tables: Mapping[str, pa.Table],
-    parameters: Sequence[object],
-    declared: Declared,
-) -> Answer:
-    try:
-        relation, names, types = _begun(cursor, sql, tables, parameters)
-        found = relation.to_arrow_table()
-    finally:
-        cursor.close()
-    try:
-        return _answer(names, types, found, declared)
-    except BaseException as error:
-        let_go(error)
-        del relation, found
-        raise
 
 
 def _begun(
@@ -482,8 +447,9 @@ def let_go(error: BaseException) -> None:
 class OpenQuery:
     """A query under way on a cursor of its own, which it closes.
 
-    `next` blocks, and is called in a thread, each time perhaps in another. `close` may be called
-    meanwhile: then the query is interrupted, and its cursor closed when `next` returns.
+    `next` blocks, and is called in a thread, each time perhaps in another. The last one closes the
+    cursor. `close` may be called meanwhile: then the query is interrupted, and its cursor closed
+    when `next` returns.
     """
 
     def __init__(
@@ -527,7 +493,7 @@ class OpenQuery:
         while row_count < BATCH_ROWS and byte_count < BATCH_BYTES:
             batch = next(self._reader, None)
             if batch is None:
-                self.ended = True
+                self.ended = self._closed = True
                 break
             batches.append(batch)
             row_count += batch.num_rows
