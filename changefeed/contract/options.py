@@ -352,12 +352,15 @@ def _check_combinations(
             detail="A line of CSV cannot say that a row was deleted.",
         )
     _check_avro(options, texts)
-    if options.format is Format.CSV:
-        for excluded in ("envelope", "key_in_value", "topic_in_value"):
+    without = _WITHOUT.get(options.format)
+    if without is not None:
+        excluded_names, detail = without
+        for excluded in excluded_names:
             if excluded in texts:
                 raise _invalid(
-                    f"changefeed option {excluded} does not go with format = 'csv'",
-                    detail="A line of CSV has the values of a row and nothing beside them.",
+                    f"changefeed option {excluded} does not go with format = "
+                    f"'{options.format.value}'",
+                    detail=detail,
                 )
 
 
@@ -649,5 +652,17 @@ _FIELDS = {
     **dict.fromkeys(SCAN_OPTIONS, "initial_scan"),
 }
 """The field of `ChangefeedOptions` that has an option's value, where that is not of its name."""
+
+_WITHOUT: Mapping[Format, tuple[tuple[str, ...], str]] = {
+    Format.CSV: (
+        ("envelope", "key_in_value", "topic_in_value"),
+        "A line of CSV has the values of a row and nothing beside them.",
+    ),
+    Format.PARQUET: (
+        ("envelope", "topic_in_value"),
+        "A file of it has the columns of one table, whose name is the file's.",
+    ),
+}
+"""The options of messages that a format has no place for, and why."""
 
 KNOWN_OPTIONS = tuple(_READERS)

@@ -7,6 +7,7 @@
     enriched   {"after": {"id": 1, "name": "a"}, "op": "c", "ts_ns": 17…}: see `enriched`
     key        [1]; {"id": 1} in the enriched envelope; ["a"] with key_column = 'name'
 
+`topic` is the table's name, as in CockroachDB, whatever `topic_name` or `topic_prefix` make of it.
 With `diff` a wrapped message has the row that the change replaced: under the schema of the change,
 or, in a backfill, under the one that was in force before it. A deletion is `{"after": null}` when
 wrapped; when bare it has the columns of the key and every other column as null; in a row envelope
@@ -103,7 +104,7 @@ class JSONEncoder:
         envelope = self._options.envelope
         if envelope is Envelope.ENRICHED:
             return self._enriched(batch, table, key)
-        fields = self._metadata(batch, key, table.topic)
+        fields = self._metadata(batch, key, table.name)
         if envelope is not Envelope.WRAPPED:
             return table.bare(batch, fields)
         fields["after"] = table.rows(batch)
@@ -147,7 +148,7 @@ class JSONEncoder:
                 tables.clear()
             table = tables[version] = _Table(
                 descriptor,
-                self._topics.of(descriptor),
+                self._topics,
                 null_as_object=self._options.encode_json_value_null_as_object,
             )
             if self._origin is not None and self._options.envelope is Envelope.ENRICHED:
@@ -163,14 +164,14 @@ class JSONEncoder:
         table = self._table(batch.before or batch.descriptor, self._replaced)
         return table.rows_or_null(batch.previous)
 
-    def _metadata(self, batch: ChangeBatch, key: Parts, topic: str) -> dict[str, Texts | Parts]:
+    def _metadata(self, batch: ChangeBatch, key: Parts, name: str) -> dict[str, Texts | Parts]:
         """The fields that messages have beside their rows, by name."""
         options = self._options
         fields: dict[str, Texts | Parts] = {}
         if options.key_in_value:
             fields["key"] = key
         if options.topic_in_value:
-            fields["topic"] = msgspec.json.encode(topic)
+            fields["topic"] = msgspec.json.encode(name)
         if options.updated:
             fields["updated"] = _timestamps(batch.timestamps)
         if options.mvcc_timestamp:
@@ -184,8 +185,11 @@ class JSONEncoder:
 class _Table:
     """The compiled form of one descriptor version."""
 
-    def __init__(self, descriptor: TableDescriptor, topic: str, *, null_as_object: bool) -> None:
-        self.topic = topic
+    def __init__(
+        self, descriptor: TableDescriptor, topics: Topics, *, null_as_object: bool
+    ) -> None:
+        self.topic = topics.of(descriptor)
+        self.name = topics.unprefixed(descriptor)
         self._descriptor = descriptor
         self.key_schema = self.value_schema = b""
         self.source: Mapping[str, Texts] = {}

@@ -150,7 +150,8 @@ def test_resolved_goes_to_every_partition(tmp_path: Path) -> None:
             await fed(
                 database,
                 f"kafka://{cluster.addresses}?topic_name=all",
-                f"resolved, kafka_sink_config = {config}, partition_alg = 'murmur2'",
+                f"resolved, topic_in_value, kafka_sink_config = {config}, "
+                "partition_alg = 'murmur2', extra_headers = '{\"origin\": \"shop\"}'",
             )
             return await asyncio.to_thread(read, cluster.addresses, "all", complete)
 
@@ -160,6 +161,8 @@ def test_resolved_goes_to_every_partition(tmp_path: Path) -> None:
         kinds = [record.key is None for record in records if record.partition == partition]
         assert kinds == sorted(kinds), "a resolved record came before what it speaks for"
     assert {record.value["after"]["k"] for record in rows(records)} == set(range(1, 21))
+    assert {record.value["topic"] for record in rows(records)} == {"orders"}
+    assert {record.headers for record in records} == {(("origin", b"shop"),)}
 
 
 def test_levels_that_no_compression_has_are_refused(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ OPTIONS: dict[str, Served] = {
     ),
     "topic_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "a flag; always on for webhooks",
+        "a flag: the table's name, without `topic_prefix` or `topic_name`; always on for webhooks",
     ),
     "transactions": Served(
         "tests/api/test_transaction_messages.py::test_a_stream_tells_whole_transactions",

@@ -58,9 +58,3 @@ def check_files_options(options: ChangefeedOptions) -> None:
             detail="A line is a whole message, and that envelope has messages without a value.",
             hint="Envelopes of files: wrapped, bare, enriched.",
         )
-    if options.format is Format.PARQUET and options.topic_in_value:
-        raise SQLError(
-            "22023",
-            "changefeed option topic_in_value does not go with format = 'parquet'",
-            detail="A file of it has the columns of one table, whose name is the file's.",
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -102,7 +102,7 @@ class KafkaKind(SinkKind):
         if options.exactly_once:
             return _transactional(target, context, encoder, topics)
         return MessageSink(
-            _sender(target, options, context.offload),
+            _sender(target, options, context.offload, context.note_trouble),
             context,
             encoder,
             topics,
@@ -144,10 +144,15 @@ def _installed() -> Iterator[None]:
         ) from None
 
 
-def _sender(target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> KafkaSender:
+def _sender(
+    target: KafkaTarget,
+    options: ChangefeedOptions,
+    offload: Offload,
+    note_trouble: Callable[[str | None], None] = lambda words: None,
+) -> KafkaSender:
     with _installed():
         from .sender import KafkaSender
-    return KafkaSender(target, options, offload)
+    return KafkaSender(target, options, offload, note_trouble)
 
 
 def _transactional(
@@ -160,7 +165,7 @@ def _transactional(
         from .transactions import TransactionalSender
     options, identity, offload = context.options, context.identity, context.offload
     return TransactionalSink(
-        TransactionalSender(target, options, offload, feed_name(identity)),
+        TransactionalSender(target, options, offload, feed_name(identity), context.note_trouble),
         ProgressTopic(target, client_configuration(target, options), identity, offload),
         context,
         encoder,

@@ -34,10 +34,15 @@ class TransactionalSender(KafkaSender):
     error."""
 
     def __init__(
-        self, target: KafkaTarget, options: ChangefeedOptions, offload: Offload, name: str
+        self,
+        target: KafkaTarget,
+        options: ChangefeedOptions,
+        offload: Offload,
+        name: str,
+        note_trouble: Callable[[str | None], None] = lambda words: None,
     ) -> None:
         """`name` is the transactional id."""
-        super().__init__(target, options, offload)
+        super().__init__(target, options, offload, note_trouble)
         self._configuration |= {"transactional.id": name, "transaction.timeout.ms": OPEN_MS_MAX}
         self._coordinator = offload.lane("kafka-transactions")
         self._open_transaction = False
