@@ -68,10 +68,10 @@ from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
-from ..kvlayer.data_folder import DataFolderError
 from ..kvlayer.errors import ClockStopped, StoreClosed, StoreUnreachable
+from ..kvlayer.files.data_folder import DataFolderError
 from ..kvlayer.log import LogCorrupt
-from ..kvlayer.offload import Offload, ThreadOffload
+from ..kvlayer.process.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.raw import DELETED_TTL, Leadership
 from ..kvlayer.span import Span

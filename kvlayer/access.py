@@ -28,7 +28,7 @@ from .events import Event
 from .frontier import Frontier
 from .history import StorePosition
 from .metrics import Metrics
-from .replica import ReplicaOrder, ReplicaState
+from .replication.replica import ReplicaOrder, ReplicaState
 from .savepoint import Savepoint
 from .settings import Settings
 from .span import Span

@@ -187,6 +187,10 @@ class ChangefeedOptions:
     confluent_schema_registry: str | None = field(default=None, repr=False)
     """The URI of the registry that holds the schemas of messages."""
     key_in_value: bool = False
+    key_column: str | None = None
+    """The column whose values are the keys of messages; None: the primary key's columns."""
+    unordered: bool = False
+    """Whether messages of one row may come out of order. It is what `key_column` costs."""
     topic_in_value: bool = False
     full_table_name: bool = False
     diff: bool = False
@@ -232,8 +236,8 @@ class ChangefeedOptions:
     @property
     def previous(self) -> bool:
         """Whether changes are to tell the row that they replaced: an enriched message says by it
-        whether a row is new."""
-        return self.diff or self.envelope is Envelope.ENRICHED
+        whether a row is new, and the key of a deletion may be a column of that row."""
+        return self.diff or self.envelope is Envelope.ENRICHED or self.key_column is not None
 
     @property
     def source(self) -> bool:
@@ -326,6 +330,7 @@ def _check_combinations(
                 )
     _check_enriched(options, texts, query)
     _check_transactions(options)
+    _check_key_column(options, query)
     if query is not None and options.diff and not query.tells_op:
         raise _invalid(
             "changefeed option diff has no effect on a CDC query that does not call event_op()",
@@ -347,12 +352,15 @@ def _check_combinations(
             detail="A line of CSV cannot say that a row was deleted.",
         )
     _check_avro(options, texts)
-    if options.format is Format.CSV:
-        for excluded in ("envelope", "key_in_value", "topic_in_value"):
+    without = _WITHOUT.get(options.format)
+    if without is not None:
+        excluded_names, detail = without
+        for excluded in excluded_names:
             if excluded in texts:
                 raise _invalid(
-                    f"changefeed option {excluded} does not go with format = 'csv'",
-                    detail="A line of CSV has the values of a row and nothing beside them.",
+                    f"changefeed option {excluded} does not go with format = "
+                    f"'{options.format.value}'",
+                    detail=detail,
                 )
 
 
@@ -369,6 +377,34 @@ def _check_transactions(options: ChangefeedOptions) -> None:
         raise _invalid(
             "changefeed options transactions and schema_events exclude each other",
             detail="A message of a schema change stands between the rows as they come.",
+        )
+
+
+def _check_key_column(options: ChangefeedOptions, query: FeedQuery | None) -> None:
+    if options.unordered and options.key_column is None:
+        raise _invalid(
+            "changefeed option unordered has no effect without key_column",
+            detail="Messages whose key is the primary key come in order.",
+        )
+    if options.key_column is None:
+        return
+    if not options.unordered:
+        raise _invalid(
+            "changefeed option key_column goes with unordered alone",
+            detail="A row whose key column changes goes on in another partition, and nobody is "
+            "told in which order.",
+            hint="Add unordered.",
+        )
+    if options.resolved:
+        raise _invalid(
+            "changefeed options unordered and resolved exclude each other",
+            detail="A resolved message could overtake one that it speaks for.",
+        )
+    if query is not None or options.envelope is Envelope.ENRICHED:
+        raise _invalid(
+            "changefeed option key_column goes neither with a CDC query nor with envelope = "
+            "'enriched'",
+            detail="Their keys are the primary key's columns.",
         )
 
 
@@ -577,6 +613,7 @@ _READERS: dict[str, Reader] = {
     "initial_scan": _one_of(ScanChoice, ScanChoice.YES),  # without a value: the anchor's old flag
     "initial_scan_only": _flag_for(ScanChoice.ONLY),
     "kafka_sink_config": _parsed_by(parse_kafka_config),
+    "key_column": _required,
     "key_in_value": _flag,
     "lagging_ranges_polling_interval": _seconds,
     "lagging_ranges_threshold": _seconds,
@@ -599,6 +636,7 @@ _READERS: dict[str, Reader] = {
     "slo_p99": _seconds,
     "topic_in_value": _flag,
     "transactions": _flag,
+    "unordered": _flag,
     "updated": _flag,
     "webhook_auth_header": _auth_header,
     "webhook_client_timeout": _seconds,
@@ -614,5 +652,17 @@ _FIELDS = {
     **dict.fromkeys(SCAN_OPTIONS, "initial_scan"),
 }
 """The field of `ChangefeedOptions` that has an option's value, where that is not of its name."""
+
+_WITHOUT: Mapping[Format, tuple[tuple[str, ...], str]] = {
+    Format.CSV: (
+        ("envelope", "key_in_value", "topic_in_value"),
+        "A line of CSV has the values of a row and nothing beside them.",
+    ),
+    Format.PARQUET: (
+        ("envelope", "topic_in_value"),
+        "A file of it has the columns of one table, whose name is the file's.",
+    ),
+}
+"""The options of messages that a format has no place for, and why."""
 
 KNOWN_OPTIONS = tuple(_READERS)

@@ -2,7 +2,7 @@
 
     0 | schema id (4 bytes, big-endian) | the record
 
-    key       record orders            its key's columns
+    key       record orders            its key's columns, or that of `key_column`
     wrapped   record orders_envelope   before (with `diff`), after, updated, mvcc_timestamp
     bare      record orders_envelope   updated, mvcc_timestamp, record
     resolved  record orders_envelope   resolved
@@ -34,6 +34,7 @@ from ..contract.changes import ChangeBatch
 from ..contract.message_form import Envelope
 from ..contract.options import ChangefeedOptions
 from .avro_types import Schema, Writer, avro_name, field_of, writer_of
+from .key_column import key_column, key_values
 from .protocol import EncodedBatch, RegisteredSchema
 from .topics import Topics, topic_name
 
@@ -161,8 +162,11 @@ class _Table:
         prefix = options.avro_schema_prefix
         self.row = _Columns(_shown(descriptor))
         self.before = _Columns(_shown(before))
-        self._key = _Columns(enumerate(descriptor.key_columns))
-        key = _record(name, map(field_of, descriptor.key_columns), prefix)
+        named = options.key_column
+        self._column = None if named is None else key_column(descriptor, named)
+        key_columns = descriptor.key_columns if self._column is None else (self._column,)
+        self._key = _Columns(enumerate(key_columns))
+        key = _record(name, map(field_of, key_columns), prefix)
         self.key = _AvroSchema(f"{topic_name(name)}-key", key)
         fields: list[Schema] = []
         wrapped = options.envelope is Envelope.WRAPPED
@@ -182,6 +186,8 @@ class _Table:
         self.value = _AvroSchema(f"{topic_name(name)}-value", _envelope(name, fields, prefix))
 
     def key_records(self, batch: ChangeBatch) -> list[dict[str, object]]:
+        if self._column is not None:
+            return [self._key.record((value,)) for value in key_values(batch, self._column)]
         return [self._key.record(self._codec.decode_key(key)) for key in batch.keys]
 
     def shown_rows(self, batch: ChangeBatch) -> list[Row]:

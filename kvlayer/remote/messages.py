@@ -28,7 +28,7 @@ import msgspec
 
 from ..clock import Timestamp
 from ..history import StorePosition
-from ..replica import ReplicaOrder
+from ..replication.replica import ReplicaOrder
 from ..span import Span
 
 PROTOCOL = 7

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from .. import keys
-from ..background import give_way
 from ..command import (
     AbortIntent,
     AbortTxn,
@@ -27,6 +26,7 @@ from ..engine import EngineStall
 from ..errors import StoreClosed, TransactionAborted
 from ..log import LogFull
 from ..mvcc import Intent, intents_on
+from ..process.background import give_way
 from ..transaction_modes import Isolation
 from .host import TransactionHost
 from .limits import (

@@ -32,7 +32,7 @@ from tailrace.api.tls import server_context
 from tailrace.catalog.rights.users import make_verifier
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tests.harness.certificates import certificate
 from tests.harness.http_door import ARROW, JSON_LINES, HttpDoor, problem_of
 from tests.harness.pg_door import PATIENCE_SECONDS, PgDoor, WireClient, WireError, pg_door

@@ -15,7 +15,7 @@ from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.session_zone import SessionZone, follow
 from tailrace.kvlayer.clock import SystemWallClock
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.worker import Channel, Started
 from tailrace.sql.builtins.evaluator_functions import IN_PYTHON

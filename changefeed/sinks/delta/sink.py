@@ -8,7 +8,7 @@ from pathlib import Path
 from deltalake.exceptions import DeltaError
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....kvlayer.offload import OffloadLane
+from ....kvlayer.process.offload import OffloadLane
 from ..lake.fed_table import FedTable
 from ..lake.lake_table import LakeTable
 from ..lake.record import TableRecord

@@ -21,7 +21,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import ZERO
 from ....kvlayer.history import StorePosition
-from ....kvlayer.offload import OffloadLane
+from ....kvlayer.process.offload import OffloadLane
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
@@ -124,11 +124,12 @@ class LakeSink(Sink):
         return feed_stand([record for _, record in self._found.values()])
 
     def _open(self, tables: Sequence[TableDescriptor], position: StorePosition) -> None:
+        followed = {table.id for table in tables}
+        for table_id, (lake, record) in self._found.items():
+            if table_id not in followed and table_id not in self._kept:
+                lake.release(record, position)
         for table in tables:
             self._tables[table.id] = self._open_table(table)
-        for table_id, (lake, record) in self._found.items():
-            if table_id not in self._tables and table_id not in self._kept:
-                lake.release(record, position)
 
     def _open_table(self, table: TableDescriptor) -> FedTable:
         """The lake table as the feed left it, or one that begins anew."""

@@ -31,9 +31,9 @@ from ....catalog.values.errors import SQLError
 from ....catalog.values.session_zone import UTC_NAME, zone_name
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed.sinks.duckdb.errors import duckdb_error
-from ....changefeed.sinks.duckdb.interruption import end_query, interrupt
+from ....changefeed.sinks.duckdb.reading.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
 from ...results.results import Answer, Declared, QueryEvaluator, ResultColumn, arrow_schema

@@ -25,7 +25,7 @@ from ....catalog.rows.index_codec import IndexCodec, index_codec_for
 from ....catalog.rows.row_codec import RowCodec
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Row, Transaction
-from ....kvlayer.fibre import give_way, in_slices_where
+from ....kvlayer.process.fibre import give_way, in_slices_where
 from .steps import BYTES_PER_STEP, in_steps, long_bodies, put_each, read_each
 
 _decode = msgspec.msgpack.Decoder(list).decode

@@ -5,7 +5,8 @@ benchmarks, never the embedded API.
 
 *Collector.* A full collection walks every object of every library: 47 ms with ours, in which no
 commit goes on. What was there when the node had started lives as long as the process, and most of
-what a collection has seen to live lives on, so that it need not be walked (`kvlayer.collector`).
+what a collection has seen to live lives on, so that it need not be walked
+(`kvlayer.process.collector`).
 
 *Switch interval.* A long group goes from the loop to the log's thread and back, and each time that
 thread returns from a system call it needs the interpreter's lock. A loop that is busy (an export,
