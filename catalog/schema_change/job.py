@@ -15,9 +15,8 @@ from dataclasses import replace
 from msgspec.structs import replace as with_fields
 
 from ...kvlayer.access import StoreAccess, Transaction, committed
-from ...kvlayer.errors import ClockStopped, KeyTooLarge, RetryableTransaction, StoreClosed
+from ...kvlayer.errors import KeyTooLarge, RetryableTransaction, StoreClosed
 from ...kvlayer.keys import index_span, table_span
-from ...kvlayer.log import LogFull
 from ...kvlayer.raw import keyspace_span
 from ...kvlayer.span import Span
 from ..descriptors.descriptor import TableDescriptor
@@ -58,11 +57,8 @@ CHECKPOINT_ROWS = 10_000
 
 CANCELED = ("57014", "the schema change was canceled")
 
-NOT_OF_THE_CHANGE = (*RETRYABLE, JobFenced, StoreClosed, ClockStopped)
+NOT_OF_THE_CHANGE = (*RETRYABLE, JobFenced, StoreClosed)
 """Errors of the store or of the claim: the change itself may still succeed."""
-
-DISK_FULL = (LogFull, ClockStopped)
-"""Errors that end when there is room on the disk again."""
 
 
 @contextmanager
@@ -71,8 +67,6 @@ def _until_it_is_over() -> Iterator[None]:
     would leave the table to nobody: no statement could change or drop it any more."""
     try:
         yield
-    except DISK_FULL as error:
-        raise RetryableJobError(message_of(error)) from error
     except NOT_OF_THE_CHANGE:
         raise
     except Exception as error:

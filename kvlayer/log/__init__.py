@@ -10,7 +10,7 @@ Never knows: what an entry means, the engine, ranges, time.
 """
 
 from .command_log import CommandLog
-from .errors import LogCorrupt, LogFull, LogTruncated
+from .errors import LogCorrupt, LogTruncated
 from .inspection import entries_on
 from .retention import RETAINED_BYTES_MAX, Retention
 from .segment import SEGMENT_BYTES, segment_name
@@ -20,7 +20,6 @@ __all__ = [
     "SEGMENT_BYTES",
     "CommandLog",
     "LogCorrupt",
-    "LogFull",
     "LogTruncated",
     "Retention",
     "entries_on",

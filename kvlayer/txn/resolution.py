@@ -23,8 +23,7 @@ from ..command import (
     WriteValue,
 )
 from ..engine import EngineStall
-from ..errors import StoreClosed, TransactionAborted
-from ..log import LogFull
+from ..errors import StoreClosed, StoreFull, TransactionAborted
 from ..mvcc import Intent, intents_on
 from ..process.background import give_way
 from ..transaction_modes import Isolation
@@ -114,7 +113,7 @@ def abort(host: TransactionHost, record: TransactionRecord, because: str) -> Non
     first, rest = AbortTxn(record.id), deque(record.intents)
     try:
         done = _abort_step(host, record, rest, first)
-    except (EngineStall, LogFull):
+    except (EngineStall, StoreFull):
         host.background(_resolve(host, record, lambda: _abort_step(host, record, rest, first)))
     except StoreClosed:
         # Nothing can be written any more; at the next start the intents are an aborted one's.
@@ -146,7 +145,7 @@ async def _resolve(
             await host.released(host.applied_index - COMMANDS_AHEAD_MAX)
         except EngineStall:
             await asyncio.sleep(STALL_BACKOFF_SECONDS)
-        except LogFull:
+        except StoreFull:
             await asyncio.sleep(FULL_BACKOFF_SECONDS)
         except StoreClosed:
             return

@@ -12,12 +12,12 @@ from tailrace.kvlayer.engine import EngineBatch, EngineStall, MemoryEngine
 from tailrace.kvlayer.errors import (
     BatchTimestampBeforeGC,
     StoreClosed,
+    StoreFull,
     TransactionState,
     WriteConflict,
 )
 from tailrace.kvlayer.events import Checkpoint, SteadyState, ValueBatch
 from tailrace.kvlayer.keys import ALL_KEYS, TIME_INDEX, table_span
-from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.mvcc import SLICE_ROWS
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.settings import Settings
@@ -247,12 +247,12 @@ def test_full_disk_refuses_writes_and_answers_reads() -> None:
             await put(store, {A: b"0"})
             sim.disk.space_left = 0
             body = bytes(256 << 10)
-            with pytest.raises(LogFull):
+            with pytest.raises(StoreFull):
                 for _ in range(1000):
                     await put(store, {B: body})
             kept = await store.snapshot(store.clock.now()).get(B)
             assert kept == body
-            with pytest.raises(LogFull):
+            with pytest.raises(StoreFull):
                 await put(store, {B: body, C: body})
             assert await store.snapshot(store.clock.now()).get(C) is None
             assert await store.snapshot(store.clock.now()).get(A) == b"0"
