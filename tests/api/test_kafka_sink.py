@@ -15,7 +15,7 @@ from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.encode.topics import topic_name
 from tailrace.changefeed.sinks.kafka.target import parse_target, shown_uri
-from tests.harness.kafka_reader import MockCluster, Record, read
+from tests.harness.kafka_reader import MockCluster, Record, read, read_all
 
 
 @asynccontextmanager
@@ -165,7 +165,7 @@ def test_resolved_goes_to_every_partition(tmp_path: Path) -> None:
     assert {record.headers for record in records} == {(("origin", b"shop"),)}
 
 
-def test_levels_that_no_compression_has_are_refused(tmp_path: Path) -> None:
+def test_configurations_that_will_not_do_are_refused(tmp_path: Path) -> None:
     """Before any broker is asked."""
 
     async def scenario() -> None:
@@ -174,6 +174,8 @@ def test_levels_that_no_compression_has_are_refused(tmp_path: Path) -> None:
                 ('{"CompressionLevel": 3}', "Compression NONE has no CompressionLevel"),
                 ('{"Compression": "SNAPPY", "CompressionLevel": 0}', "SNAPPY has no Compression"),
                 ('{"Compression": "GZIP", "CompressionLevel": 10}', "of GZIP is at most 9"),
+                ('{"requiredacks": 2}', "RequiredAcks is one of NONE, ONE, ALL, not 2"),
+                ('{"Flush": {"Bytes": 1, "bytes": 2}}', "Flush has a field twice"),
             ]:
                 with pytest.raises(SQLError, match=words):
                     await database.sql(
@@ -316,3 +318,24 @@ def test_a_record_that_is_too_large_is_a_dead_letter(tmp_path: Path) -> None:
     with MockCluster(brokers=1) as cluster:
         keys = {record.key for record in rows(asyncio.run(scenario(cluster)))}
     assert keys == {b"[%d]" % k for k in range(1, 24) if k != 22}
+
+
+def test_a_batch_that_is_too_large_goes_in_parts(tmp_path: Path) -> None:
+    """A broker speaks of all that a request holds for a partition, and no record of it is."""
+
+    async def scenario(cluster: MockCluster) -> list[Record]:
+        async with orders(tmp_path) as database:
+            created = await database.sql(
+                f"CREATE CHANGEFEED FOR orders INTO 'kafka://{cluster.addresses}'"
+            )
+            ((job_id,),) = created.fetchall()
+            assert isinstance(job_id, int)
+            await database.feed(job_id).wait_until(await database.node.store.now())
+            cluster.refuse_a_record(KafkaError.MSG_SIZE_TOO_LARGE, after_ms=0)
+            await database.sql("INSERT INTO orders SELECT g, 'x' FROM generate_series(21, 200) g")
+            await database.feed(job_id).wait_until(await database.node.store.now())
+        return await asyncio.to_thread(read_all, cluster.addresses, "orders")
+
+    with MockCluster(brokers=1) as cluster:
+        keys = {record.key for record in asyncio.run(scenario(cluster))}
+    assert keys == {b"[%d]" % k for k in range(1, 201)}

@@ -71,10 +71,11 @@ REFUSALS = frozenset(
 )
 """Errors that come again whenever the record does."""
 
-BAD_RECORDS = frozenset(
-    {KafkaError.INVALID_RECORD, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
-)
-"""Errors that speak of one record: the topic takes others."""
+TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+"""Errors that speak of how much a request holds for one partition: perhaps of a single record."""
+
+BAD_RECORDS = TOO_LARGE | {KafkaError.INVALID_RECORD}
+"""Errors that speak of records: the topic takes others."""
 
 
 _TOKEN_REFUSED = re.compile(r"(acquire SASL OAUTHBEARER token).*", re.DOTALL)
@@ -267,7 +268,7 @@ class KafkaSender:
         where = self._target.shown if topic is None else f"{self._target.shown}: topic {topic}"
         words = f"{where}: {told(error)}{said}"
         if error.code() in BAD_RECORDS:
-            return BatchRefused(words, too_large=False)
+            return BatchRefused(words, too_large=error.code() in TOO_LARGE)
         return SinkRefused(words) if error.code() in REFUSALS else SinkError(words)
 
 
