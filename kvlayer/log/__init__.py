@@ -9,7 +9,7 @@ index is never given twice.
 Never knows: what an entry means, the engine, ranges, time.
 """
 
-from .command_log import CommandLog
+from .command_log import CommandLog, FailureListener
 from .errors import LogCorrupt, LogTruncated
 from .inspection import entries_on
 from .retention import RETAINED_BYTES_MAX, Retention
@@ -19,6 +19,7 @@ __all__ = [
     "RETAINED_BYTES_MAX",
     "SEGMENT_BYTES",
     "CommandLog",
+    "FailureListener",
     "LogCorrupt",
     "LogTruncated",
     "Retention",

@@ -353,7 +353,7 @@ class CommandLog:
             self._end(StoreClosed("the store was stopped"), "the store was stopped")
             raise
         except OSError as error:
-            self._end(error, f"the log cannot write: {error}")
+            self._end(error, f"the log has failed: {error}")
             self._on_failure(error)
         except BaseException as error:  # a bug here must not leave writers waiting for ever
             self._end(error, f"the log's flusher failed: {error!r}")
