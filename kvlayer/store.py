@@ -13,9 +13,9 @@ from . import keys
 from .clock import Clock, Timestamp
 from .closed_timestamp import ClosedTimestamps
 from .command import EnginePut
-from .files.disk import Disk
 from .engine import Engine, EngineFailed
 from .errors import ClockStopped, StoreClosed, StoreFull, TransactionState
+from .files.disk import Disk
 from .history import StoreHistory, StorePosition
 from .log import RETAINED_BYTES_MAX, CommandLog, FailureListener
 from .metrics import Metrics

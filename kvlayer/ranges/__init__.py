@@ -18,7 +18,7 @@ Never knows: tables, rows, SQL.
 from .collection import collect_garbage
 from .descriptor import NEVER
 from .ingest import carry_out
-from .replication.leadership import change_role
+from .leadership import change_role
 from .parts import StoreParts
 from .queue import RangeQueue
 from .range import Range

@@ -41,7 +41,7 @@ from .delivery import Ending
 from .descriptor import resolved_key
 from .range import Range
 from .range_store import RangeStore
-from .replication.replica import Replica
+from .replica import Replica
 from .reshape import split
 
 TASKS_MAX = 256

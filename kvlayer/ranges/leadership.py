@@ -32,7 +32,7 @@ from ..txn.locks import Turn
 from ..txn.steps import run_step
 from .ingest import find_replica, known_replica, reclose
 from .range_store import RangeStore
-from .replication.replica import Replica
+from .replica import Replica
 from .reshape import split
 
 

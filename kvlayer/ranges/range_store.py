@@ -37,7 +37,7 @@ from .division import Parts, divide, key_count
 from .parts import StoreParts
 from .range import Range
 from .range_map import RangeMap
-from .replication.replica import Replica, check_own_writes
+from .replica import Replica, check_own_writes
 from .thresholds import Thresholds
 from .whereabouts import Whereabouts
 

@@ -36,7 +36,7 @@ from ..txn.record import decode_commit_record
 from .descriptor import RangeDescriptor, read_descriptors, resolved_key, size_key, thresholds_key
 from .range import Range, greatest_timestamp
 from .range_store import RangeStore
-from .replication.replica import read_replicas
+from .replica import read_replicas
 from .size import RangeSize
 from .thresholds import Thresholds
 

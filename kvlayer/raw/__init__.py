@@ -32,7 +32,7 @@ from .keyspace import (
     raw_key,
     user_key,
 )
-from .replication.leadership import Follower, Leadership, Placement, Placements
+from .leadership import Follower, Leadership, Placement, Placements
 from .oracle import OracleTime, OracleWatch
 
 __all__ = [

@@ -136,7 +136,8 @@ def _relabel(array: Any, labels: dict[str, str]) -> Any:
         return array
     if isinstance(array, pa.ListArray | pa.LargeListArray):
         # A batch may be a slice of a row group, whose own offsets begin elsewhere.
-        lengths: Any = pc.fill_null(pc.list_value_length(array), 0)
+        counts: Any = pc.list_value_length(array)
+        lengths: Any = pc.fill_null(counts, 0)
         offsets = pa.concat_arrays([pa.array([0], lengths.type), pc.cumulative_sum(lengths)])
         items = _relabel(array.flatten(), labels)
         lists: Any = type(array)
