@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 UNSERVED: Mapping[str, str] = {
     "execution_locality": "A store is served by one process: there are no localities.",
-    "headers_json_column_name": "Headers are the same for all messages: extra_headers.",
     "ignore_disable_changefeed_replication": "Sessions cannot keep writes from changefeeds.",
     "protect_data_from_gc_on_pause": "What a paused changefeed has not read is always protected.",
     "pubsub_sink_config": "There is no Pub/Sub sink.",

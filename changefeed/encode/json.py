@@ -41,8 +41,9 @@ from .enriched import (
     source_constants,
     value_schema,
 )
+from .headers import headers_of, shown_columns
 from .json_texts import NULL, ColumnTexts, Lines, Parts, Texts, as_lines, as_list, joined
-from .key_column import key_column, key_values
+from .named_column import column_values, named_column
 from .parquet import deletions, live_places
 from .protocol import EncodedBatch
 from .topics import Topics
@@ -82,7 +83,12 @@ class JSONEncoder:
             keys = joined(key, len(batch))
         if self._options.key_column is not None:
             keys = joined(table.column_keys(batch, self._options.key_column), len(batch))
-        return EncodedBatch(topic=table.topic, keys=as_list(keys), values=values)
+        return EncodedBatch(
+            topic=table.topic,
+            keys=as_list(keys),
+            values=values,
+            headers=headers_of(batch, self._options),
+        )
 
     def lines(self, batch: ChangeBatch) -> Lines:
         assert self._options.envelope in WHOLE_ENVELOPES, self._options
@@ -146,11 +152,7 @@ class JSONEncoder:
         if table is None:
             if len(tables) >= TABLES_MAX:
                 tables.clear()
-            table = tables[version] = _Table(
-                descriptor,
-                self._topics,
-                null_as_object=self._options.encode_json_value_null_as_object,
-            )
+            table = tables[version] = _Table(descriptor, self._topics, self._options)
             if self._origin is not None and self._options.envelope is Envelope.ENRICHED:
                 table.enrich(
                     self._options, self._origin, self._topics.full_names.get(descriptor.id)
@@ -186,7 +188,7 @@ class _Table:
     """The compiled form of one descriptor version."""
 
     def __init__(
-        self, descriptor: TableDescriptor, topics: Topics, *, null_as_object: bool
+        self, descriptor: TableDescriptor, topics: Topics, options: ChangefeedOptions
     ) -> None:
         self.topic = topics.of(descriptor)
         self.name = topics.unprefixed(descriptor)
@@ -194,11 +196,11 @@ class _Table:
         self.key_schema = self.value_schema = b""
         self.source: Mapping[str, Texts] = {}
         columns = descriptor.visible_columns
+        null_as_object = options.encode_json_value_null_as_object
         position = {column.id: index for index, column in enumerate(columns)}
         self._columns = [
             (column.name, place, ColumnTexts(column.type, null_as_object=null_as_object))
-            for place, column in enumerate(columns)
-            if not column.hidden
+            for place, column in shown_columns(descriptor, options)
         ]
         self._key_columns = [
             (position[id], ColumnTexts(columns[position[id]].type, key=True))
@@ -218,8 +220,8 @@ class _Table:
 
     def column_keys(self, batch: ChangeBatch, name: str) -> Parts:
         """The keys of all changes, arrays of the value of the column of this name."""
-        column = key_column(self._descriptor, name)
-        return _array([ColumnTexts(column.type).of_values(key_values(batch, column))])
+        column = named_column(self._descriptor, name, "key_column")
+        return _array([ColumnTexts(column.type).of_values(column_values(batch, column))])
 
     def key_objects(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, objects of the key's columns."""

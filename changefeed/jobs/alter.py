@@ -26,7 +26,7 @@ from ..contract.options import (
     check_effective,
     parse_options,
 )
-from ..encode.key_column import check_key_columns
+from ..encode.headers import check_named_columns
 from ..sinks.kind import SinkKind
 from ..sinks.kinds import scheme_of
 from ..sinks.protocol import FeedIdentity, SinkRefused
@@ -57,6 +57,7 @@ FIXED_OPTIONS = {
     "exactly_once": "Create another changefeed, with a cursor where this one is resolved.",
     "full_table_name": "Topics and mirrors keep their names: create another changefeed.",
     "gc_protect_expires_after": "Create another changefeed.",
+    "headers_json_column_name": "Messages keep their columns: create another changefeed.",
     "initial_scan": "ADD a table WITH initial_scan, or RESCAN one.",
     "initial_scan_only": "ADD a table WITH initial_scan, or RESCAN one.",
     "key_column": "Messages keep their partitions: create another changefeed.",
@@ -318,7 +319,7 @@ class _Altering:
         for added in self._added:
             await self._check_place(details.target(added.table.id))
         new = [added.table for added in self._added if added.table.id not in details.once]
-        check_key_columns(new, details.parsed_options.key_column)
+        check_named_columns(new, details.parsed_options)
         if not self._kind.local or details.node_id == services.node_id:
             try:
                 if new:

@@ -22,7 +22,7 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.events import Event, ValueBatch
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
-from ..encode.key_column import check_key_columns
+from ..encode.headers import check_named_columns
 from ..sinks.kind import SinkKind
 from ..sinks.protocol import FeedIdentity, SinkRefused
 from ..targets import DatabaseTables, TargetState
@@ -180,7 +180,7 @@ async def _joined(
         if isinstance(table, TableDescriptor) and not table.dropped:
             uri = whole_uri(services, details)
             await kind.admit(uri, [table], feed)
-            check_key_columns([table], details.parsed_options.key_column)
+            check_named_columns([table], details.parsed_options)
         protection_id = await protect(
             services,
             transaction,

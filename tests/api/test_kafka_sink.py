@@ -112,6 +112,33 @@ def test_a_column_is_the_key_of_messages(tmp_path: Path) -> None:
     assert all(record.partition == sarama(record.key or b"", 4) for record in records)
 
 
+def test_a_columns_fields_are_headers(tmp_path: Path) -> None:
+    """Beside those that all records have; messages do not show the column."""
+
+    async def scenario(cluster: MockCluster) -> list[Record]:
+        async with orders(tmp_path) as database:
+            await database.sql("ALTER TABLE orders ADD COLUMN meta JSONB")
+            await fed(
+                database,
+                f"kafka://{cluster.addresses}",
+                "headers_json_column_name = 'meta', extra_headers = '{\"origin\": \"shop\"}'",
+                """UPDATE orders SET meta = '{"try": 2.50, "trace": "æ", "n": null}' WHERE k = 1""",
+                "DELETE FROM orders WHERE k = 1",
+                "UPDATE orders SET meta = '[1]' WHERE k = 2",
+            )
+        return await asyncio.to_thread(read, cluster.addresses, "orders", lambda r: len(r) >= 23)
+
+    with MockCluster() as cluster:
+        records = asyncio.run(scenario(cluster))
+    own = (("origin", b"shop"), ("n", None), ("try", b"2.50"), ("trace", "æ".encode()))
+    scanned, updated, deleted = (record for record in records if record.key == b"[1]")
+    assert scanned.headers == own[:1]
+    assert set(updated.headers) == set(deleted.headers) == set(own)
+    assert updated.value == {"after": {"k": 1, "name": "old"}}
+    assert deleted.value == {"after": None}
+    assert {record.headers for record in records if record.key == b"[2]"} == {own[:1]}
+
+
 def test_a_column_that_tables_lack_is_no_key(tmp_path: Path) -> None:
     """Neither at the feed's creation, nor of a table that joins it, nor when it is dropped."""
 
@@ -124,6 +151,9 @@ def test_a_column_that_tables_lack_is_no_key(tmp_path: Path) -> None:
             assert isinstance(job_id, int)
             for statement, sqlstate in [
                 (f"{create} 'colour'", "42703"),
+                (f"{create} 'name', headers_json_column_name = 'colour'", "42703"),
+                (f"{create} 'name', headers_json_column_name = 'name'", "42804"),
+                (f"{create} 'name', headers_json_column_name = 'name', exactly_once", "0A000"),
                 (f"ALTER CHANGEFEED {job_id} ADD others", "42703"),
                 (f"ALTER CHANGEFEED {job_id} SET key_column = 'k'", "22023"),
                 (f"ALTER CHANGEFEED {job_id} UNSET unordered", "22023"),

@@ -95,6 +95,11 @@ OPTIONS: dict[str, Served] = {
         f"{ENDS_TESTS}::test_what_a_feed_protects_expires",
         "a duration; otherwise the cluster setting `changefeed.protect_timestamp.max_age`",
     ),
+    "headers_json_column_name": Served(
+        f"{KAFKA_TESTS}::test_a_columns_fields_are_headers",
+        "a column of JSONB that each table has; Kafka. Messages do not show it, and deletions "
+        "have the headers that the row had",
+    ),
     "initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "`yes`, `no`, `only`"
     ),

@@ -141,6 +141,7 @@ def test_values_that_are_not_served_say_why(given: dict[str, str | None]) -> Non
         {"initial_scan_only": None, "diff": None},
         {"envelope": "bare", "diff": None},
         {"format": "parquet", "diff": None},
+        {"headers_json_column_name": "name", "envelope": "enriched"},
         {"key_column": "name"},
         {"unordered": None},
         {"key_column": None, "unordered": None},
