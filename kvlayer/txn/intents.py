@@ -20,8 +20,12 @@ from ..span import Span
 
 
 class Intents:
-    """See above. `rewritten` are keys that were written again while a savepoint stood, and the
-    sequence of that."""
+    """The runs of one transaction. A run's sequence is never below that of the run before it: else
+    a savepoint would find its keys hidden behind older ones.
+
+    `rewritten` has the keys that were written again while a savepoint stood, each with the sequence
+    of its last writing.
+    """
 
     __slots__ = ("_greatest", "_in_order", "_least", "_runs", "count", "rewritten")
 
@@ -29,7 +33,7 @@ class Intents:
         self.count = 0
         self.rewritten: dict[bytes, int] = {}
         self._runs: deque[tuple[int, list[bytes]]] = deque()
-        # No intent lies outside of these, and those that are resolved did not.
+        # No unresolved intent lies outside of these bounds.
         self._least = self._greatest = b""
         self._in_order = True
 
@@ -41,7 +45,9 @@ class Intents:
             yield from keys
 
     def append(self, sequence: int, keys: list[bytes]) -> None:
-        """Those keys are written for the first time. Nobody changes the list from now on."""
+        """Adds a run of keys that are written for the first time. Nobody changes the list from now
+        on."""
+        assert not self._runs or self._runs[-1][0] <= sequence, (self._runs[-1][0], sequence)
         ordered = sorted(keys)
         least, greatest = ordered[0], ordered[-1]
         self._in_order = self._in_order and self._greatest < least and ordered == keys
@@ -51,7 +57,7 @@ class Intents:
         self.count += len(keys)
 
     def first(self, count: int) -> list[bytes]:
-        """As many of the first keys."""
+        """The first `count` keys, or all that there are."""
         found: list[bytes] = []
         for _, keys in self._runs:
             found += keys
@@ -60,7 +66,8 @@ class Intents:
         return found[:count]
 
     def last(self, count: int, *, after: int) -> list[bytes]:
-        """As many of the last keys, of those whose first writing was after a sequence."""
+        """The last `count` keys of those whose first writing was after sequence `after`, or all of
+        them."""
         found: deque[bytes] = deque()
         for sequence, keys in reversed(self._runs):
             if sequence <= after or len(found) >= count:
@@ -69,7 +76,7 @@ class Intents:
         return list(found)[-count:]
 
     def drop_first(self, keys: Collection[bytes]) -> None:
-        """The first keys, which are those, are resolved."""
+        """Removes the keys, which are the first ones: their intents are resolved."""
         left = len(keys)
         while left:
             sequence, run = self._runs.popleft()
@@ -81,7 +88,7 @@ class Intents:
             self._least = self._runs[0][1][0]
 
     def drop_last(self, keys: Collection[bytes]) -> None:
-        """The last keys, which are those, are resolved."""
+        """Removes the keys, which are the last ones: their intents are undone."""
         left = len(keys)
         while left:
             sequence, run = self._runs.pop()
@@ -97,14 +104,14 @@ class Intents:
                 self.rewritten.pop(key, None)
 
     def may_lie_between(self, least: bytes, greatest: bytes) -> bool:
-        """Whether an intent may lie there, bounds included."""
+        """Whether an intent may lie between two keys or on one of them."""
         return self._least <= greatest and least <= self._greatest
 
     def held_in(self, span: Span) -> Span | None:
         """The part of a span in which unresolved intents may lie: a scan beyond it would step over
         those that are resolved, one by one."""
         if not self._least < span.end or not span.start <= self._greatest:
-            return None  # before the first of them is asked for, behind those that are gone
+            return None
         start = max(self._least, span.start)
         end = min(self._greatest + b"\x00", span.end)
         return Span(start, end) if start < end else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from random import Random
 
 import pytest
 
@@ -167,6 +168,41 @@ def test_what_outgrows_the_buffer_becomes_intents() -> None:
         assert len(await store.snapshot(at).scan(SPAN)) == 3
 
     run(work)
+
+
+async def _spill_amid_savepoints(store: Store, random: Random) -> None:
+    """One transaction that spills, and then goes back to each of its savepoints."""
+    writer = store.begin()
+    rows: dict[bytes, bytes] = {}
+    stack = [(await writer.savepoint(), dict(rows))]
+    for step in range(12):
+        match random.choice(("put", "put", "put", "mark", "mark", "back")):
+            case "put":
+                name = random.choice((A, B))
+                rows[name] = b"%d" % step
+                await writer.put([name], [rows[name]])
+            case "mark":
+                stack.append((await writer.savepoint(), dict(rows)))
+            case "back":
+                del stack[max(1, len(stack) - random.choice((0, 0, 1))) :]
+                await writer.rollback_to(stack[-1][0])
+                rows = dict(stack[-1][1])
+    await writer.put([C], [LARGE * 9])
+    assert writer._record.intents and not writer._record.buffer
+    assert dict(await writer.scan(SPAN)) == rows | {C: LARGE * 9}
+    for savepoint, rows in reversed(stack):
+        await writer.rollback_to(savepoint)
+        assert dict(await writer.scan(SPAN)) == rows
+        store.check_invariants()
+    await writer.rollback()
+
+
+def test_any_savepoint_is_gone_back_to_after_a_spill() -> None:
+    async def work(store: Store, proposed: list[LogicalOp]) -> None:
+        for seed in range(100):
+            await _spill_amid_savepoints(store, Random(f"spill:{seed}"))
+
+    run(work, bound=2000)
 
 
 def test_savepoints_bring_back_what_was_buffered_before_it_spilled() -> None:

@@ -16,6 +16,7 @@ from tailrace.kvlayer.rangefeed import SpanFeed
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.txn import LockMode, Savepoint, TransactionRecord, rewind
 from tailrace.kvlayer.txn.intent_history import needed
+from tests.harness import stores
 from tests.harness.simulation import Simulation
 from tests.harness.stores import key, put, running_store, unbuffered
 
@@ -147,10 +148,11 @@ def test_random_savepoints_against_a_model(seed: int) -> None:
 
     async def main() -> None:
         # Closing waits for nobody, so that only the count of intents holds a checkpoint back.
-        settings = Settings({"kv.closed_timestamp.target_duration": "1ms"})
+        settings = Settings(stores.DEFAULTS | {"kv.closed_timestamp.target_duration": "1ms"})
         async with running_store(sim, settings=settings) as store:
             feed, watcher = store.span_feed([SPAN], store.clock.last), Watcher()
             watching = asyncio.create_task(watcher.watch(feed))
+            committed: dict[bytes, bytes | None] = {}
             for _ in range(6):
                 writer = store.begin()
                 model: dict[bytes, bytes | None] = {}
@@ -176,6 +178,8 @@ def test_random_savepoints_against_a_model(seed: int) -> None:
                             await writer.rollback_to(stack[-1][0])
                             model = dict(stack[-1][1])
                     store.check_invariants()
+                    seen = {k: body for k, body in (committed | model).items() if body is not None}
+                    assert dict(await writer.scan(SPAN)) == seen
                     if random.random() < 0.3:
                         await asyncio.sleep(random.random() * 0.04)
                     if random.random() < 0.1:
@@ -187,6 +191,7 @@ def test_random_savepoints_against_a_model(seed: int) -> None:
                     await asyncio.sleep(0.01)
                 told = {name: body for name, ts, body in watcher.seen[before:] if ts == at}
                 assert told == model
+                committed |= model
             watching.cancel()
             feed.close()
 
