@@ -1,4 +1,4 @@
-"""Whose intents keys bear, of all transactions."""
+"""The transaction of each key that bears an intent."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from .record import TransactionRecord
 
 PIECES = 256
-"""Dictionaries that keys are dealt to. One that grows moves all that it has in one step of the
-loop: a single one takes 20 ms at 175,000 keys, one of these a tenth of a millisecond at a million.
+"""Dictionaries that keys are dealt to. A dictionary that grows moves all of its keys in one step of
+the loop: a single one takes 20 ms at 175,000 keys, a piece a tenth of a millisecond at a million.
 """
 
 _LAST = PIECES - 1
@@ -16,8 +16,8 @@ assert PIECES & _LAST == 0, "the piece of a key is the last bits of its hash"
 
 
 class IntentTable:
-    """The transaction of each key that bears an intent. `holders` are those that have any: few,
-    where the keys may be a million."""
+    """The keys with intents of all transactions. `holders` are the transactions that have intents:
+    few, where the keys may be a million."""
 
     def __init__(self) -> None:
         self.holders: dict[TransactionRecord, None] = {}
@@ -49,7 +49,7 @@ class IntentTable:
         return [key for key in keys if key in pieces[hash(key) & _LAST]]
 
     def add(self, record: TransactionRecord, sequence: int, keys: list[bytes]) -> None:
-        """The transaction wrote intents on the keys, which bore none. The list is given away."""
+        """Adds intents of the transaction on keys that bear none. The list is given away."""
         if not keys:
             return
         pieces = self._pieces
@@ -60,7 +60,7 @@ class IntentTable:
         self.holders[record] = None
 
     def remove(self, record: TransactionRecord, keys: Collection[bytes]) -> None:
-        """The keys, which the transaction has dropped, bear its intents no more."""
+        """Removes the intents on the keys, which the record has dropped already."""
         pieces = self._pieces
         for key in keys:
             holder = pieces[hash(key) & _LAST].pop(key)

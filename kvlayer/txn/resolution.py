@@ -42,9 +42,10 @@ from .record import (
 )
 
 FULL_BACKOFF_SECONDS = 0.25
+"""Between tries while the disk is full."""
 
 INTENTS_READ_AT_ONCE = 16
-"""How often to try again while the disk is full."""
+"""Each may be as long as a command."""
 
 
 def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns: int) -> int:
@@ -158,7 +159,7 @@ async def _resolve(
 def _intents_read(
     host: TransactionHost, wanted: Sequence[bytes], *, dense: bool
 ) -> Iterator[tuple[bytes, Intent | None]]:
-    """The intents on the keys, read a few at a time: each may be as long as a command."""
+    """The intents on the keys, read INTENTS_READ_AT_ONCE at a time."""
     for start in range(0, len(wanted), INTENTS_READ_AT_ONCE):
         part = wanted[start : start + INTENTS_READ_AT_ONCE]
         yield from zip(part, intents_on(host.engine, part, dense=dense), strict=True)

@@ -111,8 +111,8 @@ def spill_step(host: TransactionHost, record: TransactionRecord) -> None:
 
 
 def _add_spilled(host: TransactionHost, record: TransactionRecord, keys: list[bytes]) -> None:
-    """What was buffered at many sequences is few runs: which savepoints undo a write is all that
-    its sequence tells."""
+    """Adds the keys of a spilled slice to the intents, a run for each set of savepoints that undo
+    their first writing: a run for each sequence could be as many as keys."""
     undone_by: dict[int, list[bytes]] = {}
     for key in keys:
         sequence, _ = record.buffer.written[key]
