@@ -112,9 +112,11 @@ class WriteBuffer:
         while self._restorable and self._restorable[-1].sequence >= sequence:
             undone = self._restorable.pop().earlier
             for key, before in undone.items():
-                self.byte_count -= _size(key, self.written.pop(key))
-                if before is not None:
-                    self.written[key] = before  # its size is counted already
+                self.byte_count -= _size(key, self.written[key])
+                if before is None:
+                    del self.written[key]
+                else:  # it keeps its place; its size is counted already
+                    self.written[key] = before
             self._sorted = None
         self.mark(sequence)
 
