@@ -197,7 +197,7 @@ class QueryEvaluator(Protocol):
         declared: Declared = (),
     ) -> Answer:
         """Returns the whole result of one query."""
-        async with aclosing(self.answers(sql, tables, parameters, declared)) as answers:
+        async with aclosing(self.answers(sql, tables, parameters, declared, whole=True)) as answers:
             found = [answer async for answer in answers]
         return Answer(found[0].columns, pa.concat_tables([each.table for each in found]))
 
@@ -207,8 +207,11 @@ class QueryEvaluator(Protocol):
         tables: Mapping[str, pa.Table],
         parameters: Sequence[object],
         declared: Declared = (),
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[Answer, None]:
-        """Returns the result of one query in batches, made as they are asked for: one at least."""
+        """Returns the result of one query in batches, made as they are asked for: one at least, and
+        of a result that is wanted `whole` few."""
         ...
 
     async def describe(

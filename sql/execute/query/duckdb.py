@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from threading import Lock
 from traceback import clear_frames
 from typing import Any, TypeVar
@@ -90,8 +91,11 @@ class Analytics(QueryEvaluator):
         tables: Mapping[str, pa.Table],
         parameters: Sequence[object],
         declared: Declared = (),
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[Answer, None]:
-        """Runs one query, and gives its answer in batches as they are asked for: one at least.
+        """Runs one query, and gives its answer in batches as they are asked for: one at least, and
+        no other where it is wanted `whole`.
 
         It has a lane only while a batch is computed: between two of them it holds its tables, and
         what DuckDB has computed ahead. Raises duckdb.Error.
@@ -99,7 +103,8 @@ class Analytics(QueryEvaluator):
         assert not self._closed, "a closed evaluator is asked"
         zone, who = zone_name(), asker()  # of all batches: who takes a later one may be a FETCH
         cursor = (self._connection or await self._connected()).cursor()
-        query = OpenQuery(cursor, lambda: _begun(cursor, zone, sql, tables, parameters), declared)
+        begin = partial(_begun, cursor, zone, sql, tables, parameters)
+        query = OpenQuery(cursor, begin, declared, whole=whole)
         self._open.add(query)
         time = QueryTime(who)
         try:
@@ -391,12 +396,18 @@ class OpenQuery:
     """
 
     def __init__(
-        self, cursor: duckdb.DuckDBPyConnection, begin: Callable[[], _Begun], declared: Declared
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        begin: Callable[[], _Begun],
+        declared: Declared,
+        *,
+        whole: bool = False,
     ) -> None:
         self.ended = False
         self._cursor = cursor
         self._begin: Callable[[], _Begun] | None = begin
         self._declared = declared
+        self._whole = whole
         self._reader: pa.RecordBatchReader | None = None
         self._names: Sequence[str] = ()
         self._types: Sequence[str] = ()
@@ -428,7 +439,7 @@ class OpenQuery:
             self._reader = relation.to_arrow_reader(VECTOR_ROWS)
         batches: list[pa.RecordBatch] = []
         row_count = byte_count = 0
-        while row_count < BATCH_ROWS and byte_count < BATCH_BYTES:
+        while self._whole or (row_count < BATCH_ROWS and byte_count < BATCH_BYTES):
             batch = next(self._reader, None)
             if batch is None:
                 self.ended = self._closed = True

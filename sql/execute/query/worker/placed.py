@@ -70,10 +70,13 @@ class PlacedAnalytics(QueryEvaluator):
         tables: Mapping[str, pa.Table],
         parameters: Sequence[object],
         declared: Declared = (),
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[Answer, None]:
         """As `QueryEvaluator.answers`. Raises SQLError 58030 where the worker has died."""
-        place = self._answers_of_worker if self._for_worker(sql, tables) else self._here.answers
-        return place(sql, tables, parameters, declared)
+        if self._for_worker(sql, tables):
+            return self._answers_of_worker(sql, tables, parameters, declared)
+        return self._here.answers(sql, tables, parameters, declared, whole=whole)
 
     async def describe(
         self,
