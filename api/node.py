@@ -68,9 +68,9 @@ from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
-from ..kvlayer.files.data_folder import DataFolderError
 from ..kvlayer.engine import EngineFailed
 from ..kvlayer.errors import ClockStopped, StoreClosed, StoreFull, StoreUnreachable
+from ..kvlayer.files.data_folder import DataFolderError
 from ..kvlayer.log import LogCorrupt
 from ..kvlayer.process.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
