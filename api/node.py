@@ -68,10 +68,11 @@ from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
-from ..kvlayer.data_folder import DataFolderError
-from ..kvlayer.errors import ClockStopped, StoreClosed, StoreUnreachable
+from ..kvlayer.engine import EngineFailed
+from ..kvlayer.errors import ClockStopped, StoreClosed, StoreFull, StoreUnreachable
+from ..kvlayer.files.data_folder import DataFolderError
 from ..kvlayer.log import LogCorrupt
-from ..kvlayer.offload import Offload, ThreadOffload
+from ..kvlayer.process.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.raw import DELETED_TTL, Leadership
 from ..kvlayer.span import Span
@@ -88,6 +89,7 @@ from ..sql import (
 )
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.ddl.enum_labels import relabelled_expression
 from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
@@ -211,7 +213,8 @@ class Node:
                     lane = offload.lane("backup", background=True)
                     node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
             except (
-                AuthorityError, ClockStopped, DataFolderError, JoinTokenError, LogCorrupt
+                AuthorityError, ClockStopped, DataFolderError, EngineFailed, JoinTokenError,
+                LogCorrupt,
             ) as error:  # fmt: skip
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -231,16 +234,16 @@ class Node:
             try:
                 folder = NodeFolder.open(Path(path))
                 closing.callback(folder.close)
-                options = _with_roots(folder.path / MIRROR_FOLDER, options or NodeOptions())
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 store = await join_store(target, closing)
                 node_id = await identify(folder, store)
+                options = _with_roots(folder.path / MIRROR_FOLDER, options or NodeOptions())
                 base = _Foundation(store, node_id, options, offload, closing, folder.path)
                 node = await _assemble(base, None)
             except (AuthorityError, DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
-            except (StoreClosed, StoreUnreachable) as error:
+            except (StoreClosed, StoreFull, StoreUnreachable) as error:
                 raise NodeRefused(f"cannot join {target.address}: {error}") from error
             node._closing = closing.pop_all()
         return node
@@ -448,7 +451,9 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
     resumers[SCHEDULE_KIND] = ScheduleResumer(feeds)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, leased.descriptors, leased.leases, rows)
-    resumers[TYPE_CHANGE] = TypeChanger(store, leased.descriptors, leased.leases)
+    resumers[TYPE_CHANGE] = TypeChanger(
+        store, leased.descriptors, leased.leases, relabelled_expression
+    )
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)

@@ -5,7 +5,7 @@
     row        {"__crdb__": {"updated": "…"}, "id": 1, "name": "a"}
     key_only   no value
     enriched   {"after": {"id": 1, "name": "a"}, "op": "c", "ts_ns": 17…}: see `enriched`
-    key        [1]; {"id": 1} in the enriched envelope
+    key        [1]; {"id": 1} in the enriched envelope; ["a"] with key_column = 'name'
 
 `topic` is the table's name, as in CockroachDB, whatever `topic_name` or `topic_prefix` make of it.
 With `diff` a wrapped message has the row that the change replaced: under the schema of the change,
@@ -41,7 +41,9 @@ from .enriched import (
     source_constants,
     value_schema,
 )
+from .headers import headers_of, shown_columns
 from .json_texts import NULL, ColumnTexts, Lines, Parts, Texts, as_lines, as_list, joined
+from .named_column import column_values, named_column
 from .parquet import deletions, live_places
 from .protocol import EncodedBatch
 from .topics import Topics
@@ -79,7 +81,14 @@ class JSONEncoder:
         if envelope is Envelope.ENRICHED and self._options.schema:
             key = _object({"payload": keys, "schema": table.key_schema})
             keys = joined(key, len(batch))
-        return EncodedBatch(topic=table.topic, keys=as_list(keys), values=values)
+        if self._options.key_column is not None:
+            keys = joined(table.column_keys(batch, self._options.key_column), len(batch))
+        return EncodedBatch(
+            topic=table.topic,
+            keys=as_list(keys),
+            values=values,
+            headers=headers_of(batch, self._options),
+        )
 
     def lines(self, batch: ChangeBatch) -> Lines:
         assert self._options.envelope in WHOLE_ENVELOPES, self._options
@@ -143,11 +152,7 @@ class JSONEncoder:
         if table is None:
             if len(tables) >= TABLES_MAX:
                 tables.clear()
-            table = tables[version] = _Table(
-                descriptor,
-                self._topics,
-                null_as_object=self._options.encode_json_value_null_as_object,
-            )
+            table = tables[version] = _Table(descriptor, self._topics, self._options)
             if self._origin is not None and self._options.envelope is Envelope.ENRICHED:
                 table.enrich(
                     self._options, self._origin, self._topics.full_names.get(descriptor.id)
@@ -183,7 +188,7 @@ class _Table:
     """The compiled form of one descriptor version."""
 
     def __init__(
-        self, descriptor: TableDescriptor, topics: Topics, *, null_as_object: bool
+        self, descriptor: TableDescriptor, topics: Topics, options: ChangefeedOptions
     ) -> None:
         self.topic = topics.of(descriptor)
         self.name = topics.unprefixed(descriptor)
@@ -191,11 +196,11 @@ class _Table:
         self.key_schema = self.value_schema = b""
         self.source: Mapping[str, Texts] = {}
         columns = descriptor.visible_columns
+        null_as_object = options.encode_json_value_null_as_object
         position = {column.id: index for index, column in enumerate(columns)}
         self._columns = [
             (column.name, place, ColumnTexts(column.type, null_as_object=null_as_object))
-            for place, column in enumerate(columns)
-            if not column.hidden
+            for place, column in shown_columns(descriptor, options)
         ]
         self._key_columns = [
             (position[id], ColumnTexts(columns[position[id]].type, key=True))
@@ -212,6 +217,11 @@ class _Table:
     def keys(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, arrays of the key's columns."""
         return _array(self._key_texts(batch))
+
+    def column_keys(self, batch: ChangeBatch, name: str) -> Parts:
+        """The keys of all changes, arrays of the value of the column of this name."""
+        column = named_column(self._descriptor, name, "key_column")
+        return _array([ColumnTexts(column.type).of_values(column_values(batch, column))])
 
     def key_objects(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, objects of the key's columns."""

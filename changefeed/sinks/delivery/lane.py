@@ -59,7 +59,7 @@ class DeliveryLane:
 
     def put(self, messages: Messages) -> int:
         """Takes messages, at least one, and returns their size."""
-        sizes = list(map(size_of, messages.keys, messages.values))
+        sizes = list(map(size_of, messages.keys, messages.values, messages.headers))
         size = sum(sizes)
         self._pending.extend(messages)
         self._sizes.extend(sizes)
@@ -91,7 +91,7 @@ class DeliveryLane:
             if not (refused.too_large or self._isolates):
                 raise
             if refused.too_large:
-                size = sum(map(size_of, batch.keys, batch.values))
+                size = sum(map(size_of, batch.keys, batch.values, batch.headers))
                 self._bytes_max = min(self._bytes_max, size // 2)
             middle = len(batch) // 2
             await self._deliver(batch[:middle])

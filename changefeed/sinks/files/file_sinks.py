@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import OffloadLane, OffloadPool
+from ....kvlayer.process.offload import OffloadLane, OffloadPool
 from ...contract.message_form import WHOLE_ENVELOPES, Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ..kind import SinkKind

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...contract.message_form import Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...contract.sink_config import Acks, FlushConfig, KafkaCompression, KafkaConfig, RetryConfig
@@ -35,7 +35,8 @@ class KafkaKind(SinkKind):
     obeys = (
         PIPELINE_OPTIONS
         | MESSAGE_OPTIONS
-        | {"exactly_once", "extra_headers", "kafka_sink_config", "on_bad_row", "partition_alg"}
+        | {"exactly_once", "extra_headers", "headers_json_column_name", "kafka_sink_config"}
+        | {"key_column", "on_bad_row", "partition_alg", "unordered"}
     )
 
     def __init__(self, offload: Offload) -> None:
@@ -65,6 +66,12 @@ class KafkaKind(SinkKind):
                 "0A000",
                 "exactly_once in format avro is not supported",
                 hint="Leave out exactly_once, or take format = 'json'.",
+            )
+        if options.exactly_once and options.headers_column is not None:
+            raise SQLError(
+                "0A000",
+                "exactly_once with headers_json_column_name is not supported",
+                hint="Leave out one of the two.",
             )
         if options.exactly_once and options.on_bad_row is not None:
             raise SQLError(

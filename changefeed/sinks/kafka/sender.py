@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Record
 
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...contract.options import ChangefeedOptions, PartitionAlgorithm
 from ...contract.sink_config import Acks
 from ...encode.topics import topic_name
@@ -96,10 +96,9 @@ class KafkaSender:
         self._target = target
         self._note_trouble = note_trouble
         self._lane = offload.lane("kafka")
-        self._named: dict[str, Any] = {}
+        self._headers = list(options.extra_headers.items())
+        self._named: dict[str, Any] = {"headers": self._headers} if self._headers else {}
         """The arguments that all records share."""
-        if options.extra_headers:
-            self._named["headers"] = list(options.extra_headers.items())
         self._placed = options.kafka_sink_config.acks is not Acks.NONE
         """Whether brokers tell the offsets of records."""
         self._said = ""
@@ -132,10 +131,11 @@ class KafkaSender:
         batch = _Batch(len(messages), placed=self._placed)
         try:
             produce, note, topics = producer.produce, batch.note, self._topics
-            for topic, key, value in zip(
-                messages.topics, messages.keys, messages.values, strict=True
+            for topic, key, value, own in zip(
+                messages.topics, messages.keys, messages.values, messages.headers, strict=True
             ):
-                produce(topics[topic], value, key, on_delivery=note, **self._named)
+                named = {"headers": [*self._headers, *own]} if own else self._named
+                produce(topics[topic], value, key, on_delivery=note, **named)
         except KafkaException as error:
             raise self._error(error.args[0]) from None
         await self._delivered(batch)

@@ -13,7 +13,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...contract.options import ChangefeedOptions
 from ..protocol import SinkError
 from .sender import KafkaSender

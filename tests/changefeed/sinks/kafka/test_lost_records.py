@@ -14,7 +14,7 @@ from tailrace.changefeed.sinks.kafka import sender as sender_module
 from tailrace.changefeed.sinks.kafka.sender import KafkaSender, told
 from tailrace.changefeed.sinks.kafka.target import parse_target
 from tailrace.changefeed.sinks.protocol import SinkError
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tests.harness.kafka_reader import MockCluster, read_all
 
 
