@@ -68,11 +68,11 @@ from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
-from ..kvlayer.data_folder import DataFolderError
 from ..kvlayer.engine import EngineFailed
 from ..kvlayer.errors import ClockStopped, StoreClosed, StoreFull, StoreUnreachable
+from ..kvlayer.files.data_folder import DataFolderError
 from ..kvlayer.log import LogCorrupt
-from ..kvlayer.offload import Offload, ThreadOffload
+from ..kvlayer.process.offload import Offload, ThreadOffload
 from ..kvlayer.protected_timestamp import ProtectedTimestamps
 from ..kvlayer.raw import DELETED_TTL, Leadership
 from ..kvlayer.span import Span
@@ -89,6 +89,7 @@ from ..sql import (
 )
 from ..sql.execute.columnar_cache import ColumnarCache
 from ..sql.execute.ddl.analytic_rows import AnalyticRows
+from ..sql.execute.ddl.enum_labels import relabelled_expression
 from ..sql.execute.query.feed_queries import FeedQueries
 from ..sql.execute.write.load import ROWS_PER_TRANSACTION, Batches
 from ..sql.execute.write.relaxed_load import RelaxedLogs
@@ -450,7 +451,9 @@ async def _assemble(base: _Foundation, leadership: Leadership | None) -> Node:
     resumers[JOB_KIND] = ChangefeedResumer(feeds)
     resumers[SCHEDULE_KIND] = ScheduleResumer(feeds)
     resumers[SCHEMA_CHANGE] = SchemaChanger(store, leased.descriptors, leased.leases, rows)
-    resumers[TYPE_CHANGE] = TypeChanger(store, leased.descriptors, leased.leases)
+    resumers[TYPE_CHANGE] = TypeChanger(
+        store, leased.descriptors, leased.leases, relabelled_expression
+    )
     await _start_jobs(store, registry, feeds, closing)
     images = ColumnarCache(store)
     closing.push_async_callback(images.close)

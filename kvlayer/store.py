@@ -13,14 +13,14 @@ from . import keys
 from .clock import Clock, Timestamp
 from .closed_timestamp import ClosedTimestamps
 from .command import EnginePut
-from .disk import Disk
 from .engine import Engine, EngineFailed
 from .errors import ClockStopped, StoreClosed, StoreFull, TransactionState
+from .files.disk import Disk
 from .history import StoreHistory, StorePosition
 from .log import RETAINED_BYTES_MAX, CommandLog, FailureListener
 from .metrics import Metrics
 from .mvcc import DeadBody
-from .offload import Offload
+from .process.offload import Offload
 from .rangefeed import MemoryBudget, RangeFeed, ScanPace, SpanFeed, TickedFeed
 from .ranges import (
     RangeInfo,
@@ -38,7 +38,7 @@ from .ranges import (
 from .ranges.descriptor import FIRST_RANGE, NEVER, descriptor_key, encode_descriptor
 from .ranges.reshape import merge, split, unsplit
 from .ranges.span_size import span_bytes
-from .replica import ReplicaOrder, ReplicaState, RoleChange
+from .replication.replica import ReplicaOrder, ReplicaState, RoleChange
 from .settings import Settings, declare_int
 from .span import Span
 from .span_config import SpanConfigs

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from ...catalog.rights.users import ROOT, find_user
-from ...kvlayer.tuned_process import tuned_process
+from ...kvlayer.process.tuned_process import tuned_process
 from ..descriptors import door_bounds, raise_limit
 from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
 from ..node import Node, NodeOptions

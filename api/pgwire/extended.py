@@ -250,9 +250,7 @@ class Extended:
         if portal.shape is None or portal.shape.columns is not result.columns:
             portal.shape = portal.shaped(result.columns)
         portal.encode = portal.shape.encode
-        if result.stream is not None:
-            portal.stream = result.stream
-        else:
+        if result.stream is None:
             portal.rows = PendingRows(result)
 
     async def _execute(self, message: Execute) -> None:
@@ -340,8 +338,8 @@ class Extended:
             portal.finished = True
             self._output.complete(result)
             return
-        if portal.stream is not None:
-            count = await self._output.stream(portal.stream, portal.encode, limit)
+        if result.stream is not None:
+            count = await self._output.stream(result, portal.encode, limit)
         else:
             assert portal.rows is not None, portal
             count = await self._output.rows(portal.rows, portal.encode, limit)

@@ -30,7 +30,7 @@ class Output:
         self._channel.write(replies.row_description(result.columns, formats))
         encode = RowEncoder(result.columns, formats)
         if result.stream is not None:
-            await self.stream(result.stream, encode)
+            await self.stream(result, encode)
         else:
             await self.rows(PendingRows(result), encode)
 
@@ -91,9 +91,17 @@ class Output:
         await self._channel.drain()
         await asyncio.sleep(0)
 
-    async def stream(self, rows: AsyncIterator[Row], encode: RowEncoder, limit: int = 0) -> int:
-        """As `rows`, each row as it comes, until the stream ends or is interrupted."""
-        return await self._guard.run(self._pump(rows, encode, limit))
+    async def stream(self, result: Result, encode: RowEncoder, limit: int = 0) -> int:
+        """As `rows`, each row of the result's stream as it comes, until the stream ends or is
+        interrupted."""
+        assert result.stream is not None, result.tag
+        return await self._guard.run(self._send_stream(result, result.stream, encode, limit))
+
+    async def _send_stream(
+        self, result: Result, rows: AsyncIterator[Row], encode: RowEncoder, limit: int
+    ) -> int:
+        async with self._session.sending(result):
+            return await self._pump(rows, encode, limit)
 
     async def _pump(self, rows: AsyncIterator[Row], encode: RowEncoder, limit: int) -> int:
         channel, count, pending = self._channel, 0, 0

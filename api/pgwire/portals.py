@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from struct import Struct
@@ -143,7 +143,6 @@ class Portal:
     result: Result | None = None
     encode: RowEncoder | None = None
     rows: PendingRows | None = None
-    stream: AsyncGenerator[Row, None] | None = None
     shape: Shape | None = None
     """How the client was told of the columns, or is to be told of the rows."""
     suspended: bool = False

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
 
-from ...kvlayer.access import StoreAccess, Transaction
+from ...kvlayer.access import StoreAccess, Transaction, committed
 from ...kvlayer.errors import KeyTooLarge, RetryableTransaction, StoreClosed
 from ...kvlayer.keys import index_span, table_span
 from ...kvlayer.raw import keyspace_span
@@ -215,20 +215,14 @@ class SchemaChanger:
     ) -> None:
         while True:
             await self._wait_for_one_version(run)
-            transaction = self._store.begin()
             try:
-                await transaction.started()
-                published = await self._publish(run, transaction, stage, following)
-                await transaction.commit()
+                async with committed(self._store) as transaction:
+                    await transaction.started()
+                    published = await self._publish(run, transaction, stage, following)
+                break
             except RetryableTransaction as error:
-                await transaction.rollback()
                 await run.context.set_status(f"waiting to publish: {error}")
                 await asyncio.sleep(RETRY_SECONDS)
-                continue
-            except BaseException:
-                await transaction.rollback()
-                raise
-            break
         run.published(following)
         await self._wait_for_one_version(run, *(table.id for table in published))
 

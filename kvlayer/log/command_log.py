@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 
-from ..disk import ZEROS, Disk, DiskFile
 from ..errors import StoreClosed, StoreFull
-from ..offload import Offload
-from ..spare_descriptors import NO_DESCRIPTORS
-from ..syncs import Done
+from ..files.disk import ZEROS, Disk, DiskFile
+from ..files.spare_descriptors import NO_DESCRIPTORS
+from ..files.syncs import Done
+from ..process.offload import Offload
 from .errors import LogTruncated
 from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
 from .recovery import Recovered, recover

@@ -33,7 +33,7 @@ from ..errors import (
     TransactionState,
     WriteConflict,
 )
-from ..replica import ReplicaRefused
+from ..replication.replica import ReplicaRefused
 from .messages import Failure
 
 _TEXT_ONLY: tuple[type[KVError], ...] = (

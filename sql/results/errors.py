@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ...catalog.values.errors import SQLError
 from ...kvlayer import errors as kv
 from ...kvlayer.raw import EntryUnreadable
-from ...kvlayer.replica import ReplicaRefused
+from ...kvlayer.replication.replica import ReplicaRefused
 
 RETRY_HINT = "Run the transaction again from its BEGIN."
 

@@ -40,7 +40,7 @@ from tailrace.changefeed import (
 )
 from tailrace.changefeed.sinks.sinkless import ChangefeedRow
 from tailrace.kvlayer.clock import Timestamp
-from tailrace.kvlayer.offload import Offload
+from tailrace.kvlayer.process.offload import Offload
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (
@@ -53,6 +53,7 @@ from tailrace.sql import (
 )
 from tailrace.sql.execute.columnar_cache import ColumnarCache
 from tailrace.sql.execute.ddl.analytic_rows import AnalyticRows
+from tailrace.sql.execute.ddl.enum_labels import relabelled_expression
 from tailrace.sql.introspection.registry import default_tables
 from tailrace.sql.syntax.statements import JobAction
 from tests.harness.simulation import Simulation
@@ -224,9 +225,8 @@ async def sql_services(sim: Simulation, store: Store, node_id: int) -> AsyncIter
     jobs = RecordedJobs(feeds)
     analytics = Analytics(sim.offload, store.clock.wall)
     changer = SchemaChanger(store, descriptors, leases, AnalyticRows(store, descriptors, analytics))
-    registry = JobRegistry(
-        store, session, {JOB_KIND: changer, TYPE_CHANGE: TypeChanger(store, descriptors, leases)}
-    )
+    types = TypeChanger(store, descriptors, leases, relabelled_expression)
+    registry = JobRegistry(store, session, {JOB_KIND: changer, TYPE_CHANGE: types})
     await registry.start()
     images = ColumnarCache(store)
     services = Services(

@@ -141,3 +141,55 @@ def test_a_check_names_no_type_of_another_column() -> None:
             assert error.hint is not None and "that it names" in error.hint
 
     run(scenario)
+
+
+def test_a_renamed_label_has_its_new_name_in_expressions() -> None:
+    """`word` and `'ok'` of the texts beside it are no labels."""
+
+    async def scenario(node: SqlNode) -> None:
+        await node.sql(
+            "CREATE TABLE c (id INT8 PRIMARY KEY, m mood DEFAULT 'ok', "
+            "ms mood[] DEFAULT '{ok,sad}', word STRING, "
+            "good BOOL AS (CASE m WHEN 'ok' THEN word <> 'ok' ELSE false END) STORED, "
+            "first mood AS (CASE WHEN id > 1 THEN m ELSE 'ok' END) STORED, "
+            "CONSTRAINT a CHECK (m IN ('sad', 'ok')), CONSTRAINT b CHECK (m <> 'sad'::mood), "
+            "CONSTRAINT d CHECK (ms <> '{ok}' AND 'ok' = ANY (ms) AND coalesce(word, 'ok') <> 'x'))"
+        )
+        await node.sql("ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'")
+        ((_, shown),) = await node.rows("SHOW CREATE TABLE c")
+        await node.sql("INSERT INTO c (id, word) VALUES (1, 'ok'), (2, 'no')")
+        assert await node.rows("SELECT id, m, ms, good, first FROM c") == [
+            (1, "fine", ["fine", "sad"], False, "fine"),
+            (2, "fine", ["fine", "sad"], True, "fine"),
+        ]
+        await node.sql("INSERT INTO c (id, ms) VALUES (3, '{sad,fine}')")
+        for row in ("(4, 'sad', '{fine,sad}')", "(4, 'fine', '{fine}')", "(4, 'fine', '{sad}')"):
+            assert (await node.error(f"INSERT INTO c (id, m, ms) VALUES {row}")).sqlstate == "23514"
+        assert isinstance(shown, str)
+        assert all(text in shown for text in ("\"word\" <> 'ok'", "\"ms\" <> '{fine}'")), shown
+
+    run(scenario)
+
+
+def test_labels_that_change_places_keep_their_meaning() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE TABLE c (id INT8 PRIMARY KEY, m mood, CHECK (m <> 'sad'))")
+        for old, new in (("sad", "x"), ("ok", "sad"), ("x", "ok")):
+            await node.sql(f"ALTER TYPE mood RENAME VALUE '{old}' TO '{new}'")
+        await node.sql("INSERT INTO c VALUES (1, 'sad')")
+        assert (await node.error("INSERT INTO c VALUES (2, 'ok')")).sqlstate == "23514"
+
+    run(scenario)
+
+
+def test_a_label_that_a_view_names_is_not_renamed() -> None:
+    async def scenario(node: SqlNode) -> None:
+        await node.sql("CREATE VIEW all_moods AS SELECT id, m FROM t")
+        await node.sql("CREATE VIEW good AS SELECT id FROM all_moods WHERE m = 'ok'")
+        error = await node.error("ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'")
+        assert error.sqlstate == "2BP01"
+        assert error.message == 'cannot rename enum label "ok" because view "good" names it'
+        await node.sql("ALTER TYPE mood RENAME VALUE 'sad' TO 'bad'")
+        assert await node.rows("SELECT id FROM good") == [(1,)]
+
+    run(scenario)

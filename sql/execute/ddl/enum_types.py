@@ -10,7 +10,7 @@ type that the statement alone names, so such a plan is made for one execution an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -23,6 +23,7 @@ from ....catalog.jobs.job_store import JobStore
 from ....catalog.schema_change.type_change import JOB_KIND, payload_of
 from ....catalog.store.catalog_changes import CatalogChanges
 from ....catalog.store.descriptor_store import DescriptorReader
+from ....catalog.store.view_dependencies import views_of
 from ....catalog.values.column_types import ColumnType, array_of, enum_of
 from ....catalog.values.enum_type import EnumType, new_members
 from ....catalog.values.errors import SQLError
@@ -37,6 +38,7 @@ from ...syntax import statements
 from ...syntax.statement import ObjectName, TypeName, UserTypeName
 from ...syntax.trees import unsupported
 from ..changer import Changer, Skipped, all_of, found_of
+from .enum_labels import refuse_named_label
 from .given_columns import given_types
 from .schema_changes import AUTO_UNLOCK
 
@@ -87,6 +89,8 @@ async def alter(changer: Changer, statement: s.AddEnumValue | s.RenameEnumValue)
         case s.RenameEnumValue(label=label, new_label=new_label):
             enum = enum.renamed_member(label, new_label)
     users = await _users(changer, type.id)
+    if isinstance(statement, s.RenameEnumValue):
+        await _refuse_views(changer, users, statement.label)
     if not changer.services.store.settings.get(AUTO_UNLOCK):
         for table in users:
             if table.locked:  # the lock of a table covers the types that it uses
@@ -99,6 +103,20 @@ async def alter(changer: Changer, statement: s.AddEnumValue | s.RenameEnumValue)
         description = f"ALTER TYPE {statement.name}"
         job = await jobs.create(changer.transaction, JOB_KIND, description, payload_of(type.id))
         CatalogChanges.of(changer.transaction).jobs.append(job)
+
+
+async def _refuse_views(changer: Changer, tables: Iterable[TableDescriptor], label: str) -> None:
+    """Raises SQLError 2BP01 for a view that reads the tables, itself or by other views, and names
+    the label. A view's query and the tables it reads do not change at one moment."""
+    waiting, seen = list(tables), set[int]()
+    while waiting:
+        table = waiting.pop()
+        if table.id in seen:
+            continue
+        seen.add(table.id)
+        if table.view is not None:
+            refuse_named_label(table, label)
+        waiting += await views_of(changer.descriptors, changer.transaction, table.id)
 
 
 async def drop(changer: Changer, statement: s.DropType) -> str | None:

@@ -123,6 +123,31 @@ def test_no_two_changes_have_one_moment() -> None:
     at_door(work)
 
 
+def test_a_feed_is_a_statement_that_runs() -> None:
+    """Others see it, may cancel it, and its time runs out, as with any other."""
+
+    async def work(door: PgDoor, client: psycopg.AsyncConnection[Any]) -> None:
+        text = "EXPERIMENTAL CHANGEFEED FOR orders WITH no_initial_scan, resolved"
+        async with connected(door) as reader:
+            pid = reader.info.backend_pid
+            with pytest.raises(psycopg.errors.QueryCanceled, match="due to user request"):
+                stream = reader.cursor().stream(text)
+                await anext(stream)
+                found = await client.execute(
+                    f"SELECT state, query FROM pg_stat_activity WHERE pid = {pid}"
+                )
+                assert await found.fetchall() == [("active", text)]
+                await client.execute(f"SELECT pg_cancel_backend({pid})")
+                async for _ in stream:
+                    pass
+            await reader.execute("SET statement_timeout = '0.1s'")
+            with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+                async for _ in reader.cursor().stream(text):
+                    pass
+
+    at_door(work)
+
+
 def test_a_feed_does_not_begin_behind_the_writes_of_its_own_transaction() -> None:
     """It would never be resolved past them."""
 

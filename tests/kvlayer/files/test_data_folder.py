@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.kvlayer.clock import ZERO, Timestamp
-from tailrace.kvlayer.data_folder import DataFolder, DataFolderError
-from tailrace.kvlayer.disk import replace_file
+from tailrace.kvlayer.files.data_folder import DataFolder, DataFolderError
+from tailrace.kvlayer.files.disk import replace_file
 
 
 def refusal(path: Path) -> str:
@@ -38,7 +38,7 @@ def test_second_opening_is_refused(tmp_path: Path) -> None:
 def test_lock_dies_with_its_process(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, sys\n"
-        "from tailrace.kvlayer.data_folder import DataFolder\n"
+        "from tailrace.kvlayer.files.data_folder import DataFolder\n"
         "DataFolder.open(pathlib.Path(sys.argv[1]))\n"
         "print('opened', flush=True)\n"
         "sys.stdin.read()\n"

@@ -22,7 +22,7 @@ import os
 import shutil
 from pathlib import Path
 
-from .clock import ZERO, Timestamp
+from ..clock import ZERO, Timestamp
 from .disk import NEW_SUFFIX, Disk, RealDisk, replace_file, sync_folder
 from .spare_descriptors import SpareDescriptors
 
