@@ -67,6 +67,10 @@ def __getattr__(name: str) -> object:
     return found
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 __all__ = [
     "AsyncDatabase",
     "AsyncMirror",

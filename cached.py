@@ -1,8 +1,8 @@
 """`cached_property`, without the lock that Python 3.11 has in its own.
 
 That lock is one for all instances of a class. Planning gives way on a stack of its own
-(`kvlayer.fibre`): inside a property it would keep the lock while the loop goes on, and the loop
-would wait for it for ever. Python 3.12 has no lock there either.
+(`kvlayer.process.fibre`): inside a property it would keep the lock while the loop goes on, and the
+loop would wait for it for ever. Python 3.12 has no lock there either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Long steps of the event loop: everything else that a process serves waits for each of them.
 
 A step is one callback of the loop. What it takes is CPU time, of the loop's thread and of the
-fibres (`kvlayer.fibre`) that it waited for, so a machine that others use makes no step long.
+fibres (`kvlayer.process.fibre`) that it waited for, so a machine that others use makes no step
+long.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from asyncio import AbstractEventLoop, Handle, Task
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..kvlayer.fibre import cpu_of_slices_ns
+from ..kvlayer.process.fibre import cpu_of_slices_ns
 from ..sql.runtime.activity import running_activity, shown
 
 LONG_STEP_NS = 10_000_000

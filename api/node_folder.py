@@ -15,8 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..kvlayer.data_folder import DataFolderError
-from ..kvlayer.disk import replace_file
+from ..kvlayer.files.data_folder import DataFolderError
+from ..kvlayer.files.disk import replace_file
 
 _NODE, _LOCK, _STORE_FORMAT = "NODE", "LOCK", "FORMAT"
 

@@ -24,7 +24,7 @@ from ..catalog.rights.audit import Audit, AuditEvent, NoAudit
 from ..catalog.rights.users import Verifier, password_matches
 from ..catalog.values.errors import SQLError
 from ..kvlayer.metrics import Metrics
-from ..kvlayer.offload import Offload
+from ..kvlayer.process.offload import Offload
 
 WRONG_PASSWORD = "28P01"
 WAITING_MAX = 64

@@ -17,14 +17,14 @@ from ..catalog.store.descriptor_store import DescriptorStore
 from ..catalog.store.garbage_collector import GarbageCollector
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import ZERO, BoundStore, Clock, MemoryBoundStore, SystemWallClock
-from ..kvlayer.data_folder import DataFolder
-from ..kvlayer.disk import Disk, MemoryDisk
 from ..kvlayer.engine import Engine, MemoryEngine
 from ..kvlayer.engine.rocksdb import RocksEngine
-from ..kvlayer.leadership import Role
+from ..kvlayer.files.data_folder import DataFolder
+from ..kvlayer.files.disk import Disk, MemoryDisk
 from ..kvlayer.metrics import Metrics
-from ..kvlayer.offload import Offload
+from ..kvlayer.process.offload import Offload
 from ..kvlayer.raw import Leadership, OracleTime, OracleWatch, Placements, keyspace_of
+from ..kvlayer.replication.leadership import Role
 from ..kvlayer.settings import Settings
 from ..kvlayer.store import Store
 from .joined_store import OracleStore

@@ -33,7 +33,7 @@ from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.stage_times import Milestone, StageRecorder
 from tailrace.kvlayer.clock import seconds_between
-from tailrace.kvlayer.tuned_process import tuned_process
+from tailrace.kvlayer.process.tuned_process import tuned_process
 
 COLUMNS = "(id INT8 PRIMARY KEY, customer INT8, amount FLOAT8, note STRING)"
 LOCKED = "WITH (changefeed_optimized = true)"

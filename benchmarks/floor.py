@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from tailrace.changefeed.pipeline.stage_times import Latency, summarize
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 
 _UPSERT = """INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET

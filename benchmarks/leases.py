@@ -22,10 +22,10 @@ from tailrace.catalog.store.descriptor_store import DescriptorStore
 from tailrace.catalog.values.column_types import ColumnType
 from tailrace.catalog.values.type_kinds import TypeKind
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, SystemWallClock
-from tailrace.kvlayer.disk import MemoryDisk
 from tailrace.kvlayer.engine import MemoryEngine
+from tailrace.kvlayer.files.disk import MemoryDisk
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tailrace.schemafeed.leasing import LeasingSchemaFeed

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tailrace.kvlayer.fibre import cpu_of_slices_ns
+from tailrace.kvlayer.process.fibre import cpu_of_slices_ns
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from benchmarks.outcome import print_outcome
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.stage_times import Milestone
-from tailrace.kvlayer.tuned_process import tuned_process
+from tailrace.kvlayer.process.tuned_process import tuned_process
 
 ROUNDS = 5
 RATE = 100.0

@@ -56,9 +56,9 @@ from tailrace.api.keyspaces import AsyncKeyspace
 from tailrace.api.node import Node, NodeOptions
 from tailrace.kvlayer import keys
 from tailrace.kvlayer.clock import Timestamp, seconds_between, timestamp_at
+from tailrace.kvlayer.process.tuned_process import tuned_process
 from tailrace.kvlayer.raw import raw_key
 from tailrace.kvlayer.store import Store
-from tailrace.kvlayer.tuned_process import tuned_process
 
 LINK_SECONDS = 0.03
 VALUE = b"v" * 100

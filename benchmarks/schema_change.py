@@ -35,7 +35,7 @@ from tailrace.api.bench.latency import CREATE_ORDERS, UNLOCK_ORDERS
 from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.stage_times import Latency, Milestone
-from tailrace.kvlayer.tuned_process import tuned_process
+from tailrace.kvlayer.process.tuned_process import tuned_process
 
 CREATE_PAYMENTS = (
     "CREATE TABLE payments (id INT8 PRIMARY KEY, note STRING) WITH (changefeed_optimized = true)"

@@ -48,7 +48,7 @@ from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.jobs import JobState
 from tailrace.changefeed.pipeline.live import LiveFeed
 from tailrace.changefeed.pipeline.stage_times import Latency, Milestone
-from tailrace.kvlayer.tuned_process import tuned_process
+from tailrace.kvlayer.process.tuned_process import tuned_process
 
 RATE = 100.0
 UPSERTED_AT_ONCE = 10_000

@@ -32,7 +32,7 @@ from benchmarks.statement_shapes import SHAPES, TABLE, sizes
 from tailrace import aopen
 from tailrace.api.embedded import AsyncDatabase
 from tailrace.changefeed.pipeline.stage_times import Milestone
-from tailrace.kvlayer.tuned_process import tuned_process
+from tailrace.kvlayer.process.tuned_process import tuned_process
 from tailrace.sql import Session
 
 REPEATS = 2

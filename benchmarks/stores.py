@@ -8,12 +8,12 @@ from pathlib import Path
 from random import Random
 
 from tailrace.kvlayer.clock import Clock, SystemWallClock
-from tailrace.kvlayer.data_folder import DataFolder
 from tailrace.kvlayer.engine import Engine
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
+from tailrace.kvlayer.files.data_folder import DataFolder
 from tailrace.kvlayer.keys import encode_int, index_prefix, index_span
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store

@@ -28,7 +28,7 @@ from .events import Event
 from .frontier import Frontier
 from .history import StorePosition
 from .metrics import Metrics
-from .replica import ReplicaOrder, ReplicaState
+from .replication.replica import ReplicaOrder, ReplicaState
 from .savepoint import Savepoint
 from .settings import Settings
 from .span import Span
@@ -168,6 +168,11 @@ class Transaction(Protocol):
     async def unlock(
         self, keys: Sequence[bytes], *, mode: LockMode = LockMode.EXCLUSIVE
     ) -> None: ...
+    async def insert(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> bool:
+        """Does what `lock`, `get` and `put` do together, where none of the keys has a value and
+        nobody is in the way. Returns False otherwise, having done nothing: they say what it is."""
+        ...
+
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None: ...
     async def delete(self, keys: Sequence[bytes]) -> None: ...
     def track_read(self, span: Span) -> None: ...

@@ -97,7 +97,14 @@ class KeyTooLarge(KVError):
 
 
 class StoreClosed(KVError):
-    """The store is shut or has stopped accepting writes; the message says why."""
+    """The store has ended, and nothing can be asked of it any more; the message says why."""
+
+
+class StoreFull(KVError):
+    """The disk has no room for what is written, in the log or in the engine; nothing was changed.
+
+    Reads go on, and writes do when there is room.
+    """
 
 
 class StoreUnreachable(RetryableTransaction):

@@ -13,14 +13,14 @@ from . import keys
 from .clock import Clock, Timestamp
 from .closed_timestamp import ClosedTimestamps
 from .command import EnginePut
-from .disk import Disk
-from .engine import Engine
-from .errors import ClockStopped, StoreClosed, TransactionState
+from .engine import Engine, EngineFailed
+from .errors import ClockStopped, StoreClosed, StoreFull, TransactionState
+from .files.disk import Disk
 from .history import StoreHistory, StorePosition
-from .log import RETAINED_BYTES_MAX, CommandLog
+from .log import RETAINED_BYTES_MAX, CommandLog, FailureListener
 from .metrics import Metrics
 from .mvcc import DeadBody
-from .offload import Offload
+from .process.offload import Offload
 from .rangefeed import MemoryBudget, RangeFeed, ScanPace, SpanFeed, TickedFeed
 from .ranges import (
     RangeInfo,
@@ -38,7 +38,7 @@ from .ranges import (
 from .ranges.descriptor import FIRST_RANGE, NEVER, descriptor_key, encode_descriptor
 from .ranges.reshape import merge, split, unsplit
 from .ranges.span_size import span_bytes
-from .replica import ReplicaOrder, ReplicaState, RoleChange
+from .replication.replica import ReplicaOrder, ReplicaState, RoleChange
 from .settings import Settings, declare_int
 from .span import Span
 from .span_config import SpanConfigs
@@ -87,7 +87,7 @@ class Store:
         self.settings = parts.settings
         self.metrics = parts.metrics
         self.random = parts.random
-        self._ranges = RangeStore(parts)
+        self._ranges = RangeStore(parts, self.fail)
         self._immediate = ImmediateStore(self._ranges)
         self.span_configs = SpanConfigs(self)
         self._range_queue = RangeQueue(self._ranges, self.span_configs, self._ranges.background)
@@ -98,6 +98,8 @@ class Store:
         self._flushing = False
         self._extending = False
         self._closed = False
+        self._failure: BaseException | None = None
+        self._failure_listeners: list[FailureListener] = []
         self.log.on_durable(self._maintain)
 
     @classmethod
@@ -458,11 +460,22 @@ class Store:
         self._ranges.check_open()
 
     def fail(self, error: BaseException) -> None:
-        """The log can write no more: closes the store at once, for that reason."""
+        """Log or engine can write no more: closes the store at once, for that reason."""
+        if self._failure is not None:
+            return
+        self._failure = error
         self.metrics.add("kv_log_failures_total")
         self._ranges.shut(f"the store has failed: {error}")
         self._heartbeats.stop()
         self._range_queue.stop()
+        for listener in self._failure_listeners:
+            listener(error)
+
+    def on_failure(self, listener: FailureListener) -> None:
+        """Calls `listener` when the store fails; at once where it has."""
+        self._failure_listeners.append(listener)
+        if self._failure is not None:
+            listener(self._failure)
 
     async def close(self) -> None:
         """Ends running transactions, feeds, log and engine. Closing twice is closing once."""
@@ -511,8 +524,8 @@ class Store:
             self._extending = False
 
     async def _flush(self) -> None:
+        flushed_bytes, self._flushed_bytes = self._flushed_bytes, self._ranges.applied_bytes
         try:
-            self._flushed_bytes = self._ranges.applied_bytes
             await self._flush_lane.run(self.engine.flush)
             # The engine may have flushed what is not durable in the log yet.
             await self.log.truncate(
@@ -521,6 +534,10 @@ class Store:
             )
         except StoreClosed:
             pass
+        except StoreFull:
+            self._flushed_bytes = flushed_bytes  # tried again behind the next entry
+        except EngineFailed as failed:
+            self.fail(failed)
         finally:
             self._flushing = False
 

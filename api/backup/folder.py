@@ -2,7 +2,7 @@
 
 BACKUP     every file's size and digest, and the format of the store; written last
 CLOCK
-engine/    as in a data folder (see `kvlayer.data_folder`), from which the backup differs in
+engine/    as in a data folder (see `kvlayer.files.data_folder`), from which the backup differs in
 log/       having no FORMAT: no server opens it, and so it stays what it is
 """
 
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...kvlayer.data_folder import FORMAT, FORMATS_READ
-from ...kvlayer.disk import replace_file, sync_folder
+from ...kvlayer.files.data_folder import FORMAT, FORMATS_READ
+from ...kvlayer.files.disk import replace_file, sync_folder
 from ..secret_key import KEY_FILE
 from .stored_file import CHUNK_BYTES, BackupRefused, StoredFile
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from tarfile import BLOCKSIZE, TarInfo
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.data_folder import CHECKPOINT, CLOCK, ENGINE, FORMAT, LOG
+from ...kvlayer.files.data_folder import CHECKPOINT, CLOCK, ENGINE, FORMAT, LOG
 from ...kvlayer.log import segment_name
-from ...kvlayer.offload import OffloadLane
+from ...kvlayer.process.offload import OffloadLane
 from ...kvlayer.store import Store
 from .stored_file import CHUNK_BYTES
 

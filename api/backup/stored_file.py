@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from ...error import Error
-from ...kvlayer.data_folder import FORMAT, DataFolder, DataFolderError, store_files
+from ...kvlayer.files.data_folder import FORMAT, DataFolder, DataFolderError, store_files
 
 CHUNK_BYTES = 1024 * 1024
 """What is held of a file at a time."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...changefeed.pipeline.stage_times import Latency, Milestone, Stage
-from ...kvlayer.tuned_process import tuned_process
+from ...kvlayer.process.tuned_process import tuned_process
 from ..embedded import AsyncDatabase, aopen
 
 CREATE_ORDERS = """CREATE TABLE orders (

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from ...catalog.rights.users import ROOT, find_user
-from ...kvlayer.tuned_process import tuned_process
+from ...kvlayer.process.tuned_process import tuned_process
 from ..descriptors import door_bounds, raise_limit
 from ..http.server import HttpOptions, HttpServer, bind, http_options, server_for_lakes, url_of
 from ..node import Node, NodeOptions
@@ -159,7 +159,8 @@ def serve(
     serving = _serve(
         opening, url, web, listener, (pg_host, pg_port), replace(postgres, bounds=bounds.postgres)
     )
-    asyncio.run(serving)
+    if failure := asyncio.run(serving):
+        raise typer.Exit(code=1) from failure
 
 
 async def _set_root_password(node: Node, method: Method) -> None:
@@ -192,11 +193,22 @@ async def _serve(
     listener: socket.socket,
     postgres_address: tuple[str, int],
     postgres: PostgresOptions,
-) -> None:
+) -> BaseException | None:
+    """Serves until it is told to stop, or until the store can write no more: for which reason is
+    returned. Whoever started the process may start it again: what was acknowledged is on disk."""
+    failures: list[BaseException] = []
     with contextlib.closing(listener), contextlib.closing(bind(*postgres_address)) as pg:
         node = await opening()
         server = HttpServer(node, listener, web)
         loop = asyncio.get_running_loop()
+
+        def fail(error: BaseException) -> None:
+            server_log.error("the store has failed, and the server ends: %s", error)
+            failures.append(error)
+            server.stop()
+
+        if node.served is not None:
+            node.served.on_failure(fail)
         for stop in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(stop, server.stop)
         try:
@@ -216,3 +228,4 @@ async def _serve(
             await server.close()
             await node.close()
             server_log.info("has closed %s", node.store.id)
+    return failures[0] if failures else None

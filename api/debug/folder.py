@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ...error import Error
 from ...kvlayer.command import decode_command, engine_batch
-from ...kvlayer.data_folder import DataFolder, DataFolderError
 from ...kvlayer.engine import Reader
 from ...kvlayer.engine.overlay import OverlayReader
 from ...kvlayer.engine.rocksdb import RocksEngine
+from ...kvlayer.files.data_folder import DataFolder, DataFolderError
 from ...kvlayer.log import entries_on
 
 FORMAT_FILE = "FORMAT"

@@ -24,8 +24,8 @@ from ...kvlayer.command import (
     decode_command,
 )
 from ...kvlayer.engine import Reader
-from ...kvlayer.fibre import give_way
 from ...kvlayer.mvcc import body_of, header_of, intents_in, version_bounds
+from ...kvlayer.process.fibre import give_way
 from ...kvlayer.ranges.descriptor import decode_descriptor
 from ...kvlayer.span import Span, prefix_end
 from ..json_values import json_value

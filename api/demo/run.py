@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ...changefeed.pipeline.live import LiveFeed
 from ...kvlayer.clock import format_timestamp
-from ...kvlayer.tuned_process import tuned_process
+from ...kvlayer.process.tuned_process import tuned_process
 from ..embedded import AsyncDatabase
 from .compare import Comparison, compare_tables
 from .flights import FLIGHTS, OTHER_TABLES, DemoTable, read_table

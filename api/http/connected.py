@@ -7,17 +7,14 @@ from collections.abc import Coroutine
 from typing import TypeVar
 
 from fastapi import Request
-from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 T = TypeVar("T")
-
-CLIENT_CLOSED_REQUEST = 499
-"""As nginx has it. Nobody reads the reply."""
 
 
 async def while_connected(request: Request, work: Coroutine[None, None, T]) -> T:
     """Returns the result of `work`. It is cancelled when the client hangs up, and has ended when
-    this does.
+    this does: by ClientDisconnect.
 
     The request's body must have been read: what comes then is only that the client has gone.
     """
@@ -26,7 +23,7 @@ async def while_connected(request: Request, work: Coroutine[None, None, T]) -> T
     try:
         await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise HTTPException(CLIENT_CLOSED_REQUEST)
+            raise ClientDisconnect
         return task.result()
     finally:
         for each in (task, gone):

@@ -19,7 +19,6 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.errors import KVError
 from ...sql.results.errors import from_kv
 from ..web.assets import asset
-from .connected import CLIENT_CLOSED_REQUEST
 
 PROBLEM_TYPE = "application/problem+json"
 
@@ -39,6 +38,7 @@ _STATUS_BY_STATE = {
     "58P01": 404,  # unknown mirror file
     "42501": 403,  # not permitted
     "55P03": 423,  # lock not available
+    "53100": 507,  # the disk is full
     "54000": 413,  # program limit exceeded
     "08006": 503,  # the store's server cannot be reached
     "57P03": 503,  # cannot connect now
@@ -46,6 +46,9 @@ _STATUS_BY_STATE = {
     "XX000": 500,
 }
 _CLIENT_ERROR = 400
+
+CLIENT_CLOSED_REQUEST = 499
+"""As nginx has it. Nobody reads the reply."""
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -130,5 +133,5 @@ async def answer_fault(_request: Request, _error: Exception) -> Response:
 
 
 async def answer_nobody(request: Request, error: Exception) -> Response:
-    """The client has gone before its request was whole."""
+    """The client has gone, before its request was whole or while it was carried out."""
     return Response(status_code=CLIENT_CLOSED_REQUEST)

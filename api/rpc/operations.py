@@ -35,6 +35,8 @@ async def operate(served: ServedTransaction, operation: messages.Operation) -> o
             return await transaction.lock(keys, mode=LockMode(mode), when_locked=WhenLocked(when))
         case messages.Unlock(keys=keys, mode=mode):
             await transaction.unlock(keys, mode=LockMode(mode))
+        case messages.Insert(keys=keys, bodies=bodies):
+            return await transaction.insert(keys, bodies)
         case messages.Put(keys=keys, bodies=bodies):
             await transaction.put(keys, bodies)
         case messages.Delete(keys=keys):

@@ -18,7 +18,7 @@ class Keyspace:
     """`ttl_seconds` is the time to live of a value that is put without one; None: for ever.
 
     One that was made as a `replica` takes its entries from another store, until it is promoted:
-    whether it was, its store says (`kvlayer.replica`).
+    whether it was, its store says (`kvlayer.replication.replica`).
     """
 
     ttl_seconds: int | None = None

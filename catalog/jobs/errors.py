@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ...kvlayer.errors import (
+    ClockStopped,
     LockTimeout,
     OutcomeUnknown,
     RangeFeedEnded,
     RetryableTransaction,
+    StoreFull,
 )
 from ..values.errors import SQLError
 from .states import JobState
@@ -53,8 +55,11 @@ RETRYABLE = (
     LockTimeout,
     OutcomeUnknown,
     RangeFeedEnded,
+    StoreFull,
+    ClockStopped,
 )
-"""What says nothing of the job: the same work is tried again after a pause."""
+"""What says nothing of the job: the same work is tried again after a pause. The last two end when
+there is room on the disk."""
 
 
 def message_of(error: BaseException) -> str:

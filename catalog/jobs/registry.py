@@ -17,9 +17,9 @@ from ...kvlayer.errors import (
     OutcomeUnknown,
     RetryableTransaction,
     StoreClosed,
+    StoreFull,
 )
 from ...kvlayer.events import ValueBatch
-from ...kvlayer.log import LogFull
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Transaction
 from ..descriptors.system_tables import JOBS
@@ -175,7 +175,7 @@ class JobRegistry:
             self._wanted.clear()
             try:
                 await self._adopt()
-            except (ClockStopped, LockTimeout, LogFull, OutcomeUnknown, RetryableTransaction):
+            except (ClockStopped, LockTimeout, StoreFull, OutcomeUnknown, RetryableTransaction):
                 pass  # the next look finds what this one did not get
             except StoreClosed:
                 return

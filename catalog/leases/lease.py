@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...kvlayer.clock import Timestamp
+from ...kvlayer.errors import StoreFull
 from ..descriptors.descriptor import TableDescriptor
 from .held_versions import HeldVersion
 
@@ -16,10 +17,17 @@ class Lease:
     the lease expires, which coverage tells). What was covered stays covered after the release.
     """
 
-    __slots__ = ("_held", "_release", "descriptor")
+    __slots__ = ("_full", "_held", "_release", "descriptor")
 
-    def __init__(self, held: HeldVersion, release: Callable[[HeldVersion], None]) -> None:
+    def __init__(
+        self,
+        held: HeldVersion,
+        release: Callable[[HeldVersion], None],
+        full: StoreFull | None = None,
+    ) -> None:
+        """`full` is why the version was read from history, where the disk was full."""
         self.descriptor: TableDescriptor = held.descriptor
+        self._full = full
         self._held = held
         self._release: Callable[[HeldVersion], None] | None = release
 
@@ -40,7 +48,12 @@ class Lease:
         return incarnation is not None and (incarnation.lost or incarnation.expiration <= at)
 
     def deadline(self) -> Timestamp:
-        """A commit that relies on the version must lie below this. It is asked at the commit."""
+        """A commit that relies on the version must lie below this. It is asked at the commit.
+
+        Raises StoreFull where the disk had no room for a lease to rely on.
+        """
+        if self._full is not None:
+            raise self._full
         return self.coverage_end()
 
     @property

@@ -20,7 +20,7 @@ from uuid import UUID
 
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import ZERO, Timestamp, duration
-from ...kvlayer.errors import LockTimeout, OutcomeUnknown, RetryableTransaction, StoreClosed
+from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.txn import Evaluation
 from .incarnation import Incarnation
@@ -112,7 +112,7 @@ class LivenessSession:
         key = session_key(incarnation.session_id)
         try:
             await self._store.one_phase(lambda evaluation: evaluation.delete((key,)))
-        except (StoreClosed, OutcomeUnknown, RetryableTransaction):
+        except KVError:
             pass  # it will expire
 
     async def _run(self) -> None:
@@ -122,10 +122,10 @@ class LivenessSession:
             try:
                 await self.heartbeat()
                 removed, _ = await self._store.one_phase(_remove_expired)
-            except (LockTimeout, OutcomeUnknown, RetryableTransaction):
-                self._store.metrics.add("liveness_heartbeat_retries_total")
             except StoreClosed:
                 return  # nothing is acknowledged any more, so nothing is claimed for long
+            except KVError:
+                self._store.metrics.add("liveness_heartbeat_retries_total")
             else:
                 for listener in self._removed_listeners if removed else ():
                     listener(removed)

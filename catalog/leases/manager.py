@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp, duration
-from ...kvlayer.errors import LockTimeout, OutcomeUnknown, RetryableTransaction, StoreClosed
+from ...kvlayer.errors import (
+    ClockStopped,
+    KVError,
+    LockTimeout,
+    OutcomeUnknown,
+    RetryableTransaction,
+    StoreClosed,
+    StoreFull,
+)
 from ...kvlayer.metrics import Metrics
 from ...kvlayer.settings import declare_duration
 from ..descriptors.descriptor import TableDescriptor
@@ -40,6 +48,16 @@ ATTEMPTS_MAX = 10
 
 RETRY_SECONDS = 0.1
 """Between attempts at work in the background that the store asked to retry."""
+
+RETRIED = (
+    ClockStopped,
+    LeaseBeyondSession,
+    LockTimeout,
+    OutcomeUnknown,
+    RetryableTransaction,
+    StoreFull,
+)
+"""Errors after which work in the background is attempted again."""
 
 T = TypeVar("T")
 
@@ -146,10 +164,18 @@ class LeaseManager:
     async def acquire(self, table_id: int, at: Timestamp) -> Lease:
         """A lease on the version valid at `at`; one from history has no row, and commits nothing.
 
-        Raises DescriptorUnavailable, LeaseBeyondSession, and what a transaction raises.
+        While the disk is full neither a lease nor the session can be written, and the version is
+        read from history: reads go on. Raises DescriptorUnavailable, LeaseBeyondSession, and what a
+        transaction raises.
         """
         self._check_open()
         entry = self._entry(table_id)
+        try:
+            return await self._acquire(entry, at)
+        except StoreFull as full:
+            return await self._acquire_from_history(entry, at, full)
+
+    async def _acquire(self, entry: _Entry, at: Timestamp) -> Lease:
         for _ in range(ATTEMPTS_MAX):
             found = entry.held.find(at)
             if isinstance(found, HeldVersion):
@@ -166,7 +192,7 @@ class LeaseManager:
                 if at >= dropped.dropped_at:
                     raise
                 return await self._acquire_from_history(entry, at)
-        raise LeaseBeyondSession(table_id, at, self._session.incarnation.expiration)
+        raise LeaseBeyondSession(entry.held.table_id, at, self._session.incarnation.expiration)
 
     async def acquire_freshest(self, table_id: int) -> Lease:
         """A lease on the version that is newest at some moment after the call.
@@ -260,18 +286,20 @@ class LeaseManager:
         self._limit_superseded(entry)
         return held
 
-    async def _acquire_from_history(self, entry: _Entry, at: Timestamp) -> Lease:
+    async def _acquire_from_history(
+        self, entry: _Entry, at: Timestamp, full: StoreFull | None = None
+    ) -> Lease:
         found = await self._rows.read_history(entry.held.table_id, at)
         if found is None:
             raise DescriptorMissing(entry.held.table_id)
         descriptor, expires_at = found
         if descriptor.dropped:
             raise DescriptorDropped(descriptor.id, descriptor.name, descriptor.modification_time)
-        return self._lease(entry, entry.held.add_history(descriptor, expires_at))
+        return self._lease(entry, entry.held.add_history(descriptor, expires_at), full)
 
-    def _lease(self, entry: _Entry, held: HeldVersion) -> Lease:
+    def _lease(self, entry: _Entry, held: HeldVersion, full: StoreFull | None = None) -> Lease:
         held.references += 1
-        return Lease(held, entry.release)
+        return Lease(held, entry.release, full)
 
     # New versions.
 
@@ -413,7 +441,7 @@ class LeaseManager:
         self._entries.clear()
         try:
             await self._rows.drop_all(self._session.incarnation)
-        except (StoreClosed, OutcomeUnknown, RetryableTransaction):
+        except KVError:
             pass  # the session will expire
 
     @property
@@ -447,7 +475,7 @@ class LeaseManager:
             try:
                 await attempt()
                 return
-            except (LockTimeout, OutcomeUnknown, RetryableTransaction, LeaseBeyondSession):
+            except RETRIED:
                 self._store.metrics.add("lease_retries_total")
                 await asyncio.sleep(RETRY_SECONDS)
             except StoreClosed:

@@ -16,8 +16,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from ...kvlayer.access import Transaction
-from ...kvlayer.background import give_way
 from ...kvlayer.clock import ZERO
+from ...kvlayer.process.background import give_way
 from ...kvlayer.settings import Setting, Settings, declare_int
 from ..descriptors.descriptor import TableDescriptor
 from ..descriptors.system_tables import DESCRIPTOR

@@ -19,7 +19,7 @@ from itertools import pairwise
 import msgspec
 
 from ...kvlayer.access import Evaluation, Pending, StoreAccess
-from ...kvlayer.background import give_way
+from ...kvlayer.process.background import give_way
 from ...kvlayer.span import Span
 from ..descriptors.descriptor import Column, TableDescriptor
 from ..descriptors.elements import Index, IndexKind

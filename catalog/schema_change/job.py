@@ -14,10 +14,9 @@ from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
 
-from ...kvlayer.access import StoreAccess, Transaction
-from ...kvlayer.errors import ClockStopped, KeyTooLarge, RetryableTransaction, StoreClosed
+from ...kvlayer.access import StoreAccess, Transaction, committed
+from ...kvlayer.errors import KeyTooLarge, RetryableTransaction, StoreClosed
 from ...kvlayer.keys import index_span, table_span
-from ...kvlayer.log import LogFull
 from ...kvlayer.raw import keyspace_span
 from ...kvlayer.span import Span
 from ..descriptors.descriptor import TableDescriptor
@@ -58,11 +57,8 @@ CHECKPOINT_ROWS = 10_000
 
 CANCELED = ("57014", "the schema change was canceled")
 
-NOT_OF_THE_CHANGE = (*RETRYABLE, JobFenced, StoreClosed, ClockStopped)
+NOT_OF_THE_CHANGE = (*RETRYABLE, JobFenced, StoreClosed)
 """Errors of the store or of the claim: the change itself may still succeed."""
-
-DISK_FULL = (LogFull, ClockStopped)
-"""Errors that end when there is room on the disk again."""
 
 
 @contextmanager
@@ -71,8 +67,6 @@ def _until_it_is_over() -> Iterator[None]:
     would leave the table to nobody: no statement could change or drop it any more."""
     try:
         yield
-    except DISK_FULL as error:
-        raise RetryableJobError(message_of(error)) from error
     except NOT_OF_THE_CHANGE:
         raise
     except Exception as error:
@@ -221,20 +215,14 @@ class SchemaChanger:
     ) -> None:
         while True:
             await self._wait_for_one_version(run)
-            transaction = self._store.begin()
             try:
-                await transaction.started()
-                published = await self._publish(run, transaction, stage, following)
-                await transaction.commit()
+                async with committed(self._store) as transaction:
+                    await transaction.started()
+                    published = await self._publish(run, transaction, stage, following)
+                break
             except RetryableTransaction as error:
-                await transaction.rollback()
                 await run.context.set_status(f"waiting to publish: {error}")
                 await asyncio.sleep(RETRY_SECONDS)
-                continue
-            except BaseException:
-                await transaction.rollback()
-                raise
-            break
         run.published(following)
         await self._wait_for_one_version(run, *(table.id for table in published))
 

@@ -24,7 +24,7 @@ from ...kvlayer.errors import KVError, StoreClosed
 from ...kvlayer.keys import ALL_KEYS
 from ...kvlayer.protected_timestamp import low_water
 from ...kvlayer.raw import START_WINDOW, dead_at
-from ...kvlayer.replica import End, Look
+from ...kvlayer.replication.replica import End, Look
 from ...kvlayer.settings import declare_duration
 from ...kvlayer.span import Span, subtract
 from ...kvlayer.store import Store

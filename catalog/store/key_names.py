@@ -16,8 +16,8 @@ import msgspec
 from ...kvlayer import keys
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO
 from ...kvlayer.engine import Reader
-from ...kvlayer.fibre import give_way
 from ...kvlayer.mvcc import scan_at
+from ...kvlayer.process.fibre import give_way
 from ...kvlayer.span import Span
 from ..descriptors.descriptor import (
     DatabaseDescriptor,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...kvlayer.disk import replace_file, sync_folder
+from ...kvlayer.files.disk import replace_file, sync_folder
 from .manifest import BackupFile, Manifest, ManifestUnreadable, decode_manifest, encode_manifest
 
 MANIFEST_FILE = "BACKUP.json"

@@ -21,12 +21,12 @@ from ...catalog.descriptors.descriptor_encoding import (
 from ...catalog.descriptors.keyspace import Keyspace
 from ...catalog.rights.quotas import Quota, declare_bounds
 from ...kvlayer.access import StoreAccess, committed
-from ...kvlayer.background import give_way
 from ...kvlayer.clock import MAX_TIMESTAMP, ZERO, Timestamp
-from ...kvlayer.offload import OffloadLane
+from ...kvlayer.process.background import give_way
+from ...kvlayer.process.offload import OffloadLane
 from ...kvlayer.protected_timestamp import ProtectedTimestamps
 from ...kvlayer.raw import IngestedEntry, ReplicaKeyspace, decode_entry, keyspace_span, user_key
-from ...kvlayer.replica import Begin, End, origin_of, source_of
+from ...kvlayer.replication.replica import Begin, End, origin_of, source_of
 from ...kvlayer.span import Span
 from .folder import (
     BackupRefused,

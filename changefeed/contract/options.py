@@ -21,7 +21,6 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import (
-    METADATA_ENVELOPES,
     TRANSACTION_ENVELOPES,
     Compression,
     EnrichedProperty,
@@ -187,6 +186,13 @@ class ChangefeedOptions:
     confluent_schema_registry: str | None = field(default=None, repr=False)
     """The URI of the registry that holds the schemas of messages."""
     key_in_value: bool = False
+    key_column: str | None = None
+    """The column whose values are the keys of messages; None: the primary key's columns."""
+    headers_column: str | None = None
+    """The option `headers_json_column_name`: the column whose fields are the headers of messages,
+    which do not show it."""
+    unordered: bool = False
+    """Whether messages of one row may come out of order. It is what `key_column` costs."""
     topic_in_value: bool = False
     full_table_name: bool = False
     diff: bool = False
@@ -232,8 +238,10 @@ class ChangefeedOptions:
     @property
     def previous(self) -> bool:
         """Whether changes are to tell the row that they replaced: an enriched message says by it
-        whether a row is new."""
-        return self.diff or self.envelope is Envelope.ENRICHED
+        whether a row is new, and columns of that row are the key and the headers of a
+        deletion."""
+        named = self.key_column is not None or self.headers_column is not None
+        return self.diff or self.envelope is Envelope.ENRICHED or named
 
     @property
     def source(self) -> bool:
@@ -315,17 +323,16 @@ def _check_combinations(
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
                     detail="A feed that ends with its initial scan has one timestamp.",
                 )
-    if options.envelope not in METADATA_ENVELOPES:
-        enriched = options.envelope is Envelope.ENRICHED
-        for excluded in ("topic_in_value",) if enriched else ("key_in_value", "topic_in_value"):
-            if excluded in texts:
-                raise _invalid(
-                    f"changefeed option {excluded} does not go with envelope = "
-                    f"'{options.envelope.value}'",
-                    detail="The messages of that envelope have no place for it.",
-                )
+    for excluded in _WITHOUT_PLACE.get(options.envelope, ()):
+        if excluded in texts:
+            raise _invalid(
+                f"changefeed option {excluded} does not go with envelope = "
+                f"'{options.envelope.value}'",
+                detail="The messages of that envelope have no place for it.",
+            )
     _check_enriched(options, texts, query)
     _check_transactions(options)
+    _check_named_columns(options, texts, query)
     if query is not None and options.diff and not query.tells_op:
         raise _invalid(
             "changefeed option diff has no effect on a CDC query that does not call event_op()",
@@ -347,12 +354,15 @@ def _check_combinations(
             detail="A line of CSV cannot say that a row was deleted.",
         )
     _check_avro(options, texts)
-    if options.format is Format.CSV:
-        for excluded in ("envelope", "key_in_value", "topic_in_value"):
+    without = _WITHOUT.get(options.format)
+    if without is not None:
+        excluded_names, detail = without
+        for excluded in excluded_names:
             if excluded in texts:
                 raise _invalid(
-                    f"changefeed option {excluded} does not go with format = 'csv'",
-                    detail="A line of CSV has the values of a row and nothing beside them.",
+                    f"changefeed option {excluded} does not go with format = "
+                    f"'{options.format.value}'",
+                    detail=detail,
                 )
 
 
@@ -369,6 +379,36 @@ def _check_transactions(options: ChangefeedOptions) -> None:
         raise _invalid(
             "changefeed options transactions and schema_events exclude each other",
             detail="A message of a schema change stands between the rows as they come.",
+        )
+
+
+def _check_named_columns(
+    options: ChangefeedOptions, texts: Mapping[str, str | None], query: FeedQuery | None
+) -> None:
+    for named in ("headers_json_column_name", "key_column"):
+        if named in texts and (query is not None or options.envelope is Envelope.ENRICHED):
+            raise _invalid(
+                f"changefeed option {named} goes neither with a CDC query nor with envelope = "
+                "'enriched'"
+            )
+    if options.unordered and options.key_column is None:
+        raise _invalid(
+            "changefeed option unordered has no effect without key_column",
+            detail="Messages whose key is the primary key come in order.",
+        )
+    if options.key_column is None:
+        return
+    if not options.unordered:
+        raise _invalid(
+            "changefeed option key_column goes with unordered alone",
+            detail="A row whose key column changes goes on in another partition, and nobody is "
+            "told in which order.",
+            hint="Add unordered.",
+        )
+    if options.resolved:
+        raise _invalid(
+            "changefeed options unordered and resolved exclude each other",
+            detail="A resolved message could overtake one that it speaks for.",
         )
 
 
@@ -574,9 +614,11 @@ _READERS: dict[str, Reader] = {
     "format": _format,
     "full_table_name": _flag,
     "gc_protect_expires_after": _seconds,
+    "headers_json_column_name": _required,
     "initial_scan": _one_of(ScanChoice, ScanChoice.YES),  # without a value: the anchor's old flag
     "initial_scan_only": _flag_for(ScanChoice.ONLY),
     "kafka_sink_config": _parsed_by(parse_kafka_config),
+    "key_column": _required,
     "key_in_value": _flag,
     "lagging_ranges_polling_interval": _seconds,
     "lagging_ranges_threshold": _seconds,
@@ -599,6 +641,7 @@ _READERS: dict[str, Reader] = {
     "slo_p99": _seconds,
     "topic_in_value": _flag,
     "transactions": _flag,
+    "unordered": _flag,
     "updated": _flag,
     "webhook_auth_header": _auth_header,
     "webhook_client_timeout": _seconds,
@@ -609,10 +652,36 @@ SCAN_OPTIONS = ("initial_scan", "initial_scan_only", "no_initial_scan")
 """Ways to say one thing; the last two are the anchor's old flags."""
 
 _FIELDS = {
+    "headers_json_column_name": "headers_column",
     "resolved": "resolved_interval",
     "schema": "mirror_schema",
     **dict.fromkeys(SCAN_OPTIONS, "initial_scan"),
 }
 """The field of `ChangefeedOptions` that has an option's value, where that is not of its name."""
+
+_WITHOUT_PLACE: Mapping[Envelope, tuple[str, ...]] = {
+    Envelope.ENRICHED: ("topic_in_value",),
+    Envelope.KEY_ONLY: (
+        "encode_json_value_null_as_object",
+        "key_in_value",
+        "mvcc_timestamp",
+        "topic_in_value",
+        "updated",
+    ),
+    Envelope.ROW: ("key_in_value", "topic_in_value"),
+}
+"""The options of messages that an envelope has no place for."""
+
+_WITHOUT: Mapping[Format, tuple[tuple[str, ...], str]] = {
+    Format.CSV: (
+        ("envelope", "key_in_value", "topic_in_value"),
+        "A line of CSV has the values of a row and nothing beside them.",
+    ),
+    Format.PARQUET: (
+        ("envelope", "topic_in_value"),
+        "A file of it has the columns of one table, whose name is the file's.",
+    ),
+}
+"""The options of messages that a format has no place for, and why."""
 
 KNOWN_OPTIONS = tuple(_READERS)

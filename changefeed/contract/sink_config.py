@@ -138,6 +138,17 @@ def _retry(given: Mapping[str, Any]) -> RetryConfig:
     return config
 
 
+_SHOWN = {
+    each.lower(): each for each in ("ClientID", "CompressionLevel", "MaxMessages", "RequiredAcks")
+}
+"""The fields whose names are more than one word."""
+
+
+def _shown(name: str) -> str:
+    """The name of a field as CockroachDB writes it."""
+    return _SHOWN.get(name, name.title())
+
+
 def _object(text: str) -> Mapping[str, Any]:
     try:
         found = json.loads(text)
@@ -155,14 +166,17 @@ def _section(given: Mapping[str, Any], name: str, known: Collection[str]) -> Map
 def _lower(found: object, what: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{what} is not a JSON object")
-    return {name.lower(): value for name, value in found.items()}
+    fields = {name.lower(): value for name, value in found.items()}
+    if len(fields) < len(found):
+        raise ValueError(f"{what} has a field twice")
+    return fields
 
 
 def _check_names(given: Mapping[str, Any], known: Collection[str], prefix: str) -> None:
     for name in given:
         if name not in known:
-            names = ", ".join(f"{prefix}{each.title()}" for each in sorted(known))
-            raise ValueError(f"unknown field {prefix}{name.title()}; known fields: {names}")
+            names = ", ".join(f"{prefix}{_shown(each)}" for each in sorted(known))
+            raise ValueError(f"unknown field {prefix}{name}; known fields: {names}")
 
 
 def _read(given: Mapping[str, Any], name: str, read: Callable[[object], Any], default: Any) -> Any:
@@ -171,7 +185,7 @@ def _read(given: Mapping[str, Any], name: str, read: Callable[[object], Any], de
     try:
         return read(given[name])
     except ValueError as error:
-        raise ValueError(f"{name.title()} is {error}, not {given[name]!r}") from None
+        raise ValueError(f"{_shown(name)} is {error}, not {given[name]!r}") from None
 
 
 E = TypeVar("E", bound=Enum)

@@ -10,14 +10,11 @@ from collections.abc import Mapping
 
 UNSERVED: Mapping[str, str] = {
     "execution_locality": "A store is served by one process: there are no localities.",
-    "headers_json_column_name": "Headers are the same for all messages: extra_headers.",
     "ignore_disable_changefeed_replication": "Sessions cannot keep writes from changefeeds.",
-    "key_column": "Messages keep their order by primary key alone.",
     "protect_data_from_gc_on_pause": "What a paused changefeed has not read is always protected.",
     "pubsub_sink_config": "There is no Pub/Sub sink.",
     "range_distribution_strategy": "One node runs a changefeed whole.",
     "split_column_families": "Tables have no column families.",
-    "unordered": "Messages keep their order by primary key alone.",
     "virtual_columns": "Computed columns are stored, and shown as any other column.",
 }
 

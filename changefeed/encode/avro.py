@@ -2,7 +2,7 @@
 
     0 | schema id (4 bytes, big-endian) | the record
 
-    key       record orders            its key's columns
+    key       record orders            its key's columns, or that of `key_column`
     wrapped   record orders_envelope   before (with `diff`), after, updated, mvcc_timestamp
     bare      record orders_envelope   updated, mvcc_timestamp, record
     resolved  record orders_envelope   resolved
@@ -34,6 +34,8 @@ from ..contract.changes import ChangeBatch
 from ..contract.message_form import Envelope
 from ..contract.options import ChangefeedOptions
 from .avro_types import Schema, Writer, avro_name, field_of, writer_of
+from .headers import headers_of, shown_columns
+from .named_column import column_values, named_column
 from .protocol import EncodedBatch, RegisteredSchema
 from .topics import Topics, topic_name
 
@@ -72,7 +74,8 @@ class AvroEncoder:
             values = [None] * len(batch)
         else:
             values = [table.value.message(record) for record in self._values(batch, table)]
-        return EncodedBatch(topic=self._topics.of(batch.descriptor), keys=keys, values=values)
+        topic, headers = self._topics.of(batch.descriptor), headers_of(batch, options)
+        return EncodedBatch(topic=topic, keys=keys, values=values, headers=headers)
 
     def encode_resolved(self, topic: str | None, resolved: Timestamp) -> bytes:
         return self._resolved_schema(topic).message({"resolved": format_timestamp(resolved)})
@@ -159,18 +162,23 @@ class _Table:
         self._codec = codec_for(descriptor)
         self._descriptor = descriptor
         prefix = options.avro_schema_prefix
-        self.row = _Columns(_shown(descriptor))
-        self.before = _Columns(_shown(before))
-        self._key = _Columns(enumerate(descriptor.key_columns))
-        key = _record(name, map(field_of, descriptor.key_columns), prefix)
+        self.row = _Columns(shown_columns(descriptor, options))
+        self.before = _Columns(shown_columns(before, options))
+        named = options.key_column
+        self._column = None if named is None else named_column(descriptor, named, "key_column")
+        key_columns = descriptor.key_columns if self._column is None else (self._column,)
+        self._key = _Columns(enumerate(key_columns))
+        key = _record(name, map(field_of, key_columns), prefix)
         self.key = _AvroSchema(f"{topic_name(name)}-key", key)
         fields: list[Schema] = []
         wrapped = options.envelope is Envelope.WRAPPED
         if wrapped and options.diff:
-            columns = [column for _, column in _shown(before)]
+            columns = [column for _, column in shown_columns(before, options)]
             replaced = _record(f"{name}_before", map(field_of, columns), prefix)
             fields.append(_nullable("before", replaced))
-        record = _record(name, [field_of(column) for _, column in _shown(descriptor)], prefix)
+        record = _record(
+            name, [field_of(column) for _, column in shown_columns(descriptor, options)], prefix
+        )
         if wrapped:
             fields.append(_nullable("after", record))
         if options.updated:
@@ -182,6 +190,8 @@ class _Table:
         self.value = _AvroSchema(f"{topic_name(name)}-value", _envelope(name, fields, prefix))
 
     def key_records(self, batch: ChangeBatch) -> list[dict[str, object]]:
+        if self._column is not None:
+            return [self._key.record((value,)) for value in column_values(batch, self._column)]
         return [self._key.record(self._codec.decode_key(key)) for key in batch.keys]
 
     def shown_rows(self, batch: ChangeBatch) -> list[Row]:
@@ -193,11 +203,6 @@ class _Table:
                 zip(*(column_datums(column.type, array) for column, array in arrays), strict=True)
             )
         return list(batch.whole_rows())
-
-
-def _shown(descriptor: TableDescriptor) -> list[tuple[int, Column]]:
-    columns = enumerate(descriptor.visible_columns)
-    return [(place, column) for place, column in columns if not column.hidden]
 
 
 def _record(name: str, fields: Iterable[Schema], namespace: str) -> Schema:

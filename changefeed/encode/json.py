@@ -5,8 +5,9 @@
     row        {"__crdb__": {"updated": "…"}, "id": 1, "name": "a"}
     key_only   no value
     enriched   {"after": {"id": 1, "name": "a"}, "op": "c", "ts_ns": 17…}: see `enriched`
-    key        [1]; {"id": 1} in the enriched envelope
+    key        [1]; {"id": 1} in the enriched envelope; ["a"] with key_column = 'name'
 
+`topic` is the table's name, as in CockroachDB, whatever `topic_name` or `topic_prefix` make of it.
 With `diff` a wrapped message has the row that the change replaced: under the schema of the change,
 or, in a backfill, under the one that was in force before it. A deletion is `{"after": null}` when
 wrapped; when bare it has the columns of the key and every other column as null; in a row envelope
@@ -40,7 +41,9 @@ from .enriched import (
     source_constants,
     value_schema,
 )
+from .headers import headers_of, shown_columns
 from .json_texts import NULL, ColumnTexts, Lines, Parts, Texts, as_lines, as_list, joined
+from .named_column import column_values, named_column
 from .parquet import deletions, live_places
 from .protocol import EncodedBatch
 from .topics import Topics
@@ -78,7 +81,14 @@ class JSONEncoder:
         if envelope is Envelope.ENRICHED and self._options.schema:
             key = _object({"payload": keys, "schema": table.key_schema})
             keys = joined(key, len(batch))
-        return EncodedBatch(topic=table.topic, keys=as_list(keys), values=values)
+        if self._options.key_column is not None:
+            keys = joined(table.column_keys(batch, self._options.key_column), len(batch))
+        return EncodedBatch(
+            topic=table.topic,
+            keys=as_list(keys),
+            values=values,
+            headers=headers_of(batch, self._options),
+        )
 
     def lines(self, batch: ChangeBatch) -> Lines:
         assert self._options.envelope in WHOLE_ENVELOPES, self._options
@@ -100,7 +110,7 @@ class JSONEncoder:
         envelope = self._options.envelope
         if envelope is Envelope.ENRICHED:
             return self._enriched(batch, table, key)
-        fields = self._metadata(batch, key, table.topic)
+        fields = self._metadata(batch, key, table.name)
         if envelope is not Envelope.WRAPPED:
             return table.bare(batch, fields)
         fields["after"] = table.rows(batch)
@@ -142,11 +152,7 @@ class JSONEncoder:
         if table is None:
             if len(tables) >= TABLES_MAX:
                 tables.clear()
-            table = tables[version] = _Table(
-                descriptor,
-                self._topics.of(descriptor),
-                null_as_object=self._options.encode_json_value_null_as_object,
-            )
+            table = tables[version] = _Table(descriptor, self._topics, self._options)
             if self._origin is not None and self._options.envelope is Envelope.ENRICHED:
                 table.enrich(
                     self._options, self._origin, self._topics.full_names.get(descriptor.id)
@@ -160,14 +166,14 @@ class JSONEncoder:
         table = self._table(batch.before or batch.descriptor, self._replaced)
         return table.rows_or_null(batch.previous)
 
-    def _metadata(self, batch: ChangeBatch, key: Parts, topic: str) -> dict[str, Texts | Parts]:
+    def _metadata(self, batch: ChangeBatch, key: Parts, name: str) -> dict[str, Texts | Parts]:
         """The fields that messages have beside their rows, by name."""
         options = self._options
         fields: dict[str, Texts | Parts] = {}
         if options.key_in_value:
             fields["key"] = key
         if options.topic_in_value:
-            fields["topic"] = msgspec.json.encode(topic)
+            fields["topic"] = msgspec.json.encode(name)
         if options.updated:
             fields["updated"] = _timestamps(batch.timestamps)
         if options.mvcc_timestamp:
@@ -181,17 +187,20 @@ class JSONEncoder:
 class _Table:
     """The compiled form of one descriptor version."""
 
-    def __init__(self, descriptor: TableDescriptor, topic: str, *, null_as_object: bool) -> None:
-        self.topic = topic
+    def __init__(
+        self, descriptor: TableDescriptor, topics: Topics, options: ChangefeedOptions
+    ) -> None:
+        self.topic = topics.of(descriptor)
+        self.name = topics.unprefixed(descriptor)
         self._descriptor = descriptor
         self.key_schema = self.value_schema = b""
         self.source: Mapping[str, Texts] = {}
         columns = descriptor.visible_columns
+        null_as_object = options.encode_json_value_null_as_object
         position = {column.id: index for index, column in enumerate(columns)}
         self._columns = [
             (column.name, place, ColumnTexts(column.type, null_as_object=null_as_object))
-            for place, column in enumerate(columns)
-            if not column.hidden
+            for place, column in shown_columns(descriptor, options)
         ]
         self._key_columns = [
             (position[id], ColumnTexts(columns[position[id]].type, key=True))
@@ -208,6 +217,11 @@ class _Table:
     def keys(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, arrays of the key's columns."""
         return _array(self._key_texts(batch))
+
+    def column_keys(self, batch: ChangeBatch, name: str) -> Parts:
+        """The keys of all changes, arrays of the value of the column of this name."""
+        column = named_column(self._descriptor, name, "key_column")
+        return _array([ColumnTexts(column.type).of_values(column_values(batch, column))])
 
     def key_objects(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, objects of the key's columns."""

@@ -10,18 +10,22 @@ from ...kvlayer.clock import Timestamp
 from ..contract.changes import ChangeBatch
 from .json_texts import Lines
 
+Headers = Sequence[tuple[str, bytes | None]]
+"""The headers of one message: names and values."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatch:
     """The messages of one `ChangeBatch`, one for each change, in the batch's order.
 
     `values[i]` belongs to `keys[i]`. A value of None is a message without a value, which is not the
-    same as an empty one to a sink that knows both.
+    same as an empty one to a sink that knows both. `headers[i]` are those that a column names.
     """
 
     topic: str
     keys: Sequence[bytes]
     values: Sequence[bytes | None]
+    headers: Sequence[Headers] | None = None
 
     def __len__(self) -> int:
         return len(self.keys)

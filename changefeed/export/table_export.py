@@ -15,8 +15,8 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import RowCodec, codec_for
 from ...catalog.rows.table_reader import VersionSlice, read_versions, rows_at
 from ...kvlayer.access import Snapshot, StoreAccess
-from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp
+from ...kvlayer.process.background import give_way
 from ...kvlayer.span import Span
 from .row_filter import RowFilter
 

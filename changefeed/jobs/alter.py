@@ -26,9 +26,10 @@ from ..contract.options import (
     check_effective,
     parse_options,
 )
+from ..encode.headers import check_named_columns
 from ..sinks.kind import SinkKind
 from ..sinks.kinds import scheme_of
-from ..sinks.protocol import SinkRefused
+from ..sinks.protocol import FeedIdentity, SinkRefused
 from ..sinks.worker import WorkerKind
 from ..targets import TargetState
 from .alterations import (
@@ -56,12 +57,15 @@ FIXED_OPTIONS = {
     "exactly_once": "Create another changefeed, with a cursor where this one is resolved.",
     "full_table_name": "Topics and mirrors keep their names: create another changefeed.",
     "gc_protect_expires_after": "Create another changefeed.",
+    "headers_json_column_name": "Messages keep their columns: create another changefeed.",
     "initial_scan": "ADD a table WITH initial_scan, or RESCAN one.",
     "initial_scan_only": "ADD a table WITH initial_scan, or RESCAN one.",
+    "key_column": "Messages keep their partitions: create another changefeed.",
     "no_initial_scan": "ADD a table WITH no_initial_scan.",
     "paused": "PAUSE JOB and RESUME JOB stop a changefeed and let it go on.",
     "schema": "A mirror's tables stay where they are: create another changefeed.",
     "sink": "Create another changefeed, with a cursor where this one is resolved.",
+    "unordered": "Messages keep their partitions: create another changefeed.",
 }
 """What ALTER CHANGEFEED cannot change, and what to do instead."""
 
@@ -315,12 +319,12 @@ class _Altering:
         for added in self._added:
             await self._check_place(details.target(added.table.id))
         new = [added.table for added in self._added if added.table.id not in details.once]
+        check_named_columns(new, details.parsed_options)
         if not self._kind.local or details.node_id == services.node_id:
             try:
                 if new:
-                    await self._kind.validate(
-                        whole_uri(services, details), new, store_id=services.store.id
-                    )
+                    feed = FeedIdentity(store_id=services.store.id, job_id=self._job_id, epoch=0)
+                    await self._kind.admit(whole_uri(services, details), new, feed)
             except SinkRefused as refused:
                 raise SQLError("55000", str(refused)) from refused
         await check_free(services, self._transaction, details, job_id=self._job_id)

@@ -174,14 +174,14 @@ async def run_attempt(
         destination = _queried(services, plan, plan.query, destination)
     sink = destination.sink
     try:
-        found = await _find_progress(services.store, destination)
+        found = await _find_progress(services.store, plan, destination)
         if found is not None and (left := _without_fresh(plan, found)) is not None:
             # What the sink has of them goes first: they begin in the next attempt.
             await sink.open(await _tables_kept(plan, left))
             await sink.flush(left)
             await destination.save(left)
             return False
-        progress = _begin(plan, found)
+        progress = _begin(plan, found, destination.known)
         stands = [_stand(planned, progress, found) for planned in plan.followed]
         tables = [await stand.planned.target.descriptor_at(stand.at) for stand in stands]
         await sink.open(tables)
@@ -233,7 +233,9 @@ def _queried(
     return replace(destination, sink=sink, form=Form.COLUMNS)
 
 
-async def _find_progress(store: StoreAccess, destination: Destination) -> SinkProgress | None:
+async def _find_progress(
+    store: StoreAccess, plan: FeedPlan, destination: Destination
+) -> SinkProgress | None:
     """Finds the progress of the feed. Raises SinkRefused when that was in no past of this store."""
     progress = destination.known
     if destination.transactional:
@@ -241,9 +243,22 @@ async def _find_progress(store: StoreAccess, destination: Destination) -> SinkPr
         if stand is not None and not await store.holds(stand.position):
             raise PastUnknown(store.id, stand.position)
         progress = None if stand is None else stand.progress
+        if progress is not None and plan.arrivals is not None:
+            tables = without(progress.frontier, plan.arrivals.span)
+            arrivals = _arrivals_reached(plan.arrivals, destination.known)
+            progress = replace(progress, frontier=tuple(sorted([*tables, *arrivals])))
     if progress is not None:
         check_progress(progress, await store.now())
     return progress
+
+
+def _arrivals_reached(
+    arrivals: Arrivals, known: SinkProgress | None
+) -> list[tuple[Span, Timestamp]]:
+    """The descriptors' part of the frontier. The job's copy tells, whatever the sink holds: the
+    tables that have joined are in the job, and those that were dropped since are in it no more."""
+    entries = [] if known is None else part_of(known.frontier, arrivals.span)
+    return [*whole(entries or [(arrivals.span, arrivals.start_at)], arrivals.span).entries()]
 
 
 def _without_fresh(plan: FeedPlan, found: SinkProgress) -> SinkProgress | None:
@@ -278,7 +293,7 @@ class _Stand:
     scan_at: Timestamp
 
 
-def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
+def _begin(plan: FeedPlan, found: SinkProgress | None, known: SinkProgress | None) -> SinkProgress:
     """Returns the progress over all keys of all targets: as it was found, and the beginning of
     targets of which nothing was found."""
     frontier: list[tuple[Span, Timestamp]] = []
@@ -290,10 +305,8 @@ def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
             entries = [(span, ZERO if planned.scans or planned.again else planned.scan_at)]
         frontier += whole(entries, span).entries()
     if plan.arrivals is not None:
-        span, start_at = plan.arrivals.span, plan.arrivals.start_at
-        entries = [] if found is None else part_of(found.frontier, span)
-        frontier += whole(entries or [(span, start_at)], span).entries()
-    known = {each.target.id for each in plan.targets if not (each.fresh or each.again)}
+        frontier += _arrivals_reached(plan.arrivals, known)
+    goes_on = {each.target.id for each in plan.targets if not (each.fresh or each.again)}
     complete = found is not None and found.scan_complete
     if not complete:
         complete = all(at > ZERO for _, at in frontier)
@@ -306,7 +319,7 @@ def _begin(plan: FeedPlan, found: SinkProgress | None) -> SinkProgress:
         scan_complete=complete,
         backfills=()
         if found is None
-        else tuple(each for each in found.backfills if each.table_id in known),
+        else tuple(each for each in found.backfills if each.table_id in goes_on),
     )
 
 

@@ -22,6 +22,7 @@ from ..contract.options import (
     parse_options,
 )
 from ..contract.queries import FeedQuery
+from ..encode.headers import check_named_columns
 from ..sinks.kinds import AnyKind, scheme_of
 from ..sinks.protocol import SinkError, SinkRefused
 from ..sinks.registry import check_registry
@@ -132,6 +133,7 @@ async def plan_changefeed(
     tables = request.tables
     if request.query is not None:
         tables = [await shown_table(services, request, request.query, kind, sink.uri, start_at)]
+    check_named_columns(tables, options)
     await check_registry(options, services.store.settings)
     await _claim_sink(services, transaction, sink, kind, tables, user_name)
     details = ChangefeedDetails(

@@ -379,9 +379,7 @@ class ChangefeedJob:
     async def _join(self, kind: SinkKind, joining: Sequence[TargetDetails]) -> None:
         """Tables of the database that the feed follows are its targets from the next attempt on."""
         known = decode_details(self._claim.payload)
-        joined = await protected_targets(
-            self._services, kind, known, joining, job_id=self._claim.job_id
-        )
+        joined = await protected_targets(self._services, kind, known, joining, self._identity)
         added = joined.targets[len(known.targets) :]
         gone = await self._gone(known)
 

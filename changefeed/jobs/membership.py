@@ -22,8 +22,9 @@ from ...kvlayer.clock import Timestamp, format_timestamp
 from ...kvlayer.events import Event, ValueBatch
 from ...kvlayer.span import Span
 from ...schemafeed.feed import SchemaFeedError
+from ..encode.headers import check_named_columns
 from ..sinks.kind import SinkKind
-from ..sinks.protocol import SinkRefused
+from ..sinks.protocol import FeedIdentity, SinkRefused
 from ..targets import DatabaseTables, TargetState
 from .create import protect
 from .details import ChangefeedDetails, TargetDetails
@@ -118,8 +119,7 @@ async def protected_targets(
     kind: SinkKind,
     details: ChangefeedDetails,
     joining: Sequence[TargetDetails],
-    *,
-    job_id: int,
+    feed: FeedIdentity,
 ) -> ChangefeedDetails:
     """The feed's details with targets that join it, what they have still to show being protected. A
     table that cannot join is one that has failed, by an error that says why.
@@ -133,7 +133,7 @@ async def protected_targets(
         holder = holder_of(services, kind, details, target)
         if holder is not None and await leaves(services, holder):
             continue
-        details = await _joined(services, kind, details, target, holder, job_id=job_id)
+        details = await _joined(services, kind, details, target, holder, feed)
     return details
 
 
@@ -170,8 +170,7 @@ async def _joined(
     details: ChangefeedDetails,
     target: TargetDetails,
     holder: TargetDetails | None,
-    *,
-    job_id: int,
+    feed: FeedIdentity,
 ) -> ChangefeedDetails:
     transaction = services.store.begin()
     try:
@@ -180,7 +179,8 @@ async def _joined(
         table = await services.descriptors.read_at(target.table_id, await services.store.now())
         if isinstance(table, TableDescriptor) and not table.dropped:
             uri = whole_uri(services, details)
-            await kind.validate(uri, [table], store_id=services.store.id)
+            await kind.admit(uri, [table], feed)
+            check_named_columns([table], details.parsed_options)
         protection_id = await protect(
             services,
             transaction,
@@ -190,7 +190,7 @@ async def _joined(
         )
         kept = msgspec.structs.replace(target, protection_id=protection_id)
         joined = msgspec.structs.replace(details, targets=(*details.targets, kept))
-        await check_free(services, transaction, joined, job_id=job_id)
+        await check_free(services, transaction, joined, job_id=feed.job_id)
         await transaction.commit()
     except (SQLError, SinkRefused) as refused:
         await transaction.rollback()

@@ -122,7 +122,7 @@ async def _reserved(
     tables = [
         await services.descriptors.read(transaction, target.table_id)
         for target in details.targets
-        if not target.refused
+        if not (target.refused or target.state.final)
     ]
     names = [table.name for table in tables if table is not None]
     return services.kinds.kind_of(details.sink_uri).reserved(details.sink_uri, names)

@@ -9,7 +9,7 @@ from ...catalog.rights.rights_watcher import RightsWatcher
 from ...catalog.store.descriptor_store import DescriptorStore
 from ...catalog.store.node_ids import FIRST_NODE_ID
 from ...kvlayer.access import StoreAccess
-from ...kvlayer.offload import Offload
+from ...kvlayer.process.offload import Offload
 from ...kvlayer.protected_timestamp import ProtectedTimestamps
 from ...kvlayer.settings import declare_choice
 from ...schemafeed.feed import DelegateSchemaFeed, SchemaFeed

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
-from ...kvlayer.background import give_way
+from ...kvlayer.process.background import give_way
 from ...kvlayer.span import Span
 from ..targets import FeedTarget
 from .budget import MemoryBudget

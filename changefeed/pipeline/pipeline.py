@@ -25,10 +25,10 @@ from typing import Protocol
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.rows.row_codec import RowUnreadable
 from ...kvlayer.access import ClockReading
-from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import BatchTimestampBeforeGC
 from ...kvlayer.events import DeleteRange
+from ...kvlayer.process.background import give_way
 from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.feed import TableDropped

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...kvlayer.clock import ZERO, Timestamp
-from ...kvlayer.offload import OffloadLane
+from ...kvlayer.process.offload import OffloadLane
 from ...kvlayer.span import EVERYTHING, Span
 from ..contract.changes import ChangeBatch, ChangeKind
 from ..encode import EncodedBatch

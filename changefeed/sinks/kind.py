@@ -46,6 +46,10 @@ class Kind(ABC):
         Called before a feed is created; leaves nothing behind.
         """
 
+    async def admit(self, uri: str, tables: Sequence[TableDescriptor], feed: FeedIdentity) -> None:
+        """Raises as `validate` does when `tables` may not join `feed`, which goes to `uri`."""
+        await self.validate(uri, tables, store_id=feed.store_id)
+
     def reserved(self, uri: str, table_names: Iterable[str]) -> frozenset[str]:
         """The names that a feed of these tables has to itself behind `uri`: the same for two feeds
         that would meet. Raises SQLError for a URI that will not do."""

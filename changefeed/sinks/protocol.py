@@ -13,7 +13,7 @@ from ...kvlayer.access import ClockReading
 from ...kvlayer.clock import ZERO, Timestamp
 from ...kvlayer.history import StorePosition
 from ...kvlayer.metrics import Metrics
-from ...kvlayer.offload import Offload
+from ...kvlayer.process.offload import Offload
 from ...kvlayer.settings import Settings
 from ...kvlayer.span import Span
 from ...schemafeed.table_events import TableEvent

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...kvlayer.clock import ZERO, Timestamp
-from ...kvlayer.offload import Offload
+from ...kvlayer.process.offload import Offload
 from ..contract.changes import ChangeBatch
 from ..contract.message_form import Envelope
 from ..encode import EncodedBatch, begin_message, end_message

@@ -17,8 +17,8 @@ from ..jobs.sink_uris import whole_uri
 from ..pipeline.boundary import plan_boundary
 from ..pipeline.live import LiveFeed, NotTaken
 from ..sinks.duckdb import DuckDBKind
-from ..sinks.duckdb.log_snapshot import SnapshotLog
-from ..sinks.duckdb.snapshot import InLane, MirrorSnapshot
+from ..sinks.duckdb.reading.log_snapshot import SnapshotLog
+from ..sinks.duckdb.reading.snapshot import InLane, MirrorSnapshot
 from ..sinks.protocol import SinkError, SinkRefused
 from ..sinks.tailrace import ReplicatingKind
 from ..targets import KeyspacePart

@@ -27,10 +27,10 @@ from ...kvlayer.errors import BatchTimestampBeforeGC
 from ...kvlayer.keys import index_prefix, table_span
 from ..contract.changes import ChangeBatch, ChangeKind
 from ..pipeline.boundary import BoundaryPlan
-from ..sinks.duckdb.log_snapshot import LogMismatch, SnapshotLog, Stretch
 from ..sinks.duckdb.log_table import SHOWN_AGAIN, LogEncoder, truncation
-from ..sinks.duckdb.mirror_snapshot import NOTHING, Fingerprint
-from ..sinks.duckdb.snapshot import InLane
+from ..sinks.duckdb.reading.log_snapshot import LogMismatch, SnapshotLog, Stretch
+from ..sinks.duckdb.reading.mirror_snapshot import NOTHING, Fingerprint
+from ..sinks.duckdb.reading.snapshot import InLane
 from ..sinks.duckdb.table_schema import shown_name
 from ..sinks.mirror.conform import KEY_PREFIX_LENGTH
 from .difference import DIFFERENCES_MAX, LogDifference

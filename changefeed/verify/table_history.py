@@ -19,9 +19,9 @@ from itertools import pairwise
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.store.descriptor_store import DescriptorStore
 from ...kvlayer.access import StoreAccess, Version
-from ...kvlayer.background import give_way
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.keys import index_prefix, table_span
+from ...kvlayer.process.background import give_way
 from ...kvlayer.span import Span
 from ...schemafeed.table_events import EventKind, TableEvent, table_event
 from ..contract.boundary_kind import BoundaryKind

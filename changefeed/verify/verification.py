@@ -19,15 +19,15 @@ from ...kvlayer.span import Span
 from ..contract.changes import ChangeKind, StageTimes
 from ..contract.queries import CompiledQuery, FeedQuery, QueryCompiler
 from ..pipeline.decode import decode, slice_rows
-from ..sinks.duckdb.mirror_snapshot import (
+from ..sinks.duckdb.reading.mirror_snapshot import (
     NOTHING,
     Bounds,
     Fingerprint,
     Mismatch,
     SnapshotTable,
 )
+from ..sinks.duckdb.reading.snapshot import InLane, MirrorSnapshot
 from ..sinks.duckdb.schema_step import same_shape
-from ..sinks.duckdb.snapshot import InLane, MirrorSnapshot
 from ..sinks.duckdb.table_schema import shown_name
 from ..targets import Versions
 from .difference import DIFFERENCES_MAX, Difference

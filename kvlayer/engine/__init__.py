@@ -12,6 +12,14 @@ Never knows: versions, intents, ranges, time.
 """
 
 from .memory import MemoryEngine
-from .protocol import Engine, EngineBatch, EngineStall, Reader, Snapshot
+from .protocol import Engine, EngineBatch, EngineFailed, EngineStall, Reader, Snapshot
 
-__all__ = ["Engine", "EngineBatch", "EngineStall", "MemoryEngine", "Reader", "Snapshot"]
+__all__ = [
+    "Engine",
+    "EngineBatch",
+    "EngineFailed",
+    "EngineStall",
+    "MemoryEngine",
+    "Reader",
+    "Snapshot",
+]

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ...error import Error
 from .. import keys
 from ..range_tombstones import RangeTombstones
 
@@ -25,6 +26,10 @@ def decode_applied(value: bytes | None) -> int:
 
 class EngineStall(Exception):
     """The engine cannot take the batch now without stalling the loop: back off and try again."""
+
+
+class EngineFailed(Error):
+    """The engine's disk has failed it: it writes nothing more until it is opened anew."""
 
 
 class EngineBatch(Struct):
@@ -96,7 +101,8 @@ class Engine(Reader, Protocol):
         ...
 
     def write(self, batch: EngineBatch, *, applied_index: int) -> None:
-        """Applies the batch and the index. Raises EngineStall, having changed nothing."""
+        """Applies the batch and the index. Raises EngineStall, StoreFull and EngineFailed, having
+        changed nothing."""
         ...
 
     def snapshot(self) -> Snapshot: ...

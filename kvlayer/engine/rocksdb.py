@@ -33,8 +33,16 @@ from rocksdict import (
     WriteOptions,
 )
 
+from ..errors import StoreFull
 from ..range_tombstones import RangeTombstones
-from .protocol import APPLIED_KEY, EngineBatch, EngineStall, decode_applied, encode_applied
+from .protocol import (
+    APPLIED_KEY,
+    EngineBatch,
+    EngineFailed,
+    EngineStall,
+    decode_applied,
+    encode_applied,
+)
 
 MEMTABLE_BYTES = 64 * 1024 * 1024
 MEMTABLE_COUNT_MAX = 4
@@ -55,7 +63,7 @@ DIAGNOSTIC_FILES_KEPT = 3
 
 STEPS_IN_VAIN_MAX = 8
 
-_STALL_MESSAGE = "Result incomplete"
+_STALL_MESSAGE, _FULL_MESSAGE = "Result incomplete", "IO error: No space left"
 
 
 def _first(iterator: RdictIter, start: bytes, end: bytes) -> tuple[bytes, bytes] | None:
@@ -177,8 +185,16 @@ class RocksEngine:
 
     @classmethod
     def open(cls, path: Path) -> RocksEngine:
-        """Opens the engine in `path`, making it if it is missing. Blocks."""
-        return cls(Rdict(str(path), _options()))
+        """Opens the engine in `path`, making it if it is missing. Blocks. Raises EngineFailed where
+        its files are damaged, or cannot be read or written."""
+        try:
+            database = Rdict(str(path), _options())
+        except Exception as error:
+            raise EngineFailed(
+                f"engine {path} cannot be opened: {error}; if its files are damaged, restore the "
+                "data folder from a backup"
+            ) from error
+        return cls(database)
 
     @classmethod
     def open_read_only(cls, path: Path) -> RocksEngine:
@@ -246,10 +262,8 @@ class RocksEngine:
         put(APPLIED_KEY, encode_applied(applied_index))
         try:
             self._database.write(writes, self._write_options)
-        except Exception as error:  # the binding raises nothing more exact
-            if str(error).startswith(_STALL_MESSAGE):
-                raise EngineStall(str(error)) from error
-            raise
+        except Exception as error:
+            raise _refusal(error) from error
         self._seeker = None
         self._applied_index = applied_index
         if batch.range_tombstones:
@@ -261,7 +275,10 @@ class RocksEngine:
     def flush(self) -> None:
         # Read first: what is applied while the flush runs may miss it.
         covered = self._applied_index
-        self._database.flush()
+        try:
+            self._database.flush()
+        except Exception as error:
+            raise _refusal(error) from error
         self._flushed_index = max(self._flushed_index, covered)  # two may run beside each other
 
     def checkpoint(self, folder: Path) -> None:
@@ -275,11 +292,34 @@ class RocksEngine:
         Checkpoint(self._database).create_checkpoint(str(folder))
 
     def close(self) -> None:
-        """Flushes, so that the next opening has nothing to replay. Close snapshots before."""
+        """Flushes, so that the next opening has nothing to replay, unless the disk is full or has
+        failed. Close snapshots before."""
         self._seeker = None
+        refused = False
         if not self._read_only:
-            self.flush()
-        self._database.close()
+            try:
+                self.flush()
+            except (StoreFull, EngineFailed):
+                refused = True
+        try:
+            self._database.close()
+        except Exception:
+            if not refused:
+                raise  # else it is the flush that is tried again
+
+
+def _refusal(error: Exception) -> Exception:
+    """What a write or a flush was refused for, which the binding tells by the text alone.
+
+    Behind a full disk RocksDB goes on by itself, when there is room; behind any other error of a
+    file it is for reading alone, until it is opened anew.
+    """
+    text = str(error)
+    if text.startswith(_STALL_MESSAGE):
+        return EngineStall(text)
+    if text.startswith(_FULL_MESSAGE):
+        return StoreFull(f"the engine has no room for more: {text}")
+    return EngineFailed(text)
 
 
 def _options() -> Options:

@@ -9,8 +9,8 @@ index is never given twice.
 Never knows: what an entry means, the engine, ranges, time.
 """
 
-from .command_log import CommandLog
-from .errors import LogCorrupt, LogFull, LogTruncated
+from .command_log import CommandLog, FailureListener
+from .errors import LogCorrupt, LogTruncated
 from .inspection import entries_on
 from .retention import RETAINED_BYTES_MAX, Retention
 from .segment import SEGMENT_BYTES, segment_name
@@ -19,8 +19,8 @@ __all__ = [
     "RETAINED_BYTES_MAX",
     "SEGMENT_BYTES",
     "CommandLog",
+    "FailureListener",
     "LogCorrupt",
-    "LogFull",
     "LogTruncated",
     "Retention",
     "entries_on",

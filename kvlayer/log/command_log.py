@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 
-from ..disk import ZEROS, Disk, DiskFile
-from ..errors import StoreClosed
-from ..offload import Offload
-from ..spare_descriptors import NO_DESCRIPTORS
-from ..syncs import Done
-from .errors import LogFull, LogTruncated
+from ..errors import StoreClosed, StoreFull
+from ..files.disk import ZEROS, Disk, DiskFile
+from ..files.spare_descriptors import NO_DESCRIPTORS
+from ..files.syncs import Done
+from ..process.offload import Offload
+from .errors import LogTruncated
 from .group import ENTRY_OVERHEAD_BYTES, HEADER_BYTES, encode_group
 from .recovery import Recovered, recover
 from .retention import Retention, Retentions
@@ -158,7 +158,7 @@ class CommandLog:
     def append(self, payload: bytes, *, urgent: bool = True) -> int:
         """Buffers an entry and returns its index. Not `urgent`, it may linger until it is.
 
-        Raises StoreClosed once the log has ended, LogFull while the disk has no room; the entry
+        Raises StoreClosed once the log has ended, StoreFull while the disk has no room; the entry
         is then not in the log and never will be.
         """
         if self._ended is not None:
@@ -353,7 +353,7 @@ class CommandLog:
             self._end(StoreClosed("the store was stopped"), "the store was stopped")
             raise
         except OSError as error:
-            self._end(error, f"the log cannot write: {error}")
+            self._end(error, f"the log has failed: {error}")
             self._on_failure(error)
         except BaseException as error:  # a bug here must not leave writers waiting for ever
             self._end(error, f"the log's flusher failed: {error!r}")
@@ -493,10 +493,10 @@ class CommandLog:
     # Segments ahead
 
     def _check_room(self, size: int) -> None:
-        """While no segment can be prepared: raises LogFull unless a group of `size` fits."""
+        """While no segment can be prepared: raises StoreFull unless a group of `size` fits."""
         active = self._segments[-1]
         if active.end + self._in_flight_bytes + size > active.capacity:
-            raise LogFull(f"the log has no room for more: {self._full}") from self._full
+            raise StoreFull(f"the log has no room for more: {self._full}") from self._full
 
     def _start_preparing(self) -> None:
         if self._next_file is None and self._preparing is None:

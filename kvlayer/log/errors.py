@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import KVError, StoreClosed
+from ..errors import KVError
 
 
 class LogCorrupt(KVError):
@@ -12,10 +12,6 @@ class LogCorrupt(KVError):
         super().__init__(f"log segment {segment} is corrupt at offset {offset}: {why}")
         self.segment = segment
         self.offset = offset
-
-
-class LogFull(StoreClosed):
-    """The disk has no room for another segment. Reads go on, and writes do when there is room."""
 
 
 class LogTruncated(KVError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..disk import Disk
+from ..files.disk import Disk
 from .group import decode_group, entries_of
 from .segment import segment_id_of, segment_name
 

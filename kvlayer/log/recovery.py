@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..disk import ZEROS, Disk, DiskFile
+from ..files.disk import ZEROS, Disk, DiskFile
 from .errors import LogCorrupt
 from .group import Group, decode_group, find_group
 from .segment import Segment, prepare_segment, segment_id_of, segment_name

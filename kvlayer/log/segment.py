@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ..disk import Disk, DiskFile
+from ..files.disk import Disk, DiskFile
 from .errors import LogCorrupt
 from .group import Group, decode_group, entries_of
 

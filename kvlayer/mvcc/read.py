@@ -55,14 +55,17 @@ def newest_each(
     reader: Reader, several: Sequence[bytes], at: Timestamp
 ) -> list[tuple[bytes, bytes] | None]:
     """The engine's entries of the versions that `read_at` reads of each of several keys."""
-    if reader.range_tombstones is not NO_TOMBSTONES:
-        read = ((key, read_at(reader, key, at)) for key in several)
-        return [
-            None if found is None else (keys.version_key(key, found[0]), found[1])
-            for key, found in read
-        ]
-    version, newest = keys.VERSION, keys.inverted(at)
-    return reader.first_each([(version + key + newest, version + key + _OLDEST) for key in several])
+    version, newest, tombstones = keys.VERSION, keys.inverted(at), reader.range_tombstones
+    each = [(version + key + newest, version + key + _OLDEST) for key in several]
+    found = reader.first_each(each)
+    if tombstones is not NO_TOMBSTONES:
+        for place, key in enumerate(several):
+            deleted = tombstones.newest(key, at)
+            if deleted is not None:
+                deletion = keys.version_key(key, deleted)
+                if (entry := found[place]) is None or deletion < entry[0]:
+                    found[place] = deletion, TOMBSTONE
+    return found
 
 
 def version_bounds(span: Span) -> tuple[bytes, bytes]:

@@ -18,10 +18,10 @@ from .. import keys
 from ..clock import EPOCH_UNIX_US, ZERO, Timestamp, duration, format_timestamp, timestamp_at
 from ..command import EnginePut, LogicalOp, WriteVersions
 from ..errors import FeedEnd
-from ..leadership import Role
 from ..mvcc import Header, encode_value
 from ..rangefeed import Closing
-from ..replica import (
+from ..replication.leadership import Role
+from ..replication.replica import (
     AHEAD_MAX,
     Begin,
     End,
@@ -32,7 +32,7 @@ from ..replica import (
     ReplicaState,
     SourceOrder,
 )
-from ..replica_tasks import least_resolved, opened
+from ..replication.replica_tasks import least_resolved, opened
 from ..span import Span
 from ..txn.limits import COMMAND_BYTES_MAX, COMMAND_ROWS_MAX, check_sizes
 from ..txn.locks import Turn

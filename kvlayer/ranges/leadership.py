@@ -16,8 +16,8 @@ from typing import assert_never
 import msgspec
 
 from ..clock import ZERO, Timestamp, format_timestamp
-from ..leadership import Event, Role, next_role
-from ..replica import (
+from ..replication.leadership import Event, Role, next_role
+from ..replication.replica import (
     Drain,
     Follow,
     Lead,

@@ -10,7 +10,7 @@ from ..closed_timestamp import ClosedTimestamps
 from ..engine import Engine
 from ..log import CommandLog
 from ..metrics import Metrics
-from ..offload import Offload
+from ..process.offload import Offload
 from ..rangefeed import MemoryBudget, ScanPace
 from ..settings import Settings
 

@@ -10,7 +10,6 @@ from ..clock import ZERO
 from ..command import EnginePut
 from ..engine import EngineStall
 from ..errors import KVError
-from ..log import LogFull
 from ..settings import declare_bool, declare_duration, declare_int
 from ..span_config import RANGE_BYTES_LEAST, SpanConfigs
 from ..txn.steps import run_step
@@ -108,7 +107,7 @@ class RangeQueue:
         changed = 0
         try:
             changed = await self.look()
-        except (KVError, LogFull, EngineStall):
+        except (KVError, EngineStall):
             # The store closes, or cannot write now: what is left is for another look.
             self._store.metrics.add("kv_range_queue_failures_total")
         finally:

@@ -20,8 +20,8 @@ from ..command import (
     decode_command,
 )
 from ..engine import EngineStall, Reader
-from ..errors import StoreClosed
-from ..log import LogFull, Retention
+from ..errors import StoreClosed, StoreFull
+from ..log import Retention
 from ..mvcc import intents_in, keyspaces_in
 from ..rangefeed import Closing, DurableEntry, PushOutcome, RangeFeeds
 from ..span import Span
@@ -38,7 +38,7 @@ class RangeOwner(Protocol):
     async def push(self, transaction_id: bytes) -> PushOutcome: ...
 
     def propose_plain(self, operations: Sequence[EnginePut | EngineDelete]) -> int:
-        """Proposes what is no concern of feeds. Raises EngineStall, LogFull or StoreClosed."""
+        """Proposes what is no concern of feeds. Raises EngineStall, StoreFull or StoreClosed."""
         ...
 
     def settled_at(self, timestamp: Timestamp) -> Collection[bytes] | None:
@@ -138,7 +138,7 @@ class Range:
         if self.replaced:
             return  # the name under which it is kept is another range's now
         assert resolved > self.persisted_resolved, (resolved, self.persisted_resolved)
-        with suppress(EngineStall, LogFull, StoreClosed):
+        with suppress(EngineStall, StoreFull, StoreClosed):
             self._owner.propose_plain([EnginePut(resolved_key(self.id), keys.big_endian(resolved))])
             self.persisted_resolved = resolved
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..command import (
     encode_command,
     engine_batch,
 )
+from ..engine import EngineFailed
 from ..errors import BatchTimestampBeforeGC, FeedEnd, RangeFeedEnded, StoreClosed
 from ..keys import ALL_KEYS
 from ..mvcc import intents_in
@@ -58,7 +59,8 @@ class RangeStore:
     verdict of a transaction which it still counts always gets the true one.
     """
 
-    def __init__(self, parts: StoreParts) -> None:
+    def __init__(self, parts: StoreParts, fail: Callable[[BaseException], None]) -> None:
+        """`fail` is told when the engine can write no more."""
         self.parts = parts
         self.log = parts.log
         self.engine = parts.engine
@@ -84,6 +86,7 @@ class RangeStore:
         self._recent_commit_set: set[Timestamp] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._closed_because: str | None = None
+        self._fail = fail
         self.log.on_durable(self._entries_durable)
 
     # What is seen, and when it may leave.
@@ -263,7 +266,12 @@ class RangeStore:
         payload = encode_command(command)
         self.log.check_append(payload)
         index = self.log.last_index + 1
-        self.engine.write(engine_batch(command), applied_index=index)
+        try:
+            self.engine.write(engine_batch(command), applied_index=index)
+        except EngineFailed as failed:
+            # In a step of its own: whoever is told may not be told in the middle of this one.
+            asyncio.get_running_loop().call_soon(self._fail, failed)
+            raise StoreClosed(f"the store has failed: {failed}") from failed
         appended = self.log.append(payload, urgent=not provisional)
         assert appended == index, (appended, index)
         if not provisional:

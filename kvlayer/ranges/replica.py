@@ -12,8 +12,8 @@ from ..clock import ZERO, Timestamp, format_timestamp
 from ..command import CommitIntent, DeleteRangeOp, EnginePut, WriteIntent, WriteValue
 from ..engine import Reader
 from ..errors import NotLeader
-from ..leadership import Role
-from ..replica import ReplicaRefused, ReplicaState
+from ..replication.leadership import Role
+from ..replication.replica import ReplicaRefused, ReplicaState
 from ..span import Span, prefix_end
 from .division import Parts
 

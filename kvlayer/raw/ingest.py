@@ -13,7 +13,7 @@ import msgspec
 from ..access import StoreAccess
 from ..clock import Timestamp
 from ..keys import all_encoded_bytes
-from ..replica import Ingest, Open, ReplicaState
+from ..replication.replica import Ingest, Open, ReplicaState
 from ..span import Span
 from .entry import check_entries, encode_deletion, encode_entry
 from .keyspace import check_key, keyspace_part, keyspace_span, raw_keys

@@ -22,7 +22,7 @@ from ..access import Evaluation, StoreAccess
 from ..clock import ZERO, Timestamp, duration, format_timestamp
 from ..errors import KeyTooLarge
 from ..keys import KEY_BYTES_MAX, KEYSPACE_LENGTH, RAW_KIND, decode_bytes, encode_bytes
-from ..replica import ReplicaRefused
+from ..replication.replica import ReplicaRefused
 from ..settings import declare_duration, declare_less
 from ..span import Span
 from .entry import decode_entry, encode_deletion, encode_entry

@@ -35,8 +35,8 @@ import msgspec
 from ..access import StoreAccess
 from ..clock import Timestamp, format_timestamp
 from ..errors import FollowerAway, KVError, NotLeader
-from ..leadership import Role
-from ..replica import (
+from ..replication.leadership import Role
+from ..replication.replica import (
     Drain,
     Follow,
     Lead,

@@ -27,13 +27,13 @@ from ..errors import (
     ReadConflict,
     RetryableTransaction,
     StoreClosed,
+    StoreFull,
     StoreUnreachable,
     TransactionAborted,
     TransactionState,
     WriteConflict,
 )
-from ..log import LogFull
-from ..replica import ReplicaRefused
+from ..replication.replica import ReplicaRefused
 from .messages import Failure
 
 _TEXT_ONLY: tuple[type[KVError], ...] = (
@@ -44,7 +44,7 @@ _TEXT_ONLY: tuple[type[KVError], ...] = (
     KeyTooLarge,
     ReadConflict,
     ClockStopped,
-    LogFull,
+    StoreFull,
     NotLeader,
     OracleAway,
     ReplicaRefused,
@@ -80,7 +80,7 @@ def failure_of(error: KVError) -> Failure:
             return Failure("WriteConflict", [key])
         case RangeFeedEnded(reason=reason):
             return Failure("RangeFeedEnded", [reason.name, ""])
-        case StoreClosed() if not isinstance(error, LogFull):
+        case StoreClosed():
             return Failure("StoreClosed", [str(error)])
     for kind in type(error).__mro__:
         if kind.__name__ in _BY_TEXT:

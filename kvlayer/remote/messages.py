@@ -28,10 +28,10 @@ import msgspec
 
 from ..clock import Timestamp
 from ..history import StorePosition
-from ..replica import ReplicaOrder
+from ..replication.replica import ReplicaOrder
 from ..span import Span
 
-PROTOCOL = 7
+PROTOCOL = 8
 """To be raised with every change of a message."""
 
 WireSpan = tuple[bytes, bytes]
@@ -213,6 +213,11 @@ class Unlock(Message, frozen=True, tag="unlock"):
     mode: str
 
 
+class Insert(Message, frozen=True, tag="insert"):
+    keys: list[bytes]
+    bodies: list[bytes]
+
+
 class Put(Message, frozen=True, tag="put"):
     keys: list[bytes]
     bodies: list[bytes]
@@ -261,6 +266,7 @@ Operation = (
     | ScanRows
     | Lock
     | Unlock
+    | Insert
     | Put
     | Delete
     | BeginStatement

@@ -11,7 +11,7 @@ from ..clock import Timestamp, WallClock
 from ..errors import StoreUnreachable
 from ..history import StorePosition
 from ..metrics import Metrics
-from ..replica import ReplicaOrder, ReplicaState
+from ..replication.replica import ReplicaOrder, ReplicaState
 from ..settings import Settings
 from ..span import Span
 from ..transaction_modes import Isolation, Priority

@@ -189,6 +189,9 @@ class RemoteTransaction:
     async def unlock(self, keys: Sequence[bytes], *, mode: LockMode = LockMode.EXCLUSIVE) -> None:
         await self._ask(messages.Unlock(list(keys), mode.value), type(None))
 
+    async def insert(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> bool:
+        return await self._ask(messages.Insert(list(keys), list(bodies)), bool)
+
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
         await self._ask(messages.Put(list(keys), list(bodies)), type(None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from ..errors import TransactionAborted
@@ -9,12 +10,14 @@ from ..keys import VERSION
 from ..span import Span
 from .host import TransactionHost
 from .locks import Turn
-from .reading import read_key
+from .reading import read_bodies
 from .record import TransactionRecord, TransactionStatus
 from .steps import run_step
 
 KEYS_MAX = 128
-"""Keys that one step looks at: one to three milliseconds when each of them must be read."""
+"""Keys that one step looks for where it need not read any."""
+READ_MAX = 32
+"""Keys that one step reads, of those: each takes 20 to 90 µs."""
 
 _BEHIND_VERSIONS = b"\xff" * 8
 
@@ -32,39 +35,48 @@ async def first_existing(
     Costs one seek for each KEYS_MAX keys between whose least and greatest there is no version, and
     counts as a read of all that lies between them.
     """
-    for start in range(0, len(keys), KEYS_MAX):
+    if tracked and keys:
+        record.read_spans.add_span(_span(keys))
+    start = 0
+    while start < len(keys):
         portion = keys[start : start + KEYS_MAX]
-        span = Span(min(portion), max(portion) + b"\x00")
-        if tracked:
-            record.read_spans.add_span(span)
+        span = _span(portion)
 
         def step(
             _: Turn | None, portion: Sequence[bytes] = portion, span: Span = span
-        ) -> tuple[int | None, int]:
+        ) -> tuple[int | None, int, int]:
             if record.status is not TransactionStatus.PENDING:
                 raise TransactionAborted(record.aborted_because)  # while it waited
             host.check_readable(span, record.read_timestamp)
-            found = _look(host, record, portion)
+            found, looked = _look(host, record, portion)
             host.span_read(span, record.read_timestamp, record)
-            return found, host.visible_index
+            return found, looked, host.visible_index
 
-        found, index = await run_step(host, step, waiter=record, lock_timeout=lock_timeout)
+        found, looked, index = await run_step(host, step, waiter=record, lock_timeout=lock_timeout)
         await host.released(index)
         if found is not None:
             return start + found
+        start += looked
+        if looked < len(portion):
+            await asyncio.sleep(0)
     return None
 
 
-def _look(host: TransactionHost, record: TransactionRecord, keys: Sequence[bytes]) -> int | None:
-    """Part of a step. Raises LockConflict."""
+def _span(keys: Sequence[bytes]) -> Span:
+    return Span(min(keys), max(keys) + b"\x00")
+
+
+def _look(
+    host: TransactionHost, record: TransactionRecord, keys: Sequence[bytes]
+) -> tuple[int | None, int]:
+    """The first of the keys that has a live value, and of how many that is known. Part of a step.
+    Raises LockConflict."""
     low, high = VERSION + min(keys), VERSION + max(keys) + _BEHIND_VERSIONS
-    intents = host.locks.intents
     own = record.buffer.written
-    written = not (intents.keys().isdisjoint(keys) and own.keys().isdisjoint(keys))
+    written = host.locks.intents.among(keys) or not own.keys().isdisjoint(keys)
     if not written and host.engine.first(low, high) is None:
-        return None
-    at = record.read_timestamp
-    for index, key in enumerate(keys):
-        if read_key(host, key, at, record) is not None:
-            return index
-    return None
+        return None, len(keys)
+    some = keys[:READ_MAX]
+    bodies = read_bodies(host, some, record.read_timestamp, record)
+    live = (index for index, body in enumerate(bodies) if body is not None)
+    return next(live, None), len(some)

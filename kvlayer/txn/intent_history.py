@@ -39,11 +39,15 @@ def needed(history: History, savepoints: Sequence[int]) -> History:
 
 
 def write_operations(
-    reader: Reader, record: TransactionRecord, keys: list[bytes], values: list[bytes]
+    reader: Reader,
+    record: TransactionRecord,
+    keys: list[bytes],
+    values: list[bytes],
+    replaced: list[bytes],
 ) -> list[LogicalOp]:
-    """Writes the transaction's next sequence to the keys, at its write timestamp."""
+    """Writes the transaction's next sequence to the keys, at its write timestamp. Those `replaced`
+    bear its intents already."""
     at, sequence = record.write_timestamp, record.sequence + 1
-    replaced = [key for key in keys if key in record.intents] if record.intents else []
     if not replaced:
         return [WriteIntent(record.id, at, sequence, keys, values)]
     histories = _histories(reader, record, replaced) if record.savepoints else {}

@@ -103,12 +103,12 @@ def intents_seen(
     version at or below `at`.
     """
     buffered = own.buffer.within(span) if own is not None else ()
-    if not host.locks.intent_holders:
+    if not host.locks.intents.holders:
         return IntentsSeen(buffered=buffered) if buffered else NONE_SEEN
     seen: list[TransactionRecord] = []
     open_: list[TransactionRecord] = []
-    for holder in host.locks.intent_holders:
-        if holder.held_in(span) is None:
+    for holder in host.locks.intents.holders:
+        if holder.intents.held_in(span) is None:
             continue
         if holder is own:
             seen.append(holder)
@@ -136,7 +136,7 @@ def intents_seen(
 
 def held_part(span: Span, holders: Collection[TransactionRecord]) -> Span | None:
     """The part of a span in which intents of these transactions may lie; None where none does."""
-    parts = [part for holder in holders if (part := holder.held_in(span)) is not None]
+    parts = [part for holder in holders if (part := holder.intents.held_in(span)) is not None]
     if not parts:
         return None
     return Span(min(part.start for part in parts), max(part.end for part in parts))
@@ -161,12 +161,13 @@ def intent_of(
     host: TransactionHost, span: Span, holders: Collection[TransactionRecord]
 ) -> bytes | None:
     """The key of the span's first intent of one of the holders."""
+    intents = host.locks.intents
     if sum(len(holder.intents) for holder in holders) <= WALKED_INTENTS_MAX:
-        held = (key for holder in holders for key in holder.intents if span.contains(key))
-        return min(held, default=None)
+        held = (key for holder in holders for key in holder.intents)
+        return min(filter(span.contains, held), default=None)
     part = held_part(span, holders)
     found = () if part is None else intents_in(host.engine, part)
-    return next((key for key, _ in found if host.locks.intents[key] in holders), None)
+    return next((key for key, _ in found if intents[key] in holders), None)
 
 
 def _behind(span: Span, key: bytes, *, reverse: bool) -> Span | None:

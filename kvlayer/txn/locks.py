@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 
 from ..errors import Deadlock, KVError, LockTimeout
 from ..span import Span
 from ..transaction_modes import LockMode
+from .intent_table import IntentTable
 from .record import TransactionRecord
 
 _EXCLUSIVE = LockMode.EXCLUSIVE
@@ -99,9 +100,7 @@ class LockTable:
     """
 
     def __init__(self) -> None:
-        self.intents: dict[bytes, TransactionRecord] = {}
-        # Those who hold some of them: few, where the keys may be a million.
-        self.intent_holders: dict[TransactionRecord, None] = {}
+        self.intents = IntentTable()
         self.locks: dict[bytes, TransactionRecord] = {}
         self.shares: dict[bytes, dict[TransactionRecord, None]] = {}
         self._queues: dict[bytes, _Queue] = {}
@@ -113,21 +112,25 @@ class LockTable:
 
     def holders(self, key: bytes) -> Iterator[TransactionRecord]:
         """Everybody who holds the key. One who holds it in two ways may come twice."""
-        for held in (self.intents, self.locks):
-            if key in held:
-                yield held[key]
+        for holder in (self.intents.get(key), self.locks.get(key)):
+            if holder is not None:
+                yield holder
         yield from self.shares.get(key, ())
 
     def check_writable(
         self, written: Collection[bytes], own: TransactionRecord | None, turn: Turn | None
-    ) -> None:
-        """Raises LockConflict unless `own` may take all the keys for itself now."""
-        for held in (self.intents, self.locks):
-            if held and not held.keys().isdisjoint(written):
-                for key in written:
-                    holder = held.get(key)
-                    if holder is not None and holder is not own:
-                        raise LockConflict(key, holder, Wish.TAKE)
+    ) -> list[bytes]:
+        """Raises LockConflict unless `own` may take all the keys for itself now. Returns those that
+        bear its intents."""
+        borne = self.intents.among(written)
+        for key in borne:
+            if self.intents[key] is not own:
+                raise LockConflict(key, self.intents[key], Wish.TAKE)
+        if self.locks and not self.locks.keys().isdisjoint(written):
+            for key in written:
+                holder = self.locks.get(key)
+                if holder is not None and holder is not own:
+                    raise LockConflict(key, holder, Wish.TAKE)
         if self.shares and not self.shares.keys().isdisjoint(written):
             for key in written:
                 for sharer in self.shares.get(key, ()):
@@ -138,6 +141,7 @@ class LockTable:
                 queue = self._queues.get(key)
                 if queue is not None and any(other is not turn for other in queue.turns):
                     raise LockConflict(key, None, Wish.TAKE)
+        return borne
 
     def check_lockable(
         self, key: bytes, own: TransactionRecord, turn: Turn | None, mode: LockMode
@@ -154,18 +158,6 @@ class LockTable:
             return
         if queue.waiting or any(not other.shared for other in queue.turns):
             raise LockConflict(key, None, Wish.SHARE)
-
-    def add_intents(self, written: Collection[bytes], record: TransactionRecord) -> None:
-        """The keys bear intents of the transaction, which could take them, of its sequence."""
-        intents, sequence = self.intents, record.sequence
-        for key in written:
-            assert intents.get(key, record) is record, (key, record)
-            intents[key] = record
-            record.intents[key] = sequence
-        if written:
-            record.note_intents(written)
-        if record.intents:
-            self.intent_holders[record] = None
 
     def add_lock(self, key: bytes, record: TransactionRecord, mode: LockMode) -> None:
         """The key is locked by the transaction, which could take it. Twice is once."""
@@ -187,15 +179,12 @@ class LockTable:
             taken |= {key: record.locks[key] for key in taken if key in record.locks}
         record.locks.update(taken)
 
-    def release_intents(self, keys: Iterable[bytes], record: TransactionRecord) -> None:
-        """The keys' intents are resolved."""
-        for key in keys:
-            del record.intents[key]
-            holder = self.intents.pop(key)
-            assert holder is record, (key, holder, record)
-            self._wake(key)
-        if not record.intents:
-            self.intent_holders.pop(record, None)
+    def release_intents(self, keys: Collection[bytes], record: TransactionRecord) -> None:
+        """The keys' intents, which the transaction has dropped, are resolved."""
+        self.intents.remove(record, keys)
+        if self._queues:
+            for key in keys:
+                self._wake(key)
 
     def decided(self, record: TransactionRecord) -> None:
         """The transaction has committed or aborted, and intents of it remain: those who would read
@@ -208,24 +197,25 @@ class LockTable:
     def release_locks(self, record: TransactionRecord, *, after: int = -1) -> None:
         """Frees the keys that the transaction locked since sequence `after`; all, when it has
         ended."""
-        if after < 0 and not record.shares and not self._queues:
-            for key in record.locks:
-                del self.locks[key]
-            record.locks.clear()
-            return
-        free = {key for key, sequence in record.locks.items() if sequence > after}
-        shared = {key for key, sequence in record.shares.items() if sequence > after}
+        if after < 0:
+            free, shared = record.locks, record.shares
+            record.locks, record.shares = {}, {}
+        else:
+            free = {key: at for key, at in record.locks.items() if at > after}
+            shared = {key: at for key, at in record.shares.items() if at > after}
+            for held, some in ((record.locks, free), (record.shares, shared)):
+                for key in some:
+                    del held[key]
         for key in free:
-            del record.locks[key]
             del self.locks[key]
         for key in shared:
-            del record.shares[key]
             sharers = self.shares[key]
             del sharers[record]
             if not sharers:
                 del self.shares[key]
         if self._queues:
-            for key in sorted(free | shared):
+            waited_for = self._queues.keys()
+            for key in sorted((waited_for & free.keys()) | (waited_for & shared.keys())):
                 self._wake(key)
 
     def release_lock(self, key: bytes, record: TransactionRecord, mode: LockMode) -> None:
@@ -312,7 +302,7 @@ class LockTable:
         queue = self._queues.get(key)
         if queue is None:
             return
-        if key not in self.intents:
+        if self.intents.get(key) is None:
             self._wake_readers(queue)
         self._pass_on(key, queue)
 
@@ -391,12 +381,10 @@ class LockTable:
 
     def check_invariants(self) -> None:
         """Table and records agree, and nobody waits for a key that is free."""
+        self.intents.check_invariants()
         for key, record in self.intents.items():
-            assert key in record.intents, (key, record)
-            assert record.held_in(Span(key, key + b"\x00")) is not None, (key, record)
+            assert record.intents.held_in(Span(key, key + b"\x00")) is not None, (key, record)
             assert self.locks.get(key, record) is record, key
-        holders = set(self.intents.values())
-        assert holders == set(self.intent_holders), (holders, self.intent_holders)
         for key, record in self.locks.items():
             assert key in record.locks, (key, record)
         for key, sharers in self.shares.items():

@@ -129,10 +129,9 @@ class Evaluation:
             for index, key in enumerate(keys):
                 if key in self._writes and body_at(self._writes[key], self.timestamp) is not None:
                     return index
-        intents = host.locks.intents
-        if intents and not intents.keys().isdisjoint(keys):
+        if borne := set(host.locks.intents.among(keys)):
             for index, key in enumerate(keys):
-                if key in intents and key not in self._writes and self._read(key) is not None:
+                if key in borne and key not in self._writes and self._read(key) is not None:
                     return index
         version = key_format.VERSION
         end = version + high + _BEHIND_VERSIONS
@@ -323,7 +322,7 @@ def _delete_spans(
     """
     locks = host.locks
     for part in deleted:
-        found = intent_of(host, part.span, locks.intent_holders)
+        found = intent_of(host, part.span, locks.intents.holders)
         if found is not None:
             raise LockConflict(found, locks.intents[found], Wish.TAKE)
         for held in (locks.locks, locks.shares):

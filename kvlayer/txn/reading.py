@@ -90,8 +90,7 @@ def _touched(host: TransactionHost, keys: Sequence[bytes], own: TransactionRecor
     """Whether some of the keys may have more than versions."""
     if own is not None and own.buffer.written:
         return True
-    intents = host.locks.intents
-    return bool(intents) and not intents.keys().isdisjoint(keys)
+    return bool(host.locks.intents.among(keys))
 
 
 def _counts(

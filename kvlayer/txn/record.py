@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from enum import Enum
 from weakref import ref
 
 import msgspec
 
 from ..clock import Timestamp
-from ..span import Span
 from ..transaction_modes import Isolation, Priority
 from .buffer import WriteBuffer
+from .intents import Intents
 from .read_spans import ReadSpans
 
 
@@ -43,16 +42,13 @@ class TransactionRecord:
     """
 
     __slots__ = (
-        "_in_order",
         "aborted_because",
         "buffer",
-        "greatest_intent",
         "heartbeat_at",
         "held",
         "id",
         "intents",
         "isolation",
-        "least_intent",
         "locks",
         "priority",
         "read_spans",
@@ -88,42 +84,13 @@ class TransactionRecord:
         self.read_spans = ReadSpans()
         # What nobody else sees of its writes. No key is in it and among the intents.
         self.buffer = WriteBuffer()
-        # Keys in order of their first writing, unresolved, and the sequence of the last. Their
-        # values are in the engine, not here.
-        self.intents: dict[bytes, int] = {}
-        # No intent lies outside of these, and those that are resolved did not.
-        self.least_intent = self.greatest_intent = b""
-        self._in_order = True
+        self.intents = Intents()
         # Keys locked for themselves, exclusively and shared, and the sequence at which they were.
         # A key may be in all three: each is taken, and given back by a savepoint, by itself.
         self.locks: dict[bytes, int] = {}
         self.shares: dict[bytes, int] = {}
         # The sequences of the savepoints that stand, ascending.
         self.savepoints: list[int] = []
-
-    def note_intents(self, written: Collection[bytes]) -> None:
-        """Keys bear intents of the transaction, which are in `intents` by now."""
-        ordered = sorted(written)
-        least, greatest = ordered[0], ordered[-1]
-        self._in_order = self._in_order and self.greatest_intent < least and ordered == [*written]
-        if not self.greatest_intent:
-            self.least_intent = least
-        self.least_intent = min(self.least_intent, least)
-        self.greatest_intent = max(self.greatest_intent, greatest)
-
-    def note_resolved_before(self, first: bytes) -> None:
-        """All intents that were written before the key's are resolved."""
-        if self._in_order:
-            self.least_intent = first
-
-    def held_in(self, span: Span) -> Span | None:
-        """The part of a span in which unresolved intents of the transaction may lie: a scan beyond
-        it would step over those that are resolved, one by one."""
-        if not self.least_intent < span.end or not span.start <= self.greatest_intent:
-            return None  # before the first of them is asked for, behind those that are gone
-        start = max(self.least_intent, span.start)
-        end = min(self.greatest_intent + b"\x00", span.end)
-        return Span(start, end) if start < end else None
 
     def move(self, timestamp: Timestamp) -> None:
         """The transaction will commit at `timestamp` or later, which was just drawn for it."""

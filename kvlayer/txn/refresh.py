@@ -53,7 +53,7 @@ def _check_readable(host: TransactionHost, record: TransactionRecord) -> None:
 def _check_intents(host: TransactionHost, record: TransactionRecord, upto: Timestamp) -> None:
     others = [
         holder
-        for holder in host.locks.intent_holders
+        for holder in host.locks.intents.holders
         if holder is not record
         and holder.status is not TransactionStatus.ABORTED
         and record.read_timestamp < holder.write_timestamp <= upto
@@ -62,7 +62,7 @@ def _check_intents(host: TransactionHost, record: TransactionRecord, upto: Times
         return
     intents = host.locks.intents
     for key in record.read_spans.points:
-        if key in intents and intents[key] in others:
+        if intents.get(key) in others:
             raise _changed(key)
     for span in record.read_spans.spans:
         held = held_part(span, others)

@@ -7,12 +7,9 @@ first, and its intents follow in slices; until then whoever meets one consults t
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 
 from .. import keys
-from ..background import give_way
 from ..command import (
     AbortIntent,
     AbortTxn,
@@ -24,9 +21,9 @@ from ..command import (
     WriteValue,
 )
 from ..engine import EngineStall
-from ..errors import StoreClosed, TransactionAborted
-from ..log import LogFull
+from ..errors import StoreClosed, StoreFull, TransactionAborted
 from ..mvcc import Intent, intents_on
+from ..process.background import give_way
 from ..transaction_modes import Isolation
 from .host import TransactionHost
 from .limits import (
@@ -63,7 +60,9 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
         return _commit_buffer(host, record, commit_called_ns)
     at = record.write_timestamp
     few = len(record.intents) <= COMMAND_ROWS_MAX
-    resolved, operations = _commit_slice(host, record, list(record.intents)) if few else ([], [])
+    resolved, operations = (
+        _commit_slice(host, record, record.intents.first(COMMAND_ROWS_MAX)) if few else ([], [])
+    )
     whole = len(resolved) == len(record.intents)
     if whole:
         index = host.propose(operations, commit_called_ns=commit_called_ns)
@@ -74,13 +73,12 @@ def commit(host: TransactionHost, record: TransactionRecord, *, commit_called_ns
     host.committed(at, index)
     host.locks.release_locks(record)
     if whole:
-        host.locks.release_intents(resolved, record)
+        _release(host, record, resolved)
         host.ended(record, index)
     else:
         host.locks.decided(record)
-        rest = deque(record.intents)
         host.background(
-            _resolve(host, record, lambda: _commit_step(host, record, rest, commit_called_ns))
+            _resolve(host, record, lambda: _commit_step(host, record, commit_called_ns))
         )
     return index
 
@@ -111,17 +109,17 @@ def abort(host: TransactionHost, record: TransactionRecord, because: str) -> Non
         host.ended(record, host.applied_index)
         return
     host.locks.decided(record)
-    first, rest = AbortTxn(record.id), deque(record.intents)
+    first = AbortTxn(record.id)
     try:
-        done = _abort_step(host, record, rest, first)
-    except (EngineStall, LogFull):
-        host.background(_resolve(host, record, lambda: _abort_step(host, record, rest, first)))
+        done = _abort_step(host, record, first)
+    except (EngineStall, StoreFull):
+        host.background(_resolve(host, record, lambda: _abort_step(host, record, first)))
     except StoreClosed:
         # Nothing can be written any more; at the next start the intents are an aborted one's.
         host.ended(record, host.applied_index)
     else:
         if not done:
-            host.background(_resolve(host, record, lambda: _abort_step(host, record, rest)))
+            host.background(_resolve(host, record, lambda: _abort_step(host, record)))
 
 
 def push(host: TransactionHost, record: TransactionRecord) -> None:
@@ -146,7 +144,7 @@ async def _resolve(
             await host.released(host.applied_index - COMMANDS_AHEAD_MAX)
         except EngineStall:
             await asyncio.sleep(STALL_BACKOFF_SECONDS)
-        except LogFull:
+        except StoreFull:
             await asyncio.sleep(FULL_BACKOFF_SECONDS)
         except StoreClosed:
             return
@@ -183,40 +181,31 @@ def _commit_slice(
     return resolved, [CommitIntent(record.id, record.write_timestamp, resolved, values)]
 
 
-def _commit_step(
-    host: TransactionHost, record: TransactionRecord, rest: deque[bytes], commit_called_ns: int
-) -> bool:
-    wanted = list(islice(rest, COMMAND_ROWS_MAX))
-    resolved, operations = _commit_slice(host, record, wanted, dense=True)
+def _commit_step(host: TransactionHost, record: TransactionRecord, commit_called_ns: int) -> bool:
+    resolved, operations = _commit_slice(
+        host, record, record.intents.first(COMMAND_ROWS_MAX), dense=True
+    )
     last = len(resolved) == len(record.intents)
     if last:
         operations.append(EngineDelete(keys.TRANSACTION + record.id))
     index = host.propose(operations, commit_called_ns=commit_called_ns)
-    _release(host, record, rest, resolved)
+    _release(host, record, resolved)
     if last:
         host.ended(record, index)
     return last
 
 
-def _abort_step(
-    host: TransactionHost, record: TransactionRecord, rest: deque[bytes], *before: LogicalOp
-) -> bool:
-    removed = list(islice(rest, COMMAND_ROWS_MAX))
+def _abort_step(host: TransactionHost, record: TransactionRecord, *before: LogicalOp) -> bool:
+    removed = record.intents.first(COMMAND_ROWS_MAX)
     index = host.propose((*before, AbortIntent(record.id, removed)))
-    _release(host, record, rest, removed)
+    _release(host, record, removed)
     last = not record.intents
     if last:
         host.ended(record, index)
     return last
 
 
-def _release(
-    host: TransactionHost, record: TransactionRecord, rest: deque[bytes], resolved: list[bytes]
-) -> None:
-    """Releases the first keys of the `rest`. They are taken off a queue: whoever walks a dictionary
-    passes over what was deleted from it, a million keys in a million steps each."""
+def _release(host: TransactionHost, record: TransactionRecord, resolved: list[bytes]) -> None:
+    """Releases the first of the transaction's intents."""
+    record.intents.drop_first(resolved)
     host.locks.release_intents(resolved, record)
-    for _ in resolved:
-        rest.popleft()
-    if rest:
-        record.note_resolved_before(rest[0])

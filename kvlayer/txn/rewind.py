@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..engine import EngineStall
 from .host import TransactionHost
-from .intent_history import restoration
+from .intent_history import Restoration, restoration
 from .limits import COMMAND_ROWS_MAX, COMMANDS_AHEAD_MAX, STALL_BACKOFF_SECONDS
 from .record import TransactionRecord
 
@@ -28,21 +28,43 @@ async def roll_back_to(
     and then its intents are somebody else's to remove. Interrupted half way, the transaction can
     only be rolled back further, or whole.
     """
-    younger = [key for key, written in record.intents.items() if written > sequence]
-    for start in range(0, len(younger), COMMAND_ROWS_MAX):
-        keys = younger[start : start + COMMAND_ROWS_MAX]
-        while True:
-            check_active()
-            try:
-                undone = restoration(host.engine, record, keys, sequence)
-                host.propose(undone.operations)
-                break
-            except EngineStall:
-                await asyncio.sleep(STALL_BACKOFF_SECONDS)
-        record.intents.update(undone.restored)
-        host.locks.release_intents(undone.removed, record)
-        if len(younger) > COMMAND_ROWS_MAX:
-            await host.released(host.applied_index - COMMANDS_AHEAD_MAX)
-            await asyncio.sleep(0)
+    intents = record.intents
+    while keys := intents.last(COMMAND_ROWS_MAX, after=sequence):
+        undone = await _undone(host, record, keys, sequence, check_active)
+        assert undone.removed == keys, (undone, keys)
+        intents.drop_last(keys)
+        host.locks.release_intents(keys, record)
+        await _go_on(host, keys)
+    again = [key for key, written in intents.rewritten.items() if written > sequence]
+    for start in range(0, len(again), COMMAND_ROWS_MAX):
+        keys = again[start : start + COMMAND_ROWS_MAX]
+        undone = await _undone(host, record, keys, sequence, check_active)
+        assert undone.restored.keys() == set(keys), (undone, keys)
+        intents.rewritten.update(undone.restored)
+        await _go_on(host, keys)
     check_active()
     host.locks.release_locks(record, after=sequence)
+
+
+async def _undone(
+    host: TransactionHost,
+    record: TransactionRecord,
+    keys: list[bytes],
+    sequence: int,
+    check_active: Callable[[], None],
+) -> Restoration:
+    """Undoes what was written to the keys since, in the last step before it returns."""
+    while True:
+        check_active()
+        try:
+            undone = restoration(host.engine, record, keys, sequence)
+            host.propose(undone.operations)
+            return undone
+        except EngineStall:
+            await asyncio.sleep(STALL_BACKOFF_SECONDS)
+
+
+async def _go_on(host: TransactionHost, keys: list[bytes]) -> None:
+    if len(keys) == COMMAND_ROWS_MAX:
+        await host.released(host.applied_index - COMMANDS_AHEAD_MAX)
+        await asyncio.sleep(0)

@@ -99,7 +99,7 @@ def _check_settled(host: TransactionHost, span: Span, upto: Timestamp) -> None:
     """Raises LockConflict while the span has an intent that is or becomes a version by `upto`."""
     holders = [
         holder
-        for holder in host.locks.intent_holders
+        for holder in host.locks.intents.holders
         if holder.status is not TransactionStatus.ABORTED and holder.write_timestamp <= upto
     ]
     held = held_part(span, holders)

@@ -35,7 +35,7 @@ from .refresh import refresh
 from .resolution import abort, commit
 from .rewind import roll_back_to
 from .steps import run_step
-from .writing import buffer_step, hold_key, settle, spill_step, write_step
+from .writing import buffer_step, hold_key, insert_step, settle, spill_step, write_step
 
 T = TypeVar("T")
 
@@ -265,6 +265,20 @@ class Transaction:
         transaction sees now."""
         timeout = self.lock_timeout
         return sliced_changes(self._host, span, after, self._record, self.track_read, timeout)
+
+    async def insert(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> bool:
+        """Writes live values to keys that have none, in one step: see `access.Transaction`."""
+        check_sizes(keys, bodies)
+        self._check_writable()
+        self._host.check_open()
+        values = dict(zip(keys, [LIVE + body for body in bodies], strict=True))
+        if not self._bufferable(values) or not insert_step(self._host, self._record, values):
+            return False
+        if self._tracks:
+            for key in keys:
+                self._record.read_spans.add_point(key)
+        self._write_count += len(keys)
+        return True
 
     async def put(self, keys: Sequence[bytes], bodies: Sequence[bytes]) -> None:
         """Writes live values, whether there were any before or not."""

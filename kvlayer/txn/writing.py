@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from itertools import islice
 
 from .. import keys as key_format
 from ..clock import MAX_TIMESTAMP, Timestamp
 from ..command import WriteIntent
-from ..errors import LockUnavailable, WriteConflict
-from ..mvcc import newest_version
+from ..errors import BatchTimestampBeforeGC, LockUnavailable, WriteConflict
+from ..mvcc import body_at, newest_each, newest_version
 from ..transaction_modes import Isolation, LockMode, WhenLocked
 from .host import TransactionHost
 from .intent_history import write_operations
@@ -44,6 +45,36 @@ def buffer_step(
     return newer
 
 
+def insert_step(
+    host: TransactionHost, record: TransactionRecord, values: dict[bytes, bytes]
+) -> bool:
+    """Reads the keys, locks and buffers them, where they have no value that the transaction could
+    see, and none that is newer. Returns False otherwise, having done nothing."""
+    keys, at = list(values), record.read_timestamp
+    if not record.buffer.written.keys().isdisjoint(keys):
+        return False
+    try:
+        host.locks.check_writable(keys, record, None)
+        for key in keys:
+            host.check_readable(key, at)
+    except (LockConflict, BatchTimestampBeforeGC):
+        return False
+    for found in newest_each(host.engine, keys, MAX_TIMESTAMP):
+        if found is not None:
+            newest = key_format.split_version_key(found[0])[1]
+            if (
+                newest > at
+                or host.undurable(newest) is not None
+                or body_at(found[1], at) is not None
+            ):
+                return False
+    host.points_read(keys, at, record)
+    record.sequence += 1
+    host.locks.add_locks(keys, record)
+    record.buffer.put(keys, list(values.values()), record.sequence)
+    return True
+
+
 def settle(host: TransactionHost, record: TransactionRecord) -> None:
     """Moves the transaction to where what it has buffered may be written, which is where it
     stands unless somebody has read one of the keys, or time has gone on, since it stood there.
@@ -74,10 +105,23 @@ def spill_step(host: TransactionHost, record: TransactionRecord) -> None:
         if history := buffer.history(key):
             made.histories[key] = history
     host.propose(list(by_sequence.values()), lowest=at, provisional=True)
-    host.locks.add_intents(keys, record)
-    record.intents.update((key, buffer.written[key][0]) for key in keys)
+    _add_spilled(host, record, keys)
     buffer.forget(keys)
     host.closed.hold(record.id, at)
+
+
+def _add_spilled(host: TransactionHost, record: TransactionRecord, keys: list[bytes]) -> None:
+    """What was buffered at many sequences is few runs: which savepoints undo a write is all that
+    its sequence tells."""
+    undone_by: dict[int, list[bytes]] = {}
+    for key in keys:
+        sequence, _ = record.buffer.written[key]
+        if history := record.buffer.history(key):
+            sequence, record.intents.rewritten[key] = history[0][0], sequence
+        undone_by.setdefault(bisect_left(record.savepoints, sequence), []).append(key)
+    until = [*record.savepoints, record.sequence]
+    for count, written in undone_by.items():
+        host.locks.intents.add(record, until[count], written)
 
 
 def write_step(
@@ -91,15 +135,20 @@ def write_step(
 
     Says whether a key had a newer version, and the transaction had to move above it.
     """
-    host.locks.check_writable(keys, record, turn)
+    replaced = host.locks.check_writable(keys, record, turn)
     newer = _newer_version(host, record, keys)
     if newer or _blocked(host, record, keys):
         record.move(host.clock.now())
     at = record.write_timestamp
-    operations = write_operations(host.engine, record, keys, values)
+    operations = write_operations(host.engine, record, keys, values, replaced)
     host.propose(operations, lowest=at, provisional=True)
     record.sequence += 1
-    host.locks.add_intents(keys, record)
+    if record.savepoints:
+        record.intents.rewritten.update(dict.fromkeys(replaced, record.sequence))
+    intents = host.locks.intents
+    if replaced:
+        keys = [key for key in keys if intents.get(key) is None]
+    intents.add(record, record.sequence, keys)
     host.closed.hold(record.id, at)
     return newer
 
@@ -186,9 +235,9 @@ def _newer(host: TransactionHost, keys: list[bytes], at: Timestamp) -> bytes | N
     """One of the keys that has a version above `at`."""
     if not _newer_committed(host, keys, at):
         return None
-    for key in keys:
-        newest = newest_version(host.engine, key)
-        if newest is not None and newest > at:
+    newest = newest_each(host.engine, keys, MAX_TIMESTAMP)
+    for key, found in zip(keys, newest, strict=True):
+        if found is not None and key_format.split_version_key(found[0])[1] > at:
             return key
     return None
 

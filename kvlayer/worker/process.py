@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from importlib.metadata import version as installed_version
 from typing import Any
 
-from ..child_environment import child_environment
 from ..metrics import Metrics
+from ..process.child_environment import child_environment
 from .channel import Channel, SocketDoorbell
 from .peer import Handler, Peer, WorkerGone
 

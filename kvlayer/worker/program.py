@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..tuned_process import tuned_process
+from ..process.tuned_process import tuned_process
 from .channel import Channel
 from .peer import Peer
 from .process import inherited_channel

@@ -18,7 +18,7 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import at_end, end_slice, give_way
+from ...kvlayer.process.fibre import at_end, end_slice, give_way
 from ..parse.dml import with_ctes
 from ..syntax.statement import ObjectName, Statement
 from ..syntax.statements import Delete, Explain, Insert, PlannedStatement, Query, Update, WithWrites

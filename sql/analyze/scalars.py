@@ -26,7 +26,7 @@ from ...catalog.values.literals import read_decimal
 from ...catalog.values.physical import Physical
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ..builtins.signatures import NUMBERS, SIGNS
 from ..results.arithmetic import negate, operation
 from ..results.as_of import datetime_of

@@ -32,6 +32,7 @@ from ..syntax.trees import (
     find_all,
     folded,
     folded_alias,
+    is_cte,
     table_name,
     walk,
     with_trees,
@@ -134,7 +135,7 @@ class _Expansion:
         found = self.relations.get(parts)
         if found is None or found.view is None:
             return None
-        shadowed = len(parts) == 1 and (parts[0] in self.hidden or _is_cte(table, parts[0]))
+        shadowed = len(parts) == 1 and (parts[0] in self.hidden or is_cte(table, parts[0]))
         return None if shadowed else found
 
     def _subquery(self, table: exp.Table, view: TableDescriptor) -> exp.Subquery:
@@ -172,32 +173,6 @@ def _name_columns(alias: exp.TableAlias, view: TableDescriptor) -> None:
     given = list(alias.columns)
     rest = [column.name for column in view.visible_columns[len(given) :]]
     alias.set("columns", [*given, *(exp.to_identifier(name, quoted=True) for name in rest)])
-
-
-def _is_cte(table: exp.Table, name: str) -> bool:
-    """Whether a WITH around a table reference has a part of that name, and it is meant."""
-    within: exp.CTE | None = None
-    node: exp.Expr | None = table
-    while node is not None:
-        if isinstance(node, exp.CTE):
-            within = node
-        clause = node.args.get("with_")
-        if isinstance(clause, exp.With) and name in _before(clause, within):
-            return True
-        node = node.parent
-    return False
-
-
-def _before(clause: exp.With, within: exp.CTE | None) -> Iterator[str]:
-    """The names that a part of a WITH sees: those before it, and its own in WITH RECURSIVE."""
-    for cte in clause.expressions:
-        if cte is within:
-            assert within is not None, clause
-            if clause.args.get("recursive"):
-                yield folded(within.args["alias"].this)
-            return
-        assert isinstance(cte, exp.CTE), cte
-        yield folded(cte.args["alias"].this)
 
 
 def refuse_view(table: TableDescriptor, name: ObjectName, what: str) -> None:

@@ -22,7 +22,7 @@ from ...catalog.values.column_types import ColumnType, coerce
 from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import interval_of
 from ...catalog.values.physical import to_physical
-from ...catalog.values.session_zone import SessionZone, follow, forget, zone_of
+from ...catalog.values.session_zone import UTC_NAME, SessionZone, follow, forget, zone_of
 from ...catalog.values.type_kinds import TypeKind
 from ...kvlayer.clock import WallClock
 from ..results.errors import passed_on
@@ -40,30 +40,34 @@ and its kin. Numbers and truths are macros."""
 
 IN_PYTHON = re.compile(
     r"\b(jsonb_(?!pair_)\w+|pattern_\w+|text_as_\w+|interval_text|wall_clock_us"
-    rf"|{PREFIX}zone_abbreviation)\(",
+    rf"|{PREFIX}zone_abbreviation(?:_in)?)\(",
     re.IGNORECASE,
 )
 """Calls of functions that run in Python, and of macros that call these, in DuckDB's SQL."""
 
 
-def install(connection: duckdb.DuckDBPyConnection, zone: str, wall: WallClock) -> None:
-    """Defines them in an evaluator's database, whose time zone is `zone`."""
+_ZONE = "current_setting('TimeZone')"
+"""The time zone of a query's cursor, which DuckDB knows when it binds the query."""
+
+
+def install(connection: duckdb.DuckDBPyConnection, wall: WallClock) -> None:
+    """Defines them in an evaluator's database."""
     create: Any = connection.create_function  # its stubs know no function over Arrow's columns
     define(connection, "interval_text", lambda value: str(interval_of(value)), _TEXT, ["INTERVAL"])
     for kind in TEXTS_READ:
         type = ColumnType(kind)
-        create(f"text_as_{kind.value.lower()}", _reader(type, zone), ["VARCHAR"], type.duckdb_name,
-               type="arrow", null_handling="special")  # fmt: skip
+        name = f"text_as_{kind.value.lower()}"
+        create(f"{name}_in", _reader(type), ["VARCHAR"] * 2, type.duckdb_name, type="arrow",
+               null_handling="special")  # fmt: skip
+        connection.execute(f"CREATE MACRO {name}(s) AS {name}_in(s, {_ZONE})")
     texts = ("VARCHAR[]", pa.list_(pa.string()))
     define(connection, "text_as_array", read_array, texts, ["VARCHAR"])
     define(connection, "pattern_replaced", replaced, _TEXT, ["VARCHAR"] * 4)
     create("pattern_found", told(_matched, 3), ["VARCHAR"] * 3, "BOOLEAN", type="arrow",
            null_handling="special")  # fmt: skip
-
-    def abbreviation(moment: datetime) -> str | None:
-        return moment.astimezone(zone_of(zone)).tzname()
-
-    define(connection, f"{PREFIX}zone_abbreviation", abbreviation, _TEXT)
+    name = f"{PREFIX}zone_abbreviation"
+    define(connection, f"{name}_in", _abbreviation, _TEXT)
+    connection.execute(f"CREATE MACRO {name}(m) AS {name}_in(m, {_ZONE})")
     create("wall_clock_us", wall.unix_us, [], "BIGINT", side_effects=True)
     for statement in definitions():
         connection.execute(statement)
@@ -134,13 +138,18 @@ def told(function: Callable[..., Any], count: int | None = None) -> Callable[...
     return call
 
 
-def _reader(type: ColumnType, zone: str) -> Callable[[Any], Any]:
-    def read(column: Any) -> Any:
+def _abbreviation(moment: datetime, zone: str) -> str | None:
+    return moment.astimezone(zone_of(zone)).tzname()
+
+
+def _reader(type: ColumnType) -> Callable[[Any, Any], Any]:
+    def read(texts: Any, zones: Any) -> Any:
+        zone = zones[0].as_py() if len(zones) else UTC_NAME
         before = follow(SessionZone(zone))  # DuckDB's threads are no session's
         try:
-            datums = [None if text is None else coerce(type, text) for text in column.to_pylist()]
+            datums = [None if text is None else coerce(type, text) for text in texts.to_pylist()]
         finally:
             forget(before)
         return column_array(type, [to_physical(type, datum) for datum in datums])
 
-    return told(read, 1)
+    return told(read, 2)

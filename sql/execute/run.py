@@ -20,7 +20,7 @@ from ...catalog.rights.users import ROOT
 from ...catalog.store.descriptor_store import DescriptorReader
 from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.fibre import in_slices
+from ...kvlayer.process.fibre import in_slices
 from ...kvlayer.timestamp import unix_us
 from ...kvlayer.txn import Transaction
 from ..access.key_access import KeyAccess

@@ -33,7 +33,7 @@ from ...catalog.values.errors import SQLError
 from ...catalog.values.interval import Interval
 from ...catalog.values.json_text import write_json
 from ...catalog.values.type_kinds import TypeKind
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ..access.key_access import KeyAccess
 from ..analyze import scalars
 from ..analyze.binder import Relations, scopes_in, tables_in

@@ -21,7 +21,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ..syntax.trees import E, copied, find_all
 
 # Rows.

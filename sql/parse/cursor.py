@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
 from ...catalog.values.shown_text import shown_text
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from .lexer import TOKENS_PER_STEP, is_string
 
 T = TypeVar("T")

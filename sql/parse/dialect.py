@@ -32,7 +32,7 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.risingwave import RisingWave
 from sqlglot.tokenizer_core import Token, TokenType
 
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ..builtins.macros import CALLED, PREFIX
 from ..syntax.trees import CALLED as COLUMN_NAME
 

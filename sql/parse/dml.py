@@ -30,6 +30,7 @@ from ..syntax.trees import (
     error_at,
     find_all,
     folded,
+    is_cte,
     position_of,
     table_name,
     unsupported,
@@ -530,22 +531,8 @@ def _read_step(tree: exp.Expr, name: str) -> None:
         if table is target or (isinstance(target, exp.Schema) and table is target.this):
             continue
         plain = isinstance(table.this, exp.Identifier) and table.args.get("db") is None
-        if plain and folded(table.this) == name and not _hidden(table, name):
+        if plain and folded(table.this) == name and not is_cte(table, name):
             table.set("db", exp.to_identifier(SCHEMA, quoted=True))
-
-
-def _hidden(table: exp.Table, name: str) -> bool:
-    """Whether a WITH around the table, nearer than the statement's own, defines the name."""
-    node: exp.Expr | None = table.parent
-    while node is not None:
-        clause = node.args.get("with_")
-        if clause is not None and any(
-            folded(cte.args["alias"].this) == name and not isinstance(cte.this, _WRITES)
-            for cte in clause.expressions
-        ):
-            return True
-        node = node.parent
-    return False
 
 
 def _refuse_within(tree: exp.Expr) -> None:

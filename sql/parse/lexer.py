@@ -9,7 +9,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ..syntax.trees import unsupported
 from .dialect import tokens_of
 from .pieces import SMALL_LENGTH, Pieces, pieces

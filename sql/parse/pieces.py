@@ -14,7 +14,7 @@ import re
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from .constants import SHORTENED, constant_list, further_rows
 
 NESTING_MAX = 256

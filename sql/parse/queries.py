@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..syntax.statement import AsOf
 from ..syntax.statements import Query, RowLock

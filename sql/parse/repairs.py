@@ -29,7 +29,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ..builtins.macros import PREFIX
 from ..syntax.trees import alias_named, find_all, unsupported
 from .lexer import LITERALS, TOKENS_PER_STEP, is_string, like

@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.type_kinds import FLOATS, TypeKind
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ..access.key_access import KeyAccess, key_access, ranked_accesses
 from ..access.predicates import compile_predicates
 from ..analyze.binder import Relations, check_columns, row_scope, single_table

@@ -11,7 +11,7 @@ from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.descriptors.elements import Index
 from ...catalog.rows.row_codec import RowCodec
 from ...catalog.values.column_types import Datum
-from ...kvlayer.fibre import in_slices
+from ...kvlayer.process.fibre import in_slices
 from ...kvlayer.transaction_modes import LockMode, WhenLocked
 from ..access.key_access import KeyAccess
 from ..access.predicates import Predicate

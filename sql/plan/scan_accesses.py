@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from ...catalog.descriptors.descriptor import TableDescriptor
 from ...catalog.values.type_kinds import TypeKind
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from ..access.key_access import KeyAccess, best_access
 from ..access.predicates import NullTest, Predicate, compile_predicates
 from ..analyze.binder import Relations, is_plain, row_scope

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from ...catalog.values.errors import SQLError
 from ...kvlayer import errors as kv
-from ...kvlayer.log import LogFull
 from ...kvlayer.raw import EntryUnreadable
-from ...kvlayer.replica import ReplicaRefused
+from ...kvlayer.replication.replica import ReplicaRefused
 
 RETRY_HINT = "Run the transaction again from its BEGIN."
 
@@ -83,7 +82,7 @@ _WORDS: tuple[tuple[type[kv.KVError], str, str | None, str | None], ...] = (
     (EntryUnreadable, "XX001", None, "The server's log and disk may say more."),
     (kv.TransactionState, "25000", None, None),
     (
-        LogFull,
+        kv.StoreFull,
         "53100",
         "the disk is full: writes are refused, reads go on",
         "Free space on the disk of the data folder; writes then go on by themselves.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -195,8 +196,10 @@ class QueryEvaluator(Protocol):
         parameters: Sequence[object],
         declared: Declared = (),
     ) -> Answer:
-        """Returns the result of one query."""
-        ...
+        """Returns the whole result of one query."""
+        async with aclosing(self.answers(sql, tables, parameters, declared, whole=True)) as answers:
+            found = [answer async for answer in answers]
+        return Answer(found[0].columns, pa.concat_tables([each.table for each in found]))
 
     def answers(
         self,
@@ -204,8 +207,11 @@ class QueryEvaluator(Protocol):
         tables: Mapping[str, pa.Table],
         parameters: Sequence[object],
         declared: Declared = (),
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[Answer, None]:
-        """Returns the result of one query in batches, made as they are asked for: one at least."""
+        """Returns the result of one query in batches, made as they are asked for: one at least, and
+        of a result that is wanted `whole` few."""
         ...
 
     async def describe(

@@ -23,9 +23,9 @@ from ...catalog.values.interval_text import read_interval
 from ...kvlayer.access import StoreAccess
 from ...kvlayer.clock import Timestamp
 from ...kvlayer.errors import KVError
-from ...kvlayer.leadership import Role
 from ...kvlayer.raw import TTL_SECONDS_MAX, RawKeyspace, keyspace_span
-from ...kvlayer.replica import Begin, Look
+from ...kvlayer.replication.leadership import Role
+from ...kvlayer.replication.replica import Begin, Look
 from ..plan.needs import needs_on
 from ..results.errors import from_kv
 from ..syntax.statement import ObjectName

@@ -35,7 +35,7 @@ from sqlglot import exp
 from ...catalog.descriptors.temporary_schema import session_schema
 from ...catalog.values.column_types import INT8_MAX
 from ...catalog.values.session_zone import UTC_NAME, zone_name
-from ...kvlayer.fibre import in_slices
+from ...kvlayer.process.fibre import in_slices
 from ..analyze.binder import Relations
 from ..analyze.scalars import SLOT
 from ..parse import ParsedText, parse

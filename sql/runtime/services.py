@@ -32,7 +32,7 @@ from ...changefeed import (
 )
 from ...kvlayer.access import StoreAccess, Transaction
 from ...kvlayer.clock import Timestamp
-from ...kvlayer.offload import OffloadLane
+from ...kvlayer.process.offload import OffloadLane
 from ...kvlayer.ranges import RangeInfo
 from ...kvlayer.raw import Leadership
 from ...kvlayer.span import Span

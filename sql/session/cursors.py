@@ -1,22 +1,16 @@
 """SQL cursors: DECLARE, FETCH, MOVE and CLOSE.
 
-A cursor shows the rows of its query as they were when it was declared, and has a place among them:
-
-    before the first   0
-    on the n-th        n
-    behind the last    one more than there are
+A cursor shows the rows of its query as they were when it was declared. They come in batches while
+FETCH goes forward, and those that were fetched are gone.
 
 It ends with its transaction, by COMMIT or not, and where ROLLBACK TO takes its DECLARE back; one
 that was declared WITH HOLD outlives the commit.
-
-One that goes both ways (SCROLL) holds all its rows. Of any other the rows come in batches while
-FETCH goes forward, and those that were fetched are gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -35,15 +29,14 @@ CURSORS_MAX = 100
 
 @dataclass(slots=True, eq=False)
 class _Declared:
-    """A cursor. `result` has its rows, unless they come in batches."""
+    """A cursor, and the rows of its query's result that are still to be fetched."""
 
     statement: s.DeclareCursor
     result: Result
+    rows: ForwardRows
     opened: OpenTransaction | None  # None of one WITH HOLD that was declared by itself
     transaction: Transaction | None
     savepoint: int = 0  # the last that was made before it
-    place: int = 0
-    rows: ForwardRows | None = None  # of one whose rows come in batches
     fetched: ResultBatches | None = None  # of a FETCH that its client has perhaps not read yet
 
 
@@ -103,11 +96,9 @@ class Cursors:
         if len(self._declared) >= CURSORS_MAX:
             raise SQLError("53400", f"a session has at most {CURSORS_MAX} cursors")
         transaction = None if opened is None else opened.transaction
-        found = await self._run(statement.text, parameters, streamed=statement.scroll is not True)
-        cursor = _Declared(statement, found, opened, transaction)
+        found = await self._run(statement.text, parameters, streamed=True)
+        cursor = _Declared(statement, found, ForwardRows(found), opened, transaction)
         cursor.savepoint = 0 if opened is None else opened.savepoints_made
-        if found.batches is not None:
-            cursor.rows = ForwardRows(found.batches)
         self._declared[statement.name] = cursor
         return Result(tag="DECLARE CURSOR")
 
@@ -124,34 +115,17 @@ class Cursors:
         await cursor.result.close()
 
     async def _fetch(self, statement: s.FetchCursor, *, streamed: bool) -> Result:
-        """The rows asked for, the place being moved. Raises SQLError 34000, 55000."""
+        """The rows asked for, in batches where they are many. Raises SQLError 34000, 55000."""
         cursor = self._find(statement.name, statement.position)
         if cursor.fetched is not None:
             await cursor.fetched.settle()  # what was asked for first is taken first
             cursor.fetched = None
-        if cursor.rows is not None:
-            wanted, skipped = _ahead(statement, cursor.rows)
-            async for _ in cursor.rows.take(skipped):
-                pass
-            asked = replace(statement, count=wanted)
-            return await self._fetch_forward(asked, cursor, cursor.rows, streamed=streamed)
-        first, last, place = _reached(statement, cursor.place, cursor.result.row_count)
-        backward = statement.backward or place < cursor.place
-        if backward and cursor.statement.scroll is False:
-            raise _forward_only()
-        count = max(0, last - first + 1)
-        cursor.place = place
-        if statement.moves:
-            return Result(tag=f"MOVE {count}", row_count=count)
-        return _rows(cursor.result, first, count, backward=statement.backward)
-
-    async def _fetch_forward(
-        self, statement: s.FetchCursor, cursor: _Declared, rows: ForwardRows, *, streamed: bool
-    ) -> Result:
-        """The next rows of a cursor whose rows come in batches."""
-        columns = cursor.result.columns
-        wanted = statement.count
-        if streamed and not statement.moves and (wanted is None or wanted > BATCH_ROWS):
+        rows, columns = cursor.rows, cursor.result.columns
+        wanted, skipped = _ahead(statement, rows)
+        async for _ in rows.take(skipped):
+            pass
+        many = cursor.result.batches is not None and (wanted is None or wanted > BATCH_ROWS)
+        if streamed and many and not statement.moves:
             batches = ResultBatches((), rows.take(wanted), self._waiting)
             cursor.fetched = batches
             return Result(tag="FETCH", columns=columns, batches=batches)
@@ -192,23 +166,19 @@ class Cursors:
 
 def _ahead(statement: s.FetchCursor, rows: ForwardRows) -> tuple[int | None, int]:
     """Returns how many rows to fetch, and how many to skip before them. Raises SQLError 55000 for
-    rows that were fetched before, and for those that are counted from the end."""
-    if not statement.single and not statement.backward:
-        return statement.count, 0
-    place = rows.taken + rows.ended
-    if statement.single and statement.count is not None:
-        behind = statement.count - (place if statement.origin is s.From.START else 0)
-        if behind > 0:
-            return 1, behind - 1
-    raise _forward_only()
-
-
-def _forward_only() -> SQLError:
-    return SQLError(
-        "55000",
-        "cursor can only scan forward",
-        hint="Declare it with SCROLL option to enable backward scan.",
-    )
+    rows that are not ahead."""
+    count = statement.count
+    if count is None:
+        return None, 0
+    if statement.absolute:
+        count -= rows.taken + rows.ended
+    if count < 1:
+        raise SQLError(
+            "55000",
+            "cursor can only scan forward",
+            hint="Declare it again to begin anew; ORDER BY … DESC reads from the end.",
+        )
+    return (1, count - 1) if statement.single else (count, 0)
 
 
 def _lives(cursor: _Declared, opened: OpenTransaction | None) -> bool:
@@ -221,57 +191,22 @@ def _lives(cursor: _Declared, opened: OpenTransaction | None) -> bool:
     return cursor.statement.hold and cursor.opened.committed_at is not None
 
 
-def _reached(statement: s.FetchCursor, place: int, count: int) -> tuple[int, int, int]:
-    """The first and the last row of what is asked for (none where they cross), and the place that
-    it leaves the cursor at."""
-    wanted = statement.count
-    if statement.single:
-        assert wanted is not None, statement
-        target = place + wanted
-        if statement.origin is s.From.START:
-            target = wanted if wanted >= 0 else count + 1 + wanted
-        target = min(max(target, 0), count + 1)
-        return (target, target, target) if 1 <= target <= count else (1, 0, target)
-    if statement.backward:
-        steps = place if wanted is None else min(-wanted, place)
-        first = place - steps
-        return max(first, 1), place - 1, first
-    steps = count + 1 - place if wanted is None else min(wanted, count + 1 - place)
-    last = place + steps
-    return place + 1, min(last, count), last
-
-
-def _rows(result: Result, first: int, count: int, *, backward: bool) -> Result:
-    start = first - 1
-    tag = f"FETCH {count}"
-    if result.table is not None:
-        part = result.table.slice(start, count)
-        forward = Result(tag=tag, columns=result.columns, table=part, row_count=count)
-        if not backward:
-            return forward
-        rows = forward.fetch_rows()
-    else:
-        rows = list((result.rows or ())[start : start + count])
-    if backward:
-        rows.reverse()
-    return Result(tag=tag, columns=result.columns, rows=rows, row_count=count)
-
-
 class ForwardRows:
-    """The rows of `batches`. `taken` counts those that were given; `ended` says that a taker came
-    to the end."""
+    """The rows of a result, once each. `taken` counts those that were given; `ended` says that a
+    taker came to the end."""
 
-    def __init__(self, batches: ResultBatches) -> None:
+    def __init__(self, result: Result) -> None:
         self.taken = 0
         self.ended = False
-        self._batches = batches
-        self._left: pa.Table | None = None  # of the batch that was cut
+        self._batches = result.batches
+        self._left = result.fetch_arrow() if result.batches is None else None
 
     async def take(self, count: int | None) -> AsyncGenerator[pa.Table, None]:
         """The next `count` rows, or all for None, in parts. What is not taken of it stays."""
         while count is None or count > 0:
-            part = self._left if self._left is not None else await self._batches.next()
-            self._left = None
+            part, self._left = self._left, None
+            if part is None and self._batches is not None:
+                part = await self._batches.next()
             if part is None:
                 self.ended = True
                 return

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from ...catalog.values.errors import SQLError
-from ...changefeed.sinks.duckdb.read_statement import TEXT_BYTES_MAX
+from ...changefeed.sinks.duckdb.reading.read_statement import TEXT_BYTES_MAX
 from ..execute.ddl.enum_types import DeclaredTypes
 from ..parse import ParsedText
 from ..results.results import Result, ResultColumn

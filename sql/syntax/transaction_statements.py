@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from ...kvlayer.transaction_modes import Isolation
 from .statement import AsOf, NamedStatement, Statement, Syntax
 
@@ -95,43 +93,37 @@ class SetVariable(TransactionStatement):
 
 
 class DeclareCursor(NamedStatement):
-    """`text` is the query, with blanks in front so that its positions are true. `scroll` is None
-    where nothing is said: then it may go backwards as long as it holds all of its rows."""
+    """`text` is the query, with blanks in front so that its positions are true."""
 
     grammar = (
-        "DECLARE ^ name:cursor [INSENSITIVE/ASENSITIVE] [scroll:scroll] CURSOR "
+        "DECLARE ^ name:cursor [INSENSITIVE/ASENSITIVE] [NO SCROLL | _:scroll] CURSOR "
         "[hold:WITH HOLD | WITHOUT HOLD] FOR text:query_text"
     )
     text: str
-    scroll: bool | None
     hold: bool
 
 
-class From(Enum):
-    """From where FETCH counts."""
-
-    HERE = "relative"  # behind the current row, or before it where the count is negative
-    START = "absolute"  # from the first row, or from the last where the count is negative
-
-
 class Direction(Syntax):
-    """With `single` the row at `count` from `origin`; else the next `count` rows, backwards where
-    it is negative, and all of that direction where it is None."""
+    """The next `count` rows, or all of them where it is None. With `single` the one row that is so
+    far ahead, or that has this number of all where it is `absolute`. What is below 1 lies behind.
+    """
 
     grammar = (
         "NEXT",
-        ("FIRST", {"origin": From.START, "count": 1, "single": True}),
-        ("LAST", {"origin": From.START, "count": -1, "single": True}),
-        ("ABSOLUTE count:count", {"origin": From.START, "single": True}),
+        ("FIRST", {"single": True, "absolute": True}),
+        ("ABSOLUTE count:count", {"single": True, "absolute": True}),
         ("RELATIVE count:count", {"single": True}),
         ("ALL", {"count": None}),
         ("FORWARD ALL", {"count": None}),
-        ("BACKWARD ALL", {"count": None, "backward": True}),
+        "FORWARD count:count",
+        "FORWARD",
+        ("PRIOR/LAST", {"count": 0}),
+        ("BACKWARD [ALL | _:count]", {"count": 0}),
+        "count:count",
     )
-    origin: From = From.HERE
     count: int | None = 1
     single: bool = False
-    backward: bool = False
+    absolute: bool = False
 
 
 class FetchCursor(NamedStatement, Direction):

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ...catalog.values.errors import SQLError
-from ...kvlayer.fibre import give_way
+from ...kvlayer.process.fibre import give_way
 from .statement import ObjectName, Syntax
 
 E = TypeVar("E", bound=exp.Expr)
@@ -137,6 +137,32 @@ def table_name(table: exp.Expr) -> ObjectName:
     parts = [table.args.get("catalog"), table.args.get("db"), table.this]
     named = [part for part in parts if isinstance(part, exp.Identifier)]
     return ObjectName(tuple(map(folded, named)), position_of(named[0]) or 1)
+
+
+def is_cte(table: exp.Table, name: str) -> bool:
+    """Whether a WITH around a table reference has a part of that name, and it is meant."""
+    within: exp.CTE | None = None
+    node: exp.Expr | None = table
+    while node is not None:
+        if isinstance(node, exp.CTE):
+            within = node
+        clause = node.args.get("with_")
+        if isinstance(clause, exp.With) and name in _names_before(clause, within):
+            return True
+        node = node.parent
+    return False
+
+
+def _names_before(clause: exp.With, within: exp.CTE | None) -> Iterator[str]:
+    """The names that a part of a WITH sees: those before it, and its own in WITH RECURSIVE."""
+    for cte in clause.expressions:
+        if cte is within:
+            assert within is not None, clause
+            if clause.args.get("recursive"):
+                yield folded(within.args["alias"].this)
+            return
+        assert isinstance(cte, exp.CTE), cte
+        yield folded(cte.args["alias"].this)
 
 
 # Errors at trees.

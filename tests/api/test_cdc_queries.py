@@ -17,7 +17,7 @@ from tailrace.api.embedded import AsyncDatabase, aopen
 from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.column_types import ColumnType, Datum
 from tailrace.catalog.values.errors import SQLError
-from tailrace.kvlayer import fibre
+from tailrace.kvlayer.process import fibre
 from tailrace.sql.execute.query import feed_queries
 from tests.harness.webhook_receiver import WebhookReceiver
 

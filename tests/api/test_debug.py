@@ -20,7 +20,7 @@ from tailrace.catalog.descriptors.names import TableName
 from tailrace.catalog.rows.row_codec import codec_for
 from tailrace.catalog.store.key_names import KeyNames
 from tailrace.kvlayer.clock import format_timestamp
-from tailrace.kvlayer.fibre import STEPS_PER_SLICE, in_slices
+from tailrace.kvlayer.process.fibre import STEPS_PER_SLICE, in_slices
 from tests.harness.http_door import HttpDoor, problem_of
 
 Line = dict[str, Any]

@@ -200,6 +200,9 @@ def test_several_tables_come_and_go(tmp_path: Path) -> None:
         ("orders, others INTO 'delta:///lake'", "0A000"),
         ("\"od/d\", orders INTO 'delta:///lake/'", "0A000"),
         ("others INTO 'delta:///lake'", "42701"),
+        ("orders INTO 'delta:///taken/inside'", "58030"),
+        ("orders INTO 'delta:///taken/inside/'", "58030"),
+        ("orders INTO 'file:///taken/inside'", "58030"),
     ],
 )
 def test_what_cannot_be_a_delta_table_is_refused(tmp_path: Path, rest: str, sqlstate: str) -> None:
@@ -209,6 +212,7 @@ def test_what_cannot_be_a_delta_table_is_refused(tmp_path: Path, rest: str, sqls
             await database.sql("CREATE TABLE odd (k INT PRIMARY KEY)")
             await database.sql('ALTER TABLE odd RENAME TO "od/d"')
             await database.sql('CREATE TABLE others ("_Op" INT PRIMARY KEY)')
+            (tmp_path / "data" / "mirrors" / "taken" / "_delta_log").mkdir(parents=True)
             with pytest.raises(SQLError) as told:
                 await create(database, rest)
             assert told.value.sqlstate == sqlstate
@@ -285,5 +289,39 @@ def test_names_that_delta_finds_no_way_to_are_refused(tmp_path: Path, name: str)
                 with pytest.raises(SQLError) as caught:
                     await create(database, f"\"{name}\" INTO '{uri}'")
                 assert caught.value.sqlstate == ("0A000" if uri.endswith("/") else "22023")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("mode", ["log", "mirror"])
+def test_a_table_that_is_made_again_begins_its_delta_table_anew(tmp_path: Path, mode: str) -> None:
+    """Also one that other columns have, and one of which several were dropped meanwhile. Versions
+    of the Delta table from before stay readable."""
+
+    async def scenario() -> None:
+        path = tmp_path / "data" / "mirrors" / "lake" / "t"
+        async with store(tmp_path) as database:
+            job_id = await create(
+                database, f"DATABASE defaultdb INTO 'delta:///lake/?mode={mode}' {OFTEN}"
+            )
+            await database.sql("CREATE TABLE t (k INT PRIMARY KEY, v STRING)")
+            await database.sql("INSERT INTO t VALUES (1, 'a')")
+            await caught_up(database, job_id)
+            before = DeltaTable(str(path)).version()
+            for number in range(3):
+                await database.sql("DROP TABLE t")
+                await database.sql("CREATE TABLE t (k STRING PRIMARY KEY, w INT)")
+                await database.sql(f"INSERT INTO t VALUES ('b', {number})")
+            await caught_up(database, job_id)
+        async with store(tmp_path) as database:
+            await database.sql("INSERT INTO t VALUES ('c', 7)")
+            await caught_up(database, job_id)
+            watched = await database.sql(f"SHOW CHANGEFEED JOB {job_id} WITH WATCHED_TABLES")
+            assert "failed" not in str(watched.fetchall())  # none that was dropped is told again
+        table = DeltaTable(str(path))
+        shown = table.to_pyarrow_table(columns=["k", "w"]).to_pylist()
+        assert sorted(shown, key=str) == [{"k": "b", "w": 2}, {"k": "c", "w": 7}]
+        table.load_as_version(before)
+        assert table.to_pyarrow_table(columns=["k", "v"]).to_pylist() == [{"k": 1, "v": "a"}]
 
     asyncio.run(scenario())

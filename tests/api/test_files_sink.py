@@ -258,6 +258,7 @@ def test_a_scan_alone_ends_with_whole_files(tmp_path: Path) -> None:
         ("nodelocal://self/changes?apply=row", "", "22023"),
         ("file:///changes", "WITH envelope = 'key_only'", "22023"),
         ("file:///changes", "WITH format = 'parquet', topic_in_value", "22023"),
+        ("file:///changes", "WITH format = 'parquet', envelope = 'bare'", "22023"),
         ("file:///changes", "WITH format = 'csv'", "22023"),
     ],
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
+import httpx2
 import pytest
 
 from tests.harness.http_door import HttpDoor, problem_of
@@ -168,3 +172,21 @@ def test_openapi_describes_every_refusal_as_a_problem(door: HttpDoor) -> None:
         for operation in operations.values():
             assert operation["responses"]["default"]["content"] == problem, path
             assert "422" not in operation["responses"], path
+
+
+def test_a_client_that_hangs_up_ends_its_statement_and_is_no_fault(
+    door: HttpDoor, caplog: pytest.LogCaptureFixture
+) -> None:
+    waiting = "SELECT pg_sleep(60)"
+    with pytest.raises(httpx2.ReadTimeout):
+        door.client.post("/v1/sql", json={"sql": waiting}, timeout=0.5)
+    deadline = time.monotonic() + 10
+    while any(query["query"] == waiting for query in running(door)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+def running(door: HttpDoor) -> list[dict[str, Any]]:
+    queries: list[dict[str, Any]] = door.client.get("/v1/queries").json()["items"]
+    return queries

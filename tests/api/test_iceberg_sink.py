@@ -120,6 +120,7 @@ def test_a_column_of_another_type_stops_the_feed(tmp_path: Path) -> None:
         ("iceberg:///lake?mode=mirror", "0A000"),
         ("iceberg:///lake?namespace=a.b", "22023"),
         ("iceberg:///taken", "58030"),
+        ("iceberg:///garbage", "58030"),
     ],
 )
 def test_what_cannot_be_an_iceberg_table_is_refused(
@@ -128,6 +129,9 @@ def test_what_cannot_be_an_iceberg_table_is_refused(
     async def scenario() -> None:
         async with store(tmp_path) as database:
             await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+            garbage = tmp_path / "data" / "mirrors" / "garbage"
+            garbage.mkdir(parents=True)
+            (garbage / "catalog.db").write_text("no catalog" * 1000)
             folder = tmp_path / "data" / "mirrors" / "taken"
             folder.mkdir(parents=True)
             catalog = SqlCatalog(
@@ -195,5 +199,30 @@ def test_names_that_a_location_cannot_have_are_refused(tmp_path: Path, name: str
                 with pytest.raises(SQLError) as caught:
                     await create(database, f"CREATE CHANGEFEED FOR orders INTO '{place}'")
                 assert caught.value.sqlstate == "22023"
+
+    asyncio.run(scenario())
+
+
+def test_a_table_that_is_made_again_begins_its_iceberg_table_anew(tmp_path: Path) -> None:
+    """Also with columns of other types, under the old names."""
+
+    async def scenario() -> None:
+        async with store(tmp_path) as database:
+            job_id = await create(
+                database, f"CREATE CHANGEFEED FOR DATABASE defaultdb INTO 'iceberg:///lake' {OFTEN}"
+            )
+            await database.sql("CREATE TABLE t (k INT PRIMARY KEY, v STRING, gone INT)")
+            await database.sql("INSERT INTO t VALUES (1, 'a', 1)")
+            await caught_up(database, job_id)
+            await database.sql("DROP TABLE t")
+            await database.sql("CREATE TABLE t (k STRING PRIMARY KEY, v INT)")
+            await database.sql("INSERT INTO t VALUES ('b', 2)")
+            await caught_up(database, job_id)
+        async with store(tmp_path) as database:
+            await database.sql("INSERT INTO t VALUES ('c', 3)")
+            await caught_up(database, job_id)
+        found = rows(tmp_path, "default.t")
+        assert [(row["k"], row["v"]) for row in found] == [("b", 2), ("c", 3)]
+        assert set(found[0]) == {"k", "v", "_op", "_commit_timestamp"}
 
     asyncio.run(scenario())

@@ -11,10 +11,11 @@ import pytest
 from confluent_kafka import KafkaError
 
 from tailrace.api.embedded import AsyncDatabase, aopen
+from tailrace.catalog.jobs import JobState
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.encode.topics import topic_name
 from tailrace.changefeed.sinks.kafka.target import parse_target, shown_uri
-from tests.harness.kafka_reader import MockCluster, Record, read
+from tests.harness.kafka_reader import MockCluster, Record, read, read_all
 
 
 @asynccontextmanager
@@ -82,6 +83,93 @@ def test_records_have_keys_partitions_and_headers(tmp_path: Path) -> None:
     assert [one and one["name"] for one in ones] == ["old", "a", "b", "c", None]
 
 
+def test_a_column_is_the_key_of_messages(tmp_path: Path) -> None:
+    """Of a deletion it has the value that the row had. `key_in_value` tells the primary key."""
+
+    async def scenario(cluster: MockCluster) -> list[Record]:
+        async with orders(tmp_path) as database:
+            await fed(
+                database,
+                f"kafka://{cluster.addresses}",
+                "key_column = 'name', unordered, key_in_value",
+                "UPDATE orders SET name = 'new' WHERE k <= 2",
+                "UPDATE orders SET name = NULL WHERE k = 1",
+                "DELETE FROM orders WHERE k = 2",
+            )
+        return await asyncio.to_thread(read, cluster.addresses, "orders", lambda r: len(r) >= 24)
+
+    with MockCluster() as cluster:
+        records = asyncio.run(scenario(cluster))
+    told = [(record.key, record.value["key"][0], record.value["after"]) for record in records]
+    scanned = [(key, k) for key, k, after in told if after and after["name"] == "old"]
+    assert scanned == [(b'["old"]', k) for k in range(1, 21)]
+    assert {key: after for key, k, after in told if k == 1} == {
+        b'["old"]': {"k": 1, "name": "old"},
+        b'["new"]': {"k": 1, "name": "new"},
+        b"[null]": {"k": 1, "name": None},
+    }
+    assert [key for key, k, after in told if k == 2 and after is None] == [b'["new"]']
+    assert all(record.partition == sarama(record.key or b"", 4) for record in records)
+
+
+def test_a_columns_fields_are_headers(tmp_path: Path) -> None:
+    """Beside those that all records have; messages do not show the column."""
+
+    async def scenario(cluster: MockCluster) -> list[Record]:
+        async with orders(tmp_path) as database:
+            await database.sql("ALTER TABLE orders ADD COLUMN meta JSONB")
+            await fed(
+                database,
+                f"kafka://{cluster.addresses}",
+                "headers_json_column_name = 'meta', extra_headers = '{\"origin\": \"shop\"}'",
+                """UPDATE orders SET meta = '{"try": 2.50, "trace": "æ", "n": null}' WHERE k = 1""",
+                "DELETE FROM orders WHERE k = 1",
+                "UPDATE orders SET meta = '[1]' WHERE k = 2",
+            )
+        return await asyncio.to_thread(read, cluster.addresses, "orders", lambda r: len(r) >= 23)
+
+    with MockCluster() as cluster:
+        records = asyncio.run(scenario(cluster))
+    own = (("origin", b"shop"), ("n", None), ("try", b"2.50"), ("trace", "æ".encode()))
+    scanned, updated, deleted = (record for record in records if record.key == b"[1]")
+    assert scanned.headers == own[:1]
+    assert set(updated.headers) == set(deleted.headers) == set(own)
+    assert updated.value == {"after": {"k": 1, "name": "old"}}
+    assert deleted.value == {"after": None}
+    assert {record.headers for record in records if record.key == b"[2]"} == {own[:1]}
+
+
+def test_a_column_that_tables_lack_is_no_key(tmp_path: Path) -> None:
+    """Neither at the feed's creation, nor of a table that joins it, nor when it is dropped."""
+
+    async def scenario(cluster: MockCluster) -> None:
+        async with orders(tmp_path) as database:
+            await database.sql("CREATE TABLE others (k INT PRIMARY KEY)")
+            uri = f"kafka://{cluster.addresses}"
+            create = f"CREATE CHANGEFEED FOR orders INTO '{uri}' WITH unordered, key_column = "
+            ((job_id,),) = (await database.sql(f"{create} 'name'")).fetchall()
+            assert isinstance(job_id, int)
+            for statement, sqlstate in [
+                (f"{create} 'colour'", "42703"),
+                (f"{create} 'name', headers_json_column_name = 'colour'", "42703"),
+                (f"{create} 'name', headers_json_column_name = 'name'", "42804"),
+                (f"{create} 'name', headers_json_column_name = 'name', exactly_once", "0A000"),
+                (f"ALTER CHANGEFEED {job_id} ADD others", "42703"),
+                (f"ALTER CHANGEFEED {job_id} SET key_column = 'k'", "22023"),
+                (f"ALTER CHANGEFEED {job_id} UNSET unordered", "22023"),
+            ]:
+                with pytest.raises(SQLError) as caught:
+                    await database.sql(statement)
+                assert caught.value.sqlstate == sqlstate, statement
+            await database.sql("ALTER TABLE orders DROP COLUMN name")
+            await database.sql("INSERT INTO orders VALUES (21)")
+            job = await database.node.jobs.wait(job_id, JobState.FAILED, timeout=30)
+            assert 'no column "name", which the option key_column names' in (job.error or "")
+
+    with MockCluster() as cluster:
+        asyncio.run(scenario(cluster))
+
+
 def test_resolved_goes_to_every_partition(tmp_path: Path) -> None:
     def complete(records: list[Record]) -> bool:
         return len({record.partition for record in records if record.key is None}) == 4
@@ -92,7 +180,8 @@ def test_resolved_goes_to_every_partition(tmp_path: Path) -> None:
             await fed(
                 database,
                 f"kafka://{cluster.addresses}?topic_name=all",
-                f"resolved, kafka_sink_config = {config}, partition_alg = 'murmur2'",
+                f"resolved, topic_in_value, kafka_sink_config = {config}, "
+                "partition_alg = 'murmur2', extra_headers = '{\"origin\": \"shop\"}'",
             )
             return await asyncio.to_thread(read, cluster.addresses, "all", complete)
 
@@ -102,9 +191,11 @@ def test_resolved_goes_to_every_partition(tmp_path: Path) -> None:
         kinds = [record.key is None for record in records if record.partition == partition]
         assert kinds == sorted(kinds), "a resolved record came before what it speaks for"
     assert {record.value["after"]["k"] for record in rows(records)} == set(range(1, 21))
+    assert {record.value["topic"] for record in rows(records)} == {"orders"}
+    assert {record.headers for record in records} == {(("origin", b"shop"),)}
 
 
-def test_levels_that_no_compression_has_are_refused(tmp_path: Path) -> None:
+def test_configurations_that_will_not_do_are_refused(tmp_path: Path) -> None:
     """Before any broker is asked."""
 
     async def scenario() -> None:
@@ -113,6 +204,8 @@ def test_levels_that_no_compression_has_are_refused(tmp_path: Path) -> None:
                 ('{"CompressionLevel": 3}', "Compression NONE has no CompressionLevel"),
                 ('{"Compression": "SNAPPY", "CompressionLevel": 0}', "SNAPPY has no Compression"),
                 ('{"Compression": "GZIP", "CompressionLevel": 10}', "of GZIP is at most 9"),
+                ('{"requiredacks": 2}', "RequiredAcks is one of NONE, ONE, ALL, not 2"),
+                ('{"Flush": {"Bytes": 1, "bytes": 2}}', "Flush has a field twice"),
             ]:
                 with pytest.raises(SQLError, match=words):
                     await database.sql(
@@ -255,3 +348,24 @@ def test_a_record_that_is_too_large_is_a_dead_letter(tmp_path: Path) -> None:
     with MockCluster(brokers=1) as cluster:
         keys = {record.key for record in rows(asyncio.run(scenario(cluster)))}
     assert keys == {b"[%d]" % k for k in range(1, 24) if k != 22}
+
+
+def test_a_batch_that_is_too_large_goes_in_parts(tmp_path: Path) -> None:
+    """A broker speaks of all that a request holds for a partition, and no record of it is."""
+
+    async def scenario(cluster: MockCluster) -> list[Record]:
+        async with orders(tmp_path) as database:
+            created = await database.sql(
+                f"CREATE CHANGEFEED FOR orders INTO 'kafka://{cluster.addresses}'"
+            )
+            ((job_id,),) = created.fetchall()
+            assert isinstance(job_id, int)
+            await database.feed(job_id).wait_until(await database.node.store.now())
+            cluster.refuse_a_record(KafkaError.MSG_SIZE_TOO_LARGE, after_ms=0)
+            await database.sql("INSERT INTO orders SELECT g, 'x' FROM generate_series(21, 200) g")
+            await database.feed(job_id).wait_until(await database.node.store.now())
+        return await asyncio.to_thread(read_all, cluster.addresses, "orders")
+
+    with MockCluster(brokers=1) as cluster:
+        keys = {record.key for record in asyncio.run(scenario(cluster))}
+    assert keys == {b"[%d]" % k for k in range(1, 201)}

@@ -12,7 +12,7 @@ import pytest
 from tailrace.kvlayer.clock import Timestamp, format_timestamp
 from tailrace.kvlayer.keys import encode_bytes
 from tailrace.kvlayer.raw import encode_deletion, encode_entry
-from tailrace.kvlayer.replica import Ingest
+from tailrace.kvlayer.replication.replica import Ingest
 from tests.harness.http_door import HttpDoor, problem_of
 
 KS = "/v1/keyspaces/ks"

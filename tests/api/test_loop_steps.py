@@ -11,7 +11,7 @@ import pytest
 
 from tailrace.api.loop_steps import LoopSteps
 from tailrace.api.node import Node
-from tailrace.kvlayer.fibre import in_slices
+from tailrace.kvlayer.process.fibre import in_slices
 
 LONG_NS = 5_000_000
 

@@ -16,7 +16,7 @@ from tailrace.api.passwords import Guesses
 from tailrace.catalog.rights.users import PASSWORD_BYTES_MAX, make_verifier
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tests.harness.http_door import HttpDoor, problem_of
 
 

@@ -14,7 +14,7 @@ from tailrace.changefeed.sinks.tailrace import ReplicaRequests, Reply, parse_tar
 from tailrace.changefeed.sinks.tailrace.transport import TransportBroken
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.replica import Ingest
+from tailrace.kvlayer.replication.replica import Ingest
 from tailrace.kvlayer.store import Store
 from tests.api.test_replication import caught_up, content, state, until, uri
 from tests.harness.http_door import HttpDoor

@@ -95,6 +95,11 @@ OPTIONS: dict[str, Served] = {
         f"{ENDS_TESTS}::test_what_a_feed_protects_expires",
         "a duration; otherwise the cluster setting `changefeed.protect_timestamp.max_age`",
     ),
+    "headers_json_column_name": Served(
+        f"{KAFKA_TESTS}::test_a_columns_fields_are_headers",
+        "a column of JSONB that each table has; Kafka. Messages do not show it, and deletions "
+        "have the headers that the row had",
+    ),
     "initial_scan": Served(
         f"{OPTIONS_TESTS}::test_a_feed_without_a_scan_shows_changes_alone", "`yes`, `no`, `only`"
     ),
@@ -103,6 +108,11 @@ OPTIONS: dict[str, Served] = {
         f"{KAFKA_TESTS}::test_resolved_goes_to_every_partition",
         "`ClientID`, `Compression`, `CompressionLevel`, `RequiredAcks` (`ALL` here), `Flush` "
         "(Messages, MaxMessages, Bytes, Frequency); no `Version`: it is found out",
+    ),
+    "key_column": Served(
+        f"{KAFKA_TESTS}::test_a_column_is_the_key_of_messages",
+        "a column that each table has; Kafka, with `unordered`. Deletions have the value that the "
+        "row had",
     ),
     "key_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
@@ -181,13 +191,18 @@ OPTIONS: dict[str, Served] = {
     ),
     "topic_in_value": Served(
         f"{OPTIONS_TESTS}::test_messages_have_the_shape_that_was_asked_for",
-        "a flag; always on for webhooks",
+        "a flag: the table's name, without `topic_prefix` or `topic_name`; always on for webhooks",
     ),
     "transactions": Served(
         "tests/api/test_transaction_messages.py::test_a_stream_tells_whole_transactions",
         "a flag, of feeds without a sink and of webhooks, in the envelopes `wrapped`, `bare` and "
         "`row`: messages come transaction by transaction, with begin and end. "
         "[sql.md](sql.md#transactions-of-a-changefeed); not CockroachDB's",
+    ),
+    "unordered": Served(
+        f"{KAFKA_TESTS}::test_a_column_is_the_key_of_messages",
+        "a flag, with `key_column` alone: messages of a row whose key column changes come in no "
+        "order. Excludes `resolved`",
     ),
     "updated": Served(f"{OPTIONS_TESTS}::test_messages_tell_their_timestamps", "a flag"),
     "webhook_auth_header": Served(

@@ -25,7 +25,7 @@ from tailrace.api.node import Node
 from tailrace.api.pgwire import PostgresOptions, serve_postgres
 from tailrace.api.pgwire.authentication import Method
 from tailrace.api.rpc import JoinToken
-from tailrace.kvlayer.tuned_process import tuned_process
+from tailrace.kvlayer.process.tuned_process import tuned_process
 
 TOKEN = "the token of this node"
 PASSWORD = "x"

@@ -53,18 +53,27 @@ class MockCluster:
     def refuse_a_record(self, error: int, *, after_ms: int) -> None:
         """Each broker answers the next request to write records with `error`, so late, and writes
         nothing."""
-        [path] = Path(confluent_kafka.__file__).parents[1].glob("confluent_kafka.libs/librdkafka*")
-        library = ctypes.CDLL(str(path))
-        library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
-        # The client's handle is the first field of the Python object, behind its header.
-        handle = ctypes.c_void_p.from_address(id(self._owner) + object.__basicsize__)
-        cluster = ctypes.c_void_p(library.rd_kafka_handle_mock_cluster(handle))
+        library, cluster = self._library()
         push = library.rd_kafka_mock_broker_push_request_error_rtts
         for broker in self._brokers:
             pushed = push(
                 cluster, broker, ctypes.c_int16(PRODUCE), ctypes.c_size_t(1), error, after_ms
             )
             assert pushed == 0, pushed
+
+    def answer_of_topic(self, topic: str, error: int) -> None:
+        """Whoever asks where a topic is hears of `error`, until that is KafkaError.NO_ERROR."""
+        library, cluster = self._library()
+        library.rd_kafka_mock_topic_set_error(cluster, topic.encode(), error)
+
+    def _library(self) -> tuple[ctypes.CDLL, ctypes.c_void_p]:
+        """librdkafka, and its handle of the cluster."""
+        [path] = Path(confluent_kafka.__file__).parents[1].glob("confluent_kafka.libs/librdkafka*")
+        library = ctypes.CDLL(str(path))
+        library.rd_kafka_handle_mock_cluster.restype = ctypes.c_void_p
+        # The client's handle is the first field of the Python object, behind its header.
+        handle = ctypes.c_void_p.from_address(id(self._owner) + object.__basicsize__)
+        return library, ctypes.c_void_p(library.rd_kafka_handle_mock_cluster(handle))
 
     def __enter__(self) -> MockCluster:
         return self

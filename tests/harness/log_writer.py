@@ -10,11 +10,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tailrace.kvlayer.data_folder import DataFolder
 from tailrace.kvlayer.engine import EngineBatch, EngineStall
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
+from tailrace.kvlayer.files.data_folder import DataFolder
 from tailrace.kvlayer.log import CommandLog
-from tailrace.kvlayer.offload import Offload, ThreadOffload
+from tailrace.kvlayer.process.offload import Offload, ThreadOffload
 
 SEGMENT_BYTES = 256 * 1024
 PADDING = b"." * 300

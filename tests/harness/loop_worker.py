@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tailrace.changefeed.sinks.duckdb.hosting.host import MirrorHost
 from tailrace.changefeed.sinks.duckdb.mirror_file import run_whole
 from tailrace.kvlayer.clock import WallClock
-from tailrace.kvlayer.offload import Offload
+from tailrace.kvlayer.process.offload import Offload
 from tailrace.kvlayer.worker import Channel, Started
 from tests.harness.loop_doorbell import LoopDoorbell
 

@@ -30,7 +30,7 @@ from tailrace.kvlayer.clock import (
 )
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import Offload, ThreadOffload
+from tailrace.kvlayer.process.offload import Offload, ThreadOffload
 from tailrace.kvlayer.settings import Settings
 from tests.harness.loop_worker import LoopWorker
 

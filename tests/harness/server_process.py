@@ -136,6 +136,12 @@ class ServerProcess:
         assert self._process is not None, "not running"
         self._process.send_signal(what)
 
+    def limit_files(self, size: int) -> None:
+        """From here on the system refuses to write files beyond `size`, as a broken disk would."""
+        assert self._process is not None, "not running"
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (size, hard))
+
     def kill(self) -> None:
         """Without a word, as a crash or a power cut of the process would."""
         self._end(signal.SIGKILL)

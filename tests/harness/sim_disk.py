@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from random import Random
 
-from tailrace.kvlayer.offload import OffloadLane
-from tailrace.kvlayer.syncs import LaneSyncs, Syncs
+from tailrace.kvlayer.files.syncs import LaneSyncs, Syncs
+from tailrace.kvlayer.process.offload import OffloadLane
 
 PAGE_BYTES = 4096
 

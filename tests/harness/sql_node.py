@@ -40,7 +40,7 @@ from tailrace.changefeed import (
 )
 from tailrace.changefeed.sinks.sinkless import ChangefeedRow
 from tailrace.kvlayer.clock import Timestamp
-from tailrace.kvlayer.offload import Offload
+from tailrace.kvlayer.process.offload import Offload
 from tailrace.kvlayer.store import Store
 from tailrace.kvlayer.txn import Transaction
 from tailrace.sql import (

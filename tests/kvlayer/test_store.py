@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tailrace.kvlayer.clock import ZERO, Timestamp, duration
-from tailrace.kvlayer.engine import EngineBatch, EngineStall, MemoryEngine
+from tailrace.kvlayer.engine import EngineBatch, EngineFailed, EngineStall, MemoryEngine
 from tailrace.kvlayer.errors import (
     BatchTimestampBeforeGC,
     StoreClosed,
+    StoreFull,
     TransactionState,
     WriteConflict,
 )
 from tailrace.kvlayer.events import Checkpoint, SteadyState, ValueBatch
 from tailrace.kvlayer.keys import ALL_KEYS, TIME_INDEX, table_span
-from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.mvcc import SLICE_ROWS
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps
 from tailrace.kvlayer.settings import Settings
@@ -247,12 +247,12 @@ def test_full_disk_refuses_writes_and_answers_reads() -> None:
             await put(store, {A: b"0"})
             sim.disk.space_left = 0
             body = bytes(256 << 10)
-            with pytest.raises(LogFull):
+            with pytest.raises(StoreFull):
                 for _ in range(1000):
                     await put(store, {B: body})
             kept = await store.snapshot(store.clock.now()).get(B)
             assert kept == body
-            with pytest.raises(LogFull):
+            with pytest.raises(StoreFull):
                 await put(store, {B: body, C: body})
             assert await store.snapshot(store.clock.now()).get(C) is None
             assert await store.snapshot(store.clock.now()).get(A) == b"0"
@@ -399,6 +399,67 @@ def test_waits_end_when_the_store_does() -> None:
         with pytest.raises(StoreClosed, match="plug"):
             store.begin()
         waiting.cancel()
+
+    sim.run(main())
+
+
+class RefusingEngine(MemoryEngine):
+    """An engine whose disk refuses writes and flushes, while it does."""
+
+    refusal: Exception | None = None
+
+    def write(self, batch: EngineBatch, *, applied_index: int) -> None:
+        self._refuse()
+        super().write(batch, applied_index=applied_index)
+
+    def flush(self) -> None:
+        self._refuse()
+        super().flush()
+
+    def _refuse(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+
+def test_store_ends_with_its_engine_and_says_so() -> None:
+    sim = Simulation(15)
+
+    async def main() -> None:
+        engine = RefusingEngine()
+        store = await open_store(sim, engine=engine)
+        told: list[BaseException] = []
+        store.on_failure(told.append)
+        engine.refusal = EngineFailed("the disk is broken")
+        with pytest.raises(StoreClosed, match="the disk is broken"):
+            await put(store, {A: b"1"})
+        await asyncio.sleep(0)
+        with pytest.raises(StoreClosed, match="the disk is broken"):
+            store.begin()
+        assert told == [engine.refusal]
+
+    sim.run(main())
+
+
+def test_log_is_cut_when_a_full_disk_has_room_for_the_engine() -> None:
+    sim = Simulation(16)
+    settings = Settings({"kv.engine.flush_bytes": "1000000"})
+
+    async def main() -> None:
+        engine = RefusingEngine()
+        store = await open_store(sim, engine=engine, settings=settings)
+        for _ in range(100):
+            engine.refusal = None
+            await put(store, {A: bytes(1 << 20)})
+            engine.refusal = StoreFull("no room")
+            await asyncio.sleep(0.1)
+            with pytest.raises(StoreFull):
+                await put(store, {A: b""})
+        assert store.log.first_retained_index < 10
+        engine.refusal = None
+        await put(store, {A: b""})
+        await asyncio.sleep(1)
+        assert store.log.first_retained_index > 10
+        await store.close()
 
     sim.run(main())
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from random import Random
 
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, SystemWallClock
-from tailrace.kvlayer.disk import RealDisk
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
+from tailrace.kvlayer.files.disk import RealDisk
 from tailrace.kvlayer.keys import table_span
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.mvcc import SLICE_ROWS
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tests.harness.stores import key, put

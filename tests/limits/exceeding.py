@@ -32,7 +32,7 @@ from tailrace.api.tls import server_context
 from tailrace.catalog.rights.users import make_verifier
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tests.harness.certificates import certificate
 from tests.harness.http_door import ARROW, JSON_LINES, HttpDoor, problem_of
 from tests.harness.pg_door import PATIENCE_SECONDS, PgDoor, WireClient, WireError, pg_door
@@ -458,22 +458,6 @@ def results(limit: Limit, folder: Path) -> str:
     query = "DECLARE c{} CURSOR WITH HOLD FOR SELECT * FROM generate_series(1, 1000000) g"
     opened = [text for n in range(SMALL) for text in (query.format(n), f"FETCH 1 FROM c{n}")]
     return statements("BEGIN", *opened, query.format(SMALL))
-
-
-def zones(limit: Limit, folder: Path) -> str:
-    return _zones("root")
-
-
-def zones_user(limit: Limit, folder: Path) -> str:
-    return _zones("ada")
-
-
-def _zones(user: str) -> str:
-    opened: list[str] = []
-    for n in range(1, SMALL + 2):
-        query = f"DECLARE c{n} CURSOR FOR SELECT * FROM generate_series(1, 1000000) g"
-        opened += (f"SET TIME ZONE 'Etc/GMT+{n}'", query, f"FETCH 1 FROM c{n}")
-    return statements("BEGIN", *opened[:-1], user=user)
 
 
 def number(limit: Limit, folder: Path) -> str:

@@ -32,7 +32,6 @@ from tailrace.changefeed.backup import BACKUP_QUOTA
 from tailrace.changefeed.sinks import locations
 from tailrace.kvlayer.settings import Setting
 from tailrace.kvlayer.txn import limits as stored
-from tailrace.sql.execute.query import duckdb
 from tailrace.sql.parse import lexer
 from tailrace.sql.results import result_batches
 from tailrace.sql.runtime import transactions
@@ -356,18 +355,6 @@ LIMITS: tuple[Limit, ...] = (
         result_batches,
         "WAITING_OF_USER_MAX",
         "53400",
-    ),
-    _row(
-        "zones", SQL, "time zones of queries under way", "the server", duckdb, "ZONES_MAX", "53000"
-    ),
-    _row(
-        "zones_user",
-        SQL,
-        "time zones of queries under way",
-        "a user who is no admin",
-        duckdb,
-        "ZONES_OF_USER_MAX",
-        "53000",
     ),
     _row("number", SQL, "a number", "a statement", lexer, "NUMBER_LENGTH_MAX", "22003", C),
     _row("key", SQL, "a primary key, encoded", "a row", stored, "KEY_BYTES_MAX", "54000", B),

@@ -19,9 +19,9 @@ from tailrace.kvlayer.errors import (
     LockTimeout,
     RetryableTransaction,
     StoreClosed,
+    StoreFull,
     TakesWaiting,
 )
-from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.savepoint import Savepoint
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
@@ -40,7 +40,7 @@ KEYS = [key(name, table) for table in TABLES for name in NAMES]
 TABLE_SPANS = [Span.prefix(key("", table)) for table in TABLES]
 ALL_TABLES = Span(TABLE_SPANS[0].start, TABLE_SPANS[-1].end)
 
-REFUSED = (RetryableTransaction, LockTimeout, LogFull, BatchTimestampBeforeGC)
+REFUSED = (RetryableTransaction, LockTimeout, StoreFull, BatchTimestampBeforeGC)
 """What may be answered to a transaction that then has not happened."""
 
 THINKING_SECONDS = (0.0,) * 6 + (0.002,) * 3 + (0.03, 0.03, 1.0)

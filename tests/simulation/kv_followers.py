@@ -14,8 +14,8 @@ from tailrace.kvlayer.errors import (
     RangeFeedEnded,
     RetryableTransaction,
     StoreClosed,
+    StoreFull,
 )
-from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.protected_timestamp import ProtectedTimestamps, ProtectionRefused
 from tailrace.kvlayer.rangefeed import RangeFeed
 from tailrace.kvlayer.span import Span, subtract
@@ -24,7 +24,7 @@ from tests.harness.validators import Start, Watch
 from tests.simulation.kv_clients import KEYS
 from tests.simulation.kv_model import KVModel
 
-REFUSED = (RetryableTransaction, LockTimeout, LogFull)
+REFUSED = (RetryableTransaction, LockTimeout, StoreFull)
 
 
 class Follower:

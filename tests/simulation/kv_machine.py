@@ -15,8 +15,8 @@ from random import Random
 
 from tailrace.kvlayer import keys
 from tailrace.kvlayer.clock import ZERO, Clock, PhysicalTime, Timestamp
-from tailrace.kvlayer.data_folder import ClockBoundFile
 from tailrace.kvlayer.engine import EngineBatch, EngineStall, MemoryEngine
+from tailrace.kvlayer.files.data_folder import ClockBoundFile
 from tailrace.kvlayer.log import CommandLog
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.mvcc import body_of

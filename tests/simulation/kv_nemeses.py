@@ -13,8 +13,8 @@ from tailrace.kvlayer.errors import (
     KVError,
     RangeRefused,
     StoreClosed,
+    StoreFull,
 )
-from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.store import Store
 from tests.simulation.kv_clients import ALL_TABLES, KEYS, TABLE_SPANS
 from tests.simulation.kv_machine import Machine
@@ -63,7 +63,7 @@ class Nemeses:
             nemesis = self.random.choice(self.gathered)
             try:
                 await nemesis()
-            except LogFull:
+            except StoreFull:
                 self.counts[f"{nemesis.__name__}: the log is full"] += 1
             except StoreClosed:
                 return

@@ -27,8 +27,8 @@ from tailrace.kvlayer.errors import (
     OracleAway,
     RetryableTransaction,
     StoreClosed,
+    StoreFull,
 )
-from tailrace.kvlayer.log import LogFull
 from tailrace.kvlayer.mvcc import body_of
 from tailrace.kvlayer.ranges import collection
 from tailrace.kvlayer.raw import (
@@ -62,7 +62,7 @@ from tests.simulation.raw_model import (
 LIVES_MAX = 3
 SETTLE_SECONDS = 60.0
 REFUSED = (
-    RetryableTransaction, LockTimeout, LogFull, BatchTimestampBeforeGC, OracleAway, ClockStopped,
+    RetryableTransaction, LockTimeout, StoreFull, BatchTimestampBeforeGC, OracleAway, ClockStopped,
 )  # fmt: skip
 OUTAGE_SECONDS_MAX = 30.0
 ASK_SECONDS = 0.5

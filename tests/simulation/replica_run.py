@@ -58,7 +58,7 @@ from tailrace.kvlayer.raw import (
     keyspace_span,
     raw_key,
 )
-from tailrace.kvlayer.replica import Begin, End, Ingest, Look, ReplicaRefused
+from tailrace.kvlayer.replication.replica import Begin, End, Ingest, Look, ReplicaRefused
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.store import Store
 from tests.harness.sim_disk import SimDisk

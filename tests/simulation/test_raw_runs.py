@@ -26,7 +26,7 @@ HAPPENINGS = (
     "refused before the first answer",
     "refused in a long outage",
     "refused: BatchTimestampBeforeGC",
-    "refused: LogFull",
+    "refused: StoreFull",
     "versions collected",
     "written in an outage",
 )

@@ -35,7 +35,7 @@ HAPPENINGS = (
     "range deletions",
     "rangefeed_pushes_total",
     "refused: BatchTimestampBeforeGC",
-    "refused: LogFull",
+    "refused: StoreFull",
     "refused: RetryableTransaction",
     "rollbacks",
     "savepoint rollbacks",

@@ -27,7 +27,6 @@ from tailrace.kvlayer.access import StoreAccess
 from tailrace.kvlayer.clock import ZERO, PhysicalTime, Timestamp
 from tailrace.kvlayer.errors import FollowerAway, KVError, NotLeader, RangeRefused, StoreClosed
 from tailrace.kvlayer.events import ValueBatch
-from tailrace.kvlayer.leadership import Role
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.mvcc import body_of
 from tailrace.kvlayer.raw import (
@@ -44,7 +43,8 @@ from tailrace.kvlayer.raw import (
     raw_key,
     user_key,
 )
-from tailrace.kvlayer.replica import (
+from tailrace.kvlayer.replication.leadership import Role
+from tailrace.kvlayer.replication.replica import (
     Begin,
     Look,
     ReplicaOrder,

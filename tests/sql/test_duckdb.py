@@ -15,7 +15,7 @@ import pytest
 
 from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer.clock import SystemWallClock
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.sql.execute.query.duckdb import Analytics
 from tailrace.sql.execute.query.evaluator_errors import from_duckdb
 from tailrace.sql.results.errors import passed_on

@@ -13,7 +13,7 @@ from tailrace.catalog.values.errors import SQLError
 from tailrace.kvlayer import keys as key_format
 from tailrace.kvlayer.clock import ZERO, format_timestamp
 from tailrace.kvlayer.raw import IngestedEntry, ReplicaKeyspace, keyspace_span
-from tailrace.kvlayer.replica import Begin, Drain, Follow, Reclaim, source_of
+from tailrace.kvlayer.replication.replica import Begin, Drain, Follow, Reclaim, source_of
 from tailrace.sql.results.results import Row
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node

@@ -14,7 +14,7 @@ from sqlglot.optimizer.scope import Scope
 from benchmarks.statement_shapes import SHAPES, TABLE
 from tailrace.catalog.descriptors.descriptor import TableDescriptor
 from tailrace.catalog.values.errors import SQLError
-from tailrace.kvlayer.fibre import in_slices
+from tailrace.kvlayer.process.fibre import in_slices
 from tailrace.sql.analyze.binder import Relations, tables_of
 from tailrace.sql.analyze.types.parameter_types import PARAMETERS_MAX, type_parameters
 from tailrace.sql.analyze.types.types import Types

@@ -65,3 +65,14 @@ def test_overriding_is_a_part_of_with() -> None:
         assert (await node.error(refused)).sqlstate == "428C9"
 
     run(scenario)
+
+
+def test_a_nearer_with_of_the_same_name_reads_the_part_that_writes() -> None:
+    async def scenario(node: SqlNode) -> None:
+        rows = await node.rows(
+            "WITH w AS (UPDATE q SET p = 40 WHERE id = 4 RETURNING id) "
+            "SELECT * FROM (WITH w AS (SELECT id + 1 AS id FROM w) SELECT id FROM w) s"
+        )
+        assert rows == [(5,)]
+
+    run(scenario)

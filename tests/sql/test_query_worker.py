@@ -15,7 +15,7 @@ from tailrace.catalog.values.errors import SQLError
 from tailrace.catalog.values.session_zone import SessionZone, follow
 from tailrace.kvlayer.clock import SystemWallClock
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.kvlayer.settings import Settings
 from tailrace.kvlayer.worker import Channel, Started
 from tailrace.sql.builtins.evaluator_functions import IN_PYTHON
@@ -114,7 +114,7 @@ def test_the_calls_of_python_are_known_by_their_names() -> None:
     runs in Python, which a macro does that calls one that does."""
     own = "SELECT DISTINCT function_name, coalesce(macro_definition, '') FROM duckdb_functions()"
     known = {name for name, _ in duckdb.connect().execute(own).fetchall()}
-    ours = _open_database("UTC", SystemWallClock()).execute(own).fetchall()
+    ours = _open_database(SystemWallClock()).execute(own).fetchall()
     added = [(name, body) for name, body in ours if name not in known]
     assert len(added) > 100
     for name, body in added:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from tailrace.catalog.values.session_zone import SessionZone, clock_of, follow, forget, instant
-from tailrace.sql.execute.query import duckdb
-from tests.harness import people
 from tests.harness.simulation import Simulation
 from tests.harness.sql_node import SqlNode, sql_node
 
@@ -140,34 +137,22 @@ def test_offsets_in_whole_hours_count_as_in_postgresql(written: str, shown: str)
     run(scenario)
 
 
-def test_zones_that_nobody_uses_make_room() -> None:
-    """A session may go through many, and takes none from the others."""
+def test_queries_of_many_zones_are_under_way_at_once() -> None:
+    """One DuckDB computes all of them: the zone is that of a query's cursor."""
+    query = (
+        "SELECT extract(hour FROM TIMESTAMPTZ '2020-01-01 12:00+00' + g * INTERVAL '1 day'), "
+        "('2020-01-0' || least(g, 9))::TIMESTAMPTZ FROM generate_series(1, 100000) g"
+    )
 
     async def scenario(node: SqlNode) -> None:
-        signs = [f"Etc/GMT{number:+d}" for number in range(-12, 13) if number]
-        for zone in (*signs, signs[0], "UTC"):
-            await node.sql(f"SET TIME ZONE '{zone}'")
-            assert await node.rows("SELECT count(*) FROM generate_series(1, 3) g") == [(3,)]
+        await node.sql("BEGIN")
+        for west in range(-11, 12):
+            zone = f"SET LOCAL TIME ZONE 'Etc/GMT{west:+d}'"
+            await node.sql(f"{zone}; DECLARE c{west + 11} CURSOR FOR {query}")
+        await node.sql("SET LOCAL TIME ZONE 'Asia/Tokyo'")
+        for west in range(-11, 12):
+            moment = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(hours=west)
+            assert await node.rows(f"FETCH c{west + 11}") == [(12 - west, moment)]
+            assert len(await node.rows(f"FETCH 9000 IN c{west + 11}")) == 9000
 
     run(scenario)
-
-
-def test_one_users_zones_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An open cursor has its time zone, however many of them one user opens."""
-    monkeypatch.setattr(duckdb, "ZONES_MAX", 3)
-    monkeypatch.setattr(duckdb, "ZONES_OF_USER_MAX", 2)
-    query = "SELECT * FROM generate_series(1, 1000000) g"
-
-    def opened(number: int) -> str:
-        zone = f"SET TIME ZONE 'Etc/GMT+{number}'"
-        return f"{zone}; DECLARE c{number} CURSOR FOR {query}; FETCH 1 FROM c{number}"
-
-    async def scenario(on: people.People) -> None:
-        await on.ada.execute(f"BEGIN; {opened(1)}; {opened(2)}; SAVEPOINT s")
-        assert 'user "ada"' in await people.refused(on.ada, opened(3), "53000")
-        await on.bo.execute(f"BEGIN; {opened(4)}; ROLLBACK")
-        await on.ada.execute("ROLLBACK TO s; CLOSE c1")
-        await asyncio.sleep(1)  # a result is let go in a step of its own
-        await on.ada.execute(f"{opened(3)}; ROLLBACK")
-
-    people.run(scenario)

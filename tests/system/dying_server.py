@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tailrace.api.cli.main import main
 from tailrace.kvlayer.raw import Placement, Placements
-from tailrace.kvlayer.replica import ReplicaOrder, ReplicaState, RoleChange
+from tailrace.kvlayer.replication.replica import ReplicaOrder, ReplicaState, RoleChange
 from tailrace.kvlayer.span import Span
 from tailrace.kvlayer.store import Store
 

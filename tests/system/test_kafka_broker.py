@@ -119,7 +119,8 @@ def test_what_the_broker_refuses_ends_the_feed(tmp_path: Path) -> None:
         small = f"{uri}{quote(PASSWORD)}&topic_prefix=small_"
         server.sql(f"CREATE CHANGEFEED FOR orders INTO '{small}'")
         wait_for(server, "failed")
-        wait_for(server, f"Kafka at {broker.login_address}: Broker: Message size too large")
+        place = f"Kafka at {broker.login_address}: topic small_orders"
+        wait_for(server, f"{place}: Broker: Message size too large")
         once = f"kafka://{broker.address}?topic_prefix=once%20"
         created = f"CREATE CHANGEFEED FOR orders INTO '{once}' WITH exactly_once"
         job_id = server.rows(created)[0][0]

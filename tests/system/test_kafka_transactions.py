@@ -24,7 +24,7 @@ from tailrace.changefeed.sinks.protocol import (
 )
 from tailrace.kvlayer.clock import ZERO, Timestamp
 from tailrace.kvlayer.history import StorePosition
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.kvlayer.span import Span
 from tests.harness.kafka_process import KafkaProcess
 from tests.harness.kafka_reader import read_all

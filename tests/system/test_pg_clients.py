@@ -289,9 +289,10 @@ def test_a_pool_of_asyncpg_hands_connections_on(server: ServerProcess) -> None:
 
 def test_psycopg_reads_by_a_cursor_of_the_server(client: psycopg.Connection[Any]) -> None:
     client.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 250) AS s(g)")
-    with client.transaction(), client.cursor(name="mine", scrollable=True) as cursor:
+    with client.transaction(), client.cursor(name="mine") as cursor:
         cursor.itersize = 100
         cursor.execute("SELECT id, n FROM t WHERE id > %s ORDER BY id", (50,))
-        assert [row[0] for row in cursor] == list(range(51, 251))
-        cursor.scroll(0, mode="absolute")
-        assert cursor.fetchmany(2) == [(51, 51), (52, 52)]
+        cursor.scroll(100)
+        assert cursor.fetchmany(2) == [(151, 151), (152, 152)]
+        cursor.scroll(103, mode="absolute")
+        assert [row[0] for row in cursor] == list(range(154, 251))

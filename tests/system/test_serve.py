@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import duckdb
+import httpx2
 import pytest
 
 from tests.harness.server_process import COMMAND, ServerProcess
@@ -35,6 +36,26 @@ def test_terminated_server_leaves_all_in_order(tmp_path: Path) -> None:
         assert server.rows("SELECT k FROM t ORDER BY k") == [[1], [2]]
         assert server.terminate() == 0
         assert server.errors() == ""
+
+
+def test_server_whose_disk_fails_ends_with_the_reason_and_loses_nothing(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        server.sql("CREATE TABLE t (k INT8 PRIMARY KEY)")
+        server.limit_files(1 << 20)
+        kept = 0
+        with pytest.raises((AssertionError, httpx2.TransportError)):
+            while True:
+                server.sql(
+                    f"INSERT INTO t SELECT * FROM generate_series({kept + 1}, {kept + 1000})"
+                )
+                kept += 1000
+        assert server.terminate() == 1, "the service manager starts it again"
+        assert "the store has failed, and the server ends: [Errno 27]" in server.errors()
+        server.start()
+        [[found]] = server.rows("SELECT count(*) FROM t")
+        assert found in (kept, kept + 1000), (
+            "what was not acknowledged is there whole or not at all"
+        )
 
 
 def test_a_nice_server_gives_way(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from ....catalog.store.key_names import KeyNames
 from ....kvlayer.clock import Timestamp, parse_timestamp
 from ....kvlayer.errors import KVError
-from ....kvlayer.fibre import in_slices
+from ....kvlayer.process.fibre import in_slices
 from ....kvlayer.span import Span
 from ....kvlayer.store import Store
 from ...debug import FeedLines, Line, Target, TargetError, key_lines, log_lines, range_lines

@@ -28,7 +28,7 @@ from starlette.exceptions import HTTPException
 from ....catalog.rights.privileges import Privilege
 from ....kvlayer.clock import MAX_TIMESTAMP, Timestamp, format_timestamp, parse_timestamp
 from ....kvlayer.raw import ReplicaKeyspace
-from ....kvlayer.replica import Ingest, Look, ReplicaState, TakeOver
+from ....kvlayer.replication.replica import Ingest, Look, ReplicaState, TakeOver
 from ....sql.runtime.keyspaces import OpenedKeyspace, whole_seconds
 from ...node import Node
 from ..access import user_of

@@ -59,7 +59,7 @@ class DeliveryLane:
 
     def put(self, messages: Messages) -> int:
         """Takes messages, at least one, and returns their size."""
-        sizes = list(map(size_of, messages.keys, messages.values))
+        sizes = list(map(size_of, messages.keys, messages.values, messages.headers))
         size = sum(sizes)
         self._pending.extend(messages)
         self._sizes.extend(sizes)
@@ -81,7 +81,7 @@ class DeliveryLane:
 
     async def _deliver(self, batch: Messages) -> None:
         """Returns when the receiver has acknowledged every message, but for such as it will never
-        take, of which `refuse` has returned."""
+        take, of which `refuse` has returned. Batches behind one that is too large are smaller."""
         try:
             await self._retries.run(partial(self._sender.send, batch))
         except BatchRefused as refused:
@@ -90,6 +90,9 @@ class DeliveryLane:
                 return
             if not (refused.too_large or self._isolates):
                 raise
+            if refused.too_large:
+                size = sum(map(size_of, batch.keys, batch.values, batch.headers))
+                self._bytes_max = min(self._bytes_max, size // 2)
             middle = len(batch) // 2
             await self._deliver(batch[:middle])
             await self._deliver(batch[middle:])

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ....kvlayer.clock import Timestamp
 from ...contract.changes import ChangeBatch
+from ...encode.protocol import Headers
 from ..protocol import BadRow, SinkRefused
 
 MESSAGE_OVERHEAD_BYTES = 120
@@ -49,6 +50,7 @@ class Message(NamedTuple):
     value: bytes | None
     rows: MessageRows | None = None
     place: int = 0
+    headers: Headers = ()
 
     def bad_row(self) -> BadRow | None:
         """The row that the message is of, for a receiver that will never take it."""
@@ -74,6 +76,7 @@ class Messages:
     values: list[bytes | None] = field(default_factory=list)
     rows: list[MessageRows | None] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> Messages:
@@ -101,12 +104,13 @@ class Messages:
 
     @property
     def _columns(self) -> tuple[list[Any], ...]:
-        return self.topics, self.keys, self.values, self.rows, self.places
+        return self.topics, self.keys, self.values, self.rows, self.places, self.headers
 
 
-def size_of(key: bytes, value: bytes | None) -> int:
+def size_of(key: bytes, value: bytes | None, headers: Headers) -> int:
     """The bytes of a message, as they are counted against bounds of memory."""
-    return len(key) + len(value or b"") + MESSAGE_OVERHEAD_BYTES
+    size = len(key) + len(value or b"") + MESSAGE_OVERHEAD_BYTES
+    return size + sum(len(name) + len(text or b"") for name, text in headers) if headers else size
 
 
 class MessageSender(Protocol):

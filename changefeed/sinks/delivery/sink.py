@@ -164,6 +164,7 @@ class MessageSink(Sink):
     def _give(self, batch: ChangeBatch) -> None:
         encoded = self.encode(batch)
         keys, values, lane_count = encoded.keys, encoded.values, len(self._lanes)
+        headers = encoded.headers
         rows = MessageRows.of(batch)
         places: list[list[int]] = [[] for _ in range(lane_count)]
         for place, key in enumerate(keys):
@@ -176,6 +177,7 @@ class MessageSink(Sink):
                     [values[place] for place in own],
                     [rows] * len(own),
                     own,
+                    [() if headers is None else headers[place] for place in own],
                 )
                 self._in_flight_bytes += lane.put(messages)
         self._encoded += 1

@@ -6,15 +6,12 @@ from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from ....catalog.descriptors.descriptor import TableDescriptor
-from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
-from ..lake.columns import check_names
+from ....kvlayer.process.offload import Offload
 from ..lake.kind import LakeKind
 from ..local_uri import unwritable
 from ..locations import Mode
-from ..protocol import Sink, SinkContext, SinkRefused
-from .location import SCHEME, DeltaTarget, delta_target
+from ..protocol import FeedIdentity, Sink, SinkContext, SinkRefused
+from .location import SCHEME, delta_target
 
 WRITE_THREADS = 4
 """How many tables of a node are written at a time."""
@@ -29,16 +26,6 @@ class DeltaKind(LakeKind):
     def follows(self, uri: str) -> bool:
         """A log's rows have the columns of their own schemas; a mirror has those of its source."""
         return delta_target(uri, self._roots).mode is Mode.MIRROR
-
-    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
-        target = delta_target(uri, self._roots)
-        folders = target.folders(table.name for table in tables)
-        for table in tables:
-            check_names(table)
-        places = folders or [target.path]
-        obstacle = await self._lane(target.path).run(lambda: _obstacle(target, places))
-        if obstacle is not None:
-            raise SQLError("58030", f"a Delta table cannot be written: {obstacle}")
 
     def path_of(self, uri: str) -> Path:
         return delta_target(uri, self._roots).path
@@ -55,24 +42,38 @@ class DeltaKind(LakeKind):
         target = delta_target(uri, self._roots)
         return DeltaSink(target, self._lane(target.path), context)
 
+    def _obstacle(self, uri: str, names: Sequence[str], feed: FeedIdentity) -> str | None:
+        if (missing := _missing()) is not None:
+            return missing
+        target = delta_target(uri, self._roots)
+        folders = target.folders(names) or [target.path]
+        if target.several and (target.path / "_delta_log").exists():
+            return f"folder {target.path} is a Delta table, and none can be in it"
+        for folder in folders:
+            if (obstacle := unwritable(folder)) is not None:
+                return obstacle
+            if not (target.several and folder == target.path) and _of_another(folder, feed):
+                return f"folder {folder} is not empty"
+        return None
+
+
+def _of_another(folder: Path, feed: FeedIdentity) -> bool:
+    """Whether the folder has anything that is not a Delta table of `feed`."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return False
+    from deltalake.exceptions import DeltaError
+
+    from .table_folder import TableFolder
+
+    there = TableFolder(folder, feed)
+    try:
+        there.read()
+    except DeltaError:
+        return True
+    return there.table is None or there.foreign
+
 
 def _missing() -> str | None:
     if find_spec("deltalake") is None:
         return "the package deltalake is not installed: pip install 'tailrace[delta]'"
-    return None
-
-
-def _obstacle(target: DeltaTarget, folders: Sequence[Path]) -> str | None:
-    """Why no Delta tables can be begun there, if so."""
-    if (missing := _missing()) is not None:
-        return missing
-    if target.several and (target.path / "_delta_log").exists():
-        return f"folder {target.path} is a Delta table, and none can be in it"
-    for folder in folders:
-        if (obstacle := unwritable(folder)) is not None:
-            return obstacle
-        if target.several and folder == target.path:
-            continue
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            return f"folder {folder} is not empty"
     return None

@@ -135,9 +135,13 @@ def _relabel(array: Any, labels: dict[str, str]) -> Any:
     if not labels:
         return array
     if isinstance(array, pa.ListArray | pa.LargeListArray):
-        items = _relabel(array.values, labels)
+        # A batch may be a slice of a row group, whose own offsets begin elsewhere.
+        counts: Any = pc.list_value_length(array)
+        lengths: Any = pc.fill_null(counts, 0)
+        offsets = pa.concat_arrays([pa.array([0], lengths.type), pc.cumulative_sum(lengths)])
+        items = _relabel(array.flatten(), labels)
         lists: Any = type(array)
-        return lists.from_arrays(array.offsets, items, mask=array.is_null())
+        return lists.from_arrays(offsets, items, mask=array.is_null())
     texts = pc.cast(array, pa.string())
     places = pc.index_in(texts, value_set=pa.array([*labels], pa.string()))
     return pc.coalesce(pa.array([*labels.values()], pa.string()).take(places), texts)

@@ -17,7 +17,7 @@ Never knows: where changes come from, how their schema was proven, what a job is
 from .files import DuckDBFiles
 from .kind import DuckDBKind
 from .ownership import MirrorSources
-from .reader import MirrorReader
+from .reading.reader import MirrorReader
 from .sink import DuckDBSink
 
 __all__ = ["DuckDBFiles", "DuckDBKind", "DuckDBSink", "MirrorReader", "MirrorSources"]

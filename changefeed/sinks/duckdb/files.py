@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ..locations import MirrorLocations
 from .mirror_file import MirrorFile
 

@@ -21,9 +21,9 @@ from .log_ownership import check_log_name, log_name
 from .mirror_file import MirrorFile, run_whole
 from .orphans import Lives, release_jobs, release_orphans
 from .ownership import check_name, has_schema
-from .reader import in_lane
+from .reading.reader import in_lane
+from .reading.snapshot import InLane, MirrorSnapshot, begin_snapshot
 from .sink import DuckDBSink
-from .snapshot import InLane, MirrorSnapshot, begin_snapshot
 from .table_schema import mirror_name, mirror_names, shown_name
 
 

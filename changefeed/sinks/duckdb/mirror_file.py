@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import duckdb
 
-from ....kvlayer.offload import OffloadLane
+from ....kvlayer.process.offload import OffloadLane
 from ..protocol import SinkError
 from .errors import breaks_database, open_error
 

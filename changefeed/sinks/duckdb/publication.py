@@ -17,7 +17,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-from ....kvlayer.disk import sync_folder
+from ....kvlayer.files.disk import sync_folder
 from ..protocol import SinkError
 from .mirror_file import MirrorFile
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import OffloadLane, OffloadPool
+from ....kvlayer.process.offload import OffloadLane, OffloadPool
 from ...contract.message_form import WHOLE_ENVELOPES, Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ..kind import SinkKind
@@ -57,10 +57,4 @@ def check_files_options(options: ChangefeedOptions) -> None:
             f"files of changes have no envelope {options.envelope.value}",
             detail="A line is a whole message, and that envelope has messages without a value.",
             hint="Envelopes of files: wrapped, bare, enriched.",
-        )
-    if options.format is Format.PARQUET and options.topic_in_value:
-        raise SQLError(
-            "22023",
-            "changefeed option topic_in_value does not go with format = 'parquet'",
-            detail="A file of it has the columns of one table, whose name is the file's.",
         )

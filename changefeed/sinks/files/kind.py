@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ..kind import LocalKind
 from ..local_uri import unwritable
 from ..protocol import Sink, SinkContext

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import ZERO, Timestamp
-from ....kvlayer.offload import OffloadLane
+from ....kvlayer.process.offload import OffloadLane
 from ...contract.changes import ChangeBatch, merged
 from ...contract.message_form import Format
 from ...contract.options import ChangefeedOptions

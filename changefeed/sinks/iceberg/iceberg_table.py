@@ -115,11 +115,16 @@ class IcebergTable:
     def overwrite(
         self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], record: TableRecord
     ) -> None:
-        """Puts rows in the place of those that are there, in one commit."""
+        """Puts rows and columns in the place of those that are there, in one commit."""
         if self._table is None:
             return self.append(schema, batches, record)
         transaction = self._follow().transaction()
         transaction.delete(AlwaysTrue())
+        wanted = {field.name: _stored(field.type) for field in schema}
+        with transaction.update_schema() as update:
+            for field in self._table.schema().as_arrow():
+                if wanted.get(field.name) != _stored(field.type):
+                    update.delete_column(field.name)
         self._commit(transaction, schema, batches, record)
 
     def release(self, record: TableRecord, position: StorePosition) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ....catalog.descriptors.descriptor import TableDescriptor
-from ....kvlayer.offload import OffloadLane
+from ....kvlayer.process.offload import OffloadLane
 from ..lake.lake_table import LakeTable
 from ..lake.sink import LakeSink
 from ..protocol import SinkContext

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...contract.message_form import Format
 from ...contract.options import MESSAGE_OPTIONS, PIPELINE_OPTIONS, ChangefeedOptions
 from ...contract.sink_config import Acks, FlushConfig, KafkaCompression, KafkaConfig, RetryConfig
@@ -35,7 +35,8 @@ class KafkaKind(SinkKind):
     obeys = (
         PIPELINE_OPTIONS
         | MESSAGE_OPTIONS
-        | {"exactly_once", "extra_headers", "kafka_sink_config", "on_bad_row", "partition_alg"}
+        | {"exactly_once", "extra_headers", "headers_json_column_name", "kafka_sink_config"}
+        | {"key_column", "on_bad_row", "partition_alg", "unordered"}
     )
 
     def __init__(self, offload: Offload) -> None:
@@ -65,6 +66,12 @@ class KafkaKind(SinkKind):
                 "0A000",
                 "exactly_once in format avro is not supported",
                 hint="Leave out exactly_once, or take format = 'json'.",
+            )
+        if options.exactly_once and options.headers_column is not None:
+            raise SQLError(
+                "0A000",
+                "exactly_once with headers_json_column_name is not supported",
+                hint="Leave out one of the two.",
             )
         if options.exactly_once and options.on_bad_row is not None:
             raise SQLError(
@@ -101,7 +108,7 @@ class KafkaKind(SinkKind):
         if options.exactly_once:
             return _transactional(target, context, encoder, topics)
         return MessageSink(
-            _sender(target, options, context.offload),
+            _sender(target, options, context.offload, context.note_trouble),
             context,
             encoder,
             topics,
@@ -143,10 +150,15 @@ def _installed() -> Iterator[None]:
         ) from None
 
 
-def _sender(target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> KafkaSender:
+def _sender(
+    target: KafkaTarget,
+    options: ChangefeedOptions,
+    offload: Offload,
+    note_trouble: Callable[[str | None], None] = lambda words: None,
+) -> KafkaSender:
     with _installed():
         from .sender import KafkaSender
-    return KafkaSender(target, options, offload)
+    return KafkaSender(target, options, offload, note_trouble)
 
 
 def _transactional(
@@ -159,7 +171,7 @@ def _transactional(
         from .transactions import TransactionalSender
     options, identity, offload = context.options, context.identity, context.offload
     return TransactionalSink(
-        TransactionalSender(target, options, offload, feed_name(identity)),
+        TransactionalSender(target, options, offload, feed_name(identity), context.note_trouble),
         ProgressTopic(target, client_configuration(target, options), identity, offload),
         context,
         encoder,

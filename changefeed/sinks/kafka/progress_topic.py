@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.history import StorePosition
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ....kvlayer.span import Span
 from ...encode.topics import topic_name
 from ..delivery import Message

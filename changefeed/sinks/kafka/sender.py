@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Record
 
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...contract.options import ChangefeedOptions, PartitionAlgorithm
 from ...contract.sink_config import Acks
 from ...encode.topics import topic_name
@@ -41,14 +41,21 @@ T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
 LOOK_SECONDS = 0.5
+TOPIC_LOOK_SECONDS = 0.1
 SEND_SECONDS = 30.0
 """A batch that no broker has acknowledged by then is the feed's to send again."""
+
+TELL_SECONDS = 3.0
+"""A batch that no broker has acknowledged by then is told of in the feed's running status."""
 
 POLL_SECONDS = 0.001
 """Between looks for acknowledgements, while records are under way."""
 
 IDLE_SECONDS = 0.1
 """Between looks for what librdkafka says of its connections, while none are."""
+
+RECONNECT_MS_MAX = 1000
+"""Between tries of a broker that is away: how long a feed may stand still when it is back."""
 
 PARTITIONERS = {PartitionAlgorithm.FNV_1A: "fnv1a", PartitionAlgorithm.MURMUR2: "murmur2"}
 
@@ -64,10 +71,11 @@ REFUSALS = frozenset(
 )
 """Errors that come again whenever the record does."""
 
-BAD_RECORDS = frozenset(
-    {KafkaError.INVALID_RECORD, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
-)
-"""Errors that speak of one record: the topic takes others."""
+TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+"""Errors that speak of how much a request holds for one partition: perhaps of a single record."""
+
+BAD_RECORDS = TOO_LARGE | {KafkaError.INVALID_RECORD}
+"""Errors that speak of records: the topic takes others."""
 
 
 _TOKEN_REFUSED = re.compile(r"(acquire SASL OAUTHBEARER token).*", re.DOTALL)
@@ -78,10 +86,19 @@ class KafkaSender:
 
     resolved_by_topic = True
 
-    def __init__(self, target: KafkaTarget, options: ChangefeedOptions, offload: Offload) -> None:
+    def __init__(
+        self,
+        target: KafkaTarget,
+        options: ChangefeedOptions,
+        offload: Offload,
+        note_trouble: Callable[[str | None], None] = lambda words: None,
+    ) -> None:
         self._target = target
+        self._note_trouble = note_trouble
         self._lane = offload.lane("kafka")
         self._headers = list(options.extra_headers.items())
+        self._named: dict[str, Any] = {"headers": self._headers} if self._headers else {}
+        """The arguments that all records share."""
         self._placed = options.kafka_sink_config.acks is not Acks.NONE
         """Whether brokers tell the offsets of records."""
         self._said = ""
@@ -96,6 +113,7 @@ class KafkaSender:
         """Batches."""
         self._begun = asyncio.Event()
         self._topics: dict[str, str] = {}
+        """Topics that are there, by the names that messages have for them."""
 
     async def open(self) -> None:
         """Returns when a broker has answered."""
@@ -108,14 +126,16 @@ class KafkaSender:
 
     async def send(self, messages: Messages) -> None:
         producer = self._opened
+        new = set(messages.topics) - self._topics.keys()
+        await asyncio.gather(*(self._find(producer, topic) for topic in new))
         batch = _Batch(len(messages), placed=self._placed)
-        named: dict[str, Any] = {"headers": self._headers} if self._headers else {}
         try:
-            produce, note, topic_of = producer.produce, batch.note, self._topic
-            for topic, key, value in zip(
-                messages.topics, messages.keys, messages.values, strict=True
+            produce, note, topics = producer.produce, batch.note, self._topics
+            for topic, key, value, own in zip(
+                messages.topics, messages.keys, messages.values, messages.headers, strict=True
             ):
-                produce(topic_of(topic), value, key, on_delivery=note, **named)
+                named = {"headers": [*self._headers, *own]} if own else self._named
+                produce(topics[topic], value, key, on_delivery=note, **named)
         except KafkaException as error:
             raise self._error(error.args[0]) from None
         await self._delivered(batch)
@@ -124,11 +144,13 @@ class KafkaSender:
         """Sends a record to each partition of the topic, as many as there are by now."""
         assert topic is not None, "resolved records go to topics"
         producer = self._opened
-        name = self._topic(topic)
+        name = topic_name(topic)
         partitions = await self._partitions(producer, name)
         batch = _Batch(len(partitions), placed=self._placed)
         for partition in partitions:
-            producer.produce(name, value, partition=partition, on_delivery=batch.note)
+            producer.produce(
+                name, value, partition=partition, on_delivery=batch.note, **self._named
+            )
         await self._delivered(batch)
 
     async def close(self) -> None:
@@ -140,19 +162,28 @@ class KafkaSender:
             await self._lane.run(partial(_discard, producer))
         self._lane.close()
 
+    async def _find(self, producer: Producer, topic: str) -> None:
+        """Returns when the topic is there. librdkafka by itself would keep records of a topic that
+        no broker knows, and say nothing."""
+        name = topic_name(topic)
+        await self._partitions(producer, name)
+        self._topics[topic] = name
+
     async def _partitions(self, producer: Producer, topic: str) -> list[int]:
         """The partitions of a topic. One that is made by being asked for is there a moment
         later."""
-        looks = round(CONNECT_SECONDS / LOOK_SECONDS)
+        looks = round(CONNECT_SECONDS / TOPIC_LOOK_SECONDS)
         while True:
             found = await self._run(partial(producer.list_topics, topic, timeout=CONNECT_SECONDS))
             metadata = found.topics[topic]
             if metadata.error is None:
                 return list(metadata.partitions)
             looks -= 1
+            error = self._error(metadata.error, topic)
             if not looks:
-                raise self._error(metadata.error)
-            await asyncio.sleep(LOOK_SECONDS)
+                raise error
+            self._note_trouble(str(error))
+            await asyncio.sleep(TOPIC_LOOK_SECONDS)
 
     @property
     def _opened(self) -> Producer:
@@ -195,25 +226,32 @@ class KafkaSender:
         self._under_way += 1
         self._begun.set()
         try:
-            await asyncio.wait(either, timeout=SEND_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            for seconds in (TELL_SECONDS, SEND_SECONDS - TELL_SECONDS):
+                await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                if any(each.done() for each in either):
+                    break
+                self._note_trouble(self._unacknowledged(TELL_SECONDS))
         finally:
             self._under_way -= 1
         if batch.delivered.done():
             error = batch.delivered.result()
             if error is not None:
-                raise self._error(error)
+                raise self._error(error, batch.topic)
             if batch.unplaced:
                 raise SinkError(
                     f"{self._target.shown}: {batch.unplaced} records of topic {batch.topic} were "
                     "acknowledged without their offsets: they are sent again"
                 )
+            self._said = ""
+            self._note_trouble(None)
         elif self._polling.done():
             self._polling.result()
         else:
-            said = f": {self._said}" if self._said else ""
-            raise SinkError(
-                f"{self._target.shown}: not acknowledged within {SEND_SECONDS:g} s{said}"
-            )
+            raise SinkError(self._unacknowledged(SEND_SECONDS))
+
+    def _unacknowledged(self, seconds: float) -> str:
+        said = f": {self._said}" if self._said else ""
+        return f"{self._target.shown}: not acknowledged within {seconds:g} s{said}"
 
     async def _run(self, call: Callable[[], T]) -> T:
         try:
@@ -225,24 +263,20 @@ class KafkaSender:
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._said:
             self._said = told(error)
 
-    def _error(self, error: KafkaError) -> SinkError | SinkRefused:
+    def _error(self, error: KafkaError, topic: str | None = None) -> SinkError | SinkRefused:
         said = f": {self._said}" if self._said and self._said != told(error) else ""
-        words = f"{self._target.shown}: {told(error)}{said}"
+        where = self._target.shown if topic is None else f"{self._target.shown}: topic {topic}"
+        words = f"{where}: {told(error)}{said}"
         if error.code() in BAD_RECORDS:
-            return BatchRefused(words, too_large=False)
+            return BatchRefused(words, too_large=error.code() in TOO_LARGE)
         return SinkRefused(words) if error.code() in REFUSALS else SinkError(words)
-
-    def _topic(self, name: str) -> str:
-        found = self._topics.get(name)
-        if found is None:
-            found = self._topics[name] = topic_name(name)
-        return found
 
 
 class _Batch:
     """Counts acknowledgements, in whichever thread librdkafka tells of them; `delivered` is done
     when all are there, with the first error among them. Where records are to be `placed`,
-    `unplaced` counts those without an offset, of `topic` the last one."""
+    `unplaced` counts those without an offset. `topic` is that of a record that failed or has
+    none."""
 
     def __init__(self, count: int, *, placed: bool) -> None:
         self._loop = asyncio.get_running_loop()
@@ -258,9 +292,10 @@ class _Batch:
     def note(self, error: KafkaError | None, record: Record) -> None:
         if error is not None:
             self._error = self._error or error
+            self.topic = self.topic or record.topic()
         elif self._placed and record.offset() is None:
             self.unplaced += 1
-            self.topic = record.topic()
+            self.topic = self.topic or record.topic()
         self._left -= 1
         if not self._left:
             self._loop.call_soon_threadsafe(self._finish)
@@ -288,6 +323,7 @@ def client_configuration(target: KafkaTarget, options: ChangefeedOptions) -> dic
         **target.client,
         "bootstrap.servers": ",".join(target.brokers),
         "client.id": options.kafka_sink_config.client_id,
+        "reconnect.backoff.max.ms": RECONNECT_MS_MAX,
         "log_level": 0,  # its errors come to `error_cb`, or with a call
     }
 

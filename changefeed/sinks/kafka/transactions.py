@@ -13,7 +13,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
 
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...contract.options import ChangefeedOptions
 from ..protocol import SinkError
 from .sender import KafkaSender
@@ -34,10 +34,15 @@ class TransactionalSender(KafkaSender):
     error."""
 
     def __init__(
-        self, target: KafkaTarget, options: ChangefeedOptions, offload: Offload, name: str
+        self,
+        target: KafkaTarget,
+        options: ChangefeedOptions,
+        offload: Offload,
+        name: str,
+        note_trouble: Callable[[str | None], None] = lambda words: None,
     ) -> None:
         """`name` is the transactional id."""
-        super().__init__(target, options, offload)
+        super().__init__(target, options, offload, note_trouble)
         self._configuration |= {"transactional.id": name, "transaction.timeout.ms": OPEN_MS_MAX}
         self._coordinator = offload.lane("kafka-transactions")
         self._open_transaction = False

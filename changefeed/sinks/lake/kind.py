@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from ....kvlayer.offload import Offload, OffloadLane
+from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.values.errors import SQLError
+from ....kvlayer.process.offload import Offload, OffloadLane
 from ..kind import LocalKind, SinkKind
+from ..protocol import FeedIdentity
+from .columns import check_names
 
 CHECKPOINT_SECONDS = 5.0
 """Each checkpoint with changes is a commit and some files: who reads the table wants few."""
+
+NO_JOB = 0
+"""The job id of a feed that is still to be created: it has written nothing."""
 
 
 class LakeKind(SinkKind, LocalKind):
@@ -27,6 +35,24 @@ class LakeKind(SinkKind, LocalKind):
         self._roots = tuple(roots)
         self._pool = offload.pool(name, write_threads)
         self._lanes: dict[Path, OffloadLane] = {}
+
+    async def validate(self, uri: str, tables: Sequence[TableDescriptor], *, store_id: str) -> None:
+        await self.admit(uri, tables, FeedIdentity(store_id=store_id, job_id=NO_JOB, epoch=0))
+
+    async def admit(self, uri: str, tables: Sequence[TableDescriptor], feed: FeedIdentity) -> None:
+        """A table of the lake that the feed has written before begins anew."""
+        names = [table.name for table in tables]
+        lane = self._lane(self.path_of(uri))
+        obstacle = await lane.run(lambda: self._obstacle(uri, names, feed))
+        if obstacle is not None:
+            raise SQLError("58030", f"a table of the lake cannot be written: {obstacle}")
+        for table in tables:
+            check_names(table)
+
+    @abstractmethod
+    def _obstacle(self, uri: str, names: Sequence[str], feed: FeedIdentity) -> str | None:
+        """Why no tables of these names can begin there, if so: `feed` may have them already. Raises
+        SQLError for names that no table of the lake can have. In the lane."""
 
     def _lane(self, path: Path) -> OffloadLane:
         if path not in self._lanes:

@@ -11,6 +11,7 @@ whatever was killed when.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -21,7 +22,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import ZERO
 from ....kvlayer.history import StorePosition
-from ....kvlayer.offload import OffloadLane
+from ....kvlayer.process.offload import OffloadLane
 from ....schemafeed.table_events import TableEvent
 from ...contract.changes import ChangeBatch
 from ..protocol import Sink, SinkContext, SinkError, SinkProgress, SinkRefused, SinkStand
@@ -31,6 +32,14 @@ from .log_table import LogTable
 from .record import TableRecord, feed_stand
 
 T = TypeVar("T")
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def plain_words(error: Exception) -> str:
+    """The message of a library's error in one line: that of delta-rs is a tree, in colours."""
+    return " ".join(_COLOUR.sub("", str(error)).split())
 
 
 class LakeSink(Sink):
@@ -99,7 +108,7 @@ class LakeSink(Sink):
         try:
             return await self._lane.run(call)
         except self.errors as error:
-            raise SinkError(f"{self._shown}: {error}") from error
+            raise SinkError(f"{self._shown}: {plain_words(error)}") from error
 
     def _lakes(self) -> Iterable[LakeTable]:
         """The tables that there are where the feed's would be. In the lane."""
@@ -124,11 +133,12 @@ class LakeSink(Sink):
         return feed_stand([record for _, record in self._found.values()])
 
     def _open(self, tables: Sequence[TableDescriptor], position: StorePosition) -> None:
+        followed = {table.id for table in tables}
+        for table_id, (lake, record) in self._found.items():
+            if table_id not in followed and table_id not in self._kept:
+                lake.release(record, position)
         for table in tables:
             self._tables[table.id] = self._open_table(table)
-        for table_id, (lake, record) in self._found.items():
-            if table_id not in self._tables and table_id not in self._kept:
-                lake.release(record, position)
 
     def _open_table(self, table: TableDescriptor) -> FedTable:
         """The lake table as the feed left it, or one that begins anew."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ....kvlayer.settings import Settings, declare_bool
 from ..files.file_sinks import FileSinks
 from ..protocol import Sink, SinkContext

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ....kvlayer.child_environment import child_environment
 from ....kvlayer.clock import Timestamp
+from ....kvlayer.process.child_environment import child_environment
 from ...contract.options import ScanChoice
 from ..protocol import SinkError, SinkProgress, SinkRefused
 from ..worker import WorkerFeed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ....kvlayer.settings import Settings
 from ..kind import LocalKind
 from ..protocol import PastUnknown, SinkProgress, SinkRefused

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from ....kvlayer.disk import replace_file
+from ....kvlayer.files.disk import replace_file
 from ....kvlayer.history import StorePosition
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 
 
 class LakeRecord:

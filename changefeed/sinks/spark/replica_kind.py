@@ -17,8 +17,8 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp, duration
 from ....kvlayer.metrics import Metrics
-from ....kvlayer.offload import Offload
-from ....kvlayer.replica import Ingest, origin_of, source_of
+from ....kvlayer.process.offload import Offload
+from ....kvlayer.replication.replica import Ingest, origin_of, source_of
 from ....kvlayer.settings import Settings
 from ...contract.options import ScanChoice
 from ..protocol import PastUnknown, SinkError, SinkRefused

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ....kvlayer.access import StoreAccess
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.errors import FollowerAway
-from ....kvlayer.replica import TakeOver
+from ....kvlayer.replication.replica import TakeOver
 from ..protocol import SinkError, SinkRefused
 from .location import parse_target
 from .requests import Leading, ReplicaRequests

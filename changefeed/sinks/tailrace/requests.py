@@ -12,7 +12,7 @@ import msgspec
 
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.metrics import Metrics
-from ....kvlayer.replica import Ingest
+from ....kvlayer.replication.replica import Ingest
 from ...contract.resending import TRIES_MAX, TokenBucket, refused, tries
 from ..protocol import KeyInterval, SinkError, SinkRefused, TaskKeys
 from .location import ReplicaTarget
@@ -34,8 +34,8 @@ class Opening(msgspec.Struct, omit_defaults=True):
 
 
 class Leading(msgspec.Struct):
-    """The request that makes the replica lead: see `kvlayer.replica.TakeOver`. `oracle` is the
-    store that keeps the placement, and `secret` that of the leader's offer."""
+    """The request that makes the replica lead: see `kvlayer.replication.replica.TakeOver`. `oracle`
+    is the store that keeps the placement, and `secret` that of the leader's offer."""
 
     source: str
     group: str

@@ -11,7 +11,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.history import StorePosition
 from ....kvlayer.keys import KEYSPACE_LENGTH
-from ....kvlayer.replica import Ingest, origin_of, source_of
+from ....kvlayer.replication.replica import Ingest, origin_of, source_of
 from ....kvlayer.span import EVERYTHING
 from ...contract.changes import ChangeBatch, Form
 from ..mirror.progress_encoding import decode_frontier, encode_frontier

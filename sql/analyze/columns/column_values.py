@@ -13,7 +13,7 @@ from ....catalog.descriptors.elements import Identity
 from ....catalog.values.column_types import ColumnType, Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
-from ....kvlayer.fibre import give_way
+from ....kvlayer.process.fibre import give_way
 from ...builtins.signatures import NUMBERS
 from ...parse import text_of
 from ...parse.constants import ConstantRows

@@ -12,7 +12,7 @@ from sqlglot import exp
 from ....catalog.values.column_types import ColumnType, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
-from ....kvlayer.fibre import give_way
+from ....kvlayer.process.fibre import give_way
 from ...builtins.macros import cast_in_place, cast_to
 from ...builtins.signatures import NUMBERS, type_name
 from ...syntax.statement import at

@@ -22,7 +22,7 @@ from sqlglot import exp
 from ....catalog.values.column_types import ColumnType
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import FLOATS, TypeKind
-from ....kvlayer.fibre import give_way
+from ....kvlayer.process.fibre import give_way
 from ...builtins.known_functions import called
 from ...builtins.macros import cast_in_place, cast_to
 from ...builtins.signatures import (

@@ -22,7 +22,7 @@ from sqlglot.optimizer.scope import ScopeType
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.type_kinds import FLOATS, TypeKind
-from ....kvlayer.fibre import give_way
+from ....kvlayer.process.fibre import give_way
 from ...builtins.documents.calls import RESULTS
 from ...builtins.known_functions import FUNCTIONS, called, operand_of
 from ...builtins.macros import PREFIX

@@ -15,7 +15,7 @@ from ....catalog.rights.privileges import Privilege, securable
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
 from ....kvlayer.errors import KVError
-from ....kvlayer.fibre import in_slices
+from ....kvlayer.process.fibre import in_slices
 from ...analyze.feed_queries import feed_query
 from ...results.as_of import timestamp_of_text
 from ...results.errors import from_kv

@@ -15,7 +15,7 @@ from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.clock import Timestamp
 from ....kvlayer.errors import BatchTimestampBeforeGC, KVError
 from ....kvlayer.events import DeleteRange, Event, ValueBatch
-from ....kvlayer.fibre import end_slice, give_way, in_slices_where
+from ....kvlayer.process.fibre import end_slice, give_way, in_slices_where
 from ....kvlayer.settings import declare_int
 from ....kvlayer.span import Span
 from ....kvlayer.timestamp import seconds_between

@@ -24,7 +24,7 @@ from ....catalog.descriptors.descriptor import TableDescriptor
 from ....catalog.rows.arrow_conform import broad_schema
 from ....catalog.rows.row_codec import codec_for
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.fibre import end_slice, give_way, in_slices, in_slices_where
+from ....kvlayer.process.fibre import end_slice, give_way, in_slices, in_slices_where
 
 CHUNK_ROWS = 8192
 """Rows of a new chunk: copying one takes a fraction of a millisecond, and DuckDB, which works on

@@ -14,7 +14,7 @@ from ....catalog.store.catalog import Catalog
 from ....catalog.store.descriptor_store import DescriptorStore
 from ....catalog.values.column_types import Datum
 from ....kvlayer.access import StoreAccess
-from ....kvlayer.background import give_way
+from ....kvlayer.process.background import give_way
 from ...analyze.calls.row_calls import ValueNeeded
 from ...analyze.default_expressions import StoreGenerators, draw_defaults
 from ...analyze.scalars import Bindings

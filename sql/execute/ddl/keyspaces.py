@@ -17,10 +17,10 @@ from ....changefeed.sinks.tailrace import ReplicaFollower, parse_target
 from ....kvlayer.access import StoreAccess, Transaction
 from ....kvlayer.clock import Timestamp, format_timestamp
 from ....kvlayer.errors import KVError
-from ....kvlayer.leadership import Role
 from ....kvlayer.protected_timestamp import ProtectionRefused
 from ....kvlayer.raw import check_key, keyspace_span, raw_key, user_key
-from ....kvlayer.replica import Begin, End, Look, ReplicaRefused, source_of
+from ....kvlayer.replication.leadership import Role
+from ....kvlayer.replication.replica import Begin, End, Look, ReplicaRefused, source_of
 from ....kvlayer.span import Span
 from ...results.as_of import resolve_as_of
 from ...results.errors import from_kv

@@ -11,7 +11,7 @@ from ....catalog.descriptors.descriptor import Column, DescriptorState, TableDes
 from ....catalog.descriptors.view_query import ViewQuery
 from ....catalog.store.view_dependencies import publish_view, views_of
 from ....catalog.values.errors import SQLError
-from ....kvlayer.fibre import in_slices
+from ....kvlayer.process.fibre import in_slices
 from ...analyze.binder import Relations, tables_of
 from ...analyze.calls.row_calls import is_sequence_call, session_function
 from ...analyze.views import dependencies, settled_text

@@ -15,10 +15,9 @@ and a column that is plainly one of a table's has the type that the table gives 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from threading import Lock
 from traceback import clear_frames
 from typing import Any, TypeVar
@@ -30,15 +29,15 @@ import pyarrow.compute as pc
 from ....catalog.descriptors.enum_columns import enum_in
 from ....catalog.values.column_types import ColumnType, array_of
 from ....catalog.values.errors import SQLError
-from ....catalog.values.session_zone import zone_name
+from ....catalog.values.session_zone import UTC_NAME, zone_name
 from ....catalog.values.type_kinds import TypeKind
 from ....changefeed.sinks.duckdb.errors import duckdb_error
-from ....changefeed.sinks.duckdb.interruption import end_query, interrupt
+from ....changefeed.sinks.duckdb.reading.interruption import end_query, interrupt
 from ....kvlayer.clock import WallClock
-from ....kvlayer.offload import Offload
+from ....kvlayer.process.offload import Offload
 from ...builtins import evaluator_functions
 from ...builtins.documents import functions as documents
-from ...results.results import Answer, Declared, ResultColumn, arrow_schema
+from ...results.results import Answer, Declared, QueryEvaluator, ResultColumn, arrow_schema
 from ...runtime.analytic_lanes import LANES_MAX, Lanes, QueryTime, asker
 
 MEMORY_LIMIT = "2GB"
@@ -51,22 +50,17 @@ T = TypeVar("T")
 _Begun = tuple[duckdb.DuckDBPyRelation, list[str], list[str]]
 
 _CONFIGURATION = (
+    "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL arrow_lossless_conversion = true",
     "SET GLOBAL integer_division = true",
     "SET GLOBAL python_enable_replacements = false",
+    "SET GLOBAL allowed_configs = ['TimeZone']",
     "SET GLOBAL lock_configuration = true",
 )
+"""Of all settings the time zone of a cursor alone can be changed behind these."""
 
 
-ZONES_MAX = 16
-"""Time zones in which queries may be under way at once: each is a DuckDB of its own, with its own
-limit of memory. Those that nobody uses make room."""
-
-ZONES_OF_USER_MAX = 12
-"""Of these, those of one user who is no admin: an open cursor holds its time zone."""
-
-
-class Analytics:
+class Analytics(QueryEvaluator):
     """An in-memory DuckDB without access to anything but what each query is given."""
 
     def __init__(
@@ -78,12 +72,7 @@ class Analytics:
         name: str = "analytics",
     ) -> None:
         """`name` is what its lanes are called."""
-        self._connections: dict[str, duckdb.DuckDBPyConnection] = {}
-        """By time zone: DuckDB's is a whole database's, once its settings are locked."""
-        self._used: Counter[str] = Counter()
-        """Cursors that are open, by time zone."""
-        self._used_by: Counter[tuple[str, str]] = Counter()
-        """Cursors that users who are no admins have open, by user and time zone."""
+        self._connection: duckdb.DuckDBPyConnection | None = None
         self._offloads = [
             offload.lane(f"{name}-{number}", background=True) for number in range(lanes)
         ]
@@ -96,47 +85,36 @@ class Analytics:
         self._wall = wall
         self._closed = False
 
-    async def run(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared = (),
-    ) -> Answer:
-        """Runs one query. Raises duckdb.Error."""
-        assert not self._closed, "a closed evaluator is asked"
-        who = asker()
-        async with self._lanes.one(who), QueryTime(who).running(), self._cursor() as cursor:
-            return await self._in_lane(
-                cursor, lambda: _run(cursor, sql, tables, parameters, declared)
-            )
-
     async def answers(
         self,
         sql: str,
         tables: Mapping[str, pa.Table],
         parameters: Sequence[object],
         declared: Declared = (),
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[Answer, None]:
-        """Runs one query, and gives its answer in batches as they are asked for: one at least.
+        """Runs one query, and gives its answer in batches as they are asked for: one at least, and
+        no other where it is wanted `whole`.
 
         It has a lane only while a batch is computed: between two of them it holds its tables, and
         what DuckDB has computed ahead. Raises duckdb.Error.
         """
         assert not self._closed, "a closed evaluator is asked"
-        async with self._cursor() as cursor:
-            query = OpenQuery(cursor, lambda: _begun(cursor, sql, tables, parameters), declared)
-            self._open.add(query)
-            who = asker()  # for all of the query: whoever takes a later batch may be a FETCH
-            time = QueryTime(who)
-            try:
-                while not query.ended:
-                    async with self._lanes.one(who), time.running():
-                        answer = await self._in_lane(cursor, query.next)
-                    yield answer
-            finally:
-                self._open.discard(query)
-                query.close()
+        zone, who = zone_name(), asker()  # of all batches: who takes a later one may be a FETCH
+        cursor = (self._connection or await self._connected()).cursor()
+        begin = partial(_begun, cursor, zone, sql, tables, parameters)
+        query = OpenQuery(cursor, begin, declared, whole=whole)
+        self._open.add(query)
+        time = QueryTime(who)
+        try:
+            while not query.ended:
+                async with self._lanes.one(who), time.running():
+                    answer = await self._in_lane(cursor, query.next)
+                yield answer
+        finally:
+            self._open.discard(query)
+            query.close()
 
     async def _in_lane(self, cursor: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
         """Returns the result of a call on a cursor. The caller holds a lane."""
@@ -176,70 +154,18 @@ class Analytics:
             lane.close()
         for query in self._open:
             query.close()
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
+        if self._connection is not None:
+            self._connection.close()
 
-    @asynccontextmanager
-    async def _cursor(self) -> AsyncIterator[duckdb.DuckDBPyConnection]:
-        """A cursor of the session's time zone. Raises SQLError 53000."""
-        zone = zone_name()
-        with self._counted_for_user(zone):
-            self._used[zone] += 1  # before the first wait: others may look for room meanwhile
-            try:
-                connection = self._connections.get(zone) or await self._connect(zone)
-                yield connection.cursor()
-            finally:
-                self._used[zone] -= 1
-
-    @contextmanager
-    def _counted_for_user(self, zone: str) -> Iterator[None]:
-        """Raises SQLError 53000 where the user's queries are in too many other time zones."""
-        who = asker()
-        if who is None or who.admin:
-            yield
-            return
-        mine = who.user, zone
-        zones = (user for user, _ in self._used_by if user == who.user)
-        if mine not in self._used_by and sum(1 for _ in zones) >= ZONES_OF_USER_MAX:
-            raise _too_many_zones(ZONES_OF_USER_MAX, f' of user "{who.user}"')
-        self._used_by[mine] += 1
-        try:
-            yield
-        finally:
-            self._used_by[mine] -= 1
-            if not self._used_by[mine]:
-                del self._used_by[mine]
-
-    def _make_room(self) -> None:
-        """Closes the oldest evaluator of an unused time zone. Raises SQLError 53000."""
-        unused = next((zone for zone in self._connections if not self._used[zone]), None)
-        if unused is None:
-            raise _too_many_zones(ZONES_MAX)
-        self._connections.pop(unused).close()
-        del self._used[unused]
-
-    async def _connect(self, zone: str) -> duckdb.DuckDBPyConnection:
-        """Opens a time zone's DuckDB in a lane: that takes a tenth of a second of CPU time."""
+    async def _connected(self) -> duckdb.DuckDBPyConnection:
+        """Opens DuckDB in a lane: that takes a tenth of a second of CPU time."""
         async with self._opens:
-            known = self._connections.get(zone)
-            if known is None:
-                if len(self._connections) >= ZONES_MAX:
-                    self._make_room()
-                known = await self._opening.run(lambda: _open_database(zone, self._wall))
-                self._connections[zone] = known
-            return known
+            if self._connection is None:
+                self._connection = await self._opening.run(lambda: _open_database(self._wall))
+            return self._connection
 
 
-def _too_many_zones(most: int, whose: str = "") -> SQLError:
-    return SQLError(
-        "53000",
-        f"queries{whose} in more than {most} time zones at once",
-        hint="SET TIME ZONE 'UTC', and write AT TIME ZONE where another is wanted.",
-    )
-
-
-def _open_database(zone: str, wall: WallClock) -> duckdb.DuckDBPyConnection:
+def _open_database(wall: WallClock) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -250,40 +176,22 @@ def _open_database(zone: str, wall: WallClock) -> duckdb.DuckDBPyConnection:
         },
     )
     documents.install(connection)
-    evaluator_functions.install(connection, zone, wall)
-    time_zone = f"SET GLOBAL TimeZone = '{zone}'"
-    for statement in (time_zone, *_CONFIGURATION):
+    evaluator_functions.install(connection, wall)
+    for statement in _CONFIGURATION:
         connection.execute(statement)
     return connection
 
 
-def _run(
-    cursor: duckdb.DuckDBPyConnection,
-    sql: str,
-    tables: Mapping[str, pa.Table],
-    parameters: Sequence[object],
-    declared: Declared,
-) -> Answer:
-    try:
-        relation, names, types = _begun(cursor, sql, tables, parameters)
-        found = relation.to_arrow_table()
-    finally:
-        cursor.close()
-    try:
-        return _answer(names, types, found, declared)
-    except BaseException as error:
-        let_go(error)
-        del relation, found
-        raise
-
-
 def _begun(
     cursor: duckdb.DuckDBPyConnection,
+    zone: str,
     sql: str,
     tables: Mapping[str, pa.Table],
     parameters: Sequence[object],
 ) -> _Begun:
-    """A query ready to be computed, and the names and DuckDB types of its columns."""
+    """A query ready to be computed in a time zone, and its columns' names and DuckDB types."""
+    if zone != UTC_NAME:
+        cursor.execute(f"SET SESSION TimeZone = '{zone}'")
     for name, table in tables.items():
         cursor.register(name, table)
     relation = cursor.sql(sql, params=list(parameters) or None)
@@ -482,17 +390,24 @@ def let_go(error: BaseException) -> None:
 class OpenQuery:
     """A query under way on a cursor of its own, which it closes.
 
-    `next` blocks, and is called in a thread, each time perhaps in another. `close` may be called
-    meanwhile: then the query is interrupted, and its cursor closed when `next` returns.
+    `next` blocks, and is called in a thread, each time perhaps in another. The last one closes the
+    cursor. `close` may be called meanwhile: then the query is interrupted, and its cursor closed
+    when `next` returns.
     """
 
     def __init__(
-        self, cursor: duckdb.DuckDBPyConnection, begin: Callable[[], _Begun], declared: Declared
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        begin: Callable[[], _Begun],
+        declared: Declared,
+        *,
+        whole: bool = False,
     ) -> None:
         self.ended = False
         self._cursor = cursor
         self._begin: Callable[[], _Begun] | None = begin
         self._declared = declared
+        self._whole = whole
         self._reader: pa.RecordBatchReader | None = None
         self._names: Sequence[str] = ()
         self._types: Sequence[str] = ()
@@ -524,10 +439,10 @@ class OpenQuery:
             self._reader = relation.to_arrow_reader(VECTOR_ROWS)
         batches: list[pa.RecordBatch] = []
         row_count = byte_count = 0
-        while row_count < BATCH_ROWS and byte_count < BATCH_BYTES:
+        while self._whole or (row_count < BATCH_ROWS and byte_count < BATCH_BYTES):
             batch = next(self._reader, None)
             if batch is None:
-                self.ended = True
+                self.ended = self._closed = True
                 break
             batches.append(batch)
             row_count += batch.num_rows

@@ -24,7 +24,7 @@ from ....catalog.values.session_zone import SessionZone, follow, forget
 from ....changefeed.contract.changes import ChangeBatch
 from ....changefeed.contract.queries import QueryAnswer
 from ....kvlayer.clock import Timestamp, format_timestamp, unix_us
-from ....kvlayer.fibre import end_slice, in_slices
+from ....kvlayer.process.fibre import end_slice, in_slices
 from ...analyze import feed_queries
 from ...analyze.given_tables import ROW_NUMBER
 from ...analyze.scalars import Bindings

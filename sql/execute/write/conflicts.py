@@ -18,7 +18,7 @@ from ....catalog.rows.index_codec import IndexCodec, index_codec_for
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Transaction
-from ....kvlayer.fibre import in_slices_where
+from ....kvlayer.process.fibre import in_slices_where
 from ...access.predicates import bind_predicates
 from ...analyze.given_tables import filled, with_given
 from ...analyze.scalars import Bindings

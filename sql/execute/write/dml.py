@@ -19,7 +19,7 @@ from ....catalog.values.arrow_columns import column_datums
 from ....catalog.values.column_types import Datum
 from ....catalog.values.errors import SQLError
 from ....kvlayer.clock import Timestamp
-from ....kvlayer.fibre import end_slice, in_slices_where
+from ....kvlayer.process.fibre import end_slice, in_slices_where
 from ....kvlayer.txn import Evaluation, Transaction
 from ...access.predicates import bind_predicates
 from ...analyze.calls.row_calls import ValueNeeded

@@ -25,7 +25,7 @@ from ....catalog.rows.index_codec import IndexCodec, index_codec_for
 from ....catalog.rows.row_codec import RowCodec
 from ....catalog.values.errors import SQLError
 from ....kvlayer.access import Evaluation, Row, Transaction
-from ....kvlayer.fibre import give_way, in_slices_where
+from ....kvlayer.process.fibre import give_way, in_slices_where
 from .steps import BYTES_PER_STEP, in_steps, long_bodies, put_each, read_each
 
 _decode = msgspec.msgpack.Decoder(list).decode
@@ -121,6 +121,11 @@ class Mutation:
         table = self.codec.descriptor
         return bool(self.carried or table.maintained_indexes or has_references(table))
 
+    @property
+    def _new_alone(self) -> bool:
+        """Whether it is a few new rows and nothing else."""
+        return self.absent is self.keys and 0 < len(self.keys) <= POINTS_MAX
+
     def _old_keys(self) -> list[bytes]:
         known_absent = set(self.absent)
         return [*self.deletes, *(key for key in self.keys if key not in known_absent)]
@@ -158,6 +163,8 @@ class Mutation:
         if self._reads_old:
             keys = self._old_keys()
             old = _present(keys, await read_each(transaction, keys, KEYS_PER_STEP))
+        elif self._new_alone and await transaction.insert(self.keys, self.bodies):
+            return []
         if self.deletes:
             await transaction.delete(self.deletes)
         if self.absent:

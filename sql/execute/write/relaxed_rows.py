@@ -31,7 +31,7 @@ from ....catalog.values.column_types import Datum, coerce
 from ....catalog.values.errors import SQLError
 from ....catalog.values.type_kinds import TypeKind
 from ....kvlayer.access import Transaction
-from ....kvlayer.offload import OffloadLane
+from ....kvlayer.process.offload import OffloadLane
 from ....kvlayer.relaxed.events import rows_where
 from ....kvlayer.relaxed.reader import ChangeSet
 from ...analyze.scalars import Bindings

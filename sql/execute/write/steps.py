@@ -15,7 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from ....kvlayer.access import Evaluation, Transaction
-from ....kvlayer.fibre import give_way, in_slices_where, is_fibre
+from ....kvlayer.process.fibre import give_way, in_slices_where, is_fibre
 
 SLICE_ROWS = 250
 """Rows that are handled before the loop gets a turn."""

@@ -15,7 +15,6 @@ from ...syntax.statements import ShowSession
 from ...syntax.transaction_statements import (
     Direction,
     FetchCursor,
-    From,
     TransactionModes,
 )
 from ...variables.variables import LEVELS
@@ -140,21 +139,12 @@ def _arguments(cursor: Cursor) -> tuple[exp.Expr, ...]:
 # Cursors.
 
 
-def _counted(count: int | None) -> Direction:
-    number = 1 if count is None else count
-    return Direction(count=number, single=number == 0, backward=number < 0)
-
-
-kinds.define_rules(
-    "direction",
-    Rules(
-        ("count:count", _counted),
-        ("PRIOR", _counted, {"count": -1}),
-        *rows_of(Direction),
-        ("FORWARD [count:count]", _counted),
-        ("BACKWARD [count:count]", lambda count: _counted(-1 if count is None else -count)),
-    ),
-    absent=Direction(),
+kinds.define_rules("direction", Rules(*rows_of(Direction)), absent=Direction())
+kinds.refuses(
+    "scroll",
+    "SCROLL",
+    "a cursor that goes backwards",
+    "Declare it again to begin anew; ORDER BY … DESC reads from the end.",
 )
 
 
@@ -165,7 +155,7 @@ def _fetched(position: int, name: str, direction: Direction, moves: bool = False
 def _of_subscription(
     position: int, name: str, direction: Direction, options: tuple[Option, ...]
 ) -> FetchSubscription:
-    if direction.origin is not From.HERE or direction.single or direction.backward:
+    if direction.single or (direction.count is not None and direction.count < 1):
         raise SQLError(
             "42601",
             "a subscription is not fetched in that direction",
@@ -182,8 +172,6 @@ def _of_subscription(
     timeout = options[0] if options else None
     return FetchSubscription(name=name, count=direction.count, timeout=timeout, position=position)
 
-
-kinds.define_rules("scroll", kinds.one_of({"NO SCROLL": False, "SCROLL": True}, "SCROLL"))
 
 CURSORS: tuple[Row, ...] = (
     (

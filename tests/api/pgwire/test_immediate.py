@@ -16,10 +16,10 @@ from struct import pack
 
 import pytest
 
-from tailrace.kvlayer import disk as files
 from tailrace.kvlayer.errors import StoreClosed
+from tailrace.kvlayer.files import disk as files
+from tailrace.kvlayer.files.syncs import LaneSyncs
 from tailrace.kvlayer.store import Store
-from tailrace.kvlayer.syncs import LaneSyncs
 from tailrace.kvlayer.txn import immediate
 from tailrace.sql import Session
 from tailrace.sql.session.immediate import TEXT_LENGTH_MAX, ImmediateStatements, Outcome

@@ -26,7 +26,7 @@ from tailrace.kvlayer.raw import (
     user_key,
 )
 from tailrace.kvlayer.relaxed.events import Event, Line, Snapshot, lines_table
-from tailrace.kvlayer.replica import Begin
+from tailrace.kvlayer.replication.replica import Begin
 from tailrace.kvlayer.span import Span
 from tailrace.sql.execute.write.relaxed_load import RelaxedLogs
 from tests.harness.sql_node import SqlNode

@@ -89,8 +89,8 @@ def test_records_equal_the_golden_file(name: str, columnar: bool) -> None:
     assert text == path.read_text()
 
 
-def test_records_of_the_anchors_page() -> None:
-    """Changefeed Messages (v24.3), Responses: as Avro's own JSON, with each union's branch."""
+def dogs_changes() -> ChangeBatch:
+    """A row, and its deletion."""
     types = {"id": TypeKind.INT8, "name": TypeKind.STRING}
     dogs = TableDescriptor(
         id=1,
@@ -104,7 +104,7 @@ def test_records_of_the_anchors_page() -> None:
         primary_key=(1,),
         next_column_id=3,
     )
-    changes = ChangeBatch(
+    return ChangeBatch(
         descriptor=dogs,
         kind=ChangeKind.LIVE,
         keys=[codec_for(dogs).encode_key((1,))] * 2,
@@ -112,13 +112,24 @@ def test_records_of_the_anchors_page() -> None:
         rows=[(1, "Rex"), None],
         previous=[None, (1, "Rex")],
     )
+
+
+def test_records_of_the_anchors_page() -> None:
+    """Changefeed Messages (v24.3), Responses: as Avro's own JSON, with each union's branch."""
     registry = Registry()
-    (key, made), (same, gone) = registry.encoded(changes)
+    (key, made), (same, gone) = registry.encoded(dogs_changes())
     of_key, of_value = registry.schemas.values()
     assert in_json(of_key, key) == in_json(of_key, same) == '{"id": {"long": 1}}'
     record = '{"id": {"long": 1}, "name": {"string": "Rex"}}'
     assert in_json(of_value, made) == f'{{"after": {{"office_dogs": {record}}}}}'
     assert in_json(of_value, gone) == '{"after": null}'
+
+
+def test_a_column_is_the_record_of_the_key() -> None:
+    registry = Registry(key_column="name", unordered=None)
+    (key, _), (of_deletion, _) = registry.encoded(dogs_changes())
+    of_key, _ = registry.schemas.values()
+    assert in_json(of_key, key) == in_json(of_key, of_deletion) == '{"name": {"string": "Rex"}}'
 
 
 def in_json(schema: Any, record: Any) -> str:

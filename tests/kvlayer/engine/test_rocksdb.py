@@ -1,6 +1,7 @@
 """What is RocksDB's alone: folders, stalls, threads."""
 
 import os
+import resource
 import threading
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from rocksdict import Options, Rdict
 
 from tailrace.kvlayer import keys
 from tailrace.kvlayer.clock import Timestamp
-from tailrace.kvlayer.engine import EngineBatch, EngineStall
+from tailrace.kvlayer.engine import EngineBatch, EngineFailed, EngineStall
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
 
 
@@ -48,6 +49,34 @@ def test_stall_is_an_error_that_changes_nothing(tmp_path: Path) -> None:
     engine.write(batch, applied_index=stalled)
     assert engine.get(b"%d" % stalled) is not None
     engine.close()
+
+
+def test_failed_disk_ends_the_engine_until_it_is_opened_anew(tmp_path: Path) -> None:
+    """The system refuses to write files beyond a size, which to RocksDB is a disk that failed."""
+    engine = RocksEngine.open(tmp_path / "engine")
+    engine.write(EngineBatch(puts=[(b"a", os.urandom(1 << 20))]), applied_index=1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, hard))
+    try:
+        with pytest.raises(EngineFailed, match="too large"):
+            engine.flush()
+        with pytest.raises(EngineFailed, match="too large"):
+            engine.write(EngineBatch(puts=[(b"b", b"1")]), applied_index=2)
+        assert engine.applied_index == 1
+        engine.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    engine = RocksEngine.open(tmp_path / "engine")
+    assert engine.applied_index == 0, "the log has it"
+    engine.close()
+
+
+def test_damaged_engine_is_refused_and_named(tmp_path: Path) -> None:
+    RocksEngine.open(tmp_path / "engine").close()
+    [manifest] = (tmp_path / "engine").glob("MANIFEST-*")
+    manifest.write_bytes(bytes(100))
+    with pytest.raises(EngineFailed, match=f"engine {tmp_path}/engine cannot be opened.*backup"):
+        RocksEngine.open(tmp_path / "engine")
 
 
 def test_writes_go_on_during_a_flush(tmp_path: Path) -> None:

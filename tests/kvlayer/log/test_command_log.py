@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from tailrace.kvlayer.errors import StoreClosed, TakesWaiting
-from tailrace.kvlayer.log import CommandLog, LogFull, LogTruncated
+from tailrace.kvlayer.errors import StoreClosed, StoreFull, TakesWaiting
+from tailrace.kvlayer.log import CommandLog, LogTruncated
 from tailrace.kvlayer.log.command_log import (
     LINGER_BYTES_MAX,
     LINGER_SECONDS,
@@ -383,7 +383,7 @@ def test_full_disk_refuses_writes_until_there_is_room() -> None:
         log = await open_log(sim)
         sim.disk.space_left = 0
         written = 0
-        with pytest.raises(LogFull, match="No space left"):
+        with pytest.raises(StoreFull, match="No space left"):
             while True:
                 await append_durably(log, bytes(200))
                 written += 1
@@ -412,7 +412,7 @@ def test_no_descriptors_refuse_writes_until_there_are_some(number: int) -> None:
             while log.durable_index < first + 3 * SEGMENT_BYTES // 200:
                 try:
                     await append_durably(log, bytes(200))
-                except LogFull:
+                except StoreFull:
                     await asyncio.sleep(1)
         sim.disk.fail(Operation.SYNC_FOLDER, OSError(number, os.strerror(number)))
         await log.truncate(log.durable_index)
@@ -432,7 +432,7 @@ def test_entries_taken_before_the_disk_was_full_wait_for_room() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(5):
                 await log.wait_durable(60)
-        with pytest.raises(LogFull):
+        with pytest.raises(StoreFull):
             log.append(b"x")
         sim.disk.space_left = 10 * SEGMENT_BYTES * 4
         await log.wait_durable(60)

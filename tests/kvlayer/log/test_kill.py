@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from tailrace.kvlayer.data_folder import DataFolder
 from tailrace.kvlayer.engine.rocksdb import RocksEngine
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.files.data_folder import DataFolder
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tests.harness.log_writer import open_log, payload_of
 
 ROOT = Path(__file__).parents[3]

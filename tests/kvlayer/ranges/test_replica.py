@@ -13,7 +13,7 @@ from tailrace.kvlayer.errors import RangeRefused
 from tailrace.kvlayer.events import ValueBatch
 from tailrace.kvlayer.rangefeed import SpanFeed
 from tailrace.kvlayer.raw import keyspace_span, raw_key
-from tailrace.kvlayer.replica import (
+from tailrace.kvlayer.replication.replica import (
     Begin,
     End,
     Ingest,

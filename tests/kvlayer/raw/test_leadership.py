@@ -10,7 +10,6 @@ import pytest
 
 from tailrace.kvlayer.clock import Timestamp, duration
 from tailrace.kvlayer.errors import FollowerAway, NotLeader
-from tailrace.kvlayer.leadership import Event, Role, next_role
 from tailrace.kvlayer.raw import (
     IngestedEntry,
     Leadership,
@@ -22,7 +21,8 @@ from tailrace.kvlayer.raw import (
     keyspace_span,
     raw_key,
 )
-from tailrace.kvlayer.replica import (
+from tailrace.kvlayer.replication.leadership import Event, Role, next_role
+from tailrace.kvlayer.replication.replica import (
     Begin,
     Drain,
     Follow,

@@ -11,7 +11,7 @@ from tailrace.kvlayer.clock import Timestamp, duration, seconds_between
 from tailrace.kvlayer.errors import OracleAway
 from tailrace.kvlayer.metrics import Metrics
 from tailrace.kvlayer.raw import OracleTime, OracleWatch, RawKeyspace, keyspace_span
-from tailrace.kvlayer.replica import Begin, Ingest, Open, ReplicaRefused
+from tailrace.kvlayer.replication.replica import Begin, Ingest, Open, ReplicaRefused
 from tailrace.kvlayer.store import Store
 from tests.harness.sim_oracle import SimOracle
 from tests.harness.simulation import Simulation

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tailrace.kvlayer.errors import ClockStopped, KVError, StoreClosed, StoreUnreachable
-from tailrace.kvlayer.log import LogFull
+from tailrace.kvlayer.errors import ClockStopped, KVError, StoreClosed, StoreFull, StoreUnreachable
 from tailrace.kvlayer.remote.failures import error_of, failure_of
 
 
-@pytest.mark.parametrize("error", [LogFull("no room"), ClockStopped("no room")])
+@pytest.mark.parametrize("error", [StoreFull("no room"), ClockStopped("no room")])
 def test_full_disk_arrives_as_itself(error: KVError) -> None:
     arrived = error_of(failure_of(error))
     assert type(arrived) is type(error)

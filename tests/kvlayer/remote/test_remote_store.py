@@ -25,7 +25,7 @@ from tailrace.kvlayer.mvcc import SLICE_ROWS
 from tailrace.kvlayer.raw import keyspace_span, raw_key
 from tailrace.kvlayer.remote import RemoteStore
 from tailrace.kvlayer.remote.messages import Reply, WireEvent, WireValues, decode
-from tailrace.kvlayer.replica import (
+from tailrace.kvlayer.replication.replica import (
     Begin,
     End,
     Ingest,

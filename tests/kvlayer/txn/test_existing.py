@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tailrace.kvlayer.keys import index_prefix
 from tailrace.kvlayer.store import Store
+from tailrace.kvlayer.txn.existing import READ_MAX
 from tests.harness.simulation import Simulation
 from tests.harness.stores import open_store
 
@@ -30,6 +33,25 @@ def test_existing_keys_are_found_wherever_they_stand() -> None:
             assert await transaction.first_existing(KEYS) == KEYS.index(taken)
             await transaction.delete([taken])
             await transaction.commit()
+        await store.close()
+
+    sim = Simulation(1)
+    sim.run(run())
+
+
+def test_a_step_reads_few_of_the_keys_that_had_rows() -> None:
+    async def run() -> None:
+        store = await open_store(sim)
+        await _put(store, *KEYS[:128])
+        await store.one_phase(lambda evaluation: evaluation.delete(KEYS[:128]))
+        transaction, turns = store.begin(), 0
+        looking = asyncio.create_task(transaction.first_existing(KEYS[:128]))
+        while not looking.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert await looking is None
+        assert turns >= 128 // READ_MAX
+        await transaction.rollback()
         await store.close()
 
     sim = Simulation(1)

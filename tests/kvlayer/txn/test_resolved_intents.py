@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import islice
 
 import pytest
 
@@ -23,29 +22,24 @@ def noted(*written: list[bytes]) -> TransactionRecord:
     """A transaction with intents that were written so."""
     record = TransactionRecord(bytes(16), Timestamp(1), heartbeat_at=0.0)
     for keys in written:
-        record.intents.update(dict.fromkeys(keys, 1))
-        record.note_intents(keys)
+        record.intents.append(1, keys)
     return record
 
 
 def test_intents_in_order_lie_behind_those_that_are_resolved() -> None:
     record = noted(KEYS[:3], KEYS[3:])
-    for resolved in KEYS[:4]:
-        del record.intents[resolved]
-    record.note_resolved_before(KEYS[4])
-    assert record.held_in(TABLE) == Span(KEYS[4], KEYS[-1] + b"\x00")
-    assert record.held_in(Span(KEYS[0], KEYS[3])) is None
+    record.intents.drop_first(KEYS[:4])
+    assert record.intents.held_in(TABLE) == Span(KEYS[4], KEYS[-1] + b"\x00")
+    assert record.intents.held_in(Span(KEYS[0], KEYS[3])) is None
 
 
-@pytest.mark.parametrize("written", [(KEYS[3:], KEYS[:3]), (KEYS[::-1],), (KEYS, KEYS[:1])])
+@pytest.mark.parametrize("written", [(KEYS[3:], KEYS[:3]), (KEYS[::-1],), (KEYS[1:], KEYS[:1])])
 def test_others_lie_anywhere_between_the_least_and_the_greatest(
     written: tuple[list[bytes], ...],
 ) -> None:
     record = noted(*written)
-    first, second = islice(record.intents, 2)
-    del record.intents[first]
-    record.note_resolved_before(second)
-    assert record.held_in(TABLE) == Span(KEYS[0], KEYS[-1] + b"\x00")
+    record.intents.drop_first(written[0][:1])
+    assert record.intents.held_in(TABLE) == Span(KEYS[0], KEYS[-1] + b"\x00")
 
 
 @pytest.mark.parametrize("keys", [KEYS, KEYS[::-1]])

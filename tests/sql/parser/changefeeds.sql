@@ -210,7 +210,7 @@ HINT: A subscription is read forwards: FETCH 100, or FETCH ALL.
 
 FETCH NEXT FROM subscription
 ----
-FetchCursor(origin=HERE, count=1, single=False, backward=False, name='subscription', position=17, moves=False)
+FetchCursor(count=1, single=False, absolute=False, name='subscription', position=17, moves=False)
 
 ACKNOWLEDGE SUBSCRIPTION s UP TO 1795423823000000000.0000000001
 ----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .....kvlayer.clock import SystemWallClock
-from .....kvlayer.offload import ThreadOffload
+from .....kvlayer.process.offload import ThreadOffload
 from .....kvlayer.worker import Channel, Peer, run_worker
 from .host import MirrorHost
 

@@ -17,7 +17,7 @@ from .....kvlayer.access import ClockReading
 from .....kvlayer.clock import ZERO, Timestamp, WallClock
 from .....kvlayer.history import StorePosition
 from .....kvlayer.metrics import Metrics
-from .....kvlayer.offload import Offload
+from .....kvlayer.process.offload import Offload
 from .....kvlayer.settings import Settings
 from .....kvlayer.worker import VERSION, Channel, Handler, Peer, sent_pieces
 from ....contract.options import ChangefeedOptions
@@ -27,9 +27,9 @@ from ..files import DuckDBFiles
 from ..kind import DuckDBKind
 from ..log_ownership import LogRow
 from ..ownership import MirrorRow
-from ..reader import MirrorReader
+from ..reading.reader import MirrorReader
+from ..reading.snapshot import InLane, MirrorSnapshot
 from ..sink import DuckDBSink
-from ..snapshot import InLane, MirrorSnapshot
 from .messages import KnownDescriptors, SentBatch, SentEvent
 
 SnapshotRows = tuple[

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from .....catalog.descriptors.descriptor import TableDescriptor
 from .....catalog.values.errors import SQLError
-from .....kvlayer.offload import Offload
+from .....kvlayer.process.offload import Offload
 from .....kvlayer.worker import Peer, WorkerGone
 from ...protocol import FeedIdentity, Sink, SinkContext, SinkError
 from ..kind import DuckDBKind
-from ..log_snapshot import SnapshotLog
-from ..mirror_snapshot import SnapshotTable
 from ..orphans import Lives
-from ..reader import MirrorReader, Permit
-from ..snapshot import InLane, MirrorSnapshot
+from ..reading.log_snapshot import SnapshotLog
+from ..reading.mirror_snapshot import SnapshotTable
+from ..reading.reader import MirrorReader, Permit
+from ..reading.snapshot import InLane, MirrorSnapshot
 from .mirror_worker import worker_errors
 from .placement import Placement
 from .worker_sink import WorkerSink

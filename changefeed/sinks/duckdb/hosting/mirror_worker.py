@@ -27,7 +27,7 @@ from .....kvlayer.worker import (
 from ...protocol import SinkError
 from ..orphans import Lives
 from ..ownership import MirrorSources
-from ..reader import Permit
+from ..reading.reader import Permit
 
 WORKERS = declare_choice(
     "changefeed.workers",

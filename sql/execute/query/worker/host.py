@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from .....catalog.values.session_zone import SessionZone, follow
 from .....kvlayer.clock import WallClock
-from .....kvlayer.offload import Offload
+from .....kvlayer.process.offload import Offload
 from .....kvlayer.worker import VERSION, Channel, Handler, Peer, received_rows, sent_rows
 from ....results.results import Answer, Declared, ResultColumn
 from ....runtime.analytic_lanes import Asker, ask_as

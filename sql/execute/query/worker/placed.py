@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from itertools import count
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from .....kvlayer import worker
 from .....kvlayer.metrics import Metrics
 from .....kvlayer.settings import Settings, declare_choice
 from ....builtins.evaluator_functions import IN_PYTHON
-from ....results.results import Answer, Declared, ResultColumn
+from ....results.results import Answer, Declared, QueryEvaluator, ResultColumn
 from ....runtime.analytic_lanes import asker
 from ..duckdb import Analytics
 from .host import SentAnswer, SentQuery
@@ -40,11 +40,10 @@ and Python has computed them in some milliseconds."""
 _MAKES_ROWS = re.compile(r"\b(generate_series|range)\(", re.IGNORECASE)
 
 
-class PlacedAnalytics:
-    """A `QueryEvaluator` of the server's own DuckDB and of the query worker's.
+class PlacedAnalytics(QueryEvaluator):
+    """The evaluator of the server's own DuckDB and of the query worker's.
 
-    Each has lanes of its own, by the same rules. The worker is asked for results in batches alone:
-    a whole result is theirs together.
+    Each has lanes of its own, by the same rules.
     """
 
     def __init__(
@@ -65,30 +64,19 @@ class PlacedAnalytics:
         """Ends the worker, with the queries that it computes."""
         await self._process.close()
 
-    async def run(
-        self,
-        sql: str,
-        tables: Mapping[str, pa.Table],
-        parameters: Sequence[object],
-        declared: Declared = (),
-    ) -> Answer:
-        """As `QueryEvaluator.run`. Raises SQLError 58030 where the worker has died."""
-        if not self._for_worker(sql, tables):
-            return await self._here.run(sql, tables, parameters, declared)
-        async with aclosing(self._answers_of_worker(sql, tables, parameters, declared)) as answers:
-            found = [answer async for answer in answers]
-        return Answer(found[0].columns, pa.concat_tables([each.table for each in found]))
-
     def answers(
         self,
         sql: str,
         tables: Mapping[str, pa.Table],
         parameters: Sequence[object],
         declared: Declared = (),
+        *,
+        whole: bool = False,
     ) -> AsyncGenerator[Answer, None]:
         """As `QueryEvaluator.answers`. Raises SQLError 58030 where the worker has died."""
-        place = self._answers_of_worker if self._for_worker(sql, tables) else self._here.answers
-        return place(sql, tables, parameters, declared)
+        if self._for_worker(sql, tables):
+            return self._answers_of_worker(sql, tables, parameters, declared)
+        return self._here.answers(sql, tables, parameters, declared, whole=whole)
 
     async def describe(
         self,

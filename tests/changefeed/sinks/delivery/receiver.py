@@ -39,6 +39,8 @@ class Receiver:
     batches: list[list[Message]] = field(default_factory=list)
     takes: Callable[[dict[str, Any]], bool] = lambda message: True
     """A batch is refused for ever for any message that it does not take."""
+    messages_max: int = 1_000
+    """A batch of more is too large."""
     on_resolved: Callable[[str], Awaitable[None]] | None = None
     """Told each mark before it has arrived."""
     accepted_bytes: int = 0
@@ -57,6 +59,8 @@ class Receiver:
         self.most = max(self.most, len(self._under_way))
         try:
             self.batches.append(list(messages))
+            if len(messages) > self.messages_max:
+                raise BatchRefused("receiver: 413", too_large=True)
             await self._request([(each.key, json.loads(each.value or b"{}")) for each in messages])
             self.accepted_bytes += sum(len(each.key) + len(each.value or b"") for each in messages)
         finally:

@@ -128,6 +128,20 @@ def test_a_batch_gathers_as_it_is_told() -> None:
     sim.run(scenario())
 
 
+def test_batches_behind_one_that_is_too_large_are_smaller() -> None:
+    async def scenario() -> None:
+        async with opened(sim, flush=FlushConfig(messages=64, frequency=1.0)) as bench:
+            bench.receiver.messages_max = 10
+            for sizes in ([64, 32, 16, 8, 8, 16, 8, 8, 32, 16, 8, 8, 16, 8, 8], [8] * 8):
+                bench.receiver.batches.clear()
+                bench.emit(*[1] * 64)  # one key: one lane
+                await bench.sink.flush(None)
+                assert [len(batch) for batch in bench.receiver.batches] == sizes
+
+    sim = Simulation(6)
+    sim.run(scenario())
+
+
 def test_pauses_grow_and_begin_anew_after_progress() -> None:
     async def scenario() -> None:
         async with opened(sim, retry=RetryConfig(max=3, backoff=1.0)) as bench:

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from tailrace.catalog.descriptors.descriptor import Column, TableDescriptor
-from tailrace.catalog.values.column_types import ColumnType, enum_of
+from tailrace.catalog.values.column_types import ColumnType, array_of, enum_of
 from tailrace.catalog.values.enum_type import EnumType, new_members
 from tailrace.catalog.values.interval import Interval
 from tailrace.catalog.values.type_kinds import TypeKind
@@ -20,6 +21,7 @@ from tailrace.changefeed.contract.changes import ChangeKind
 from tailrace.changefeed.contract.options import parse_options
 from tailrace.changefeed.sinks import FeedIdentity, SinkContext, SinkProgress, held_rows
 from tailrace.changefeed.sinks.delta import DeltaKind, mirror_table
+from tailrace.changefeed.sinks.delta.schema_step import rewritten
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, Timestamp
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
@@ -201,6 +203,18 @@ def test_labels_are_changed_in_old_rows(tmp_path: Path) -> None:
     sim.run(scenario())
 
 
+def test_labels_are_changed_in_lists_of_a_part_of_a_file() -> None:
+    """A large file is read in batches, which are slices of it."""
+    moods = replace(VALUE, type=array_of(enum_of(MOOD)))
+    first = table(columns=(KEY, moods))
+    later = replace(first, columns=(KEY, replace(moods, type=array_of(enum_of(renamed())))))
+    lists = [["sad"], ["ok"], None, ["ok", "sad", None], []]
+    columns = [pa.array(range(5)), pa.array(lists), pa.array(range(5))]
+    batch = pa.record_batch(columns, names=["k", "v", "_commit_timestamp"]).slice(1)
+    (found,) = rewritten(iter([batch]), first, later)
+    assert found.column("v").to_pylist() == [["fine"], None, ["fine", "sad", None], []]
+
+
 def test_rows_as_of_an_event_replace_all(tmp_path: Path) -> None:
     """Also by a row that was written while they were shown."""
     first = table()
@@ -296,6 +310,20 @@ def test_a_feed_that_was_taken_over_changes_nothing(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="a later claim of job 7"):
             await first.flush(progress((table(), 30)))
         assert mirror.rows() == [(1, "b")]
+
+    sim = Simulation(1)
+    mirror = Mirror(sim, tmp_path)
+    sim.run(scenario())
+
+
+def test_files_beside_the_delta_tables_are_nobodys(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        mirror.path.mkdir()
+        (mirror.path / "README").write_text("who reads this")
+        sink = await mirror.open(table(), uri="delta:///lake/?mode=mirror")
+        sink.emit(rows_batch(table(), [((1,), 10, (1, "a"))]))
+        await sink.flush(progress((table(), 20)))
+        assert mirror.rows(table().name) == [(1, "a")]
 
     sim = Simulation(1)
     mirror = Mirror(sim, tmp_path)

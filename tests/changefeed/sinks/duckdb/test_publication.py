@@ -16,7 +16,7 @@ from tailrace.changefeed.sinks.duckdb.mirror_file import MirrorFile, run_whole
 from tailrace.changefeed.sinks.duckdb.publication import Publication, publish, published_path
 from tailrace.changefeed.sinks.locations import MirrorLocations
 from tailrace.changefeed.sinks.protocol import SinkError
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tests.harness.simulation import Simulation
 
 BULK = 250_000

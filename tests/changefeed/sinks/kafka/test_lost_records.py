@@ -10,18 +10,23 @@ from confluent_kafka import KafkaError
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
 from tailrace.changefeed.sinks.delivery import Message, Messages
+from tailrace.changefeed.sinks.kafka import sender as sender_module
 from tailrace.changefeed.sinks.kafka.sender import KafkaSender, told
 from tailrace.changefeed.sinks.kafka.target import parse_target
 from tailrace.changefeed.sinks.protocol import SinkError
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tests.harness.kafka_reader import MockCluster, read_all
 
 
-def with_sender(cluster: MockCluster, use: Callable[[KafkaSender], Awaitable[None]]) -> None:
+def with_sender(
+    cluster: MockCluster,
+    use: Callable[[KafkaSender], Awaitable[None]],
+    note_trouble: Callable[[str | None], None] = lambda words: None,
+) -> None:
     async def scenario() -> None:
         offload = ThreadOffload()
         target = parse_target(f"kafka://{cluster.addresses}")
-        sender = KafkaSender(target, ChangefeedOptions(), offload)
+        sender = KafkaSender(target, ChangefeedOptions(), offload, note_trouble)
         try:
             await sender.open()
             await use(sender)
@@ -58,6 +63,41 @@ def test_a_record_without_an_offset_is_not_acknowledged() -> None:
 
     with MockCluster(brokers=1) as cluster:
         with_sender(cluster, use)
+
+
+def test_a_topic_that_no_broker_knows_is_told_and_waited_for() -> None:
+    """librdkafka by itself would say nothing for half a minute, and then not which topic it is."""
+    heard: list[str | None] = []
+
+    def note(words: str | None) -> None:
+        heard.append(words)
+        cluster.answer_of_topic("t", KafkaError.NO_ERROR)
+
+    async def use(sender: KafkaSender) -> None:
+        cluster.answer_of_topic("t", KafkaError.UNKNOWN_TOPIC_OR_PART)
+        await sender.send(message(1))
+
+    with MockCluster(brokers=1) as cluster:
+        with_sender(cluster, use, note)
+        words = f"Kafka at {cluster.addresses}: topic t: Broker: Unknown topic or partition"
+        assert (heard[0], heard[-1]) == (words, None)
+        assert [record.value for record in read_all(cluster.addresses, "t")] == [1]
+
+
+def test_what_is_not_acknowledged_is_told_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "TELL_SECONDS", 0.05)
+    heard: list[str | None] = []
+
+    async def use(sender: KafkaSender) -> None:
+        await sender.send(message(1))
+        heard.clear()
+        cluster.refuse_a_record(KafkaError.NOT_LEADER_FOR_PARTITION, after_ms=200)
+        await sender.send(message(2))
+
+    with MockCluster(brokers=1) as cluster:
+        with_sender(cluster, use, heard.append)
+        words = f"Kafka at {cluster.addresses}: not acknowledged within 0.05 s"
+        assert heard == [words, None]
 
 
 def test_the_answer_of_a_server_of_tokens_is_not_told() -> None:

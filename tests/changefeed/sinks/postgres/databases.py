@@ -15,7 +15,7 @@ from tailrace.changefeed.sinks.protocol import FeedIdentity, SinkContext
 from tailrace.kvlayer.clock import Clock, MemoryBoundStore, SystemWallClock
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.metrics import Metrics
-from tailrace.kvlayer.offload import ThreadOffload
+from tailrace.kvlayer.process.offload import ThreadOffload
 from tailrace.kvlayer.settings import Settings
 from tests.harness.postgres_process import PostgresProcess
 

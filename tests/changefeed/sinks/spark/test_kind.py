@@ -21,7 +21,7 @@ from tailrace.changefeed.sinks.worker_tokens import Worker, WorkerTokens
 from tailrace.kvlayer.clock import Timestamp
 from tailrace.kvlayer.history import StorePosition
 from tailrace.kvlayer.keys import table_span
-from tailrace.kvlayer.offload import Offload, ThreadOffload
+from tailrace.kvlayer.process.offload import Offload, ThreadOffload
 from tailrace.kvlayer.settings import SettingError, Settings
 from tests.harness.java import fake_java
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.kvlayer.data_folder import DataFolder
-from tailrace.kvlayer.disk import RealDisk
-from tailrace.kvlayer.spare_descriptors import SPARES, SpareDescriptors
+from tailrace.kvlayer.files.data_folder import DataFolder
+from tailrace.kvlayer.files.disk import RealDisk
+from tailrace.kvlayer.files.spare_descriptors import SPARES, SpareDescriptors
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tailrace.kvlayer.offload import Offload, OffloadPool, ThreadOffload
+from tailrace.kvlayer.process.offload import Offload, OffloadPool, ThreadOffload
 from tests.harness.simulation import Simulation
 
 Scenario = Callable[[Offload], Coroutine[Any, Any, None]]

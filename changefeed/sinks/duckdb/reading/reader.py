@@ -17,17 +17,17 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from ....catalog.values.arrow_columns import AnyArray
-from ....catalog.values.errors import SQLError
-from ....kvlayer.offload import Offload
-from ..protocol import SinkError, SinkRefused
-from .errors import MirrorHeld, duckdb_error
-from .files import DuckDBFiles
+from .....catalog.values.arrow_columns import AnyArray
+from .....catalog.values.errors import SQLError
+from .....kvlayer.process.offload import Offload
+from ...protocol import SinkError, SinkRefused
+from ..errors import MirrorHeld, duckdb_error
+from ..files import DuckDBFiles
+from ..mirror_file import MirrorFile, run_whole
+from ..ownership import MirrorSources, sources_of
+from ..table_schema import shown_name
 from .interruption import end_query
-from .mirror_file import MirrorFile, run_whole
-from .ownership import MirrorSources, sources_of
 from .read_statement import judge
-from .table_schema import shown_name
 
 T = TypeVar("T")
 

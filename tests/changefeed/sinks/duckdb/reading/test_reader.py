@@ -12,8 +12,8 @@ import pytest
 
 from tailrace.catalog.values.errors import SQLError
 from tailrace.changefeed.sinks.duckdb import mirror_file
-from tailrace.changefeed.sinks.duckdb.interruption import end_query
 from tailrace.changefeed.sinks.duckdb.ownership import MirrorSources
+from tailrace.changefeed.sinks.duckdb.reading.interruption import end_query
 from tests.harness.descriptors import table
 from tests.harness.mirrors import Mirrors, progress_of, rows_batch, run
 

@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
-from .offload import OffloadLane
+from ..process.offload import OffloadLane
 from .spare_descriptors import SpareDescriptors
 from .syncs import LaneSyncs, Syncs, syncs_of
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tailrace.kvlayer.clock import ZERO, Timestamp
-from tailrace.kvlayer.data_folder import DataFolder, DataFolderError
-from tailrace.kvlayer.disk import replace_file
+from tailrace.kvlayer.files.data_folder import DataFolder, DataFolderError
+from tailrace.kvlayer.files.disk import replace_file
 
 
 def refusal(path: Path) -> str:
@@ -38,7 +38,7 @@ def test_second_opening_is_refused(tmp_path: Path) -> None:
 def test_lock_dies_with_its_process(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, sys\n"
-        "from tailrace.kvlayer.data_folder import DataFolder\n"
+        "from tailrace.kvlayer.files.data_folder import DataFolder\n"
         "DataFolder.open(pathlib.Path(sys.argv[1]))\n"
         "print('opened', flush=True)\n"
         "sys.stdin.read()\n"
@@ -51,6 +51,14 @@ def test_lock_dies_with_its_process(tmp_path: Path) -> None:
         holder.kill()
         holder.wait()
     DataFolder.open(tmp_path).close()
+
+
+@pytest.mark.parametrize("name", ["CLOCK", "engine", "log"])
+def test_folder_without_a_part_of_its_store_is_refused(tmp_path: Path, name: str) -> None:
+    DataFolder.open(tmp_path).close()
+    (tmp_path / name).rename(tmp_path.parent / f"{tmp_path.name}.{name}")
+    assert f"{tmp_path} is damaged: {name} is missing" in refusal(tmp_path)
+    assert not (tmp_path / name).exists()
 
 
 def test_other_format_is_refused(tmp_path: Path) -> None:

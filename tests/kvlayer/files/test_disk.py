@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tailrace.kvlayer.disk import Disk, MemoryDisk, RealDisk
+from tailrace.kvlayer.files.disk import Disk, MemoryDisk, RealDisk
 from tests.harness.sim_disk import Operation, SimDisk
 
 

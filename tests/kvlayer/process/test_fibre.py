@@ -9,7 +9,13 @@ import threading
 import pytest
 
 from tailrace.cached import cached_property
-from tailrace.kvlayer.fibre import SLICE_SECONDS, STEPS_PER_SLICE, Fibre, give_way, in_slices
+from tailrace.kvlayer.process.fibre import (
+    SLICE_SECONDS,
+    STEPS_PER_SLICE,
+    Fibre,
+    give_way,
+    in_slices,
+)
 from tests.harness.simulation import Simulation
 
 

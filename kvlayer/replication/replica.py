@@ -22,12 +22,12 @@ from uuid import UUID
 
 import msgspec
 
-from .clock import ZERO, Timestamp
-from .errors import KVError
+from ..clock import ZERO, Timestamp
+from ..errors import KVError
+from ..settings import declare_duration
+from ..span import Span
 from .leadership import Role
 from .replica_tasks import ReplicaTask, Tasks
-from .settings import declare_duration
-from .span import Span
 
 AHEAD_MAX = declare_duration(
     "kv.raw.ahead_max",

@@ -18,8 +18,8 @@ from itertools import pairwise
 
 import msgspec
 
-from .clock import Timestamp
-from .span import Span
+from ..clock import Timestamp
+from ..span import Span
 
 
 class ReplicaTask(msgspec.Struct, array_like=True, frozen=True, kw_only=True):

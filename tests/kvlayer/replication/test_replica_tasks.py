@@ -7,7 +7,7 @@ from random import Random
 import msgspec
 
 from tailrace.kvlayer.clock import ZERO, Timestamp
-from tailrace.kvlayer.replica_tasks import ReplicaTask, Tasks, least_resolved, opened
+from tailrace.kvlayer.replication.replica_tasks import ReplicaTask, Tasks, least_resolved, opened
 from tailrace.kvlayer.span import Span
 
 WHOLE = Span(b"a", b"z")

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from ....catalog.rows.row_codec import codec_for
-from ....catalog.values.arrow_columns import AnyArray
-from ....catalog.values.column_types import Datum
-from ....kvlayer.clock import Timestamp
-from ....kvlayer.keys import index_prefix
-from ..mirror.conform import KEY_PREFIX_LENGTH
-from ..protocol import SinkError
-from .ownership import MirrorRow
-from .table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema, shown_name
+from .....catalog.rows.row_codec import codec_for
+from .....catalog.values.arrow_columns import AnyArray
+from .....catalog.values.column_types import Datum
+from .....kvlayer.clock import Timestamp
+from .....kvlayer.keys import index_prefix
+from ...mirror.conform import KEY_PREFIX_LENGTH
+from ...protocol import SinkError
+from ..ownership import MirrorRow
+from ..table_schema import COMMIT_TIMESTAMP, KEY, SCHEMA, TableSchema, shown_name
 
 SOURCE = "verified_source"
 STORE_KEY = "_store_key"

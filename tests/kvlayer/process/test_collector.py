@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tailrace.kvlayer import collector
-from tailrace.kvlayer.collector import MADE_MANY, Collector
-from tailrace.kvlayer.fibre import in_slices
+from tailrace.kvlayer.process import collector
+from tailrace.kvlayer.process.collector import MADE_MANY, Collector
+from tailrace.kvlayer.process.fibre import in_slices
 
 
 @pytest.fixture

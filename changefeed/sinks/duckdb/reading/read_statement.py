@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import duckdb
 
-from ....catalog.values.errors import SQLError
+from .....catalog.values.errors import SQLError
 
 TEXT_BYTES_MAX = 64 * 1024
 """A longer statement is refused: its parse tree is fifty times as long."""

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from ....catalog.values.column_types import Datum
-from ....kvlayer.clock import Timestamp
-from .log_ownership import LogRow
-from .log_table import LOGGED, SHOWN_AGAIN
+from .....catalog.values.column_types import Datum
+from .....kvlayer.clock import Timestamp
+from ..log_ownership import LogRow
+from ..log_table import LOGGED, SHOWN_AGAIN
 from .mirror_snapshot import SOURCE, Fingerprint, SnapshotPart
 
 KNOWN = "verified_identities"

@@ -12,14 +12,14 @@ from typing import Protocol, TypeVar
 
 import duckdb
 
-from ....kvlayer.clock import ZERO, Timestamp
-from ....kvlayer.keys import table_span
-from ..mirror.progress_encoding import decode_frontier
-from .log_ownership import logs_of
+from .....kvlayer.clock import ZERO, Timestamp
+from .....kvlayer.keys import table_span
+from ...mirror.progress_encoding import decode_frontier
+from ..log_ownership import logs_of
+from ..ownership import rows_of
+from ..table_schema import SCHEMA
 from .log_snapshot import SnapshotLog
 from .mirror_snapshot import SnapshotTable
-from .ownership import rows_of
-from .table_schema import SCHEMA
 
 T = TypeVar("T")
 

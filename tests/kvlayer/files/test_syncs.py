@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tailrace.kvlayer.disk import MemoryDisk, RealDisk
-from tailrace.kvlayer.offload import OffloadLane, ThreadOffload
-from tailrace.kvlayer.syncs import KernelSyncs, LaneSyncs, Syncable, Syncs
+from tailrace.kvlayer.files.disk import MemoryDisk, RealDisk
+from tailrace.kvlayer.files.syncs import KernelSyncs, LaneSyncs, Syncable, Syncs
+from tailrace.kvlayer.process.offload import OffloadLane, ThreadOffload
 
 Made = Callable[[OffloadLane], Syncs]
 both = pytest.mark.parametrize("made", [KernelSyncs, LaneSyncs])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tailrace.kvlayer.background import TURNS, give_way
+from tailrace.kvlayer.process.background import TURNS, give_way
 
 
 def test_steps_of_a_chain_pass_between_two_slices() -> None:

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Callable
 from typing import Protocol
 
-from .offload import OffloadLane
+from ..process.offload import OffloadLane
 
 Done = Callable[[BaseException | None], None]
 """Told in a later step of the loop: None, or the error of which nothing is known but that."""
