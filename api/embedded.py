@@ -19,8 +19,8 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from os import PathLike
 from types import TracebackType
 
@@ -30,7 +30,7 @@ from ..catalog.descriptors.names import quote_identifier
 from ..catalog.values.column_types import Datum
 from ..catalog.values.errors import SQLError
 from ..changefeed.pipeline.live import LiveFeed
-from ..kvlayer.clock import Timestamp
+from ..kvlayer.clock import Timestamp, format_timestamp
 from ..sql import LoadMode, LoadReport, Row
 from ..sql import Result as StatementResult
 from ..sql import Session as StatementSession
@@ -127,15 +127,17 @@ class AsyncDatabase:
             table, data, mode=mode, rows_per_transaction=rows_per_transaction
         )
 
-    async def changefeed(self, *tables: str, **options: str | bool) -> AsyncIterator[Row]:
+    async def changefeed(self, *tables: str, **options: FeedOption) -> AsyncGenerator[Row, None]:
         """Streams (table, key, value) rows of a sinkless changefeed, until it is closed.
 
-        Options are those of CREATE CHANGEFEED: `resolved=True`, `cursor="…"`.
+        Options are those of CREATE CHANGEFEED: `resolved=True`, `envelope="row"`,
+        `cursor=result.commit_timestamp`; one that is False is not given.
         """
         result = (await self._session.execute(changefeed_statement(tables, options)))[-1]
         assert result.stream is not None, result
-        async for row in result.stream:
-            yield row
+        async with aclosing(result.stream) as rows:
+            async for row in rows:
+                yield row
 
     def mirror(self, location: str) -> AsyncMirror:
         """A mirror, by the path or the URI that its changefeed was given."""
@@ -186,15 +188,27 @@ async def aopen(path: str | PathLike[str], options: NodeOptions | None = None) -
     return AsyncDatabase(await Node.open(path, options or NodeOptions()))
 
 
-def changefeed_statement(tables: Sequence[str], options: dict[str, str | bool]) -> str:
-    """CREATE CHANGEFEED without a sink, for tables and options given as Python values."""
+FeedOption = str | bool | Timestamp
+_TIMES = ("cursor", "end_time")
+
+
+def changefeed_statement(tables: Sequence[str], options: dict[str, FeedOption]) -> str:
+    """CREATE CHANGEFEED without a sink, for tables and options given as Python values. Raises
+    TypeError for a value that is none of an option."""
     clauses = []
     for name, value in options.items():
         if value is True:
             clauses.append(name)
+        elif value is False:
+            continue
+        elif isinstance(value, int) and name in _TIMES:
+            clauses.append(f"{name} = '{format_timestamp(Timestamp(value))}'")
         elif isinstance(value, str):
             quoted = value.replace("'", "''")
             clauses.append(f"{name} = '{quoted}'")
+        else:
+            wanted = "a text, or a commit timestamp" if name in _TIMES else "a text or a bool"
+            raise TypeError(f"changefeed option {name} is {wanted}, not {value!r}")
     targets = ", ".join(
         ".".join(quote_identifier(part) for part in name.split(".")) for name in tables
     )
@@ -288,7 +302,7 @@ class Database:
         )
         return self._thread.outcome(loading)
 
-    def changefeed(self, *tables: str, **options: str | bool) -> Iterator[Row]:
+    def changefeed(self, *tables: str, **options: FeedOption) -> Generator[Row, None, None]:
         """Rows as they come; closing the iterator ends the feed."""
         rows = self._database.changefeed(*tables, **options)
         try:
@@ -340,13 +354,12 @@ def _close_later(thread: LoopThread, session: AsyncSession) -> None:
         thread.submit(session.close())
 
 
-async def _next(rows: AsyncIterator[Row]) -> Row:
+async def _next(rows: AsyncGenerator[Row, None]) -> Row:
     return await anext(rows)
 
 
-async def _close(rows: AsyncIterator[Row]) -> None:
-    # An async generator, which AsyncIterator does not say.
-    await rows.aclose()  # type: ignore[attr-defined]
+async def _close(rows: AsyncGenerator[Row, None]) -> None:
+    await rows.aclose()
 
 
 def open(path: str | PathLike[str], options: NodeOptions | None = None) -> Database:

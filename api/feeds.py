@@ -227,10 +227,7 @@ class JobServices:
 
     async def _found(self, job_id: int) -> JobRecord:
         """A changefeed's job. Raises SQLError 42704 and 42809."""
-        try:
-            job = await self._registry.get(job_id)
-        except JobNotFound as error:
-            raise SQLError("42704", f"job with ID {job_id} does not exist") from error
+        job = await self._registry.get(job_id)
         if job.kind != JOB_KIND:
             raise SQLError("42809", f"job {job_id} is no changefeed")
         return job

@@ -68,7 +68,8 @@ from ..changefeed.sinks.webhook import WebhookKind
 from ..changefeed.sinks.worker_tokens import WorkerTokens
 from ..kvlayer.access import StoreAccess
 from ..kvlayer.clock import Timestamp
-from ..kvlayer.errors import ClockStopped, StoreClosed, StoreUnreachable
+from ..kvlayer.engine import EngineFailed
+from ..kvlayer.errors import ClockStopped, StoreClosed, StoreFull, StoreUnreachable
 from ..kvlayer.files.data_folder import DataFolderError
 from ..kvlayer.log import LogCorrupt
 from ..kvlayer.process.offload import Offload, ThreadOffload
@@ -212,7 +213,8 @@ class Node:
                     lane = offload.lane("backup", background=True)
                     node.backups = Backups(store, storage.checkpoint, storage.folder, lane)
             except (
-                AuthorityError, ClockStopped, DataFolderError, JoinTokenError, LogCorrupt
+                AuthorityError, ClockStopped, DataFolderError, EngineFailed, JoinTokenError,
+                LogCorrupt,
             ) as error:  # fmt: skip
                 raise NodeRefused(str(error)) from error
             node._closing = closing.pop_all()
@@ -232,16 +234,16 @@ class Node:
             try:
                 folder = NodeFolder.open(Path(path))
                 closing.callback(folder.close)
-                options = _with_roots(folder.path / MIRROR_FOLDER, options or NodeOptions())
                 offload = ThreadOffload()
                 closing.callback(offload.close)
                 store = await join_store(target, closing)
                 node_id = await identify(folder, store)
+                options = _with_roots(folder.path / MIRROR_FOLDER, options or NodeOptions())
                 base = _Foundation(store, node_id, options, offload, closing, folder.path)
                 node = await _assemble(base, None)
             except (AuthorityError, DataFolderError, JoinTokenError) as error:
                 raise NodeRefused(str(error)) from error
-            except (StoreClosed, StoreUnreachable) as error:
+            except (StoreClosed, StoreFull, StoreUnreachable) as error:
                 raise NodeRefused(f"cannot join {target.address}: {error}") from error
             node._closing = closing.pop_all()
         return node

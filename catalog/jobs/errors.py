@@ -16,7 +16,7 @@ from .states import JobState
 
 class JobNotFound(SQLError):
     def __init__(self, job_id: int) -> None:
-        super().__init__("42704", f"job with id {job_id} does not exist")
+        super().__init__("42704", f"job with ID {job_id} does not exist")
 
 
 class JobStateRefused(SQLError):

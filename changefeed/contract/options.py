@@ -21,7 +21,6 @@ from ...catalog.values.errors import SQLError
 from ...kvlayer.clock import Timestamp, parse_timestamp
 from ...kvlayer.settings import SettingError, parse_duration
 from .message_form import (
-    METADATA_ENVELOPES,
     TRANSACTION_ENVELOPES,
     Compression,
     EnrichedProperty,
@@ -324,15 +323,13 @@ def _check_combinations(
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
                     detail="A feed that ends with its initial scan has one timestamp.",
                 )
-    if options.envelope not in METADATA_ENVELOPES:
-        enriched = options.envelope is Envelope.ENRICHED
-        for excluded in ("topic_in_value",) if enriched else ("key_in_value", "topic_in_value"):
-            if excluded in texts:
-                raise _invalid(
-                    f"changefeed option {excluded} does not go with envelope = "
-                    f"'{options.envelope.value}'",
-                    detail="The messages of that envelope have no place for it.",
-                )
+    for excluded in _WITHOUT_PLACE.get(options.envelope, ()):
+        if excluded in texts:
+            raise _invalid(
+                f"changefeed option {excluded} does not go with envelope = "
+                f"'{options.envelope.value}'",
+                detail="The messages of that envelope have no place for it.",
+            )
     _check_enriched(options, texts, query)
     _check_transactions(options)
     _check_named_columns(options, texts, query)
@@ -661,6 +658,19 @@ _FIELDS = {
     **dict.fromkeys(SCAN_OPTIONS, "initial_scan"),
 }
 """The field of `ChangefeedOptions` that has an option's value, where that is not of its name."""
+
+_WITHOUT_PLACE: Mapping[Envelope, tuple[str, ...]] = {
+    Envelope.ENRICHED: ("topic_in_value",),
+    Envelope.KEY_ONLY: (
+        "encode_json_value_null_as_object",
+        "key_in_value",
+        "mvcc_timestamp",
+        "topic_in_value",
+        "updated",
+    ),
+    Envelope.ROW: ("key_in_value", "topic_in_value"),
+}
+"""The options of messages that an envelope has no place for."""
 
 _WITHOUT: Mapping[Format, tuple[tuple[str, ...], str]] = {
     Format.CSV: (

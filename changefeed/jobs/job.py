@@ -40,6 +40,7 @@ from ..sinks.kind import SinkKind
 from ..sinks.protocol import (
     BadRows,
     FeedIdentity,
+    PastUnknown,
     RowRefused,
     SinkContext,
     SinkError,
@@ -160,7 +161,10 @@ class ChangefeedJob:
                     self._live.state = FeedState.WAITING
                     raise JobPaused(f"paused by an error: {error}") from error
                 failure = error
-        await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
+        if isinstance(failure, PastUnknown):
+            await self._release_here()
+        else:
+            await self._let_go("" if failure is None else str(failure) or type(failure).__name__)
         if failure is not None:
             raise failure
 
@@ -563,14 +567,20 @@ class ChangefeedJob:
         now, and JobFenced when the claim is lost: then all of it belongs to the next holder.
         """
         await self._claim.save_progress(with_end(await self._claim.read_progress(), why))
-        self._live.stop()
+        await self._release_here()
         services, details = self._services, decode_details(self._claim.payload)
-        await self._release(list(details.protections))
-        if details.parsed_options.slo_p99:
-            await forget_breaches(services.store, self._claim.job_id)
         kind = services.kinds.kind_of(details.sink_uri)
         if not kind.local or details.node_id == services.node_id:
             await kind.release(whole_uri(services, details), self._identity)
+
+    async def _release_here(self) -> None:
+        """Releases what the feed held in this store. A sink that was fed from another past stays
+        as it is: the store that went on there has this one's id, and feeds it by the same job."""
+        self._live.stop()
+        details = decode_details(self._claim.payload)
+        await self._release(list(details.protections))
+        if details.parsed_options.slo_p99:
+            await forget_breaches(self._services.store, self._claim.job_id)
 
 
 def sending_report(live: LiveFeed, now: Timestamp) -> SendingReport:

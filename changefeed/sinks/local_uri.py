@@ -94,7 +94,10 @@ class LocalForm:
 
 def unwritable(folder: Path) -> str | None:
     """Why nothing could be written into the folder, or the nearest one above it that is there, if
-    so. Makes nothing."""
+    so. Makes nothing. What lies in a Delta table VACUUM would remove."""
+    for above in folder.parents:
+        if (above / "_delta_log").exists():
+            return f"folder {folder} lies in the Delta table {above}"
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if not there.is_dir():
         return f"{there} is not a folder"

@@ -185,8 +185,16 @@ class RocksEngine:
 
     @classmethod
     def open(cls, path: Path) -> RocksEngine:
-        """Opens the engine in `path`, making it if it is missing. Blocks."""
-        return cls(Rdict(str(path), _options()))
+        """Opens the engine in `path`, making it if it is missing. Blocks. Raises EngineFailed where
+        its files are damaged, or cannot be read or written."""
+        try:
+            database = Rdict(str(path), _options())
+        except Exception as error:
+            raise EngineFailed(
+                f"engine {path} cannot be opened: {error}; if its files are damaged, restore the "
+                "data folder from a backup"
+            ) from error
+        return cls(database)
 
     @classmethod
     def open_read_only(cls, path: Path) -> RocksEngine:

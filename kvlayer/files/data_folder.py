@@ -81,8 +81,11 @@ class DataFolder:
         lock = _take_lock(path)
         try:
             _check_format(path)
+            found = (path / FORMAT).exists()
+            if found:
+                _check_whole(path)
             folder = cls(path, lock)
-            if (path / FORMAT).exists():
+            if found:
                 folder._note_format()  # before anything is written by it
             else:
                 folder._make()
@@ -176,6 +179,15 @@ def _check_format(path: Path) -> None:
             f"data folder {path} has format {text!r}, and this version of Tailrace reads formats "
             f"up to {FORMAT_VERSION}: open it with the version that wrote it"
         )
+
+
+def _check_whole(path: Path) -> None:
+    """Refuses a folder in which a part of the store is missing."""
+    for name in (CLOCK, LOG, ENGINE):
+        if not (path / name).exists():
+            raise DataFolderError(
+                f"data folder {path} is damaged: {name} is missing; restore it from a backup"
+            )
 
 
 def _check_empty(path: Path) -> None:

@@ -31,7 +31,7 @@ from ..history import StorePosition
 from ..replication.replica import ReplicaOrder
 from ..span import Span
 
-PROTOCOL = 7
+PROTOCOL = 8
 """To be raised with every change of a message."""
 
 WireSpan = tuple[bytes, bytes]

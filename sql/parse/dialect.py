@@ -21,8 +21,10 @@ it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import ClassVar
 
 from sqlglot import exp
@@ -131,10 +133,23 @@ def _postgres() -> Postgres:
 POSTGRES = _postgres()
 
 
+_EXPONENT = re.compile(r"[0-9.][eE][0-9]+(?=[+-][0-9])")
+"""An exponent without a sign, behind which a sign is an operator: `1e9+3`."""
+
+
 def tokens_of(text: str, start: int, end: int) -> list[Token]:
     """The tokens of a part of a text. Raises TokenError."""
     tokens = Tokenizer(POSTGRES).tokenize(text[start:end])
     for token in tokens if start else ():
         token.start += start
         token.end += start
-    return tokens
+    if not _EXPONENT.search(text, start, end):
+        return tokens
+    # To sqlglot such an operator is a part of the number.
+    numbers = [token for token in tokens if token.token_type is TokenType.NUMBER]
+    found = [_EXPONENT.search(text, token.start, token.end + 1) for token in numbers]
+    cuts = [each.end() for each in found if each is not None]
+    if not cuts:
+        return tokens
+    parts = pairwise([start, *cuts, end])
+    return [token for begin, stop in parts for token in tokens_of(text, begin, stop)]

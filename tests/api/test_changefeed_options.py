@@ -120,7 +120,7 @@ def test_options_without_effect_are_refused(tmp_path: Path) -> None:
 
 def test_options_that_are_not_served_are_refused(tmp_path: Path) -> None:
     async def scenario(database: AsyncDatabase) -> None:
-        for option in ("headers_json_column_name = 'a'", "format = 'protobuf'", "key_column = 'k'"):
+        for option in ("execution_locality = 'a'", "format = 'protobuf'", "split_column_families"):
             error = await refusal(database, f"CREATE CHANGEFEED FOR orders WITH {option}")
             assert error.sqlstate == "0A000"
             assert error.detail

@@ -200,6 +200,9 @@ def test_several_tables_come_and_go(tmp_path: Path) -> None:
         ("orders, others INTO 'delta:///lake'", "0A000"),
         ("\"od/d\", orders INTO 'delta:///lake/'", "0A000"),
         ("others INTO 'delta:///lake'", "42701"),
+        ("orders INTO 'delta:///taken/inside'", "58030"),
+        ("orders INTO 'delta:///taken/inside/'", "58030"),
+        ("orders INTO 'file:///taken/inside'", "58030"),
     ],
 )
 def test_what_cannot_be_a_delta_table_is_refused(tmp_path: Path, rest: str, sqlstate: str) -> None:
@@ -209,6 +212,7 @@ def test_what_cannot_be_a_delta_table_is_refused(tmp_path: Path, rest: str, sqls
             await database.sql("CREATE TABLE odd (k INT PRIMARY KEY)")
             await database.sql('ALTER TABLE odd RENAME TO "od/d"')
             await database.sql('CREATE TABLE others ("_Op" INT PRIMARY KEY)')
+            (tmp_path / "data" / "mirrors" / "taken" / "_delta_log").mkdir(parents=True)
             with pytest.raises(SQLError) as told:
                 await create(database, rest)
             assert told.value.sqlstate == sqlstate

@@ -69,8 +69,21 @@ def test_changefeed_yields_changes_until_closed() -> None:
         assert decoded(value) == {"after": {"k": 1, "v": "a"}}
         db.sql("DELETE FROM t")
         assert decoded(next(feed)[2]) == {"after": None}
-        feed.close()  # type: ignore[attr-defined]
+        feed.close()
         db.sql("INSERT INTO t VALUES (2, 'b')")
+
+
+def test_a_feed_begins_behind_a_commit() -> None:
+    with tailrace.open(":memory:") as db:
+        db.sql(TABLE)
+        written = db.sql("INSERT INTO t VALUES (1, 'a')").commit_timestamp
+        assert written is not None
+        db.sql("INSERT INTO t VALUES (2, 'b')")
+        feed = db.changefeed("t", cursor=written, updated=False)
+        assert decoded(next(feed)[2]) == {"after": {"k": 2, "v": "b"}}
+        feed.close()
+        with pytest.raises(TypeError, match=r"option resolved is a text or a bool, not 0\.2"):
+            next(db.changefeed("t", resolved=0.2))  # type: ignore[arg-type]
 
 
 def test_a_statement_whose_rows_have_no_end_is_refused() -> None:
@@ -87,7 +100,7 @@ def test_changefeed_may_outlive_its_database() -> None:
         db.sql(f"{TABLE}; INSERT INTO t VALUES (1, 'a')")
         feed = db.changefeed("t")
         next(feed)
-    feed.close()  # type: ignore[attr-defined]
+    feed.close()
 
 
 def test_mirror_holds_what_was_waited_for() -> None:

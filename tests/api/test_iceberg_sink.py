@@ -120,6 +120,7 @@ def test_a_column_of_another_type_stops_the_feed(tmp_path: Path) -> None:
         ("iceberg:///lake?mode=mirror", "0A000"),
         ("iceberg:///lake?namespace=a.b", "22023"),
         ("iceberg:///taken", "58030"),
+        ("iceberg:///garbage", "58030"),
     ],
 )
 def test_what_cannot_be_an_iceberg_table_is_refused(
@@ -128,6 +129,9 @@ def test_what_cannot_be_an_iceberg_table_is_refused(
     async def scenario() -> None:
         async with store(tmp_path) as database:
             await database.sql("CREATE TABLE orders (k INT PRIMARY KEY)")
+            garbage = tmp_path / "data" / "mirrors" / "garbage"
+            garbage.mkdir(parents=True)
+            (garbage / "catalog.db").write_text("no catalog" * 1000)
             folder = tmp_path / "data" / "mirrors" / "taken"
             folder.mkdir(parents=True)
             catalog = SqlCatalog(

@@ -335,7 +335,7 @@ def test_a_record_that_is_too_large_is_a_dead_letter(tmp_path: Path) -> None:
             assert isinstance(job_id, int)
             for k, size in ((21, 2_000_000), (22, 3_000_000), (23, 1)):
                 await database.feed(job_id).wait_until(await database.node.store.now())
-                if k == 22:
+                for _ in range(2 if k == 22 else 0):  # the second time it is sent alone
                     cluster.refuse_a_record(KafkaError.MSG_SIZE_TOO_LARGE, after_ms=0)
                 await database.sql(f"INSERT INTO orders VALUES ({k}, repeat('x', {size}))")
             await database.feed(job_id).wait_until(await database.node.store.now())

@@ -20,7 +20,7 @@ def test_a_feed_has_the_hidden_key_as_key_alone() -> None:
         _, key, value = next(feed)
         assert decoded(key) == [rowid]
         assert decoded(value) == {"after": {"a": 1}}
-        feed.close()  # type: ignore[attr-defined]
+        feed.close()
 
 
 def test_a_mirror_holds_equal_rows_apart() -> None:
@@ -54,5 +54,5 @@ def test_hidden_columns_come_and_go_unseen() -> None:
         db.sql("ALTER TABLE t DROP COLUMN h")
         db.sql("INSERT INTO t VALUES (3, 30)")
         shown.append(decoded(next(feed)[2]))
-        feed.close()  # type: ignore[attr-defined]
+        feed.close()
         assert shown == [{"after": {"k": k, "v": 10 * k}} for k in (1, 2, 3)]

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tailrace.api.embedded import AsyncDatabase, aopen
@@ -101,6 +102,32 @@ def test_feed_of_a_restored_store_fails_and_says_why(
             assert "create the changefeed again" in job.error
             await database.sql(INTO_MIRROR)
             await settled(database)
+
+    asyncio.run(scenario())
+
+
+def test_a_copy_beside_the_store_takes_no_mirror_from_it(tmp_path: Path) -> None:
+    """Its feed fails, and what the mirror knows of the original's stays, by which that one goes
+    on."""
+
+    async def scenario() -> None:
+        house = House(tmp_path)
+        await house.begin()
+        house.copy_folder()
+        await house.live(write_five)
+        before = progress(house)
+        async with await aopen(house.copy, NodeOptions(mirror_roots=(house.mirrors,))) as database:
+            failed = JobState.FAILED
+            job = await database.node.jobs.wait(await job_id(database), failed, timeout=30)
+            assert job.error is not None and "put back from an older copy" in job.error
+        assert progress(house) == before
+        await house.live(write_one)
+
+    def progress(house: House) -> list[tuple[object, ...]]:
+        with duckdb.connect(str(house.mirrors / "mirror.duckdb"), read_only=True) as file:
+            return file.execute(
+                "SELECT job_id, epoch, incarnation, log_index FROM _tailrace.progress"
+            ).fetchall()
 
     asyncio.run(scenario())
 

@@ -107,7 +107,7 @@ def test_feeds_are_found_sorted_and_paged(tmp_path: Path) -> None:
         expect(rows).to_have_count(2, timeout=PATIENCE_MS)
         expect(page.locator("#ended-label")).to_have_text("Ended feeds (1)", timeout=PATIENCE_MS)
         sink = page.locator("#feeds td[data-label=Sink]").first.bounding_box()
-        assert sink is not None and sink["width"] > 200
+        assert sink is not None and sink["width"] > 150
         page.get_by_role("button", name="Tables").click()
         expect(rows.first).to_contain_text("lines")
         page.get_by_role("button", name="Tables").click()

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -192,3 +193,19 @@ def test_a_terminal_is_shown_no_escape_sequence_of_a_value(terminal: Terminal) -
     assert "\\x1b]0;renamed\\x07" in shown.rpartition("plain")[2]
     assert "\x1b]0;" not in shown
     terminal.until("defaultdb>")
+
+
+def test_a_feed_shows_each_row_as_it_comes(url: str) -> None:
+    script(url, "-e", "CREATE TABLE orders (k INT8 PRIMARY KEY); INSERT INTO orders VALUES (1)")
+    text = "EXPERIMENTAL CHANGEFEED FOR orders"
+    command = (*SHELL, url, "-e", text, "--format")
+    with subprocess.Popen((*command, "ndjson"), stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout is not None
+        row = {"table": "orders", "key": [1], "value": {"after": {"k": 1}}}
+        assert json.loads(shell.stdout.readline()) == row
+        script(url, "-e", "INSERT INTO orders VALUES (2)")
+        assert json.loads(shell.stdout.readline())["key"] == [2]
+        shell.send_signal(signal.SIGINT)
+        assert shell.wait(PATIENCE_SECONDS) == 1
+    done = script(url, "-e", f"{text} WITH initial_scan = 'only'", "--format", "tsv")
+    assert done.stdout.splitlines()[:2] == ["table\tkey\tvalue", 'orders\t[1]\t{"after":{"k":1}}']

@@ -66,6 +66,21 @@ def write(rows: Rows, format: Format) -> str:
             return "".join(f"{one}\n" for one in _objects(rows))
 
 
+def write_fed(rows: Rows, format: Format, *, first: bool) -> str:
+    """Writes a row of a result that has no end: names with the first row alone, the columns of a
+    table as wide as the row has them, and JSON as NDJSON."""
+    match format:
+        case Format.TABLE:
+            lines = [rows.names] if first else []
+            return "".join(" | ".join(map(_plain, line)) + "\n" for line in [*lines, *rows.rows])
+        case Format.RECORDS:
+            return "\n".join(_record_lines(rows)) + "\n"
+        case Format.CSV | Format.TSV:
+            return write(rows, format) if first else write(rows, format).split("\n", 1)[1]
+        case Format.JSON | Format.NDJSON:
+            return write(rows, Format.NDJSON)
+
+
 def _table(rows: Rows) -> str:
     names = [_plain(name) for name in rows.names]
     shown = [[_plain(value) for value in row] for row in rows.rows]
@@ -98,6 +113,10 @@ def _plain(value: Value) -> str:
 
 
 def _records(rows: Rows) -> str:
+    return "\n".join([*_record_lines(rows), f"({len(rows.rows)} rows)"]) + "\n"
+
+
+def _record_lines(rows: Rows) -> list[str]:
     names = [_plain(name) for name in rows.names]
     width = max((get_cwidth(name) for name in names), default=0)
     lines = []
@@ -105,8 +124,7 @@ def _records(rows: Rows) -> str:
         lines.append(f"-[ RECORD {number} ]" + "-" * max(0, width - 4))
         for name, value in zip(names, row, strict=True):
             lines.append(f"{name}{' ' * (width - get_cwidth(name))} | {_plain(value)}")
-    lines.append(f"({len(rows.rows)} rows)")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _csv(rows: Rows) -> str:

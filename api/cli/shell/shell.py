@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,9 +17,14 @@ from .client import Client, ConnectFailed
 from .commands import HELP, statements_of
 from .completion import CatalogCompleter
 from .errors import told
-from .formats import Format, write
+from .formats import Format, write, write_fed
 from .harmless import Harmless, harmless
 from .splitting import split
+
+SINKLESS_FEED = re.compile(
+    r"\s*(CREATE|EXPERIMENTAL)\s+CHANGEFEED\b(?!.*\bINTO\s+')", re.IGNORECASE | re.DOTALL
+)
+"""A statement whose rows are shown as they come, because there is no last one."""
 
 CHANGES_CATALOG = ("ALTER", "CREATE", "DROP", "TRUNCATE", "COMMIT")
 
@@ -66,6 +72,9 @@ class Shell:
         """Runs a text that is complete. What goes wrong is written, and said."""
         began = time.monotonic()
         try:
+            if SINKLESS_FEED.match(text):
+                self._follow(text)
+                return True
             for outcome in self._client.run(text):
                 if outcome.rows is not None:
                     self._out.write(write(outcome.rows, self.format))
@@ -82,6 +91,11 @@ class Shell:
         if self.timing:
             print(f"Time: {(time.monotonic() - began) * 1000:.1f} ms", file=self._err)
         return True
+
+    def _follow(self, text: str) -> None:
+        for place, rows in enumerate(self._client.feed(text)):
+            self._out.write(write_fed(rows, self.format, first=place == 0))
+            self._out.flush()
 
     def _names(self) -> Iterable[str]:
         """Schemas, tables and columns; none where the server cannot say at this moment."""

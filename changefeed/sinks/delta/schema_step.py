@@ -136,9 +136,9 @@ def _relabel(array: Any, labels: dict[str, str]) -> Any:
         return array
     if isinstance(array, pa.ListArray | pa.LargeListArray):
         # A batch may be a slice of a row group, whose own offsets begin elsewhere.
-        counts: Any = pc.list_value_length(array)
-        lengths: Any = pc.fill_null(counts, 0)
-        offsets = pa.concat_arrays([pa.array([0], lengths.type), pc.cumulative_sum(lengths)])
+        lengths: Any = pc.list_value_length(array)
+        ends: Any = pc.cumulative_sum(pc.fill_null(lengths, 0))
+        offsets = pa.concat_arrays([pa.array([0], lengths.type), ends])
         items = _relabel(array.flatten(), labels)
         lists: Any = type(array)
         return lists.from_arrays(offsets, items, mask=array.is_null())

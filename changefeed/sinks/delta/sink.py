@@ -36,7 +36,8 @@ class DeltaSink(LakeSink):
         path = self._target.path
         if not self._target.several:
             return [self._folder(path)]
-        return [self._folder(each) for each in sorted(path.iterdir())] if path.exists() else []
+        found = sorted(path.iterdir()) if path.exists() else []
+        return [self._folder(each) for each in found if each.is_dir()]
 
     def _lake(self, table: TableDescriptor) -> LakeTable:
         return self._folder(self._target.folder(table.name))

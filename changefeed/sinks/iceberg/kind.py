@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ....kvlayer.process.offload import Offload
 from ..lake.kind import LakeKind
+from ..lake.sink import plain_words
 from ..local_uri import unwritable
 from ..protocol import FeedIdentity, Sink, SinkContext, SinkRefused
 from .location import SCHEME, iceberg_target
@@ -47,14 +48,17 @@ class IcebergKind(LakeKind):
             return obstacle
         if not target.catalog.exists():
             return None
-        from .iceberg_table import IcebergTable, open_catalog
+        from . import iceberg_table  # imported in the lane
 
-        with open_catalog(target) as catalog:
-            for name in wanted:
-                table = IcebergTable(catalog, (target.namespace, name), feed)
-                table.read()
-                if table.foreign:
-                    return f"{target.namespace}.{name} is already a table of the catalog"
+        try:
+            with iceberg_table.open_catalog(target) as catalog:
+                for name in wanted:
+                    table = iceberg_table.IcebergTable(catalog, (target.namespace, name), feed)
+                    table.read()
+                    if table.foreign:
+                        return f"{target.namespace}.{name} is already a table of the catalog"
+        except iceberg_table.ERRORS as error:
+            return f"catalog {target.catalog} cannot be read: {plain_words(error)}"
         return None
 
 

@@ -112,6 +112,10 @@ class KafkaSender:
         self._under_way = 0
         """Batches."""
         self._begun = asyncio.Event()
+        self._alone = asyncio.Lock()
+        """Held while a record that was refused is sent beside no other."""
+        self._sends = 0
+        self._sent = asyncio.Event()
         self._topics: dict[str, str] = {}
         """Topics that are there, by the names that messages have for them."""
 
@@ -125,6 +129,24 @@ class KafkaSender:
         self._polling = asyncio.create_task(self._poll(producer))
 
     async def send(self, messages: Messages) -> None:
+        async with self._alone:
+            self._sends += 1
+        try:
+            return await self._send(messages)
+        except BatchRefused:
+            if len(messages) > 1:
+                raise
+        finally:
+            self._sends -= 1
+            self._sent.set()
+        # A request of librdkafka holds records of several batches: another may have been meant.
+        async with self._alone:
+            while self._sends:
+                self._sent.clear()
+                await self._sent.wait()
+            await self._send(messages)
+
+    async def _send(self, messages: Messages) -> None:
         producer = self._opened
         new = set(messages.topics) - self._topics.keys()
         await asyncio.gather(*(self._find(producer, topic) for topic in new))

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ....kvlayer.process.offload import Offload
 from ...contract.options import ChangefeedOptions
+from ..delivery import Messages
 from ..protocol import SinkError
 from .sender import KafkaSender
 from .target import KafkaTarget
@@ -51,6 +52,10 @@ class TransactionalSender(KafkaSender):
         """Returns when no transaction of an earlier sender is under way any more."""
         await super().open()
         await self._ask(self._opened.init_transactions)
+
+    async def send(self, messages: Messages) -> None:
+        """Sends one batch at a time; one that is refused ends the transaction."""
+        await self._send(messages)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:

@@ -11,6 +11,7 @@ whatever was killed when.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -31,6 +32,14 @@ from .log_table import LogTable
 from .record import TableRecord, feed_stand
 
 T = TypeVar("T")
+
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def plain_words(error: Exception) -> str:
+    """The message of a library's error in one line: that of delta-rs is a tree, in colours."""
+    return " ".join(_COLOUR.sub("", str(error)).split())
 
 
 class LakeSink(Sink):
@@ -99,7 +108,7 @@ class LakeSink(Sink):
         try:
             return await self._lane.run(call)
         except self.errors as error:
-            raise SinkError(f"{self._shown}: {error}") from error
+            raise SinkError(f"{self._shown}: {plain_words(error)}") from error
 
     def _lakes(self) -> Iterable[LakeTable]:
         """The tables that there are where the feed's would be. In the lane."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ....catalog.descriptors.descriptor import TableDescriptor
+from ....catalog.jobs import JobNotFound
 from ....catalog.rights.privileges import SYSTEM, Privilege
 from ....catalog.rights.rights import Rights
 from ....catalog.rights.users import ROOT
@@ -34,10 +35,6 @@ from ...syntax.statements import AwaitJobs, ControlJobs, JobAction, ShowJobs, Ve
 from ..query.result_shape import RETRY_COLUMNS, VERIFY_COLUMNS
 
 
-def _unknown(job_id: int) -> SQLError:
-    return SQLError("42704", f"job with ID {job_id} does not exist")
-
-
 async def show_jobs(actor: Actor, statement: ShowJobs) -> Result:
     """Raises SQLError 42704 for a job that is not there, or is not shown to the user."""
     services, rights = actor.services, await actor.rights()
@@ -49,7 +46,7 @@ async def show_jobs(actor: Actor, statement: ShowJobs) -> Result:
             jobs = [job for job in jobs if job.kind == CHANGEFEED_KIND]
     jobs = [job for job in jobs if sees(rights, actor.user, job.owner)]
     if statement.job_id is not None and not jobs:
-        raise _unknown(statement.job_id)
+        raise JobNotFound(statement.job_id)
     if not statement.changefeeds_only:
         return listing("SHOW JOBS", JOB_COLUMNS, job_rows(jobs))
     columns, rows = FEED_JOB_COLUMNS, changefeed_rows(jobs)
@@ -65,7 +62,7 @@ async def await_jobs(services: Services, statement: AwaitJobs, user: str) -> Res
     found = {job.id: job for job in await services.jobs.find(statement.job_ids)}
     for job_id in statement.job_ids:
         if job_id not in found or not sees(rights, user, found[job_id].owner):
-            raise _unknown(job_id)
+            raise JobNotFound(job_id)
     await services.jobs.completed(statement.job_ids)
     rows = job_rows(await services.jobs.find(statement.job_ids))
     return listing("SHOW JOBS", JOB_COLUMNS, rows)
@@ -208,7 +205,7 @@ async def check_sees_job(services: Services, user: str, job_id: int) -> Sequence
     rights = services.rights.current
     jobs = await services.jobs.find([job_id])
     if not (rights.admin(user) or any(sees(rights, user, job.owner) for job in jobs)):
-        raise _unknown(job_id)
+        raise JobNotFound(job_id)
     return jobs
 
 
@@ -244,7 +241,7 @@ def check_control(rights: Rights, user: str, job_id: int, job: JobSummary | None
     if job is not None and held & Privilege.CONTROLJOB and not rights.admin(owner):
         return
     if not held & (Privilege.CONTROLJOB | Privilege.VIEWJOB):
-        raise _unknown(job_id)
+        raise JobNotFound(job_id)
     if job is not None:
         raise SQLError(
             "42501",

@@ -66,6 +66,20 @@ def test_a_node_joins_by_tls(tmp_path: Path) -> None:
     asyncio.run(body())
 
 
+def test_a_folder_of_a_node_that_was_refused_may_be_a_stores(tmp_path: Path) -> None:
+    other = CertificateAuthority(tmp_path, "other")
+
+    async def body() -> None:
+        async with served(tmp_path, tls=True) as right:
+            with pytest.raises(NodeRefused):
+                await Node.join(
+                    tmp_path / "node", JoinTarget(right.address, right.token_path, other.path)
+                )
+        await (await Node.open(tmp_path / "node")).close()
+
+    asyncio.run(body())
+
+
 def test_another_authority_is_refused(tmp_path: Path) -> None:
     other = CertificateAuthority(tmp_path, "other")
 

@@ -356,7 +356,7 @@ def test_requests_name_the_job_they_cannot_find() -> None:
 
     async def scenario() -> None:
         async with job_nodes(sim, for_ever) as (_, [one]):
-            with pytest.raises(JobNotFound, match="job with id 7 does not exist"):
+            with pytest.raises(JobNotFound, match="job with ID 7 does not exist"):
                 await one.registry.request_pause(7)
 
     sim.run(scenario())

@@ -71,6 +71,14 @@ def test_failed_disk_ends_the_engine_until_it_is_opened_anew(tmp_path: Path) -> 
     engine.close()
 
 
+def test_damaged_engine_is_refused_and_named(tmp_path: Path) -> None:
+    RocksEngine.open(tmp_path / "engine").close()
+    [manifest] = (tmp_path / "engine").glob("MANIFEST-*")
+    manifest.write_bytes(bytes(100))
+    with pytest.raises(EngineFailed, match=f"engine {tmp_path}/engine cannot be opened.*backup"):
+        RocksEngine.open(tmp_path / "engine")
+
+
 def test_writes_go_on_during_a_flush(tmp_path: Path) -> None:
     engine = RocksEngine.open(tmp_path / "engine")
     for index in range(1, 21):

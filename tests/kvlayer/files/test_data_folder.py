@@ -53,6 +53,14 @@ def test_lock_dies_with_its_process(tmp_path: Path) -> None:
     DataFolder.open(tmp_path).close()
 
 
+@pytest.mark.parametrize("name", ["CLOCK", "engine", "log"])
+def test_folder_without_a_part_of_its_store_is_refused(tmp_path: Path, name: str) -> None:
+    DataFolder.open(tmp_path).close()
+    (tmp_path / name).rename(tmp_path.parent / f"{tmp_path.name}.{name}")
+    assert f"{tmp_path} is damaged: {name} is missing" in refusal(tmp_path)
+    assert not (tmp_path / name).exists()
+
+
 def test_other_format_is_refused(tmp_path: Path) -> None:
     DataFolder.open(tmp_path).close()
     (tmp_path / "FORMAT").write_text("7\n")

@@ -314,3 +314,17 @@ def test_a_feed_that_was_taken_over_changes_nothing(tmp_path: Path) -> None:
     sim = Simulation(1)
     mirror = Mirror(sim, tmp_path)
     sim.run(scenario())
+
+
+def test_files_beside_the_delta_tables_are_nobodys(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        mirror.path.mkdir()
+        (mirror.path / "README").write_text("who reads this")
+        sink = await mirror.open(table(), uri="delta:///lake/?mode=mirror")
+        sink.emit(rows_batch(table(), [((1,), 10, (1, "a"))]))
+        await sink.flush(progress((table(), 20)))
+        assert mirror.rows(table().name) == [(1, "a")]
+
+    sim = Simulation(1)
+    mirror = Mirror(sim, tmp_path)
+    sim.run(scenario())

@@ -65,6 +65,20 @@ def test_a_record_without_an_offset_is_not_acknowledged() -> None:
         with_sender(cluster, use)
 
 
+def test_a_record_is_refused_for_no_other() -> None:
+    """librdkafka sends records of several batches in one request, which is refused as a whole."""
+
+    async def use(sender: KafkaSender) -> None:
+        await sender.send(Messages.of([Message("t", b"[1]", b"0")]))
+        cluster.refuse_a_record(KafkaError.MSG_SIZE_TOO_LARGE, after_ms=30)
+        sent = [Messages.of([Message("t", b"[1]", b"%d" % number)]) for number in (1, 2, 3)]
+        await asyncio.gather(*map(sender.send, sent))
+
+    with MockCluster(brokers=1) as cluster:
+        with_sender(cluster, use)
+        assert {record.value for record in read_all(cluster.addresses, "t")} == {0, 1, 2, 3}
+
+
 def test_a_topic_that_no_broker_knows_is_told_and_waited_for() -> None:
     """librdkafka by itself would say nothing for half a minute, and then not which topic it is."""
     heard: list[str | None] = []
