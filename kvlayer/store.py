@@ -464,7 +464,7 @@ class Store:
         if self._failure is not None:
             return
         self._failure = error
-        self.metrics.add("kv_log_failures_total")
+        self.metrics.add("kv_store_failures_total")
         self._ranges.shut(f"the store has failed: {error}")
         self._heartbeats.stop()
         self._range_queue.stop()

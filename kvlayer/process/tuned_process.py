@@ -35,10 +35,10 @@ _PR_SET_THP_DISABLE, _PR_GET_THP_DISABLE = 41, 42
 
 @contextmanager
 def tuned_process() -> Iterator[None]:
-    """Within the block, collections pass over whatever was alive at its beginning, and threads
-    that wait for the interpreter's lock ask for it soon, and no memory comes in huge pages."""
+    """Within the block, collections pass over whatever was alive at its beginning, threads that
+    wait for the interpreter's lock ask for it soon, and memory comes in small pages."""
     interval = sys.getswitchinterval()
-    small_pages = _prctl(_PR_GET_THP_DISABLE, 0)
+    small_pages = max(0, _prctl(_PR_GET_THP_DISABLE, 0))
     _prctl(_PR_SET_THP_DISABLE, 1)
     COLLECTOR.begin_passing()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -51,6 +51,7 @@ def tuned_process() -> Iterator[None]:
 
 
 def _prctl(option: int, value: int) -> int:
+    """The answer of prctl(2): -1 where the kernel does not know the option."""
     if sys.platform != "linux":
         return 0
     zero = ctypes.c_ulong(0)
