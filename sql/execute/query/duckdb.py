@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import date
 from functools import partial
 from threading import Lock
@@ -60,7 +61,22 @@ _CONFIGURATION = (
 """Of all settings the time zone of a cursor alone can be changed behind these."""
 
 
-class Analytics(QueryEvaluator):
+class WholeAnswers(QueryEvaluator):
+    """An evaluator whose whole answers are its batches together."""
+
+    async def run(
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table],
+        parameters: Sequence[object],
+        declared: Declared = (),
+    ) -> Answer:
+        async with aclosing(self.answers(sql, tables, parameters, declared, whole=True)) as answers:
+            found = [answer async for answer in answers]
+        return Answer(found[0].columns, pa.concat_tables([each.table for each in found]))
+
+
+class Analytics(WholeAnswers):
     """An in-memory DuckDB without access to anything but what each query is given."""
 
     def __init__(

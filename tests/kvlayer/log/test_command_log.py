@@ -262,7 +262,7 @@ def test_a_sync_that_fails_in_a_step_ends_the_log() -> None:
         told: list[StoreClosed | None] = []
         log.settle(1, told.append)
         assert not told, "the flusher ends the log, and tells"
-        with pytest.raises(StoreClosed, match="cannot write"):
+        with pytest.raises(StoreClosed, match="the log has failed"):
             await log.wait_durable(1)
         assert isinstance(told[0], StoreClosed)
         assert log.durable_index == 0

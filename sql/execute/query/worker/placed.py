@@ -15,9 +15,9 @@ from .....kvlayer import worker
 from .....kvlayer.metrics import Metrics
 from .....kvlayer.settings import Settings, declare_choice
 from ....builtins.evaluator_functions import IN_PYTHON
-from ....results.results import Answer, Declared, QueryEvaluator, ResultColumn
+from ....results.results import Answer, Declared, ResultColumn
 from ....runtime.analytic_lanes import asker
-from ..duckdb import Analytics
+from ..duckdb import Analytics, WholeAnswers
 from .host import SentAnswer, SentQuery
 
 WORKERS = declare_choice(
@@ -40,7 +40,7 @@ and Python has computed them in some milliseconds."""
 _MAKES_ROWS = re.compile(r"\b(generate_series|range)\(", re.IGNORECASE)
 
 
-class PlacedAnalytics(QueryEvaluator):
+class PlacedAnalytics(WholeAnswers):
     """The evaluator of the server's own DuckDB and of the query worker's.
 
     Each has lanes of its own, by the same rules.
