@@ -46,7 +46,7 @@ def test_rows_are_shown_whatever_the_clock_says(seed: int) -> None:
 
 def test_a_storm_has_everything_in_it() -> None:
     """A run in which nothing happens proves nothing."""
-    outcomes = [run_storm(seed) for seed in (50046, 50051, 50063)]
+    outcomes = [run_storm(seed) for seed in (50046, 50047, 50049)]
     assert sum(outcome.changes for outcome in outcomes) > 10
     assert sum(outcome.commits for outcome in outcomes) > 30
     assert sum(outcome.shown for outcome in outcomes) > 50
