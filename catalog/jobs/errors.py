@@ -58,8 +58,8 @@ RETRYABLE = (
     StoreFull,
     ClockStopped,
 )
-"""What says nothing of the job: the same work is tried again after a pause. The last two end when
-there is room on the disk."""
+"""Errors that say nothing of the job: the same work is tried again after a pause. The last two end
+when there is room on the disk."""
 
 
 def message_of(error: BaseException) -> str:

@@ -38,11 +38,8 @@ class Compression(Enum):
     ZSTD = "zstd"
 
 
-METADATA_ENVELOPES = frozenset({Envelope.WRAPPED, Envelope.BARE})
-"""Envelopes with a place for `key` and `topic`: an enriched message has none for `topic`."""
-
-TRANSACTION_ENVELOPES = METADATA_ENVELOPES | {Envelope.ROW}
+TRANSACTION_ENVELOPES = frozenset({Envelope.WRAPPED, Envelope.BARE, Envelope.ROW})
 """Envelopes with a place for the transaction's id."""
 
-WHOLE_ENVELOPES = METADATA_ENVELOPES | {Envelope.ENRICHED}
+WHOLE_ENVELOPES = frozenset({Envelope.WRAPPED, Envelope.BARE, Envelope.ENRICHED})
 """Envelopes in which every message has a value, also that of a deletion."""

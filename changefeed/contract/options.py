@@ -323,13 +323,14 @@ def _check_combinations(
                     f"changefeed options initial_scan = 'only' and {excluded} exclude each other",
                     detail="A feed that ends with its initial scan has one timestamp.",
                 )
-    for excluded in _WITHOUT_PLACE.get(options.envelope, ()):
-        if excluded in texts:
-            raise _invalid(
-                f"changefeed option {excluded} does not go with envelope = "
-                f"'{options.envelope.value}'",
-                detail="The messages of that envelope have no place for it.",
-            )
+    for what, form in (("envelope", options.envelope), ("format", options.format)):
+        names, detail = _NO_PLACE.get(form, ((), None))
+        for excluded in names:
+            if excluded in texts:
+                raise _invalid(
+                    f"changefeed option {excluded} does not go with {what} = '{form.value}'",
+                    detail=detail,
+                )
     _check_enriched(options, texts, query)
     _check_transactions(options)
     _check_named_columns(options, texts, query)
@@ -354,16 +355,6 @@ def _check_combinations(
             detail="A line of CSV cannot say that a row was deleted.",
         )
     _check_avro(options, texts)
-    without = _WITHOUT.get(options.format)
-    if without is not None:
-        excluded_names, detail = without
-        for excluded in excluded_names:
-            if excluded in texts:
-                raise _invalid(
-                    f"changefeed option {excluded} does not go with format = "
-                    f"'{options.format.value}'",
-                    detail=detail,
-                )
 
 
 def _check_transactions(options: ChangefeedOptions) -> None:
@@ -420,9 +411,6 @@ def _check_avro(options: ChangefeedOptions, texts: Mapping[str, str | None]) -> 
         return
     if options.envelope is Envelope.ROW:
         raise _invalid("format = 'avro' has no envelope row", hint="Name envelope = 'bare'.")
-    for excluded in ("key_in_value", "topic_in_value"):
-        if excluded in texts:
-            raise _invalid(f"changefeed option {excluded} does not go with format = 'avro'")
 
 
 def _check_enriched(
@@ -659,20 +647,22 @@ _FIELDS = {
 }
 """The field of `ChangefeedOptions` that has an option's value, where that is not of its name."""
 
-_WITHOUT_PLACE: Mapping[Envelope, tuple[str, ...]] = {
-    Envelope.ENRICHED: ("topic_in_value",),
-    Envelope.KEY_ONLY: (
-        "encode_json_value_null_as_object",
-        "key_in_value",
-        "mvcc_timestamp",
-        "topic_in_value",
-        "updated",
-    ),
-    Envelope.ROW: ("key_in_value", "topic_in_value"),
-}
-"""The options of messages that an envelope has no place for."""
+_ENVELOPE_HAS_NONE = "The messages of that envelope have no place for it."
 
-_WITHOUT: Mapping[Format, tuple[tuple[str, ...], str]] = {
+_NO_PLACE: Mapping[Enum, tuple[tuple[str, ...], str | None]] = {
+    Envelope.ENRICHED: (("topic_in_value",), _ENVELOPE_HAS_NONE),
+    Envelope.KEY_ONLY: (
+        (
+            "encode_json_value_null_as_object",
+            "key_in_value",
+            "mvcc_timestamp",
+            "topic_in_value",
+            "updated",
+        ),
+        _ENVELOPE_HAS_NONE,
+    ),
+    Envelope.ROW: (("key_in_value", "topic_in_value"), _ENVELOPE_HAS_NONE),
+    Format.AVRO: (("key_in_value", "topic_in_value"), None),
     Format.CSV: (
         ("envelope", "key_in_value", "topic_in_value"),
         "A line of CSV has the values of a row and nothing beside them.",
@@ -682,6 +672,6 @@ _WITHOUT: Mapping[Format, tuple[tuple[str, ...], str]] = {
         "A file of it has the columns of one table, whose name is the file's.",
     ),
 }
-"""The options of messages that a format has no place for, and why."""
+"""The options of messages that an envelope or a format has no place for, and why."""
 
 KNOWN_OPTIONS = tuple(_READERS)

@@ -23,7 +23,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import pyarrow as pa
 
-from ...catalog.descriptors.descriptor import TableDescriptor
+from ...cached import cached_property
+from ...catalog.descriptors.descriptor import Column, TableDescriptor
 from ...catalog.rows.row_codec import codec_for
 from ...catalog.values.arrow_columns import AnyArray
 from ...catalog.values.column_types import Datum
@@ -82,7 +83,7 @@ class JSONEncoder:
             key = _object({"payload": keys, "schema": table.key_schema})
             keys = joined(key, len(batch))
         if self._options.key_column is not None:
-            keys = joined(table.column_keys(batch, self._options.key_column), len(batch))
+            keys = joined(table.column_keys(batch), len(batch))
         return EncodedBatch(
             topic=table.topic,
             keys=as_list(keys),
@@ -193,6 +194,7 @@ class _Table:
         self.topic = topics.of(descriptor)
         self.name = topics.unprefixed(descriptor)
         self._descriptor = descriptor
+        self._key_name = options.key_column
         self.key_schema = self.value_schema = b""
         self.source: Mapping[str, Texts] = {}
         columns = descriptor.visible_columns
@@ -218,10 +220,17 @@ class _Table:
         """The keys of all changes, arrays of the key's columns."""
         return _array(self._key_texts(batch))
 
-    def column_keys(self, batch: ChangeBatch, name: str) -> Parts:
-        """The keys of all changes, arrays of the value of the column of this name."""
-        column = named_column(self._descriptor, name, "key_column")
-        return _array([ColumnTexts(column.type).of_values(column_values(batch, column))])
+    @cached_property
+    def _key_column(self) -> tuple[Column, ColumnTexts]:
+        """The column that `key_column` names. Raises SQLError 42703."""
+        assert self._key_name is not None, self.name
+        column = named_column(self._descriptor, self._key_name, "key_column")
+        return column, ColumnTexts(column.type)
+
+    def column_keys(self, batch: ChangeBatch) -> Parts:
+        """The keys of all changes, arrays of the value of the column that `key_column` names."""
+        column, texts = self._key_column
+        return _array([texts.of_values(column_values(batch, column))])
 
     def key_objects(self, batch: ChangeBatch) -> Parts:
         """The keys of all changes, objects of the key's columns."""

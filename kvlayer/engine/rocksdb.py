@@ -309,7 +309,7 @@ class RocksEngine:
 
 
 def _refusal(error: Exception) -> Exception:
-    """What a write or a flush was refused for, which the binding tells by the text alone.
+    """Returns the error of a write or a flush, whose kind the binding tells by the text alone.
 
     Behind a full disk RocksDB goes on by itself, when there is room; behind any other error of a
     file it is for reading alone, until it is opened anew.

@@ -69,8 +69,8 @@ def _span(keys: Sequence[bytes]) -> Span:
 def _look(
     host: TransactionHost, record: TransactionRecord, keys: Sequence[bytes]
 ) -> tuple[int | None, int]:
-    """The first of the keys that has a live value, and of how many that is known. Part of a step.
-    Raises LockConflict."""
+    """Returns the place of the first key that has a live value, and how many keys were looked at.
+    Part of a step. Raises LockConflict."""
     low, high = VERSION + min(keys), VERSION + max(keys) + _BEHIND_VERSIONS
     own = record.buffer.written
     written = host.locks.intents.among(keys) or not own.keys().isdisjoint(keys)

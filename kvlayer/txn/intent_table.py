@@ -38,7 +38,7 @@ class IntentTable:
             yield from piece.items()
 
     def among(self, keys: Collection[bytes]) -> list[bytes]:
-        """Those of the keys that bear intents."""
+        """Returns those of the keys that bear intents."""
         if not self.holders:
             return []
         if len(self.holders) < len(keys):

@@ -123,7 +123,7 @@ class Mutation:
 
     @property
     def _new_alone(self) -> bool:
-        """Whether it is a few new rows and nothing else."""
+        """Whether the mutation is a few new rows and nothing else."""
         return self.absent is self.keys and 0 < len(self.keys) <= POINTS_MAX
 
     def _old_keys(self) -> list[bytes]:

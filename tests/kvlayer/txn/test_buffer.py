@@ -171,7 +171,7 @@ def test_what_outgrows_the_buffer_becomes_intents() -> None:
 
 
 async def _spill_amid_savepoints(store: Store, random: Random) -> None:
-    """One transaction that spills, and then goes back to each of its savepoints."""
+    """Runs a transaction that spills, and goes back to each of its savepoints."""
     writer = store.begin()
     rows: dict[bytes, bytes] = {}
     stack = [(await writer.savepoint(), dict(rows))]

@@ -18,7 +18,7 @@ A, B = key("a"), key("b")
 
 @pytest.fixture(autouse=True)
 def buffer_bytes() -> Iterator[None]:
-    """What writes intents from the first on has no such step: of `conftest` the last case alone."""
+    """Transactions that write intents from the first on have no such step: the last case alone."""
     yield
 
 
