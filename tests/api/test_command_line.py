@@ -32,6 +32,14 @@ def test_help_loads_no_engine() -> None:
     assert "serve" in told.stdout and not told.stderr
 
 
+@pytest.mark.parametrize("module", ["tailrace", "tailrace.api.cli"])
+def test_the_package_runs_as_a_module(module: str) -> None:
+    command = [sys.executable, "-m", module, "--version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith("tailrace ")
+
+
 @pytest.mark.parametrize("command", ["serve", "sql", "demo", "doctor", "bench", "debug"])
 def test_each_command_has_its_help(command: str) -> None:
     told = CliRunner().invoke(app, [command, "--help"])
