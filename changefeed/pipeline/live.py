@@ -226,6 +226,7 @@ class LiveFeed:
         """The feed starts again: how fast it came on before says nothing."""
         self.state = FeedState.STARTING
         self.attempts += 1
+        self.trouble = None
         self.advance.clear()
         self.scan_rate.clear()
         self.row_rate.clear()

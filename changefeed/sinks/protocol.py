@@ -24,7 +24,12 @@ from ..encode import FeedOrigin
 
 
 class SinkError(Exception):
-    """The sink failed in a way that trying again may mend."""
+    """The sink failed in a way that trying again may mend, no sooner than in `retry_after` seconds
+    where it asked for time."""
+
+    def __init__(self, text: str, *, retry_after: float = 0.0) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
 
 
 def cannot_connect(error: SinkError) -> SQLError:

@@ -81,7 +81,7 @@ class SchemaRegistry:
         answer = await self._client.post(path, msgspec.json.encode({"schema": schema.text}))
         words = f"subject {schema.subject}: {answer.words}"
         if not answer.good:
-            error = self._client.error(words)
+            error = self._client.error(words, answer.retry_after)
             raise error if answer.passing else SinkRefused(str(error))
         try:
             return msgspec.json.decode(answer.body, type=_Registered).id

@@ -231,7 +231,7 @@ def test_a_receiver_that_is_busy_for_long_is_told(tmp_path: Path) -> None:
             assert f"{receiver.address}: 503" in str(caught.value.detail)
             receiver.status = 200
             await bench.caught_up(job_id)
-            assert "503" not in await bench.shown(job_id)
+            assert f"{receiver.address}: 503" not in await bench.shown(job_id)
 
     with WebhookReceiver() as receiver:
         asyncio.run(scenario(receiver))

@@ -36,8 +36,8 @@ class Record:
         return None if self.raw is None else json.loads(self.raw)
 
 
-PRODUCE = 0
-"""Kafka's number of the request that writes records."""
+PRODUCE, INIT_PRODUCER_ID = 0, 22
+"""Kafka's numbers of the requests that write records, and that name a producer."""
 
 
 class MockCluster:
@@ -53,11 +53,18 @@ class MockCluster:
     def refuse_a_record(self, error: int, *, after_ms: int) -> None:
         """Each broker answers the next request to write records with `error`, so late, and writes
         nothing."""
+        self._refuse(PRODUCE, error, after_ms)
+
+    def refuse_a_producer(self, error: int, *, after_ms: int) -> None:
+        """Likewise the next request for the id of a producer."""
+        self._refuse(INIT_PRODUCER_ID, error, after_ms)
+
+    def _refuse(self, request: int, error: int, after_ms: int) -> None:
         library, cluster = self._library()
         push = library.rd_kafka_mock_broker_push_request_error_rtts
         for broker in self._brokers:
             pushed = push(
-                cluster, broker, ctypes.c_int16(PRODUCE), ctypes.c_size_t(1), error, after_ms
+                cluster, broker, ctypes.c_int16(request), ctypes.c_size_t(1), error, after_ms
             )
             assert pushed == 0, pushed
 

@@ -45,6 +45,7 @@ class WebhookReceiver:
         self.faults: set[Fault] = set()
         self.status = 200
         self.words = ""
+        self.answer_headers: dict[str, str] = {}
         self.bytes_max = 1 << 30
         self.refused: set[str] = set()
         """Names: a request with a row of such a name is answered with 422."""
@@ -102,7 +103,9 @@ class WebhookReceiver:
             request.connection.shutdown(socket.SHUT_RDWR)
             return
         answer = b"" if status == 200 else (self.words or "as told").encode()
-        request.send_response(status)
+        request.send_response_only(status)
+        for name, value in self.answer_headers.items():
+            request.send_header(name, value)
         request.send_header("Content-Length", str(len(answer)))
         request.end_headers()
         request.wfile.write(answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
 import httpx2
 
@@ -21,6 +22,9 @@ PASSING_STATUSES = frozenset({REQUEST_TIMEOUT, TOO_EARLY, TOO_MANY_REQUESTS})
 ANSWER_BYTES_MAX = 64 * 1024
 """The size of an answer: a longer one is cut off, and its connection with it."""
 
+RETRY_AFTER_SECONDS_MAX = 3600.0
+"""The longest time for which a receiver is left alone because it asked for that."""
+
 WORDS_MAX = 200
 
 CONTENT_TYPE = "Content-Type"
@@ -32,6 +36,8 @@ class Answer:
     status: int
     reason: str
     body: bytes
+    retry_after: float = 0.0
+    """The seconds for which the receiver asks to be left alone."""
 
     @property
     def good(self) -> bool:
@@ -104,13 +110,15 @@ class PinnedClient:
             raise self.error(f"no answer within {self._seconds:g} s") from None
         except (httpx2.TransportError, OSError) as error:
             raise self.error(str(error) or type(error).__name__) from None
-        return Answer(response.status_code, response.reason_phrase, answer)
+        return Answer(
+            response.status_code, response.reason_phrase, answer, _retry_after(response.headers)
+        )
 
-    def error(self, words: str) -> SinkError:
+    def error(self, words: str, retry_after: float = 0.0) -> SinkError:
         """The receiver's words, without secrets of a request that the receiver repeats."""
         for secret in self._secrets:
             words = words.replace(secret, "redacted")
-        return SinkError(f"{self._target.shown}: {words[:WORDS_MAX]}")
+        return SinkError(f"{self._target.shown}: {words[:WORDS_MAX]}", retry_after=retry_after)
 
 
 def _secrets(
@@ -124,6 +132,21 @@ def _secrets(
         if each is not None:
             found |= {each, *each.split()[1:]}
     return sorted(found - {""}, key=len, reverse=True)
+
+
+def _retry_after(headers: httpx2.Headers) -> float:
+    """Returns the seconds of a `Retry-After`, zero where there is none that can be read. A date is
+    judged by the receiver's own clock, which is in `Date`."""
+    given = headers.get("Retry-After", "").strip()
+    try:
+        if given.isdecimal():
+            seconds = float(given)
+        else:
+            told = parsedate_to_datetime(given) - parsedate_to_datetime(headers.get("Date", ""))
+            seconds = told.total_seconds()
+    except (TypeError, ValueError):  # the latter also where one date has a zone and the other none
+        return 0.0
+    return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX)
 
 
 async def _beginning(response: httpx2.Response) -> bytes:

@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -77,6 +77,8 @@ TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO
 BAD_RECORDS = TOO_LARGE | {KafkaError.INVALID_RECORD}
 """Errors that speak of records: the topic takes others."""
 
+CONSEQUENCES = frozenset({KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE, KafkaError._STATE})
+"""Errors of records whose transaction ends by another's error, which says why."""
 
 _TOKEN_REFUSED = re.compile(r"(acquire SASL OAUTHBEARER token).*", re.DOTALL)
 
@@ -151,15 +153,16 @@ class KafkaSender:
         new = set(messages.topics) - self._topics.keys()
         await asyncio.gather(*(self._find(producer, topic) for topic in new))
         batch = _Batch(len(messages), placed=self._placed)
+        handed_over = 0
         try:
             produce, note, topics = producer.produce, batch.note, self._topics
-            for topic, key, value, own in zip(
-                messages.topics, messages.keys, messages.values, messages.headers, strict=True
-            ):
+            columns = (messages.topics, messages.keys, messages.values, messages.headers)
+            for topic, key, value, own in zip(*columns, strict=True):
                 named = {"headers": [*self._headers, *own]} if own else self._named
                 produce(topics[topic], value, key, on_delivery=note, **named)
+                handed_over += 1
         except KafkaException as error:
-            raise self._error(error.args[0]) from None
+            batch.end_early(error.args[0], len(messages) - handed_over)
         await self._delivered(batch)
 
     async def send_resolved(self, topic: str | None, value: bytes) -> None:
@@ -176,13 +179,16 @@ class KafkaSender:
         await self._delivered(batch)
 
     async def close(self) -> None:
+        await self._end_producer()
+        self._lane.close()
+
+    async def _end_producer(self) -> None:
         if self._polling is not None:
             self._polling.cancel()
             await asyncio.gather(self._polling, return_exceptions=True)
         producer, self._producer = self._producer, None
         if producer is not None:
             await self._lane.run(partial(_discard, producer))
-        self._lane.close()
 
     async def _find(self, producer: Producer, topic: str) -> None:
         """Returns when the topic is there. librdkafka by itself would keep records of a topic that
@@ -272,8 +278,24 @@ class KafkaSender:
             raise SinkError(self._unacknowledged(SEND_SECONDS))
 
     def _unacknowledged(self, seconds: float) -> str:
-        said = f": {self._said}" if self._said else ""
-        return f"{self._target.shown}: not acknowledged within {seconds:g} s{said}"
+        return self._with_said(f"{self._target.shown}: not acknowledged within {seconds:g} s")
+
+    def _with_said(self, words: str) -> str:
+        return f"{words}: {self._said}" if self._said else words
+
+    @contextmanager
+    def telling(self, what: str) -> Iterator[None]:
+        """Tells of `what` in the feed's running status, while brokers have not answered it for
+        `TELL_SECONDS`."""
+        words = f"{self._target.shown}: {what} is not answered since {TELL_SECONDS:g} s"
+        loop = asyncio.get_running_loop()
+        later = loop.call_later(TELL_SECONDS, lambda: self._note_trouble(self._with_said(words)))
+        try:
+            yield
+        finally:
+            later.cancel()
+            if loop.time() >= later.when():
+                self._note_trouble(None)
 
     async def _run(self, call: Callable[[], T]) -> T:
         try:
@@ -296,9 +318,9 @@ class KafkaSender:
 
 class _Batch:
     """Counts acknowledgements, in whichever thread librdkafka tells of them; `delivered` is done
-    when all are there, with the first error among them. Where records are to be `placed`,
-    `unplaced` counts those without an offset. `topic` is that of a record that failed or has
-    none."""
+    when all are there, with the first error among them that no other one caused. Where records are
+    to be `placed`, `unplaced` counts those without an offset. `topic` is that of a record that
+    failed or has none."""
 
     def __init__(self, count: int, *, placed: bool) -> None:
         self._loop = asyncio.get_running_loop()
@@ -313,14 +335,21 @@ class _Batch:
 
     def note(self, error: KafkaError | None, record: Record) -> None:
         if error is not None:
-            self._error = self._error or error
-            self.topic = self.topic or record.topic()
+            if self._error is None or self._error.code() in CONSEQUENCES:
+                self._error, self.topic = error, record.topic()
         elif self._placed and record.offset() is None:
             self.unplaced += 1
             self.topic = self.topic or record.topic()
         self._left -= 1
         if not self._left:
             self._loop.call_soon_threadsafe(self._finish)
+
+    def end_early(self, error: KafkaError, left: int) -> None:
+        """So many records, at least one, were not handed over."""
+        self._error = self._error or error
+        self._left -= left
+        if not self._left:
+            self._finish()
 
     def _finish(self) -> None:
         if not self.delivered.done():  # nobody waits any more

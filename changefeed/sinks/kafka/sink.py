@@ -70,7 +70,8 @@ class TransactionalSink(Sink):
 
     async def stand(self) -> SinkStand | None:
         await self._sender.open()
-        stand = await self._progress.read()
+        with self._sender.telling(f"topic {self._progress.name}"):
+            stand = await self._progress.read()
         if stand is not None:
             self._cut = Cut(stand.progress.frontier, outside=ZERO)
         elif self._known is not None:
@@ -100,10 +101,13 @@ class TransactionalSink(Sink):
             )
 
     async def emit_resolved(self, resolved: Timestamp) -> None:
-        async with self._transactions, self._sender.transaction():
+        async def sends() -> None:
             for topic in self._topic_names:
                 value = self._encoder.encode_resolved(topic, resolved)
                 await self._sender.send_resolved(topic, value)
+
+        async with self._transactions:
+            await self._sender.commit(sends)
 
     async def close(self) -> None:
         self._pending.clear()
@@ -116,13 +120,17 @@ class TransactionalSink(Sink):
     async def _commit(self, stand: SinkStand) -> None:
         progress = stand.progress
         cut = Cut(progress.frontier)
-        async with self._transactions, self._sender.transaction():
+
+        async def sends() -> None:
             seen: set[tuple[bytes, int]] = set()
             for held in filter(None, self._held.values()):
                 async for rows in held.take(cut):
                     for messages in _slices(rows, seen):
                         await self._sender.send(messages)
             await self._sender.send(Messages.of([self._progress.record(stand)]))
+
+        async with self._transactions:
+            await self._sender.commit(sends)
         for held in filter(None, self._held.values()):
             await held.drop(cut)
         self._cut = Cut(progress.frontier, outside=ZERO)

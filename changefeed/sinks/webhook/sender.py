@@ -49,7 +49,7 @@ class WebhookSender:
         answer = await self._client.post(self._path, body)
         if answer.good:
             return
-        error = self._client.error(answer.words)
+        error = self._client.error(answer.words, answer.retry_after)
         if answer.passing:
             raise error
         if answer.status in CONTENT_STATUSES:

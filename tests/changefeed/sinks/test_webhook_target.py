@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from tailrace.changefeed.contract.options import ChangefeedOptions
+from tailrace.changefeed.sinks import SinkError
 from tailrace.changefeed.sinks.delivery import Message, Messages
 from tailrace.changefeed.sinks.http.address import INSECURE_HTTP, PRIVATE_ADDRESSES, public
 from tailrace.changefeed.sinks.http.target import parse_target, shown_uri
@@ -62,6 +63,41 @@ def test_the_name_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert asked == ["hooks.example"]
 
     with WebhookReceiver() as receiver:
+        asyncio.run(scenario(receiver))
+
+
+SUNDAY = "Sun, 29 Nov 2026 10:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, 0),
+        ({"Retry-After": "120"}, 120),
+        ({"Retry-After": "Sun, 29 Nov 2026 10:01:30 GMT", "Date": SUNDAY}, 90),
+        ({"Retry-After": "Sun, 29 Nov 2026 09:00:00 GMT", "Date": SUNDAY}, 0),
+        ({"Retry-After": "Sun, 29 Nov 2026 10:01:30", "Date": SUNDAY}, 0),
+        ({"Retry-After": "Sun, 29 Nov 2026 10:01:30 GMT"}, 0),
+        ({"Retry-After": "9" * 400}, 3600),
+        ({"Retry-After": "soon"}, 0),
+        ({"Retry-After": "-5"}, 0),
+    ],
+)
+def test_a_receiver_says_when_to_come_again(headers: dict[str, str], seconds: float) -> None:
+    async def scenario(receiver: WebhookReceiver) -> None:
+        settings = Settings()
+        for setting in (PRIVATE_ADDRESSES, INSECURE_HTTP):
+            settings.set(setting.name, "true")
+        target = parse_target(f"webhook-http://{receiver.address}/x")
+        sender = WebhookSender(target, ChangefeedOptions(), settings)
+        await sender.open()
+        with pytest.raises(SinkError, match="429") as raised:
+            await sender.send(Messages.of([Message("t", b"[1]", b"{}")]))
+        await sender.close()
+        assert raised.value.retry_after == seconds
+
+    with WebhookReceiver() as receiver:
+        receiver.status, receiver.answer_headers = 429, headers
         asyncio.run(scenario(receiver))
 
 

@@ -41,6 +41,8 @@ class Receiver:
     """A batch is refused for ever for any message that it does not take."""
     messages_max: int = 1_000
     """A batch of more is too large."""
+    retry_after: float = 0.0
+    """Asked for with each failure."""
     on_resolved: Callable[[str], Awaitable[None]] | None = None
     """Told each mark before it has arrived."""
     accepted_bytes: int = 0
@@ -86,7 +88,7 @@ class Receiver:
             taken = self.random.choice([0, len(messages) // 2, len(messages)])
         self.arrived += messages[:taken]
         if failed:
-            raise SinkError("receiver: 503")
+            raise SinkError("receiver: 503", retry_after=self.retry_after)
 
 
 @dataclass

@@ -189,7 +189,25 @@ def test_a_failure_is_told_no_more_when_the_attempt_has_ended() -> None:
             bench.emit(1)
             with pytest.raises(SinkError, match="503"):
                 await bench.sink.flush(None)
-            assert bench.troubles == ["receiver: 503", None]
+            assert bench.troubles == ["receiver: 503", "receiver: 503", None]
 
     sim = Simulation(5)
+    sim.run(scenario())
+
+
+def test_a_receiver_that_asks_for_time_is_left_alone() -> None:
+    async def scenario() -> None:
+        async with opened(sim, retry=RetryConfig(max=1, backoff=1.0)) as bench:
+            bench.receiver.chance, bench.receiver.retry_after = 1.0, 60.0
+            bench.emit(1)
+            flush = asyncio.create_task(bench.sink.flush(None))
+            await asyncio.sleep(1)
+            bench.emit(*range(2, 40))  # other lanes
+            await asyncio.sleep(58)
+            assert len(bench.receiver.batches) == 1, "asked again before its time"
+            with pytest.raises(SinkError, match="503"):
+                await flush
+            assert sim.now == pytest.approx(120, abs=2), "the feed's next attempt would be too soon"
+
+    sim = Simulation(7)
     sim.run(scenario())

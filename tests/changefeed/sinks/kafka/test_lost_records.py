@@ -13,6 +13,7 @@ from tailrace.changefeed.sinks.delivery import Message, Messages
 from tailrace.changefeed.sinks.kafka import sender as sender_module
 from tailrace.changefeed.sinks.kafka.sender import KafkaSender, told
 from tailrace.changefeed.sinks.kafka.target import parse_target
+from tailrace.changefeed.sinks.kafka.transactions import TransactionalSender
 from tailrace.changefeed.sinks.protocol import SinkError
 from tailrace.kvlayer.process.offload import ThreadOffload
 from tests.harness.kafka_reader import MockCluster, read_all
@@ -111,6 +112,27 @@ def test_what_is_not_acknowledged_is_told_meanwhile(monkeypatch: pytest.MonkeyPa
     with MockCluster(brokers=1) as cluster:
         with_sender(cluster, use, heard.append)
         words = f"Kafka at {cluster.addresses}: not acknowledged within 0.05 s"
+        assert heard == [words, None]
+
+
+def test_a_coordinator_that_is_not_ready_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "TELL_SECONDS", 0.05)
+    heard: list[str | None] = []
+
+    async def scenario(cluster: MockCluster) -> None:
+        offload, target = ThreadOffload(), parse_target(f"kafka://{cluster.addresses}")
+        options = ChangefeedOptions(exactly_once=True)
+        sender = TransactionalSender(target, options, offload, "feed", heard.append)
+        try:
+            await sender.open()
+        finally:
+            await sender.close()
+            offload.close()
+
+    with MockCluster(brokers=1) as cluster:
+        cluster.refuse_a_producer(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, after_ms=300)
+        asyncio.run(scenario(cluster))
+        words = f"Kafka at {cluster.addresses}: init_transactions is not answered since 0.05 s"
         assert heard == [words, None]
 
 
